@@ -1,0 +1,1 @@
+"""Redfish: power, boot, firmware, inventory and readings of a node through its BMC."""

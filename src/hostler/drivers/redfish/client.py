@@ -1,0 +1,282 @@
+"""Talks to one BMC: finds its systems, reads their state, and asks for power, boot, firmware, light and reset."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+
+import aiohttp
+import msgspec
+
+from hostler.drivers.redfish import wire
+from hostler.drivers.redfish.exchange import Access, Answer, Exchange, HttpExchange
+from hostler.drivers.redfish.reading import Document, WireError, document, link, local_path
+from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
+
+ROOT = "/redfish/v1/"
+MAX_READS = 4
+MAX_PAGES = 50
+MAX_HOPS = 3
+MAX_CLIENTS = 8192
+_LATER = {408, 425, 429}
+_CONFLICT = {409, 412, 428}
+_NEVER = {501, 505}
+
+
+class BmcFailureError(UnreachableError):
+    """The BMC answered that it failed (5xx), or that it is too busy. It may have worked all the same: observe."""
+
+
+class NotOfferedError(RefusedError):
+    """The BMC does not have this at all (404, 405, 410, 501, or no link to it)."""
+
+
+class RedfishClient:
+    """One BMC, reached through an Exchange.
+
+    Every call raises UnreachableError (no answer, a 5xx, or unreadable: it may have worked), RefusedError (with
+    the BMC's own words) or ConflictError. Nothing is repeated here. Reads run MAX_READS at a time. Whoever asks
+    for an actuation holds `alone` from the check of identity to the answer, so one BMC does one thing at a time.
+    """
+
+    def __init__(self, exchange: Exchange, origin: str) -> None:
+        self.origin = origin
+        self.alone = asyncio.Lock()
+        self._exchange = exchange
+        self._reads = asyncio.Semaphore(MAX_READS)
+        self._root: wire.ServiceRoot | None = None
+        self._only_system = ""
+
+    @property
+    def busy(self) -> bool:
+        return self.alone.locked()
+
+    # what it is
+
+    async def root(self) -> wire.ServiceRoot:
+        """The service root; read once, as it changes only with the BMC's firmware."""
+        if self._root is None:
+            self._root = wire.service_root(await self.get(ROOT))
+        return self._root
+
+    async def system(self, wanted: str = "") -> wire.System:
+        """The system with this id or path; without one the only system that there is."""
+        if wanted:
+            return await self._system_named(wanted)
+        if self._only_system:
+            try:
+                return await self._system_at(self._only_system)
+            except NotOfferedError:
+                self._only_system = ""
+        paths = await self.member_paths((await self.root()).systems)
+        if len(paths) != 1:
+            raise RefusedError(
+                f"{self.origin} serves {len(paths)} systems ({', '.join(paths[:5])}); "
+                "name one in the node's bmc binding, as https://host#system-id"
+            )
+        self._only_system = paths[0]
+        return await self._system_at(paths[0])
+
+    async def manager(self, system: wire.System) -> wire.Manager:
+        """The BMC behind a system: the one it names, else the only one."""
+        paths = list(system.managers) or await self.member_paths(
+            self._offered((await self.root()).managers, "manager")
+        )
+        if not paths:
+            raise NotOfferedError(f"{self.origin} shows no manager for system {system.id}")
+        return wire.manager(await self.get(paths[0]), self.local(paths[0]))
+
+    # what it does
+
+    async def reset(self, system: wire.System, kind: str) -> None:
+        """Ask for a power change (On, ForceOff, GracefulShutdown …). It has been accepted, not done, on return."""
+        assert self.busy, "an actuation without `alone`: identity may have changed since it was checked"
+        if system.resets and kind not in system.resets:
+            raise RefusedError(
+                f"{self.origin} does not offer the reset {kind}; it offers {', '.join(system.resets)}"
+            )
+        target = system.reset_target or f"{system.path}/Actions/ComputerSystem.Reset"
+        await self.send("POST", target, {"ResetType": kind})
+
+    async def set_boot(self, system: wire.System, target: str, uri: str = "") -> None:
+        """Boot from this target (Pxe, UefiHttp …) at the next boot only; `uri` is for UefiHttp."""
+        assert self.busy, "an actuation without `alone`"
+        allowed = system.boot.targets
+        if allowed and target not in allowed:
+            raise RefusedError(f"{self.origin} cannot boot from {target}; it offers {', '.join(allowed)}")
+        boot: dict[str, object] = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": target}
+        if uri:
+            boot |= {"HttpBootUri": uri}
+        await self.patch(system, {"Boot": boot})
+
+    async def locate(self, system: wire.System, lit: bool) -> None:
+        """Light or darken the locate LED."""
+        assert self.busy, "an actuation without `alone`"
+        if not system.led:
+            raise NotOfferedError(f"{self.origin} shows no locate LED for system {system.id}")
+        value: object = lit if system.led == "LocationIndicatorActive" else "Lit" if lit else "Off"
+        await self.patch(system, {system.led: value})
+
+    async def reset_manager(self, manager: wire.Manager) -> None:
+        """Restart the BMC itself; it is away for minutes afterwards. Running nodes are not disturbed."""
+        assert self.busy, "an actuation without `alone`"
+        kinds = manager.resets or ("GracefulRestart",)
+        kind = next((k for k in ("GracefulRestart", "ForceRestart") if k in kinds), kinds[0])
+        target = manager.reset_target or f"{manager.path}/Actions/Manager.Reset"
+        await self.send("POST", target, {"ResetType": kind})
+
+    async def simple_update(self, component: wire.Component, image: str) -> str:
+        """Have the BMC fetch `image` (a URL) and write it to one component; returns its task's path or ""."""
+        assert self.busy, "an actuation without `alone`"
+        service = wire.update_service(
+            await self.get(self._offered((await self.root()).update, "update service"))
+        )
+        target = self._offered(service.simple_update, "SimpleUpdate")
+        scheme = image.partition("://")[0].upper()
+        body = {"ImageURI": image, "TransferProtocol": scheme, "Targets": [component.path]}
+        answer = await self.send("POST", target, body)
+        return self._task_path(answer)
+
+    async def task(self, path: str) -> wire.Task | None:
+        """A task's (or its monitor's) account; None where it is gone, as many are after they succeeded."""
+        try:
+            return wire.task(await self.get(path), path)
+        except NotOfferedError:
+            return None
+
+    async def tasks(self) -> tuple[wire.Task, ...]:
+        """All tasks the BMC still lists; none where it has no task service."""
+        try:
+            service = self._offered((await self.root()).tasks, "task service")
+            found = await self.collection(service.rstrip("/") + "/Tasks")
+        except NotOfferedError:
+            return ()
+        return tuple(wire.task_of(doc, link(doc)) for doc in found)
+
+    # how it talks
+
+    async def get(self, reference: str) -> bytes:
+        """The body behind a link on this BMC; redirects are followed on this BMC only."""
+        path = self.local(reference)
+        for _ in range(MAX_HOPS):
+            async with self._reads:
+                answer = await self._exchange("GET", path, None, {})
+            if answer.status not in {301, 302, 307, 308}:
+                self._check("GET", path, answer)
+                return answer.body
+            path = self.local(answer.headers.get("location", ""))
+        raise RefusedError(f"{self.origin} redirects {reference} more than {MAX_HOPS} times")
+
+    async def send(
+        self, method: str, reference: str, body: object, headers: dict[str, str] | None = None
+    ) -> Answer:
+        """One request that changes something, sent once."""
+        path = self.local(reference)
+        sent = {"Content-Type": "application/json"} | (headers or {})
+        answer = await self._exchange(method, path, msgspec.json.encode(body), sent)
+        self._check(method, path, answer)
+        return answer
+
+    async def patch(self, system: wire.System, body: object) -> None:
+        """Change settings of a system, naming the state that was read where the BMC gives one."""
+        etag = {"If-Match": system.etag} if system.etag and not system.etag.startswith("W/") else {}
+        await self.send("PATCH", system.path, body, etag)
+
+    async def member_paths(self, reference: str) -> list[str]:
+        """The paths of a collection's members, over all its pages."""
+        return [self.local(link(doc)) async for doc in _pages(self, reference) if link(doc)]
+
+    async def collection(self, reference: str) -> list[Document]:
+        """The members of a collection as whole objects: inlined where the BMC offers it, else read one by one.
+
+        A member that cannot be read stands in as {"@odata.id": …}: it exists, and nothing is known of it.
+        """
+        expand = (await self.root()).expand
+        found = [doc async for doc in _pages(self, f"{reference}?{expand}" if expand else reference)]
+        return [doc if len(doc) > 1 else await self._member(link(doc)) for doc in found]
+
+    def local(self, reference: str) -> str:
+        """The path of a link, if it stays on this BMC (else WireError)."""
+        return local_path(reference, self.origin)
+
+    async def _member(self, reference: str) -> Document:
+        try:
+            return document(await self.get(reference), "member")
+        except (WireError, BmcFailureError, NotOfferedError):
+            return {"@odata.id": reference}
+
+    async def _system_named(self, wanted: str) -> wire.System:
+        if wanted.startswith("/"):
+            return await self._system_at(wanted)
+        return await self._system_at(f"{(await self.root()).systems.rstrip('/')}/{wanted}")
+
+    async def _system_at(self, path: str) -> wire.System:
+        return wire.system(await self.get(path), path)
+
+    def _offered(self, reference: str, what: str) -> str:
+        if not reference:
+            raise NotOfferedError(f"{self.origin} offers no {what}")
+        return reference
+
+    def _task_path(self, answer: Answer) -> str:
+        """Where the accepted update can be followed. It was accepted, so a bad link is no failure."""
+        try:
+            named = link(document(answer.body)) if answer.body else ""
+            return self.local(named or answer.headers.get("location", ""))
+        except WireError:
+            return ""
+
+    def _check(self, method: str, path: str, answer: Answer) -> None:
+        if 200 <= answer.status < 300:
+            return
+        said = wire.error_text(answer.body)
+        raise _error_for(answer.status)(
+            f"{self.origin} answered {method} {path} with {answer.status}: {said}"
+        )
+
+
+class Clients:
+    """The clients of a fleet's BMCs, one per address, so that "one actuation per BMC" holds for all who ask.
+
+    `access` says how an address is entered. At most MAX_CLIENTS are kept; the longest unused goes, never a busy one.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, access: Callable[[str], Access]) -> None:
+        self._session = session
+        self._access = access
+        self._kept: OrderedDict[str, RedfishClient] = OrderedDict()
+
+    def __call__(self, origin: str) -> RedfishClient:
+        client = self._kept.get(origin)
+        if client is None:
+            client = RedfishClient(HttpExchange(self._session, origin, self._access(origin)), origin)
+            self._kept[origin] = client
+            self._shrink()
+        self._kept.move_to_end(origin)
+        return client
+
+    def _shrink(self) -> None:
+        while len(self._kept) > MAX_CLIENTS:
+            idle = next((origin for origin, client in self._kept.items() if not client.busy), None)
+            if idle is None:
+                return
+            del self._kept[idle]
+
+
+def _error_for(status: int) -> type[PortError]:
+    if status in _CONFLICT:
+        return ConflictError
+    if status in {404, 405, 410} | _NEVER:
+        return NotOfferedError
+    if status in _LATER or status >= 500 or status < 200:
+        return BmcFailureError
+    return RefusedError
+
+
+async def _pages(client: RedfishClient, reference: str) -> AsyncIterator[Document]:
+    """The members of all pages of a collection, at most MAX_PAGES of them."""
+    for _ in range(MAX_PAGES):
+        found, reference = wire.members(await client.get(reference))
+        for doc in found:
+            yield doc
+        if not reference:
+            return

@@ -1,0 +1,152 @@
+"""One HTTP request to one BMC: bounded in time and size, its certificate checked, its failures named."""
+
+import base64
+import binascii
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+from msgspec import Struct
+from yarl import URL
+
+from hostler.engine.ports import RefusedError, UnreachableError
+
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+
+
+class Access(Struct, frozen=True):
+    """How one BMC is entered.
+
+    Its certificate is verified against the session's trust store. `fingerprint` (SHA-256, hex, colons allowed)
+    trusts exactly one certificate instead, which suits the self-signed ones BMCs ship with. `insecure` trusts
+    any certificate: whoever sits on the wire can then read the password and answer in the BMC's place.
+    """
+
+    username: str = ""
+    password: str = ""
+    fingerprint: str = ""
+    insecure: bool = False
+    timeout_s: float = 30.0
+
+    def __repr__(self) -> str:
+        return f"Access({self.username!r}, password=…, fingerprint={self.fingerprint!r}, insecure={self.insecure})"
+
+
+class Answer(Struct, frozen=True):
+    """A complete HTTP answer; header names are in lower case."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = {}
+
+
+class Exchange(Protocol):
+    """Sends one request and returns the whole answer, whatever its status. Never repeats, never follows.
+
+    Raises UnreachableError where no complete answer came, RefusedError where the BMC could not be trusted.
+    """
+
+    async def __call__(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> Answer: ...
+
+
+class Address(Struct, frozen=True):
+    """Where a BMC listens ("https://host:port") and which of its systems is meant: an id, a path, or "" for the only one."""
+
+    origin: str
+    system: str = ""
+
+
+def parse_address(binding: str) -> Address:
+    """A node's `bmc` binding: "https://host[:port]", with "#system-id" or "/redfish/v1/Systems/<id>" where needed.
+
+    Raises RefusedError for anything else, a password in it included.
+    """
+    try:
+        parts = urlsplit(binding)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urlsplit("")
+    path = parts.path.rstrip("/")
+    if parts.scheme not in {"http", "https"} or not host or parts.username is not None or parts.query:
+        raise RefusedError(
+            f"the bmc binding {_without_secret(binding)!r} is no address; write https://host:port, "
+            "with #system-id or /redfish/v1/Systems/<id> behind it where the BMC serves several systems"
+        )
+    if path not in {"", "/redfish/v1"} and not path.startswith("/redfish/v1/Systems/"):
+        raise RefusedError(
+            f"the bmc binding's path {path!r} is no system; write /redfish/v1/Systems/<id> or none"
+        )
+    where = f"[{host}]" if ":" in host else host
+    origin = f"{parts.scheme}://{where}" + (f":{port}" if port else "")
+    return Address(origin, parts.fragment or (path if "/Systems/" in path else ""))
+
+
+class HttpExchange:
+    """An Exchange over an aiohttp session, which keeps the connections and, for `ssl=True`, the trust store."""
+
+    def __init__(self, session: aiohttp.ClientSession, origin: str, access: Access) -> None:
+        self._session = session
+        self._origin = origin
+        self._ssl = _trust(access)
+        self._timeout = aiohttp.ClientTimeout(
+            total=access.timeout_s, sock_connect=min(10.0, access.timeout_s)
+        )
+        self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
+        if access.username:
+            pair = f"{access.username}:{access.password}".encode()
+            self._headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
+
+    async def __call__(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        try:
+            async with self._session.request(
+                method,
+                URL(self._origin + path, encoded=True),
+                data=body,
+                headers=self._headers | headers,
+                allow_redirects=False,
+                timeout=self._timeout,
+                ssl=self._ssl,
+            ) as response:
+                content = await self._limited(response, f"{method} {path}")
+                return Answer(response.status, content, {k.lower(): v for k, v in response.headers.items()})
+        except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as error:
+            raise RefusedError(
+                f"the certificate of {self._origin} is not trusted ({error}); nothing was sent. "
+                "Give the BMC a certificate of your CA, or record its SHA-256 fingerprint for this endpoint"
+            ) from error
+        except TimeoutError as error:
+            raise UnreachableError(
+                f"{self._origin} gave no answer to {method} {path} within {self._timeout.total:g} s"
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UnreachableError(
+                f"{self._origin} gave no answer to {method} {path}: {type(error).__name__} {error}".rstrip()
+            ) from error
+
+    async def _limited(self, response: aiohttp.ClientResponse, what: str) -> bytes:
+        content = bytearray()
+        async for chunk in response.content.iter_chunked(65536):
+            content += chunk
+            if len(content) > MAX_ANSWER_BYTES:
+                response.close()
+                raise UnreachableError(
+                    f"{self._origin} answered {what} with more than {MAX_ANSWER_BYTES >> 20} MiB; it is not read"
+                )
+        return bytes(content)
+
+
+def _trust(access: Access) -> bool | aiohttp.Fingerprint:
+    if not access.fingerprint:
+        return not access.insecure
+    try:
+        return aiohttp.Fingerprint(binascii.unhexlify(access.fingerprint.replace(":", "")))
+    except ValueError as error:
+        raise RefusedError(
+            "the certificate fingerprint must be SHA-256 in hex, as `openssl x509 -fingerprint -sha256` prints it"
+        ) from error
+
+
+def _without_secret(binding: str) -> str:
+    return binding.rsplit("@", 1)[-1][:256]

@@ -1,0 +1,125 @@
+"""Tolerant reading of JSON that a BMC wrote: missing, null, mistyped and hostile values become empty, not crashes."""
+
+import math
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import msgspec
+
+from hostler.engine.ports import UnreachableError
+
+Document = dict[str, object]
+"""A JSON object as a BMC sent it; no key of it is promised to exist or to have its type."""
+
+MAX_TEXT = 256
+MAX_MEMBERS = 4096
+
+
+class WireError(UnreachableError):
+    """The BMC answered, but not in a way that can be read. Whatever was asked may have happened: observe."""
+
+
+def document(raw: bytes, what: str = "answer") -> Document:
+    """The JSON object in `raw`. Raises WireError for anything else, however it is broken."""
+    try:
+        value = msgspec.json.decode(raw, type=object)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"the BMC's {what} is not JSON ({error}): {_start_of(raw)}") from error
+    if not isinstance(value, dict):
+        raise WireError(f"the BMC's {what} is not a JSON object: {_start_of(raw)}")
+    return value
+
+
+def text(doc: Document, *keys: str) -> str:
+    """The first non-empty string or whole number under these keys, printable and at most MAX_TEXT long, else ""."""
+    for key in keys:
+        value = doc.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
+            value = str(value)
+        if isinstance(value, str) and (clean := printable(value)):
+            return clean
+    return ""
+
+
+def printable(value: str, limit: int = MAX_TEXT) -> str:
+    """Without control characters and outer blanks, cut at `limit`."""
+    return "".join(c if c.isprintable() else " " for c in value[: limit * 4]).strip()[:limit]
+
+
+def number(doc: Document, *keys: str) -> float | None:
+    """The first finite number under these keys. Booleans and numbers in quotes are none."""
+    for key in keys:
+        value = doc.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if abs(value) < 1e15 and math.isfinite(value):
+            return float(value)
+    return None
+
+
+def truth(doc: Document, key: str) -> bool | None:
+    value = doc.get(key)
+    return value if isinstance(value, bool) else None
+
+
+def child(doc: Document, *path: str) -> Document:
+    """The object at this path of keys, an empty one where the path breaks."""
+    for key in path:
+        value = doc.get(key)
+        if not isinstance(value, dict):
+            return {}
+        doc = value
+    return doc
+
+
+def objects(doc: Document, key: str) -> Iterator[Document]:
+    """The objects of the list under `key`, at most MAX_MEMBERS of them; other values in it are passed over."""
+    value = doc.get(key)
+    if isinstance(value, list):
+        yield from (item for item in value[:MAX_MEMBERS] if isinstance(item, dict))
+
+
+def strings(doc: Document, key: str) -> tuple[str, ...]:
+    """The strings of the list under `key`, cleaned."""
+    value = doc.get(key)
+    items = value[:MAX_MEMBERS] if isinstance(value, list) else []
+    return tuple(clean for item in items if isinstance(item, str) and (clean := printable(item)))
+
+
+def link(doc: Document, key: str = "") -> str:
+    """The `@odata.id` of the object under `key` (of `doc` itself without one), "" where there is none.
+
+    It is what the BMC wrote; only `local_path` makes it something to follow.
+    """
+    value = (child(doc, key) if key else doc).get("@odata.id")
+    return value if isinstance(value, str) else ""
+
+
+def links(doc: Document, key: str = "Members") -> tuple[str, ...]:
+    """The `@odata.id` of each object in the list under `key`."""
+    return tuple(found for item in objects(doc, key) if (found := link(item)))
+
+
+def local_path(reference: str, origin: str) -> str:
+    """The path (and query) of a reference on `origin` ("https://host:port"). Raises WireError for any other place.
+
+    A BMC that names another host is never followed: the request would carry our credentials there.
+    """
+    if (
+        not reference
+        or len(reference) > 2048
+        or any(c in '\\<>"{}|^`' or not "!" <= c <= "~" for c in reference)
+    ):
+        raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}")
+    try:
+        parts = urlsplit(reference)
+        place = f"{parts.scheme}://{parts.netloc}".lower() if parts.scheme or parts.netloc else origin.lower()
+    except ValueError as error:
+        raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}") from error
+    if place != origin.lower() or not parts.path.startswith("/") or parts.path.startswith("//"):
+        raise WireError(f"the BMC gave a link to another place, it is not followed: {printable(reference)!r}")
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def _start_of(raw: bytes) -> str:
+    return repr(printable(raw[:80].decode("utf-8", "replace")))

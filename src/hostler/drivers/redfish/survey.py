@@ -1,0 +1,178 @@
+"""Reads much of a BMC at once: parts, firmware, sensors, log. What cannot be read is said, never left out silently."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from hostler.core.model import Facts, Part
+from hostler.drivers.redfish import wire
+from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
+from hostler.drivers.redfish.reading import Document, WireError, document, link, links
+
+MAX_GAPS = 32
+_T = TypeVar("_T")
+_ReadPart = Callable[[Document], Part | None]
+_ReadValues = Callable[[Document], tuple[wire.Reading, ...]]
+
+
+class Inventory(Struct, frozen=True):
+    """The parts that have a serial number; `gaps` says what else is missing and why.
+
+    `complete` is False where something that the BMC lists could not be read: absence then means nothing.
+    """
+
+    parts: tuple[Part, ...]
+    gaps: tuple[str, ...]
+    complete: bool
+
+
+class Readings(Struct, frozen=True):
+    """Sensor name → value; `gaps` says what is missing and why."""
+
+    facts: Facts
+    gaps: tuple[str, ...]
+
+
+async def inventory(client: RedfishClient, system: wire.System) -> Inventory:
+    """All parts of one system. Raises UnreachableError only where the BMC stops answering at all."""
+    survey = _Survey(client)
+    parts: list[Part] = []
+    for chassis in system.chassis:
+        parts += survey.parts("chassis", [await survey.one(chassis)], wire.chassis_part)
+    for key, read in _COLLECTIONS.items():
+        parts += survey.parts(key, await survey.many(system.collections.get(key, ""), key), read)
+    for storage in await survey.many(system.collections.get("Storage", ""), "Storage"):
+        drives = [await survey.one(drive) for drive in links(storage, "Drives")]
+        parts += survey.parts("Drives", drives, wire.drive_part)
+    for chassis in system.chassis:
+        adapters = link(await survey.one(chassis), "NetworkAdapters")
+        parts += survey.parts(
+            "NetworkAdapters", await survey.many(adapters, "NetworkAdapters"), wire.adapter_part
+        )
+    return Inventory(tuple(parts), tuple(survey.gaps), not survey.broken)
+
+
+async def firmware(client: RedfishClient, system: wire.System) -> tuple[wire.Component, ...]:
+    """The firmware inventory of one system. Raises NotOfferedError where the BMC has none."""
+    root = await client.root()
+    if not root.update:
+        raise NotOfferedError(f"{client.origin} offers no update service, so no firmware inventory")
+    reference = wire.update_service(await client.get(root.update)).inventory
+    if not reference:
+        raise NotOfferedError(f"{client.origin} offers no firmware inventory")
+    found = [wire.component(doc) for doc in await client.collection(reference)]
+    return wire.components_of(system, [component for component in found if component])
+
+
+async def sensors(client: RedfishClient, system: wire.System) -> Readings:
+    """Temperatures, fans, power and leak detectors of a system's chassis: newer resources first, else the older."""
+    survey = _Survey(client)
+    found: list[wire.Reading] = []
+    for path in system.chassis:
+        chassis = await survey.one(path)
+        modern = _kept(wire.sensor(doc) for doc in await survey.many(link(chassis, "Sensors"), "Sensors"))
+        found += modern or await _older(survey, chassis)
+        found += await _leaks(survey, chassis)
+    return Readings(wire.facts(found), tuple(survey.gaps))
+
+
+async def log(
+    client: RedfishClient, system: wire.System, cursor: str = ""
+) -> tuple[tuple[wire.LogEntry, ...], str]:
+    """Entries of the system event log behind `cursor`, oldest first, and the new cursor.
+
+    Raises NotOfferedError where neither the system nor its manager keeps a log.
+    """
+    services = system.collections.get("LogServices", "") or (await client.manager(system)).logs
+    if not services:
+        raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
+    found = await client.collection(services)
+    chosen = next((doc for doc in found if "sel" in wire.slot_of(doc).lower()), found[0] if found else {})
+    entries = link(chosen, "Entries")
+    if not entries:
+        raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
+    return wire.after(_kept(wire.log_entry(doc) for doc in await client.collection(entries)), cursor)
+
+
+_COLLECTIONS: dict[str, _ReadPart] = {
+    "Processors": wire.processor_part,
+    "Memory": wire.memory_part,
+    "EthernetInterfaces": wire.ethernet_part,
+}
+
+
+class _Survey:
+    """Reads on where a resource is missing or broken, and notes it; only silence of the BMC ends it."""
+
+    def __init__(self, client: RedfishClient) -> None:
+        self.gaps: list[str] = []
+        self.broken = False
+        self._client = client
+        self._read: dict[str, Document] = {}
+
+    async def one(self, reference: str) -> Document:
+        """The object behind a link, read once per survey; an empty one where it cannot be read."""
+        if reference not in self._read:
+            try:
+                self._read[reference] = document(await self._client.get(reference), reference)
+            except (BmcFailureError, WireError, NotOfferedError) as error:
+                self._note(str(error), broken=True)
+                self._read[reference] = {}
+        return self._read[reference]
+
+    async def many(self, reference: str, what: str) -> list[Document]:
+        """The members behind a link to a collection; none where it is missing or broken."""
+        if not reference:
+            self._note(f"the BMC offers no {what}")
+            return []
+        try:
+            found = await self._client.collection(reference)
+        except NotOfferedError as error:
+            self._note(str(error))
+            return []
+        except (BmcFailureError, WireError) as error:
+            self._note(str(error), broken=True)
+            return []
+        for doc in found:
+            if len(doc) <= 1:
+                self._note(f"{what} {wire.slot_of(doc)} could not be read", broken=True)
+        return [doc for doc in found if len(doc) > 1]
+
+    def parts(self, what: str, docs: Iterable[Document], read: _ReadPart) -> list[Part]:
+        """Members as parts; one without a serial number cannot be tracked and is noted."""
+        found = []
+        for doc in docs:
+            if part := read(doc):
+                found.append(part)
+            elif doc and not wire.absent(doc):
+                self._note(f"{what} {wire.slot_of(doc)} shows no serial number")
+        return found
+
+    def _note(self, gap: str, broken: bool = False) -> None:
+        self.broken = self.broken or broken
+        if len(self.gaps) < MAX_GAPS:
+            self.gaps.append(gap)
+
+
+async def _older(survey: _Survey, chassis: Document) -> list[wire.Reading]:
+    older: tuple[tuple[str, _ReadValues], ...] = (("Thermal", wire.thermal), ("Power", wire.power))
+    found: list[wire.Reading] = []
+    for key, read in older:
+        if reference := link(chassis, key):
+            found += read(await survey.one(reference))
+    return found
+
+
+async def _leaks(survey: _Survey, chassis: Document) -> list[wire.Reading]:
+    """Chassis → ThermalSubsystem → LeakDetection → LeakDetectors; air-cooled machines have none and that is no gap."""
+    thermal = link(chassis, "ThermalSubsystem")
+    detection = link(await survey.one(thermal), "LeakDetection") if thermal else ""
+    detectors = link(await survey.one(detection), "LeakDetectors") if detection else ""
+    if not detectors:
+        return []
+    return _kept(wire.leak_detector(doc) for doc in await survey.many(detectors, "LeakDetectors"))
+
+
+def _kept(found: Iterable[_T | None]) -> list[_T]:
+    return [item for item in found if item is not None]
