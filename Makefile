@@ -1,0 +1,96 @@
+# Builds, checks and runs Hostler. `make` alone lists what it can do; every environment it needs it makes in .venv.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+SEEDS ?= 200
+JOBS ?= 2
+CODE := src tests $(wildcard bench)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+export PYTHON
+
+.PHONY: help up test check bench sim docs docs-check fmt lint clean lock environment environment-test system-packages
+
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
+
+# --- running ---------------------------------------------------------------------------------------------------------
+
+up: environment ## start Hostler with a simulated cluster on this machine
+	$(BIN)/hostler up
+
+# --- checking --------------------------------------------------------------------------------------------------------
+
+test: system-packages lint ## everything: lint, types, imports and all tests (under 20 minutes on 2 cores)
+	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup
+
+check: lint ## the fast part, under a minute: lint, types, imports, unit and property tests
+	$(BIN)/pytest tests/unit tests/property -n $(JOBS) --dist loadgroup
+
+lint: environment-test ## lint, format check, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-logo
+
+sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
+	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)
+
+bench: environment-test ## measure the numbers the documents state
+	$(BIN)/python -m bench
+
+fmt: environment-test ## format the code and apply the safe fixes
+	$(BIN)/ruff check --fix-only --exit-zero .
+	$(BIN)/ruff format .
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+docs: environment ## generate docs/reference from the code, then check that it comes out the same again
+	$(BIN)/python -m hostler.cli.main docs generate --out docs/reference
+	$(MAKE) --no-print-directory docs-check
+
+docs-check: environment ## check that docs/reference is what the code says today
+	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \
+	$(BIN)/python -m hostler.cli.main docs generate --out "$$fresh" && \
+	diff -r docs/reference "$$fresh" || { echo "docs/reference differs from the code: run make docs" >&2; exit 1; }
+
+# --- environments ----------------------------------------------------------------------------------------------------
+# Each stamp is newer than what it was made from, so an environment is touched only when its lock changed.
+
+environment: $(VENV)/.runtime ## the virtual environment that runs Hostler
+
+environment-test: $(VENV)/.test ## the same one with the test tools
+
+$(VENV)/.made: scripts/environment
+	scripts/environment $(VENV)
+	touch $@
+
+$(VENV)/.runtime: $(VENV)/.made requirements/runtime.txt pyproject.toml
+	$(PIP) install --require-hashes -r requirements/runtime.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.runtime requirements/test.txt
+	$(PIP) install --require-hashes -r requirements/test.txt
+	touch $@
+
+system-packages: ## install the system packages the tests use, or say which are missing
+	scripts/system-packages
+
+LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --no-header --quiet --upgrade
+
+lock: ## resolve pyproject.toml's dependencies anew into requirements/*.txt (needs uv)
+	@command -v uv >/dev/null || { echo "needs uv: python3 -m pip install uv" >&2; exit 1; }
+	$(LOCK) --group build --output-file requirements/runtime.txt
+	$(LOCK) --group build --group test --constraint requirements/runtime.txt --output-file requirements/test.txt
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

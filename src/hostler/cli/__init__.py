@@ -1,0 +1,1 @@
+"""The command line, where all the rooms are put together."""

@@ -1,0 +1,1 @@
+"""The pure core: decides what each node needs next, from values alone, without a clock or I/O."""

@@ -1,0 +1,1 @@
+"""Turns conditions into remedies, and guards what they may disturb."""

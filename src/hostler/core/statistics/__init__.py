@@ -1,0 +1,1 @@
+"""Compares a node with its peers and with its own past."""

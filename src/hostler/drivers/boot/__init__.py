@@ -1,0 +1,1 @@
+"""Serves what a node boots from, and installs it."""

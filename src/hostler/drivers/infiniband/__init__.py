@@ -1,0 +1,1 @@
+"""Discovers an InfiniBand fabric and reads its ports."""

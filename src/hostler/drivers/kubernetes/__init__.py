@@ -1,0 +1,1 @@
+"""Cordons, drains and watches nodes of a Kubernetes cluster."""

@@ -1,0 +1,1 @@
+"""Tells people and other systems what happened."""

@@ -1,0 +1,1 @@
+"""Drains, resumes and watches nodes of a Slurm cluster."""

@@ -1,0 +1,1 @@
+"""Opens and follows tickets for the people who repair nodes."""

@@ -1,0 +1,1 @@
+"""The controller loop: remembers every decision before anything acts on it."""

@@ -1,0 +1,1 @@
+"""The server: takes observations and intents over HTTP, and shows the fleet."""

@@ -1,0 +1,78 @@
+"""The rules of the test run itself: no skip is hidden, and seeds are handed out."""
+
+import pathlib
+
+import pytest
+
+CONFTEST = pathlib.Path(__file__).parents[1] / "conftest.py"
+
+SKIPS_WITH = """
+    import pytest
+
+    def test_passes():
+        pass
+
+    def test_skips():
+        pytest.skip({reason!r})
+"""
+
+HARDWARE = "hardware: no InfiniBand adapter in this machine"
+PACKAGE = "no opensm: apt-get install opensm"
+
+
+@pytest.fixture(autouse=True)
+def our_conftest(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST.read_text())
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+
+
+@pytest.mark.parametrize(
+    ("ci", "reason", "expected"),
+    [
+        ("true", PACKAGE, pytest.ExitCode.TESTS_FAILED),
+        ("true", HARDWARE, pytest.ExitCode.OK),
+        ("", PACKAGE, pytest.ExitCode.OK),
+    ],
+)
+def test_in_ci_only_missing_hardware_excuses_a_skip(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    ci: str,
+    reason: str,
+    expected: pytest.ExitCode,
+) -> None:
+    """Mutant: `avoidable` returns an empty counter."""
+    monkeypatch.setenv("CI", ci)
+    pytester.makepyfile(SKIPS_WITH.format(reason=reason))
+
+    result = pytester.runpytest_inprocess()
+
+    assert result.ret == expected
+    result.stdout.fnmatch_lines(["*skipped: 1*", f"*1 × {reason}", "*1 passed, 1 skipped*"])
+
+
+def test_worker_processes_hide_no_skip(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: `skips` counts on the workers instead of the process that reports.
+
+    One module skips a test, another cannot be imported.
+    """
+    monkeypatch.setenv("CI", "true")
+    pytester.makepyfile(test_skips=SKIPS_WITH.format(reason=PACKAGE))
+    pytester.makepyfile(test_imports="import pytest; pytest.importorskip('no_such_module')")
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "1")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*skipped: 2*", "*1 × *no_such_module*", f"*1 × {PACKAGE}"])
+
+
+def test_a_run_without_tests_fails(pytester: pytest.Pytester) -> None:
+    assert pytester.runpytest_inprocess().ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_a_test_that_takes_a_seed_runs_once_for_each(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_world(seed): assert seed in range(3)")
+
+    result = pytester.runpytest_inprocess("--seeds", "3")
+
+    result.assert_outcomes(passed=3)
