@@ -1,1 +1,1 @@
-"""Takes AI cluster nodes from power-on into production, watches them there, and brings them back when they fail."""
+"""Takes AI cluster nodes from power-on into production, watches them there, and brings them back."""
