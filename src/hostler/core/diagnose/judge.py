@@ -1,0 +1,184 @@
+"""From one observation to its findings: a table from the observation's kind to the function that judges it.
+
+Unknown is never healthy: what cannot be read is itself a finding, and only a reading that can be believed, of
+the node's present boot, shows a condition to be over.
+"""
+
+from collections.abc import Callable
+
+from hostler.core.conditions import CONDITIONS
+from hostler.core.diagnose import Finding
+from hostler.core.diagnose.decoded import Decoded, Fact
+from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.inventory import judge_inventory
+from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
+from hostler.core.diagnose.line import printable
+from hostler.core.diagnose.sensors import judge_sensors
+from hostler.core.model import Facts, Node, Observation, Phase, Scalar, Verdict
+from hostler.core.policy.configuration import Sku
+
+KERNEL_FACILITY = 0
+"""Only the kernel itself can write records of this facility."""
+
+TEXT_SHOWN_CHARS = 256
+
+
+def judge(observation: Observation, node: Node, sku: Sku | None) -> tuple[Finding, ...]:
+    """What the observation says about the node's conditions. Pure, and never raises on what was observed.
+
+    Findings of an earlier boot carry the fact `earlier_boot` and are history: they start nothing. A finding
+    with `standing` False is given only for conditions that an observation may clear.
+    """
+    findings = KINDS.get(observation.kind, _unreadable)(observation, node, sku)
+    earlier = observation.boot_id != node.boot_id and observation.boot_id in node.boots
+    return tuple(
+        _of_earlier_boot(finding) if earlier else finding
+        for finding in findings
+        if finding.standing or (not earlier and CONDITIONS[finding.type].clears == "observation")
+    )
+
+
+def _of_earlier_boot(finding: Finding) -> Finding:
+    facts: Facts = {**finding.facts, "earlier_boot": True}
+    return Finding(finding.type, finding.severity, finding.text, finding.part, finding.standing, facts)
+
+
+def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
+    """One finding per condition and part, however many lines say it."""
+    decoded = decode(observation.text)
+    if decoded and observation.facility != KERNEL_FACILITY and not node.test_mode:
+        text = "a line that looks like a hardware fault was not written by the kernel"
+        facts: Facts = {"line": decoded[0].line, "facility": observation.facility}
+        return [stands("kernel_log.userspace_origin", text, facts=facts)]
+    serials = dict(node.slots)
+    told: dict[tuple[str, str], list[Decoded]] = {}
+    for one in decoded:
+        slot = f"pci:{one.pci}" if one.pci else ""
+        told.setdefault((one.condition, serials.get(slot) or slot), []).append(one)
+    findings = [
+        stands(condition, lines[0].text, part, _facts(lines, observation))
+        for (condition, part), lines in told.items()
+    ]
+    if len(observation.text) > TEXT_LIMIT_CHARS:
+        text = f"{len(observation.text) - TEXT_LIMIT_CHARS} characters of kernel log were not read"
+        findings.append(stands("observation.unreadable", text, "kernel_log"))
+    return findings
+
+
+def _facts(lines: list[Decoded], observation: Observation) -> Facts:
+    first = lines[0]
+    facts: Facts = {name: _scalar(value) for name, value in first.facts.items()}
+    if first.code is not None:
+        facts["code"] = first.code
+    if first.pci:
+        facts["pci"] = first.pci
+    facts |= {"action": first.action, "line": first.line}
+    return {**facts, "count": len(lines) * max(1, observation.count)}
+
+
+def _scalar(fact: Fact) -> Scalar:
+    return (
+        printable(" ".join(fact))
+        if isinstance(fact, tuple)
+        else printable(fact)
+        if isinstance(fact, str)
+        else fact
+    )
+
+
+def _verdict(observation: Observation, _node: Node, _sku: Sku | None) -> list[Finding]:
+    """Facts "check" (or "profile"), "verdict", and "part" for a check of one part; `text` is its detail.
+
+    Only passed clears. A verdict that is no word of ours is as inconclusive as one that says so.
+    """
+    name = observation.facts.get("check") or observation.facts.get("profile")
+    if not isinstance(name, str):
+        return _unreadable(observation, _node, _sku)
+    subject, verdict = observation.facts.get("part"), observation.facts.get("verdict")
+    part = printable(f"check:{name}/{subject}" if subject else f"check:{name}")
+    facts: Facts = {"check": printable(name)}
+    if subject:
+        facts["part"] = printable(str(subject))
+    detail = f": {observation.text[:TEXT_SHOWN_CHARS]}" if observation.text else ""
+    match verdict:
+        case Verdict.passed:
+            text = f"{name} passed"
+            return [over("check.failed", text, part), over("check.inconclusive", text, part)]
+        case Verdict.failed:
+            text = f"{name} failed{detail}"
+            return [stands("check.failed", text, part, facts), over("check.inconclusive", text, part)]
+        case _:
+            word = verdict if isinstance(verdict, str) and verdict in set(Verdict) else "unreadable"
+            text = f"{name} is {word}{detail}"
+            return [stands("check.inconclusive", text, part, {**facts, "verdict": word})]
+
+
+AGENT_EVENTS: dict[str, tuple[str, bool]] = {
+    "kernel_log.overrun": ("kernel_log.overrun", True),
+    "spool_overflow": ("agent.spool_overflow", True),
+    "collector_failed": ("agent.collector_failed", True),
+    "collector_started": ("agent.collector_failed", False),
+}
+"""What an agent says of itself (fact "event") → condition, and whether it stands."""
+
+AGENT_ROUTINE = frozenset({"", "started", "stopped", "heartbeat"})
+"""Events of an agent that say nothing about the node's health."""
+
+
+def _agent(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
+    event = observation.facts.get("event", "")
+    if event in AGENT_ROUTINE:
+        return []
+    row = AGENT_EVENTS.get(event) if isinstance(event, str) else None
+    if row is None:
+        return _unreadable(observation, node, sku)
+    condition, standing = row
+    collector = observation.facts.get("collector")
+    part = printable(f"collector:{collector}") if collector and condition == "agent.collector_failed" else ""
+    detail = f": {observation.text[:TEXT_SHOWN_CHARS]}" if observation.text else ""
+    text = f"the agent reports {event}{detail}"
+    facts = {name: _scalar(value) for name, value in observation.facts.items()}
+    return [stands(condition, text, part, facts) if standing else over(condition, text, part)]
+
+
+_OFF_ON_PURPOSE = frozenset({"cooling.leak", "thermal.over_limit"})
+
+
+def _power(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
+    """Fact "power": off is expected outside production, under a plan that cuts it, and for protection."""
+    match observation.facts.get("power"):
+        case "on":
+            return [over("power.off_unexpected", "the node is powered on")]
+        case "off":
+            planned = node.plan is not None and any(s.operation == "power_off" for s in node.plan.steps)
+            protected = any(condition.type in _OFF_ON_PURPOSE for condition in node.conditions)
+            if node.phase is not Phase.production or planned or protected:
+                return []
+            return [stands("power.off_unexpected", f"the node is off, says its {observation.source}")]
+        case _:
+            return _unreadable(observation, node, sku)
+
+
+def _nothing(_observation: Observation, _node: Node, _sku: Sku | None) -> list[Finding]:
+    return []
+
+
+def _unreadable(observation: Observation, _node: Node, _sku: Sku | None) -> list[Finding]:
+    kind = printable(observation.kind[:TEXT_SHOWN_CHARS])
+    text = f"an observation of kind {kind!r} from {observation.source!r} could not be understood"
+    return [stands("observation.unreadable", text, kind)]
+
+
+Judge = Callable[[Observation, Node, Sku | None], list[Finding]]
+
+KINDS: dict[str, Judge] = {
+    "kernel_log": _kernel_log,
+    "inventory": judge_inventory,
+    "sensors": judge_sensors,
+    "verdict": _verdict,
+    "agent": _agent,
+    "power": _power,
+    "boot": _nothing,
+    "firmware": _nothing,
+}
+"""Observation kind → who judges it. Boots and versions are recorded; by themselves they convict nobody."""

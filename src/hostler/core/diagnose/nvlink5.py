@@ -1,0 +1,262 @@
+"""Reads what NVLink 5 says in Xid 144 to 150: unit, severity, link, and the words that tell causes apart.
+
+The first word (IntrInfo) holds the reason in bits 25 to 20 and the unit in its low bits, which differ between
+two driver layouts, V1 and V2; the second is the error status. Facts from NVIDIA's NVLink 5 decoding table.
+"""
+
+import re
+
+from msgspec import Struct
+
+from hostler.core.diagnose.decoded import Fact
+
+_LINE = re.compile(
+    r",\s*([A-Z][\w/]*(?: [A-Z][a-z]\w*)?)\s+(Fatal|Non-?fatal|Link Fatal)\s+XC(\d)\s+i(\d)\s+"
+    r"Link\s+(-?\d{1,3})\s*\((0x[0-9a-fA-F]{1,8})\s+(0x[0-9a-fA-F]{1,8})",
+    re.ASCII | re.IGNORECASE,
+)
+
+RESET, IGNORE, EVAL = "RESET_GPU", "IGNORE", "XID_154_EVAL"
+_ASK = "CONTACT_SUPPORT"
+_FLOW = "CHECK_NVLINK_FAILURE_FLOW"
+_SIGNAL = "INVESTIGATE_LINK_SI"
+_CABLES = "INVESTIGATE_LINK_SI_AND_CABLES"
+_PEER = "INVESTIGATE_PEER_DEVICE"
+_USER = "INVESTIGATE_SW_USER"
+
+
+class Cause(Struct, frozen=True):
+    """What an error status (or reason) asks for. `escalated`: the action if the escalation bit is set."""
+
+    action: str
+    investigate: str
+    severity: str
+    escalated: str = ""
+
+
+class Unit(Struct, frozen=True):
+    """A unit of one Xid. `v1` and `v2` are its number in the low 10 and 7 bits of IntrInfo.
+
+    `by_status` is asked where `by_reason` is empty; `flags` says that the status may have several bits set.
+    `by_reason` answers whatever the status.
+    """
+
+    xid: int
+    names: tuple[str, ...]
+    v1: int
+    v2: int
+    by_status: dict[int, Cause] = {}
+    by_reason: dict[int, Cause] = {}
+    flags: bool = True
+
+
+class Reading(Struct, frozen=True):
+    """What a line says. `action` and `severity` are "" where the table has no row for its words."""
+
+    action: str
+    severity: str
+    condition: str
+    facts: dict[str, Fact]
+
+
+_NOISE = Cause(IGNORE, IGNORE, "Non-fatal")
+_REPORT = Cause(IGNORE, _ASK, "Non-fatal")
+_FATAL = Cause(RESET, _ASK, "Fatal")
+_SOFTWARE = {0x8000_0000: _REPORT}
+_RX_PIPE = Cause(IGNORE, _ASK, "Non-fatal*", escalated=RESET)
+_TRANSLATION = Cause(EVAL, _FLOW, "Non-fatal")
+_FABRIC = Cause(EVAL, _ASK, "Non-fatal")
+_TIMEOUT = Cause(EVAL, IGNORE, "Non-fatal")
+_BIT_ERRORS = Cause(IGNORE, _CABLES, "Non-fatal")
+_FIRMWARE = Cause(RESET, _ASK, "Fatal**")
+_SAW = {0x01: _REPORT, 0x02: _FATAL, 0x04: _NOISE, 0x08: _REPORT, 0x10: _FATAL, 0x20: _NOISE}
+_TLW = {0x1: _NOISE, 0x2: _REPORT, 0x4: _FATAL, **_SOFTWARE}
+
+
+def _down(investigate: str, action: str = RESET, severity: str = "Link Fatal") -> Cause:
+    return Cause(action, investigate, severity)
+
+
+_LINK_DOWN = {
+    0x00: _down("SYMPATHETIC_REPORT_SOLO"),
+    0x01: _down("REPORT_ISSUE (if seen >1 per day)"),
+    0x02: _down(_SIGNAL),
+    0x04: _down(_SIGNAL),
+    0x0A: _down(_SIGNAL),
+    0x0F: _down(_USER),
+    0x10: _down("INVESTIGATE_SW_USER_LINK_SI"),
+    0x11: _down(_USER),
+    0x12: _down("INVESTIGATE_SW_USER_LINK_SI"),
+    0x15: _down(_PEER),
+    0x16: _down(_USER),
+    **dict.fromkeys((0x20, 0x21, 0x22, 0x23, 0x24, 0x25), _down(_PEER)),
+    0x26: _down("INVESTIGATE_SW/USER", IGNORE),
+    0x28: _down("INVESTIGATE_HOST", IGNORE, "Fatal"),
+    0x2A: _down(_CABLES, severity="Link Fatal?"),
+    0x2B: _down(_CABLES, severity="Link Fatal?"),
+}
+"""Reasons for which a link goes down."""
+
+UNITS = (
+    Unit(144, ("SAW_MVB",), 0b00_0010_0001, 0b000_0001, _SAW),
+    Unit(145, ("RLW_CTRL",), 0b00_0110_0010, 0b000_0011, _SOFTWARE),
+    Unit(
+        145,
+        ("RLW_REMAP",),
+        0b00_1000_0010,
+        0b000_0100,
+        {
+            **dict.fromkeys((0x1, 0x2), _FABRIC),
+            **dict.fromkeys((0x4, 0x8, 0x10, 0x20), _TRANSLATION),
+            **dict.fromkeys((0x40, 0x80), _FATAL),
+            **dict.fromkeys((0x100, 0x200), _NOISE),
+            **_SOFTWARE,
+        },
+    ),
+    Unit(145, ("RLW_RSPCOL",), 0b00_1010_0010, 0b000_0101, {0x1: _NOISE, 0x2: _FATAL, **_SOFTWARE}),
+    Unit(
+        145,
+        ("RLW_RXPIPE",),
+        0b00_1100_0010,
+        0b000_0110,
+        {**dict.fromkeys((0x1, 0x2, 0x4), _RX_PIPE), 0x8: _REPORT, **_SOFTWARE},
+    ),
+    Unit(
+        145,
+        ("RLW_SRC_TRACK",),
+        0b00_1110_0010,
+        0b000_0111,
+        {
+            **dict.fromkeys((0x1, 0x10, 0x20), _FATAL),
+            0x2: _NOISE,
+            **dict.fromkeys((0x4, 0x8), _TIMEOUT),
+            **_SOFTWARE,
+        },
+    ),
+    Unit(
+        145,
+        ("RLW_TAGSTATE",),
+        0b01_0000_0010,
+        0b000_1000,
+        {
+            **dict.fromkeys((0x1, 0x1_0000), _NOISE),
+            **dict.fromkeys((0x2, 0x2_0000, 0x10_0000), _FATAL),
+            **_SOFTWARE,
+        },
+    ),
+    Unit(146, ("TLW_CTRL",), 0b01_0010_0011, 0b000_1001, _TLW),
+    Unit(146, ("TLW_RX", "TLW_RX_PIPE0"), 0b01_0100_0011, 0b000_1010, _TLW),
+    Unit(146, ("TLW_RX", "TLW_RX_PIPE1"), 0b01_0100_0011, 0b000_1011, _TLW),
+    Unit(146, ("TLW_TX", "TLW_TX_PIPE0"), 0b01_0110_0011, 0b000_1100, _TLW),
+    Unit(146, ("TLW_TX", "TLW_TX_PIPE1"), 0b01_0110_0011, 0b000_1101, _TLW),
+    Unit(147, ("TREX",), 0b01_1000_0100, 0b000_1110, {0x1: _REPORT, **_SOFTWARE}),
+    Unit(148, ("NVLPW_CTRL", "NVLPW"), 0b00_0000_0101, 0b000_1111, _SOFTWARE),
+    Unit(
+        149,
+        ("NETIR", "NETIR_INT"),
+        0b00_0000_0110,
+        0b001_1000,
+        by_reason={0: _down("SYMPATHETIC_REPORT_SOLO")},
+    ),
+    Unit(149, ("NETIR_LINK_EVT", "NETIR_LINK_DOWN"), 0b01_1100_0110, 0b001_0001, by_reason=_LINK_DOWN),
+    Unit(
+        149,
+        ("NETIR_BER_EVENT",),
+        0b10_0010_0110,
+        0b001_0011,
+        dict.fromkeys(range(4), _BIT_ERRORS),
+        flags=False,
+    ),
+    Unit(
+        149,
+        ("NETIR_MFDE_EVENT",),
+        0b10_0100_0110,
+        0b001_0100,
+        {**dict.fromkeys((0x1, 0x4, 0x5, 0x7), _FIRMWARE), 0x3: _NOISE},
+        flags=False,
+    ),
+    Unit(150, ("MSE DEGRADED",), 0, 0, dict.fromkeys((0, 0xFFFF_FFFF), _FATAL), flags=False),
+    Unit(150, ("MSE_WATCHDOG",), 0, 0, {0: _FATAL}, flags=False),
+)
+
+_SEVERITIES = {RESET: "gpu_reset", IGNORE: "info", EVAL: "from_xid154"}
+_ORDER = (RESET, EVAL, IGNORE)
+"""Gravest first: where layouts or bits disagree, the graver answer stands."""
+
+_ESCALATED_V1, _ESCALATED_V2 = 1 << 10, 1 << 7
+
+
+def read(xid: int, rest: str) -> Reading | None:
+    """What stands after the code of an Xid 144 to 150; None where the line is not of their form."""
+    match = _LINE.search(rest)
+    if match is None:
+        return None
+    word, severity, _, injected, link, info_word, status_word = match.groups()
+    info, status = int(info_word, 16), int(status_word, 16)
+    facts: dict[str, Fact] = {
+        "subcode": word,
+        "line_severity": severity,
+        "link": int(link),
+        "intrinfo": info_word,
+        "reason": info >> 20 & 0x3F,
+        "injected": injected != "0",
+        "error_status": status_word,
+    }
+    causes = _causes(xid, word, info, status)
+    if not causes:
+        return Reading("", "", _unlisted(severity), facts)
+    layouts = tuple(sorted({layout for layout, _, _, _ in causes}))
+    _, unit, cause, action = min(causes, key=lambda row: _ORDER.index(row[3]))
+    facts |= {
+        "unit": "/".join(unit.names),
+        "decode": layouts,
+        "nvlink_severity": cause.severity,
+        "investigatory": cause.investigate,
+    }
+    return Reading(action, _SEVERITIES[action], _condition(action, cause.investigate), facts)
+
+
+def _causes(xid: int, word: str, info: int, status: int) -> list[tuple[str, Unit, Cause, str]]:
+    """(layout, unit, cause, action) for each row of the table that these words match."""
+    names = set(word.upper().split("/"))
+    found: list[tuple[str, Unit, Cause, str]] = []
+    for unit in UNITS:
+        if unit.xid != xid or names.isdisjoint(unit.names):
+            continue
+        for layout, low, number, escalation in (
+            ("V1", info & 0x3FF, unit.v1, _ESCALATED_V1),
+            ("V2", info & 0x7F, unit.v2, _ESCALATED_V2),
+        ):
+            if low != number:
+                continue
+            for cause in _of_unit(unit, info >> 20 & 0x3F, status):
+                escalated = cause.escalated if info & escalation else ""
+                found.append((layout, unit, cause, escalated or cause.action))
+    return found
+
+
+def _of_unit(unit: Unit, reason: int, status: int) -> list[Cause]:
+    if unit.by_reason:
+        return [unit.by_reason[reason]] if reason in unit.by_reason else []
+    if reason:
+        return []
+    if status in unit.by_status:
+        return [unit.by_status[status]]
+    if not unit.flags:
+        return []
+    return [cause for bit, cause in unit.by_status.items() if status & bit]
+
+
+def _condition(action: str, investigate: str) -> str:
+    if action == RESET:
+        return "gpu.nvlink_error"
+    return "gpu.informational" if investigate == IGNORE and action == IGNORE else "gpu.xid_investigate"
+
+
+def _unlisted(line_severity: str) -> str:
+    """No row: the driver's own word decides whether the link is lost, and a person looks at the rest."""
+    return (
+        "gpu.nvlink_error"
+        if line_severity.lower().endswith("fatal") and line_severity[0] != "N"
+        else "gpu.xid_investigate"
+    )

@@ -1,0 +1,162 @@
+"""Reads the NVIDIA driver's Xid lines, in every form that drivers and loggers give them.
+
+The form is `NVRM: Xid (PCI:dddd:bb:dd): code, pid=…, name=…, message`; "PCI:", function, MIG instance,
+process and message may each be missing. The message's words are read only for codes where they matter.
+"""
+
+import re
+from collections.abc import Callable
+
+from hostler.core.diagnose import nvlink5
+from hostler.core.diagnose.decoded import Decoded, Fact
+from hostler.core.diagnose.line import LINE_LIMIT_CHARS, PCI, normal_pci, opens_line, printable
+from hostler.core.diagnose.xid_catalog import XIDS, XidEntry
+
+FALLEN_OFF_BUS = 79
+
+_XID = re.compile(
+    rf"NVRM: {{0,4}}Xid {{0,4}}\((?:PCI:)?({PCI})(?: GPU-I:(\d{{1,4}}))?(?: GPU-CI:(\d{{1,4}}))?\): {{0,4}}"
+    r"([0-9]{1,9})(?!\w)([^\r\n]*)",
+    re.ASCII,
+)
+_FALLEN = re.compile(
+    rf"NVRM: (?:The NVIDIA GPU|GPU at|GPU) (?:PCI:)?({PCI})(?!\w)"
+    r"(?:(?!NVRM: Xid)[^\0]){0,400}?fallen off the bus",
+    re.ASCII,
+)
+_FALLEN_NAMELESS = re.compile(r"NVRM: fallen off the bus")
+_PID = re.compile(r"\bpid='?([0-9]{1,10})\b", re.ASCII)
+_NAME = re.compile(r"\bname=([^,\r\n]{1,256})")
+_CORE = re.compile(r"\(GPC ([0-9]{1,4}), TPC ([0-9]{1,4}), SM ([0-9]{1,4})\)", re.ASCII)
+_LINK = re.compile(r"\blink ([0-9]{1,3}) {0,2}\(([0-9a-fA-Fx, ]{1,200})\)", re.ASCII)
+_RECOVERY = re.compile(r"changed from 0x[0-9a-fA-F]+ \(([^()]{1,64})\) to 0x[0-9a-fA-F]+ \(([^()]{1,64})\)")
+
+_RECOVERIES = {
+    "none": ("NONE", "info", "gpu.informational"),
+    "gpu reset required": ("RESET_GPU", "gpu_reset", "gpu.reset_required"),
+    "node reboot required": ("RESTART_BM", "node_reboot", "gpu.reboot_required"),
+    "drain and reset": ("DRAIN_AND_RESET", "gpu_reset", "gpu.drain_and_reset"),
+}
+"""What Xid 154 recommends → action, severity, condition. Other words (peers, IMEX, bus) ask a person."""
+
+
+def read(text: str) -> list[tuple[int, Decoded]]:
+    """Every Xid of the text with its offset, and GPUs off the bus that no Xid 79 of the same text names."""
+    found = [
+        (match.start(), _decoded(match)) for match in _XID.finditer(text) if opens_line(text, match.start())
+    ]
+    if "fallen off the bus" in text:
+        named = {decoded.pci for _, decoded in found if decoded.code == FALLEN_OFF_BUS}
+        found += _fallen(text, named)
+    return found
+
+
+def _decoded(match: re.Match[str]) -> Decoded:
+    address, instance, compute, number, rest = match.groups()
+    code, pci = int(number), normal_pci(address)
+    facts: dict[str, Fact] = {}
+    if instance:
+        facts["gpu_instance"] = int(instance)
+    if compute:
+        facts["compute_instance"] = int(compute)
+    if (pid := _PID.search(rest)) is not None:
+        facts["pid"] = int(pid[1])
+    if (name := _NAME.search(rest)) is not None and name[1].strip() != "<unknown>":
+        facts["process"] = printable(name[1].strip())
+    entry = XIDS.get(code)
+    line = printable(match[0][:LINE_LIMIT_CHARS])
+    if entry is None:
+        text = f"Xid {code} on GPU {pci}: no catalogue lists this code"
+        return Decoded(
+            "xid", "gpu.xid_unknown", text, "INVESTIGATE", code, False, pci, "unknown", "unknown", line, facts
+        )
+    action, severity, condition = entry.action, entry.severity, entry.condition
+    details = _DETAILS.get(code) or _CATEGORY_DETAILS.get(entry.category)
+    if details is not None:
+        action, severity, condition = details(entry, rest, facts)
+    if entry.investigate:
+        facts.setdefault("investigatory", entry.investigate)
+    text = f"Xid {code} on GPU {pci}: {entry.meaning}"
+    return Decoded("xid", condition, text, action, code, True, pci, severity, entry.category, line, facts)
+
+
+Answer = tuple[str, str, str]
+"""Action, severity, condition: what a line's words make of its catalogue entry."""
+
+
+def _as_listed(entry: XidEntry) -> Answer:
+    return entry.action, entry.severity, entry.condition
+
+
+def _program_fault(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
+    if (core := _CORE.search(rest)) is not None:
+        facts["gpc"], facts["tpc"], facts["sm"] = int(core[1]), int(core[2]), int(core[3])
+    return _as_listed(entry)
+
+
+def _double_bit(entry: XidEntry, _rest: str, facts: dict[str, Fact]) -> Answer:
+    facts["action_solo"] = "RESET_GPU"
+    return _as_listed(entry)
+
+
+def _nvlink(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
+    if (link := _LINK.search(rest)) is not None:
+        facts["link"] = int(link[1])
+        facts["registers"] = tuple(word.strip() for word in link[2].split(",") if word.strip())
+    return _as_listed(entry)
+
+
+def _recovery(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
+    if (change := _RECOVERY.search(rest)) is None:
+        return _as_listed(entry)
+    facts["recovery_from"], facts["recovery_to"] = printable(change[1]), printable(change[2])
+    return _RECOVERIES.get(change[2].strip().lower(), _as_listed(entry))
+
+
+def _nvlink5(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
+    reading = nvlink5.read(entry.code, rest)
+    if reading is None:
+        return _as_listed(entry)
+    facts.update(reading.facts)
+    return reading.action or entry.action, reading.severity or entry.severity, reading.condition
+
+
+_DETAILS: dict[int, Callable[[XidEntry, str, dict[str, Fact]], Answer]] = {
+    48: _double_bit,
+    74: _nvlink,
+    154: _recovery,
+    **dict.fromkeys(range(144, 151), _nvlink5),
+}
+_CATEGORY_DETAILS = {"app_or_channel": _program_fault}
+
+
+def _fallen(text: str, named: set[str]) -> list[tuple[int, Decoded]]:
+    """The driver's other sentence for it, printed when it meets the GPU again; counted once per GPU."""
+    found: list[tuple[int, Decoded]] = []
+    for match in _FALLEN.finditer(text):
+        pci = normal_pci(match[1])
+        if pci not in named and opens_line(text, match.start()):
+            named.add(pci)
+            found.append((match.start(), _off_bus(pci, match[0])))
+    if not named:
+        nameless = _FALLEN_NAMELESS.search(text)
+        if nameless is not None and opens_line(text, nameless.start()):
+            found.append((nameless.start(), _off_bus("", nameless[0])))
+    return found
+
+
+def _off_bus(pci: str, line: str) -> Decoded:
+    entry = XIDS[FALLEN_OFF_BUS]
+    return Decoded(
+        "gpu_fallen_off_bus",
+        entry.condition,
+        f"GPU {pci or '(address not given)'}: {entry.meaning}",
+        entry.action,
+        entry.code,
+        True,
+        pci,
+        entry.severity,
+        entry.category,
+        printable(line[:LINE_LIMIT_CHARS]),
+        {"xid_implied": True, "investigatory": entry.investigate},
+    )
