@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -40,15 +40,11 @@ class Answer(Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-class Exchange(Protocol):
-    """Sends one request and returns the whole answer, whatever its status. Never repeats, never follows.
+Exchange = Callable[[str, str, bytes | None, dict[str, str]], Awaitable[Answer]]
+"""(method, path, body, headers) → the whole answer, whatever its status. Sends once, never follows a redirect.
 
-    Raises UnreachableError where no complete answer came, RefusedError where the BMC could not be trusted.
-    """
-
-    async def __call__(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
-    ) -> Answer: ...
+Raises UnreachableError where no complete answer came, RefusedError where the BMC could not be trusted.
+"""
 
 
 class Address(Struct, frozen=True):

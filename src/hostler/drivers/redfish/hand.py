@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from hostler.core.model import Facts, Node, Operation, Outcome
 from hostler.drivers.redfish import survey, wire
-from hostler.drivers.redfish.client import RedfishClient
+from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
+from hostler.drivers.redfish.reading import WireError
 from hostler.engine.ports import RefusedError, UnreachableError
 
 MAX_REMEMBERED = 4096
@@ -220,14 +221,19 @@ def _locate(lit: bool) -> _Row:
 
 
 async def _collect_inventory(ask: _Ask) -> Outcome:
+    """Parts, and of the facts "covers" (kinds whose absence means something) and "firmware.NAME"."""
     found = await survey.inventory(ask.client, ask.system)
     parts = tuple(replace(part, node=ask.operation.node) for part in found.parts)
-    outcome = ask.outcome(
-        "done",
-        f"{len(parts)} parts" + ("" if found.complete else ", incomplete: ") + "; ".join(found.gaps[:8]),
-        {"model": ask.system.model, "complete": found.complete, "gaps": "; ".join(found.gaps)},
-    )
-    return replace(outcome, parts=parts)
+    gaps = list(found.gaps)
+    facts: Facts = {"model": ask.system.model, "complete": found.complete, "covers": ",".join(found.covers)}
+    try:
+        components = await survey.firmware(ask.client, ask.system)
+        facts |= {f"firmware.{name}": version for name, version in wire.versions(components).items()}
+    except (NotOfferedError, BmcFailureError, WireError) as error:
+        gaps.append(str(error))
+    detail = f"{len(parts)} parts" + ("" if found.complete else ", incomplete")
+    facts["gaps"] = "; ".join(gaps)
+    return replace(ask.outcome("done", "; ".join((detail, *gaps[:8])), facts), parts=parts)
 
 
 async def _update_firmware(ask: _Ask) -> Outcome:

@@ -1,6 +1,6 @@
 """Reads much of a BMC at once: parts, firmware, sensors, log. What cannot be read is said, never left out silently."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from msgspec import Struct
@@ -19,11 +19,13 @@ _ReadValues = Callable[[Document], tuple[wire.Reading, ...]]
 class Inventory(Struct, frozen=True):
     """The parts that have a serial number; `gaps` says what else is missing and why.
 
-    `complete` is False where something that the BMC lists could not be read: absence then means nothing.
+    `covers` are the kinds of part of which absence means something: all that the BMC lists of them was read.
+    `complete` is False where something that the BMC lists could not be read.
     """
 
     parts: tuple[Part, ...]
     gaps: tuple[str, ...]
+    covers: tuple[str, ...]
     complete: bool
 
 
@@ -38,19 +40,14 @@ async def inventory(client: RedfishClient, system: wire.System) -> Inventory:
     """All parts of one system. Raises UnreachableError only where the BMC stops answering at all."""
     survey = _Survey(client)
     parts: list[Part] = []
-    for chassis in system.chassis:
-        parts += survey.parts("chassis", [await survey.one(chassis)], wire.chassis_part)
-    for key, read in _COLLECTIONS.items():
-        parts += survey.parts(key, await survey.many(system.collections.get(key, ""), key), read)
-    for storage in await survey.many(system.collections.get("Storage", ""), "Storage"):
-        drives = [await survey.one(drive) for drive in links(storage, "Drives")]
-        parts += survey.parts("Drives", drives, wire.drive_part)
-    for chassis in system.chassis:
-        adapters = link(await survey.one(chassis), "NetworkAdapters")
-        parts += survey.parts(
-            "NetworkAdapters", await survey.many(adapters, "NetworkAdapters"), wire.adapter_part
-        )
-    return Inventory(tuple(parts), tuple(survey.gaps), not survey.broken)
+    covers: set[str] = set()
+    for what, read_docs, read_part in _SECTIONS:
+        faults = survey.faults
+        found = survey.parts(what, await read_docs(survey, system), read_part)
+        parts += found
+        if survey.faults == faults:
+            covers |= {part.kind for part in found}
+    return Inventory(tuple(parts), tuple(survey.gaps), tuple(sorted(covers)), not survey.broken)
 
 
 async def firmware(client: RedfishClient, system: wire.System) -> tuple[wire.Component, ...]:
@@ -71,7 +68,8 @@ async def sensors(client: RedfishClient, system: wire.System) -> Readings:
     found: list[wire.Reading] = []
     for path in system.chassis:
         chassis = await survey.one(path)
-        modern = _kept(wire.sensor(doc) for doc in await survey.many(link(chassis, "Sensors"), "Sensors"))
+        listed = await survey.many(link(chassis, "Sensors"), "Sensors")
+        modern = [reading for doc in listed for reading in wire.sensor(doc)]
         found += modern or await _older(survey, chassis)
         found += await _leaks(survey, chassis)
     return Readings(wire.facts(found), tuple(survey.gaps))
@@ -95,18 +93,12 @@ async def log(
     return wire.after(_kept(wire.log_entry(doc) for doc in await client.collection(entries)), cursor)
 
 
-_COLLECTIONS: dict[str, _ReadPart] = {
-    "Processors": wire.processor_part,
-    "Memory": wire.memory_part,
-    "EthernetInterfaces": wire.ethernet_part,
-}
-
-
 class _Survey:
     """Reads on where a resource is missing or broken, and notes it; only silence of the BMC ends it."""
 
     def __init__(self, client: RedfishClient) -> None:
         self.gaps: list[str] = []
+        self.faults = 0
         self.broken = False
         self._client = client
         self._read: dict[str, Document] = {}
@@ -146,13 +138,47 @@ class _Survey:
             if part := read(doc):
                 found.append(part)
             elif doc and not wire.absent(doc):
+                self.faults += 1
                 self._note(f"{what} {wire.slot_of(doc)} shows no serial number")
         return found
 
     def _note(self, gap: str, broken: bool = False) -> None:
         self.broken = self.broken or broken
+        self.faults += broken
         if len(self.gaps) < MAX_GAPS:
             self.gaps.append(gap)
+
+
+async def _chassis(survey: _Survey, system: wire.System) -> list[Document]:
+    return [await survey.one(path) for path in system.chassis]
+
+
+def _collection(key: str) -> "_ReadDocs":
+    async def read(survey: _Survey, system: wire.System) -> list[Document]:
+        return await survey.many(system.collections.get(key, ""), key)
+
+    return read
+
+
+async def _drives(survey: _Survey, system: wire.System) -> list[Document]:
+    storages = await survey.many(system.collections.get("Storage", ""), "Storage")
+    return [await survey.one(drive) for storage in storages for drive in links(storage, "Drives")]
+
+
+async def _adapters(survey: _Survey, system: wire.System) -> list[Document]:
+    places = [link(chassis, "NetworkAdapters") for chassis in await _chassis(survey, system)]
+    return [doc for place in places for doc in await survey.many(place, "NetworkAdapters")]
+
+
+_ReadDocs = Callable[[_Survey, wire.System], Awaitable[list[Document]]]
+_SECTIONS: tuple[tuple[str, _ReadDocs, _ReadPart], ...] = (
+    ("chassis", _chassis, wire.chassis_part),
+    ("Processors", _collection("Processors"), wire.processor_part),
+    ("Memory", _collection("Memory"), wire.memory_part),
+    ("Drives", _drives, wire.drive_part),
+    ("NetworkAdapters", _adapters, wire.adapter_part),
+    ("EthernetInterfaces", _collection("EthernetInterfaces"), wire.ethernet_part),
+)
 
 
 async def _older(survey: _Survey, chassis: Document) -> list[wire.Reading]:

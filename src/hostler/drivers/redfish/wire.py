@@ -315,8 +315,13 @@ def same_component(one: str, other: str) -> bool:
 
 
 def thermal(doc: Document) -> tuple[Reading, ...]:
-    """Temperatures and fans of the older Thermal resource."""
-    found = [_reading(item, number(item, "ReadingCelsius"), "Cel") for item in objects(doc, "Temperatures")]
+    """Temperatures (with their limits) and fans of the older Thermal resource."""
+    found: list[Reading | None] = []
+    for item in objects(doc, "Temperatures"):
+        found += [
+            _reading(item, number(item, "ReadingCelsius"), "Cel"),
+            _limit(item, number(item, "UpperThresholdCritical")),
+        ]
     found += [
         _reading(item, number(item, "Reading"), text(item, "ReadingUnits") or "RPM")
         for item in objects(doc, "Fans")
@@ -336,9 +341,12 @@ def power(doc: Document) -> tuple[Reading, ...]:
     return tuple(r for r in found if r)
 
 
-def sensor(doc: Document) -> Reading | None:
-    """One member of a Sensors collection."""
-    return _reading(doc, number(doc, "Reading"), text(doc, "ReadingUnits"))
+def sensor(doc: Document) -> tuple[Reading, ...]:
+    """One member of a Sensors collection; a temperature brings its critical limit ("gpu0_temp_limit_c") along."""
+    unit = text(doc, "ReadingUnits")
+    upper = number(child(doc, "Thresholds", "UpperCritical"), "Reading") if unit.lower() == "cel" else None
+    found = (_reading(doc, number(doc, "Reading"), unit), _limit(doc, upper))
+    return tuple(r for r in found if r)
 
 
 def leak_detector(doc: Document) -> Reading | None:
@@ -459,6 +467,11 @@ def _reading(doc: Document, value: float | None, unit: str) -> Reading | None:
     suffix = _UNITS.get(unit.lower(), _slug(unit))
     ended = not suffix or name == suffix or name.endswith(f"_{suffix}")
     return Reading(name if ended else f"{name}_{suffix}", value)
+
+
+def _limit(doc: Document, value: float | None) -> Reading | None:
+    reading = _reading(doc, value, "Cel")
+    return Reading(f"{reading.name.removesuffix('_c')}_limit_c", reading.value) if reading else None
 
 
 def _health(doc: Document, fallback: str) -> Reading | None:

@@ -1,0 +1,442 @@
+"""One emulated server and its BMC as a pure machine: time is an argument, chance a seed, reactions are hooks."""
+
+from collections import Counter, deque
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2s
+
+import msgspec
+from msgspec import Struct, field
+
+from hostler.core.model import Part
+
+MAX_LOG = 1000
+MAX_TASKS = 64
+OFF, ON = "Off", "On"
+RESETS = (
+    "On",
+    "ForceOff",
+    "GracefulShutdown",
+    "ForceRestart",
+    "GracefulRestart",
+    "PowerCycle",
+    "Nmi",
+    "ForceOn",
+)
+COMPONENTS = ("BIOS", "BMC", "HMC", "GPU", "Retimer")
+SENSORS = {"inlet_temp_c": 24.0, "gpu0_temp_c": 38.0, "fan1_rpm": 8200.0, "total_power_w": 1900.0}
+_RESETS_ON = {"On", "ForceOn"}
+_RESETS_OFF = {"ForceOff", "GracefulShutdown"}
+_FIRST_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+Hook = Callable[[str, str, datetime], None]
+
+
+class BmcRefusalError(Exception):
+    """The BMC says no; `status` is the HTTP status it says it with."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Delays(Struct, frozen=True):
+    """How long things take: (least, most) in seconds, drawn from `seed`, times `scale`.
+
+    Power-off within 1–11 s is sushy-tools' figure, 90–200 s away that of BMCs seen after their own update.
+    `deaf` comes after `away`: the BMC answers a ping and Redfish does not yet.
+    """
+
+    scale: float = 1.0
+    seed: int = 0
+    on: tuple[float, float] = (1, 6)
+    off: tuple[float, float] = (1, 11)
+    graceful_off: tuple[float, float] = (15, 60)
+    restart: tuple[float, float] = (5, 15)
+    boot: tuple[float, float] = (90, 240)
+    write: tuple[float, float] = (60, 300)
+    away: tuple[float, float] = (90, 200)
+    deaf: tuple[float, float] = (10, 30)
+
+
+class Quirks(Struct, frozen=True):
+    """How this BMC misbehaves.
+
+    `lies_about`: components whose update reports success and changes nothing. `fails_on`: those whose update
+    fails and says so. `forgets_tasks`: a task is deleted once it succeeded. `missing_keys`: top-level JSON keys
+    it leaves out until it is reset. `lenient`: power actions in the wrong state are accepted instead of a 400.
+    """
+
+    lies_about: frozenset[str] = frozenset()
+    fails_on: frozenset[str] = frozenset()
+    forgets_tasks: bool = False
+    missing_keys: frozenset[str] = frozenset()
+    lenient: bool = False
+
+
+class Hardware(Struct, frozen=True):
+    """What the server is made of and what it shows.
+
+    A new version of a `staged` component runs from the next power-on, that of another at once; "BMC" restarts
+    the BMC. Sensor names end in their unit as in the driver's facts; `limits_c` are critical limits by sensor.
+    """
+
+    serial: str
+    model: str = "HGX H100 8-GPU"
+    manufacturer: str = "Emulated"
+    parts: tuple[Part, ...] = ()
+    firmware: dict[str, str] = field(default_factory=lambda: dict.fromkeys(COMPONENTS, "1.0.0"))
+    staged: frozenset[str] = frozenset({"BIOS", "GPU", "Retimer"})
+    sensors: dict[str, float] = field(default_factory=lambda: dict(SENSORS))
+    limits_c: dict[str, float] = field(default_factory=lambda: {"gpu0_temp_c": 92.0})
+    leaks: dict[str, str] = field(default_factory=lambda: {"manifold": "OK"})
+    bios: dict[str, str] = field(default_factory=lambda: {"BootMode": "Uefi", "SriovEnable": "Enabled"})
+
+
+class Image(Struct, frozen=True):
+    """What an update file holds. Emulated images are this struct as JSON."""
+
+    component: str
+    version: str
+
+
+class Boot(Struct, frozen=True):
+    """The boot override; "Once" is used up by the next boot."""
+
+    enabled: str = "Disabled"
+    target: str = "None"
+    uri: str = ""
+
+
+class Task(Struct):
+    """A firmware update. `state` and `status` are Redfish's words."""
+
+    id: str
+    component: str
+    image: str
+    started: datetime
+    state: str = "Running"
+    status: str = "OK"
+    message: str = "The image is being fetched."
+    version: str = ""
+
+
+class LogLine(Struct, frozen=True):
+    """One line of the system event log."""
+
+    id: int
+    created: datetime
+    severity: str
+    message: str
+
+
+class Actuation(Struct, frozen=True):
+    """Something the BMC was asked to do, whether or not it did it."""
+
+    at: datetime
+    kind: str
+    accepted: bool
+
+
+class Machine:
+    """A server with its BMC. Every call with `now` first lets happen what was due by then.
+
+    The hooks `on_power(system_id, "On" | "Off", moment)` and `on_boot(system_id, "Pxe" | "UefiHttp" | "Hdd" …,
+    moment)` are called with the moment at which it happened. `counts` and `received` tell every actuation that
+    reached the BMC: by Redfish reset type, "SetBoot", "Locate", "SetBios", "SimpleUpdate", "Manager.Reset".
+    """
+
+    def __init__(
+        self,
+        system_id: str,
+        hardware: Hardware,
+        delays: Delays = Delays(),
+        quirks: Quirks = Quirks(),
+    ) -> None:
+        self.id = system_id
+        self.hardware = hardware
+        self.delays = delays
+        self.quirks = quirks
+        self.on_power: Hook = _ignore
+        self.on_boot: Hook = _ignore
+        self.parts = hardware.parts
+        self.power = OFF
+        self.booted = False
+        self.boot = Boot()
+        self.locate = False
+        self.sensors = dict(hardware.sensors)
+        self.leaks = dict(hardware.leaks)
+        self.bios = dict(hardware.bios)
+        self.bios_pending: dict[str, str] = {}
+        self.firmware = dict(hardware.firmware)
+        self.firmware_staged: dict[str, str] = {}
+        self.tasks: dict[str, Task] = {}
+        self.log: deque[LogLine] = deque(maxlen=MAX_LOG)
+        self.received: deque[Actuation] = deque(maxlen=MAX_LOG)
+        self.counts: Counter[str] = Counter()
+        self.missing_keys = set(quirks.missing_keys)
+        self.manager_reset_at = _FIRST_START
+        self._due: dict[str, tuple[datetime, Callable[[datetime], None]]] = {}
+        self._silent_until = self._deaf_until = _FIRST_START - timedelta(days=36500)
+        self._spikes: dict[str, list[float]] = {}
+        self._drawn = self._logged = self._numbered = 0
+
+    # time
+
+    def advance(self, now: datetime) -> None:
+        """Let everything due until `now` happen, in order."""
+        while self._due:
+            name = min(self._due, key=lambda n: (self._due[n][0], n))
+            at, happen = self._due[name]
+            if at > now:
+                return
+            del self._due[name]
+            happen(at)
+
+    def next_due(self) -> datetime | None:
+        """When something happens by itself next; None while nothing is under way."""
+        return min((at for at, _ in self._due.values()), default=None)
+
+    def away(self, now: datetime) -> bool:
+        """The BMC answers nothing at all: it is restarting."""
+        self.advance(now)
+        return now < self._silent_until
+
+    def deaf(self, now: datetime) -> bool:
+        """The BMC is on the network, and its Redfish service is not up yet."""
+        self.advance(now)
+        return now < self._deaf_until
+
+    # power and boot
+
+    def start_powered(self) -> None:
+        """Begin life switched on and booted from disk, with no hook called."""
+        self.power, self.booted = ON, True
+
+    def reset(self, kind: str, now: datetime) -> None:
+        """A power action by its Redfish name. Raises BmcRefusalError (400) in the wrong state, unless lenient."""
+        self.advance(now)
+        if kind not in RESETS:
+            raise BmcRefusalError(400, f"The value {kind!r} for ResetType is not in the list of acceptable values.")
+        wrong = self.power == ON if kind in _RESETS_ON else self.power == OFF
+        refused = wrong and not self.quirks.lenient
+        self._receive(kind, now, accepted=not refused)
+        if refused:
+            raise BmcRefusalError(
+                400, f"The request {kind} cannot be carried out while the power state is {self.power}."
+            )
+        if kind in _RESETS_ON:
+            self._plan("power", now, self.delays.on, self._power_on)
+        elif kind in _RESETS_OFF:
+            self._plan(
+                "power",
+                now,
+                self.delays.off if kind == "ForceOff" else self.delays.graceful_off,
+                self._power_off,
+            )
+        elif kind != "Nmi":
+            self._power_off(now)
+            self._plan("power", now, self.delays.restart, self._power_on)
+
+    def set_boot(self, boot: Boot, now: datetime) -> None:
+        """Set the boot override."""
+        self._receive("SetBoot", now)
+        self.boot = boot
+
+    def set_locate(self, lit: bool, now: datetime) -> None:
+        """Light or darken the locate LED."""
+        self._receive("Locate", now)
+        self.locate = lit
+
+    def set_bios(self, settings: dict[str, str], now: datetime) -> None:
+        """Settings take effect at the next boot. Raises BmcRefusalError for one that this BIOS does not have."""
+        unknown = sorted(set(settings) - set(self.bios))
+        self._receive("SetBios", now, accepted=not unknown)
+        if unknown:
+            raise BmcRefusalError(400, f"The property {unknown[0]} is not in the list of valid properties.")
+        self.bios_pending |= settings
+
+    def lose_power(self, now: datetime) -> None:
+        """The supply fails: server and BMC are dark until `restore_power`."""
+        self.advance(now)
+        if self.power == ON:
+            self._power_off(now)
+        self._due.clear()
+        self._silent_until = datetime.max.replace(tzinfo=UTC)
+
+    def restore_power(self, now: datetime) -> None:
+        """The supply is back: the BMC starts, the server stays off."""
+        self.restart_manager(now)
+
+    # firmware
+
+    def start_update(self, component: str, image: str, now: datetime) -> Task:
+        """Accept an update; somebody then fetches the image and calls `image_arrived`.
+
+        Raises BmcRefusalError while another runs (503), or for a component that is not there (400).
+        """
+        self.advance(now)
+        busy = any(task.state == "Running" for task in self.tasks.values())
+        accepted = component in self.firmware and not busy
+        self._receive("SimpleUpdate", now, accepted=accepted)
+        if busy:
+            raise BmcRefusalError(503, "An update is in progress; the service is temporarily unavailable.")
+        if not accepted:
+            raise BmcRefusalError(400, f"The target {component!r} was not found.")
+        self._numbered += 1
+        task = Task(f"{self.id}-{self._numbered}", component, image, now)
+        while len(self.tasks) >= MAX_TASKS:
+            del self.tasks[next(iter(self.tasks))]
+        self.tasks[task.id] = task
+        return task
+
+    def image_arrived(self, task_id: str, body: bytes | None, now: datetime) -> None:
+        """The fetched image, None where fetching failed. Writing begins."""
+        self.advance(now)
+        task = self.tasks.get(task_id)
+        if task is None or task.state != "Running":
+            return
+        image = read_image(body)
+        if image is None or image.component != task.component:
+            why = "could not be fetched" if body is None else "is not for this component"
+            self._fail(task, f"The image {task.image} {why}.")
+            return
+        task.version, task.message = image.version, "The image is being written."
+        self._plan(f"task {task.id}", now, self.delays.write, lambda at: self._written(task, at))
+
+    # the BMC itself
+
+    def reset_manager(self, now: datetime) -> None:
+        """Restart the BMC on request."""
+        self._receive("Manager.Reset", now)
+        self.restart_manager(now)
+
+    def restart_manager(self, now: datetime) -> None:
+        """The BMC is away for a while, then deaf; it forgets its tasks, and shows all its keys again."""
+        self.advance(now)
+        self._silent_until = now + self._draw(self.delays.away)
+        self._deaf_until = self._silent_until + self._draw(self.delays.deaf)
+        self.manager_reset_at = self._silent_until.replace(microsecond=0)
+        self.missing_keys.clear()
+        self.tasks.clear()
+        for name in [name for name in self._due if name.startswith("task ")]:
+            del self._due[name]
+
+    def write_log(self, severity: str, message: str, now: datetime) -> None:
+        """Add a line to the system event log."""
+        self._logged += 1
+        self.log.append(LogLine(self._logged, now, severity, message))
+
+    # sensors
+
+    def spike(self, sensor: str, *values: float) -> None:
+        """The next readings of a sensor, one poll each, before it tells the truth again."""
+        self._spikes.setdefault(sensor, []).extend(values)
+
+    def read_sensor(self, sensor: str, now: datetime) -> float:
+        """One reading; raises KeyError where there is no such sensor."""
+        self.advance(now)
+        waiting = self._spikes.get(sensor)
+        return waiting.pop(0) if waiting else self.sensors[sensor]
+
+    # what happens by itself
+
+    def _power_on(self, at: datetime) -> None:
+        if self.power == ON:
+            return
+        self.power = ON
+        self.firmware |= self.firmware_staged
+        self.firmware_staged.clear()
+        self.write_log("OK", "The server was powered on.", at)
+        self._plan("boot", at, self.delays.boot, self._boots)
+        self.on_power(self.id, ON, at)
+
+    def _power_off(self, at: datetime) -> None:
+        if self.power == OFF:
+            return
+        self.power, self.booted = OFF, False
+        self._due.pop("boot", None)
+        for task in self.tasks.values():
+            if task.state == "Running" and task.component != "BMC":
+                self._fail(task, "The update was interrupted: the server lost power.")
+        self.write_log("OK", "The server was powered off.", at)
+        self.on_power(self.id, OFF, at)
+
+    def _boots(self, at: datetime) -> None:
+        source = self.boot.target if self.boot.enabled in {"Once", "Continuous"} else "Hdd"
+        if self.boot.enabled == "Once":
+            self.boot = Boot()
+        self.bios |= self.bios_pending
+        self.bios_pending.clear()
+        self.booted = True
+        self.on_boot(self.id, source, at)
+
+    def _written(self, task: Task, at: datetime) -> None:
+        if task.state != "Running":
+            return
+        if task.component in self.quirks.fails_on:
+            self._fail(task, f"The image for {task.component} failed verification.")
+            return
+        task.state, task.message = "Completed", "The update was successful."
+        self.write_log("OK", f"{task.component} was updated to {task.version}.", at)
+        if self.quirks.forgets_tasks:
+            del self.tasks[task.id]
+        if task.component in self.quirks.lies_about:
+            return
+        if task.component in self.hardware.staged:
+            self.firmware_staged[task.component] = task.version
+        else:
+            self.firmware[task.component] = task.version
+        if task.component == "BMC":
+            self.restart_manager(at)
+
+    def _fail(self, task: Task, message: str) -> None:
+        task.state, task.status, task.message = "Exception", "Critical", message
+        self._due.pop(f"task {task.id}", None)
+
+    def _receive(self, kind: str, now: datetime, *, accepted: bool = True) -> None:
+        self.advance(now)
+        self.counts[kind] += 1
+        self.received.append(Actuation(now, kind, accepted))
+
+    def _plan(self, name: str, now: datetime, span: tuple[float, float], happen: Callable[[datetime], None]) -> None:
+        """Have something happen after a drawn delay; it takes the place of what was planned under that name."""
+        self._due[name] = (now + self._draw(span), happen)
+
+    def _draw(self, span: tuple[float, float]) -> timedelta:
+        self._drawn += 1
+        digest = blake2s(f"{self.delays.seed}/{self.id}/{self.hardware.serial}/{self._drawn}".encode()).digest()
+        fraction = int.from_bytes(digest[:6], "big") / (1 << 48)
+        return timedelta(seconds=(span[0] + (span[1] - span[0]) * fraction) * self.delays.scale)
+
+
+def read_image(body: bytes | None) -> Image | None:
+    """What an update file holds; None for a broken file."""
+    try:
+        return msgspec.json.decode(body, type=Image) if body is not None else None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def make_image(component: str, version: str) -> bytes:
+    """An update file that emulated BMCs accept."""
+    return msgspec.json.encode(Image(component, version))
+
+
+def gpu_server(serial: str, gpus: int = 8) -> Hardware:
+    """A server like those of an H100 fleet, its parts' serial numbers derived from its own."""
+    parts = [
+        *(Part(f"{serial}-GPU{n}", "gpu", "NVIDIA H100 80GB HBM3", f"gpu{n}", "96.00.89") for n in range(gpus)),
+        *(Part(f"{serial}-CPU{n}", "cpu", "Xeon Platinum 8480C", f"cpu{n}") for n in range(2)),
+        *(Part(f"{serial}-MEM{n}", "memory", "DDR5 64 GB", f"memory{n}") for n in range(32)),
+        *(Part(f"{serial}-NVME{n}", "drive", "NVMe 7.68 TB", f"drive{n}", "GDC7") for n in range(8)),
+        *(Part(f"{serial}-NIC{n}", "nic", "ConnectX-7", f"nic{n}", "28.39.2048") for n in range(gpus)),
+    ]
+    sensors = {f"gpu{n}_temp_c": 38.0 + n for n in range(gpus)}
+    sensors |= {"inlet_temp_c": 24.0, "total_power_w": 1900.0} | {f"fan{n}_rpm": 8200.0 for n in range(1, 7)}
+    limits = {f"gpu{n}_temp_c": 92.0 for n in range(gpus)}
+    return Hardware(serial, parts=tuple(parts), sensors=sensors, limits_c=limits)
+
+
+def _ignore(_system: str, _state: str, _moment: datetime) -> None:
+    pass
