@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
+from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.model import Facts, Node, Observation, Part, Phase, Severity
-from hostler.core.policy.configuration import Sku
 
 FIRMWARE_PREFIX = "firmware."
 """A fact "firmware.NAME" is the version of a component that is no serial-numbered part."""

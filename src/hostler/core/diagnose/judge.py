@@ -7,6 +7,7 @@ the node's present boot, shows a condition to be over.
 from collections.abc import Callable
 
 from hostler.core.conditions import CONDITIONS
+from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.decoded import Decoded, Fact
 from hostler.core.diagnose.findings import over, stands
@@ -15,7 +16,6 @@ from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.sensors import judge_sensors
 from hostler.core.model import Facts, Node, Observation, Phase, Scalar, Verdict
-from hostler.core.policy.configuration import Sku
 
 KERNEL_FACILITY = 0
 """Only the kernel itself can write records of this facility."""
@@ -56,8 +56,7 @@ def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[
         slot = f"pci:{one.pci}" if one.pci else ""
         told.setdefault((one.condition, serials.get(slot) or slot), []).append(one)
     findings = [
-        stands(condition, lines[0].text, part, _facts(lines, observation))
-        for (condition, part), lines in told.items()
+        stands(condition, lines[0].text, part, _facts(lines, observation)) for (condition, part), lines in told.items()
     ]
     if len(observation.text) > TEXT_LIMIT_CHARS:
         text = f"{len(observation.text) - TEXT_LIMIT_CHARS} characters of kernel log were not read"
@@ -77,13 +76,7 @@ def _facts(lines: list[Decoded], observation: Observation) -> Facts:
 
 
 def _scalar(fact: Fact) -> Scalar:
-    return (
-        printable(" ".join(fact))
-        if isinstance(fact, tuple)
-        else printable(fact)
-        if isinstance(fact, str)
-        else fact
-    )
+    return printable(" ".join(fact)) if isinstance(fact, tuple) else printable(fact) if isinstance(fact, str) else fact
 
 
 def _verdict(observation: Observation, _node: Node, _sku: Sku | None) -> list[Finding]:

@@ -11,9 +11,9 @@ from msgspec import Struct
 from hostler.core.diagnose.decoded import Fact
 
 _LINE = re.compile(
-    r",\s*([A-Z][\w/]*(?: [A-Z][a-z]\w*)?)\s+(Fatal|Non-?fatal|Link Fatal)\s+XC(\d)\s+i(\d)\s+"
-    r"Link\s+(-?\d{1,3})\s*\((0x[0-9a-fA-F]{1,8})\s+(0x[0-9a-fA-F]{1,8})",
-    re.ASCII | re.IGNORECASE,
+    r", {0,4}([A-Z][A-Z0-9_/]*(?: Degraded)?) +(Fatal|Non-?[Ff]atal) +XC\d +i(\d) +"
+    r"Link +(-?\d{1,3}) *\((0x[0-9a-fA-F]{1,8}) +(0x[0-9a-fA-F]{1,8})",
+    re.ASCII,
 )
 
 RESET, IGNORE, EVAL = "RESET_GPU", "IGNORE", "XID_154_EVAL"
@@ -179,6 +179,7 @@ UNITS = (
     Unit(150, ("MSE_WATCHDOG",), 0, 0, {0: _FATAL}, flags=False),
 )
 
+_OF_XID = {xid: tuple(unit for unit in UNITS if unit.xid == xid) for xid in range(144, 151)}
 _SEVERITIES = {RESET: "gpu_reset", IGNORE: "info", EVAL: "from_xid154"}
 _ORDER = (RESET, EVAL, IGNORE)
 """Gravest first: where layouts or bits disagree, the graver answer stands."""
@@ -191,7 +192,7 @@ def read(xid: int, rest: str) -> Reading | None:
     match = _LINE.search(rest)
     if match is None:
         return None
-    word, severity, _, injected, link, info_word, status_word = match.groups()
+    word, severity, injected, link, info_word, status_word = match.groups()
     info, status = int(info_word, 16), int(status_word, 16)
     facts: dict[str, Fact] = {
         "subcode": word,
@@ -205,7 +206,7 @@ def read(xid: int, rest: str) -> Reading | None:
     causes = _causes(xid, word, info, status)
     if not causes:
         return Reading("", "", _unlisted(severity), facts)
-    layouts = tuple(sorted({layout for layout, _, _, _ in causes}))
+    layouts = tuple(dict.fromkeys(layout for layout, _, _, _ in causes))
     _, unit, cause, action = min(causes, key=lambda row: _ORDER.index(row[3]))
     facts |= {
         "unit": "/".join(unit.names),
@@ -220,8 +221,8 @@ def _causes(xid: int, word: str, info: int, status: int) -> list[tuple[str, Unit
     """(layout, unit, cause, action) for each row of the table that these words match."""
     names = set(word.upper().split("/"))
     found: list[tuple[str, Unit, Cause, str]] = []
-    for unit in UNITS:
-        if unit.xid != xid or names.isdisjoint(unit.names):
+    for unit in _OF_XID.get(xid, ()):
+        if names.isdisjoint(unit.names):
             continue
         for layout, low, number, escalation in (
             ("V1", info & 0x3FF, unit.v1, _ESCALATED_V1),
@@ -255,8 +256,4 @@ def _condition(action: str, investigate: str) -> str:
 
 def _unlisted(line_severity: str) -> str:
     """No row: the driver's own word decides whether the link is lost, and a person looks at the rest."""
-    return (
-        "gpu.nvlink_error"
-        if line_severity.lower().endswith("fatal") and line_severity[0] != "N"
-        else "gpu.xid_investigate"
-    )
+    return "gpu.nvlink_error" if line_severity == "Fatal" else "gpu.xid_investigate"

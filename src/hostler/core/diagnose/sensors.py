@@ -5,11 +5,11 @@ A reading that is missing or impossible proves nothing: it neither convicts nor 
 
 import re
 
+from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.model import Facts, Node, Observation, Scalar
-from hostler.core.policy.configuration import Sku
 
 COLDEST_C, HOTTEST_C = 0.0, 125.0
 """Between these a temperature is believed. Dead sensors read 0, 127, 128 or 255."""

@@ -21,7 +21,7 @@ _XID = re.compile(
 )
 _FALLEN = re.compile(
     rf"NVRM: (?:The NVIDIA GPU|GPU at|GPU) (?:PCI:)?({PCI})(?!\w)"
-    r"(?:(?!NVRM: Xid)[^\0]){0,400}?fallen off the bus",
+    r"(?:(?!NVRM: (?:Xid|The|GPU))[^\0]){0,400}?fallen off the bus",
     re.ASCII,
 )
 _FALLEN_NAMELESS = re.compile(r"NVRM: fallen off the bus")
@@ -42,9 +42,9 @@ _RECOVERIES = {
 
 def read(text: str) -> list[tuple[int, Decoded]]:
     """Every Xid of the text with its offset, and GPUs off the bus that no Xid 79 of the same text names."""
-    found = [
-        (match.start(), _decoded(match)) for match in _XID.finditer(text) if opens_line(text, match.start())
-    ]
+    found: list[tuple[int, Decoded]] = []
+    if "Xid" in text:
+        found = [(m.start(), _decoded(m)) for m in _XID.finditer(text) if opens_line(text, m.start())]
     if "fallen off the bus" in text:
         named = {decoded.pci for _, decoded in found if decoded.code == FALLEN_OFF_BUS}
         found += _fallen(text, named)
