@@ -1,0 +1,1 @@
+"""The agent on every node: it observes, keeps what it saw until the controller has it, and acts when asked."""

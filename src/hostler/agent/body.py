@@ -1,0 +1,203 @@
+"""The machine underneath the agent: what it can be made to do. A real one, and an emulated one for tests and fleets.
+
+Every command is a fixed argument vector; nothing from an operation reaches a shell or becomes an option.
+"""
+
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from hostler.agent import child
+from hostler.agent.checks import gate_check
+from hostler.agent.collectors import inventory
+from hostler.agent.collectors.inventory import Inventory
+from hostler.core.model import Facts, Part, Verdict
+
+REBOOT_S, RESET_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 120.0, 60.0, 4.0, 3000.0, 10.0
+"""How long each act may take before its fate counts as unknown; evidence is all tools together."""
+
+
+class NotPossibleError(Exception):
+    """This body will never do that: not allowed, or not equipped. Nothing has happened."""
+
+
+class ActFailedError(Exception):
+    """It was tried and failed for certain."""
+
+
+class FateUnknownError(Exception):
+    """It was tried and may have worked."""
+
+
+class Body(Protocol):
+    """A machine. All calls block; all but `boot_id` raise the three errors above."""
+
+    def boot_id(self) -> str: ...
+
+    def reboot(self) -> None:
+        """Ask for a reboot; returns while the machine is still up."""
+        ...
+
+    def reset_gpus(self, gpu: str) -> None:
+        """Reset one GPU ("gpu3" or its PCI address) or "all"."""
+        ...
+
+    def evidence(self) -> Facts:
+        """What is worth knowing before the power goes, within EVIDENCE_S."""
+        ...
+
+    def inventory(self) -> Inventory: ...
+
+    def check(self, profile: str) -> gate_check.Report: ...
+
+    def sanitise(self) -> str:
+        """Erase the tenant's data; returns what was erased."""
+        ...
+
+    def locate(self, seconds: int) -> None:
+        """Light the locate LED for so long; 0 turns it off."""
+        ...
+
+
+class RealBody:
+    """This machine. Acts that disturb it need `allow_actions`; only `scratch` devices are ever erased."""
+
+    def __init__(self, node: str, state_dir: Path, *, allow_actions: bool, scratch: tuple[str, ...] = ()) -> None:
+        self._node = node
+        self._state_dir = state_dir
+        self._allow_actions = allow_actions
+        self._scratch = scratch
+
+    def boot_id(self) -> str:
+        return this_boot()
+
+    def reboot(self) -> None:
+        self._need_permission("reboot")
+        _act(("systemctl", "reboot"), REBOOT_S)
+
+    def reset_gpus(self, gpu: str) -> None:
+        self._need_permission("gpu_reset")
+        which = () if gpu == "all" else ("-i", gpu.removeprefix("gpu"))
+        _act(("nvidia-smi", "--gpu-reset", *which), RESET_S)
+
+    def evidence(self) -> Facts:
+        facts: Facts = {"uptime_s": float(Path("/proc/uptime").read_text().partition(" ")[0])}
+        facts["load"] = Path("/proc/loadavg").read_text().strip()
+        query = "--query-gpu=index,pci.bus_id,serial,temperature.gpu,ecc.errors.uncorrected.volatile.total,pstate"
+        facts["nvidia_smi"] = _say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
+        return facts
+
+    def inventory(self) -> Inventory:
+        try:
+            return inventory.report(self._node)
+        except (child.HungError, OSError, msgspec.MsgspecError) as error:
+            raise ActFailedError(f"inventory could not be read: {error}") from error
+
+    def check(self, profile: str) -> gate_check.Report:
+        if profile != "gate":
+            return gate_check.Report(Verdict.inconclusive, f"this agent has no checks of profile {profile}")
+        argv = (sys.executable, "-m", "hostler.agent.checks.gate_check", str(self._state_dir))
+        try:
+            return msgspec.json.decode(child.run(argv, GATE_S).output, type=gate_check.Report)
+        except child.HungError as error:
+            return gate_check.Report(Verdict.failed, f"hung: {error}")
+        except (OSError, msgspec.MsgspecError) as error:
+            return gate_check.Report(Verdict.inconclusive, f"the check crashed: {error}")
+
+    def sanitise(self) -> str:
+        self._need_permission("sanitise")
+        if not self._scratch:
+            raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
+        mounted = Path("/proc/self/mounts").read_text()
+        for device in self._scratch:
+            if any(line.startswith(device) for line in mounted.splitlines()):
+                raise NotPossibleError(f"{device} or a partition of it is mounted")
+        for device in self._scratch:
+            _act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
+        return ", ".join(self._scratch)
+
+    def locate(self, seconds: int) -> None:
+        _act(("ipmitool", "chassis", "identify", str(seconds)), LOCATE_S)
+
+    def _need_permission(self, act: str) -> None:
+        if not self._allow_actions:
+            raise NotPossibleError(f"{act}: this agent was started without --allow-actions")
+
+
+class EmulatedBody:
+    """A machine that is not there: it counts what is asked of it, and a reboot gives it its next boot id.
+
+    `verdict` and `parts` are what it answers; `gone_wrong` is raised by the next act of that name.
+    """
+
+    def __init__(self, node: str, parts: tuple[Part, ...] = ()) -> None:
+        self.node = node
+        self.parts = parts
+        self.boots = 1
+        self.asked: list[str] = []
+        self.verdict = Verdict.passed
+        self.gone_wrong: dict[str, Exception] = {}
+
+    def boot_id(self) -> str:
+        return f"{self.node}-boot-{self.boots}"
+
+    def reboot(self) -> None:
+        self._ask("reboot")
+        self.boots += 1
+
+    def reset_gpus(self, gpu: str) -> None:
+        self._ask(f"gpu_reset {gpu}")
+
+    def evidence(self) -> Facts:
+        self._ask("evidence")
+        return {"emulated": True}
+
+    def inventory(self) -> Inventory:
+        self._ask("inventory")
+        return Inventory(self.parts)
+
+    def check(self, profile: str) -> gate_check.Report:
+        self._ask(f"check {profile}")
+        return gate_check.Report(self.verdict, "emulated")
+
+    def sanitise(self) -> str:
+        self._ask("sanitise")
+        return "emulated"
+
+    def locate(self, seconds: int) -> None:
+        self._ask(f"locate {seconds}")
+
+    def _ask(self, what: str) -> None:
+        self.asked.append(what)
+        if error := self.gone_wrong.pop(what.split()[0], None):
+            raise error
+
+
+def this_boot() -> str:
+    """The kernel's id of the boot that is running."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _act(argv: tuple[str, ...], deadline_s: float) -> None:
+    try:
+        done = child.run(argv, deadline_s)
+    except child.HungError as error:
+        raise FateUnknownError(str(error)) from error
+    except OSError as error:
+        raise NotPossibleError(f"{argv[0]}: {error.strerror}") from error
+    if done.code:
+        said = done.errors or done.output.decode("utf-8", "backslashreplace").strip()[-300:]
+        raise ActFailedError(f"{argv[0]} ended with {done.code}: {said}")
+
+
+def _say(argv: tuple[str, ...], deadline_s: float) -> str:
+    """What a tool printed, or why it did not; at most 2,000 characters."""
+    try:
+        done = child.run(argv, deadline_s)
+    except child.HungError as error:
+        return f"hung: {error}"
+    except OSError as error:
+        return f"not available: {error.strerror}"
+    return done.output.decode("utf-8", "backslashreplace").strip()[:2000]

@@ -1,0 +1,1 @@
+"""Active checks: small real tests of the machine that end in a verdict."""

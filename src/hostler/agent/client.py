@@ -1,0 +1,151 @@
+"""The agent's side of its conversation with the controller: HTTP and JSON, one method per question."""
+
+import ssl
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from hostler.core.model import Observation, Operation, Outcome
+
+TIMEOUT_S = 30.0
+POLL_S = 25
+"""How long the controller may hold a question for operations open."""
+MAX_RETRY_AFTER_S = 300.0
+MAX_BACKOFF_S = 60.0
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+_Answer = TypeVar("_Answer")
+_NOT_NOW = frozenset({408, 425, 429})
+
+
+class UnavailableError(Exception):
+    """No answer, or "not now": send the same again after a while, `retry_after_s` if the controller said so."""
+
+    def __init__(self, why: str, retry_after_s: float | None = None) -> None:
+        super().__init__(why)
+        self.retry_after_s = retry_after_s
+
+
+class RejectedError(Exception):
+    """The controller will not take this as it is; `status` is the HTTP status."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(f"{status}: {why}")
+        self.status = status
+
+
+class Receipt(Struct, frozen=True):
+    """How far the controller has read the spool of this id; `resend_from` asks for an earlier number again."""
+
+    spool: str
+    acknowledged: int
+    resend_from: int | None = None
+
+    @property
+    def cursor(self) -> int:
+        """The last number that needs no sending."""
+        return self.acknowledged if self.resend_from is None else self.resend_from - 1
+
+
+class Order(Struct, frozen=True):
+    """An operation for this node: to be performed, or only observed."""
+
+    operation: Operation
+    epoch: int
+    mode: Literal["perform", "observe"] = "perform"
+
+
+class _Orders(Struct, frozen=True):
+    operations: tuple[Order, ...] = ()
+
+
+class Controller:
+    """The far end. Every call raises UnavailableError or RejectedError; it never repeats by itself."""
+
+    def __init__(self, session: aiohttp.ClientSession, server: str, token_file: Path, node: str) -> None:
+        self._session = session
+        self._server = server.rstrip("/")
+        self._token_file = token_file
+        self._node = node
+
+    async def observations(self, spool: str, boot_id: str, observations: list[Observation]) -> Receipt:
+        """Hand over observations (or none, to ask how far the controller is)."""
+        body = {"node": self._node, "spool": spool, "boot_id": boot_id, "observations": observations}
+        return _decode(await self._call("POST", "observations", body), Receipt)
+
+    async def heartbeat(self, boot_id: str, version: str, rss_kib: int) -> None:
+        body = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib}
+        await self._call("POST", "heartbeat", body)
+
+    async def operations(self) -> tuple[Order, ...]:
+        """What is to be done; waits up to POLL_S for something to do."""
+        params = {"node": self._node, "wait_s": str(POLL_S)}
+        return _decode(await self._call("GET", "operations", params=params), _Orders).operations
+
+    async def outcomes(self, outcomes: list[Outcome]) -> None:
+        await self._call("POST", "outcomes", {"node": self._node, "outcomes": outcomes})
+
+    async def _call(
+        self, method: str, what: str, body: dict[str, Any] | None = None, params: dict[str, str] | None = None
+    ) -> bytes:
+        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
+        try:
+            async with self._session.request(
+                method,
+                f"{self._server}/v1/agent/{what}",
+                data=None if body is None else msgspec.json.encode(body),
+                params=params,
+                headers=headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S + (POLL_S if params else 0)),
+            ) as answer:
+                raw = await answer.content.read(MAX_ANSWER_BYTES)
+                while len(raw) < MAX_ANSWER_BYTES and (more := await answer.content.read(65_536)):
+                    raw += more
+                _check(answer.status, answer.headers.get("Retry-After"), raw)
+                return raw
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnavailableError(f"{type(error).__name__}: {error}") from error
+
+    def _token(self) -> str:
+        """Read anew for every call: tokens are rotated under a running agent."""
+        try:
+            return self._token_file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            raise UnavailableError(f"no token: {error}") from error
+
+
+def session(server: str, ca_file: str) -> aiohttp.ClientSession:
+    """A session that verifies TLS against the system's authorities, or against `ca_file` alone if given."""
+    tls = ssl.create_default_context(cafile=ca_file or None) if server.startswith("https:") else True
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=4))
+
+
+def backoff_s(attempt: int, retry_after_s: float | None, draw: float) -> float:
+    """How long to wait before try number `attempt` + 1. `draw` is uniform in [0, 1): a fleet must not march in step."""
+    if retry_after_s is not None:
+        return min(retry_after_s, MAX_RETRY_AFTER_S) * (1 + draw / 2)
+    return min(MAX_BACKOFF_S, 2.0 ** min(attempt, 10)) * (0.5 + draw / 2)
+
+
+def _check(status: int, retry_after: str | None, raw: bytes) -> None:
+    if 200 <= status < 300:
+        return
+    why = raw[:300].decode("utf-8", "replace")
+    if status >= 500 or status in _NOT_NOW:
+        raise UnavailableError(f"{status}: {why}", _seconds(retry_after))
+    raise RejectedError(status, why)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Retry-After in seconds; the date form would need a wall clock, so it counts as not said."""
+    return float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+
+
+def _decode(raw: bytes, kind: type[_Answer]) -> _Answer:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.MsgspecError as error:
+        raise UnavailableError(f"the controller's answer makes no sense: {error}") from error

@@ -1,0 +1,90 @@
+"""Folding of bursts: the first line of its kind goes out at once, its repeats as one line with a count.
+
+Memory is bounded however the log behaves. Lines are told apart by their text; when too many different ones come in
+one window, by their text without addresses, process ids and names (never without the Xid code and the PCI address);
+when even those are too many, they are only counted, and the count is reported.
+"""
+
+import re
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.agent.sighting import Sighting, agent_event
+from hostler.core.model import Facts
+
+_STAMP = re.compile(r"^\[[^\]]{0,40}\d[^\]]{0,40}\]\s*")
+_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b(?:pid|tid)[=:\s]'?\d+|\bname=[^,]*|\bCh(?:annel|ID)\s+[0-9a-fA-F]+")
+
+
+class Limits(Struct, frozen=True):
+    """How many different lines one window tells apart exactly, and then by pattern."""
+
+    exact: int
+    patterns: int
+
+
+KERNEL_LIMITS = Limits(exact=128, patterns=512)
+USERSPACE_LIMITS = Limits(exact=32, patterns=64)
+
+
+class _Fold(Struct):
+    """One line of the window; `repeats` are those not sent yet."""
+
+    last: Sighting
+    repeats: int = 0
+
+
+class Folder:
+    """The lines of the current window of one provenance. Counts that leave it add up to the lines that entered."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._exact: dict[str, _Fold] = {}
+        self._patterns: dict[str, _Fold] = {}
+        self._overflow = 0
+        self._overflow_text = ""
+
+    def add(self, seen: Sighting) -> Sighting | None:
+        """The sighting if it is the first of its kind and must go out now; None where it was folded."""
+        key = _STAMP.sub("", seen.text)
+        for table, limit, name in (
+            (self._exact, self._limits.exact, key),
+            (self._patterns, self._limits.patterns, _VARIABLE.sub("*", key)),
+        ):
+            if fold := table.get(name):
+                fold.last, fold.repeats = seen, fold.repeats + seen.count
+                return None
+            if len(table) < limit:
+                table[name] = _Fold(seen)
+                return seen
+        self._overflow += seen.count
+        self._overflow_text = seen.text
+        return None
+
+    def recall(self, seen: Sighting) -> None:
+        """Know the line as already sent, so that what follows it folds."""
+        self._exact.setdefault(_STAMP.sub("", seen.text), _Fold(seen))
+
+    def close(self, now_s: float) -> list[Sighting]:
+        """End the window: the repeats of every line, with their count. Lines that repeated stay known."""
+        repeated = [fold for table in (self._exact, self._patterns) for fold in table.values() if fold.repeats]
+        out = [replace(fold.last, count=fold.repeats) for fold in repeated]
+        if self._overflow:
+            facts: Facts = {"lost": self._overflow, "cause": "variety", "example": self._overflow_text[:200]}
+            out.append(agent_event("kernel_log.overrun", now_s, "too many different lines to tell apart", facts))
+        self._exact = _repeating(self._exact)
+        self._patterns = _repeating(self._patterns)
+        self._overflow = 0
+        return out
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is known: no window needs to be open."""
+        return not (self._exact or self._patterns or self._overflow)
+
+
+def _repeating(table: dict[str, _Fold]) -> dict[str, _Fold]:
+    """What stays known in the next window: at most half the table, so that a storm leaves room for what is new."""
+    hot = [(name, _Fold(fold.last)) for name, fold in table.items() if fold.repeats]
+    return dict(hot[: (len(table) + 1) // 2])

@@ -1,0 +1,251 @@
+"""What this node is made of: parts with their serials, from sysfs, SMBIOS and NVML.
+
+Everything below `root` is read as text or small binary files, so a directory that looks like a node's is one. A part
+without a readable serial gets a stable name made of its place and the node's serial.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.agent import child
+from hostler.agent.collectors import nvml, vital_data
+from hostler.agent.collectors.vital_data import meaningful
+from hostler.core.model import Facts, Part
+
+DEADLINE_S = 60.0
+MAX_PARTS = 512
+MAX_READ = 64 * 1024
+NVIDIA = "0x10de"
+_VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd")
+
+
+class Inventory(Struct, frozen=True):
+    """The parts, and facts that belong to no part: memory_kib, driver, "pci:0000:4c:00" (its slot) and so on."""
+
+    parts: tuple[Part, ...] = ()
+    facts: Facts = {}
+
+
+class _Device(Struct, frozen=True):
+    """A PCI device: its address, sysfs directory, vendor and class as sysfs writes them."""
+
+    address: str
+    path: Path
+    vendor: str
+    device: str
+    pci_class: str
+
+    @property
+    def model(self) -> str:
+        return f"{self.vendor.removeprefix('0x')}:{self.device.removeprefix('0x')}"
+
+
+def report(node: str, deadline_s: float = DEADLINE_S) -> Inventory:
+    """This machine's inventory, read in a child: sysfs reads of broken devices hang too.
+
+    Raises `child.HungError`, OSError, `msgspec.MsgspecError`.
+    """
+    done = child.run((sys.executable, "-m", "hostler.agent.collectors.inventory", node), deadline_s)
+    return msgspec.json.decode(done.output, type=Inventory)
+
+
+def read(root: Path, node: str, gpus: nvml.Report) -> Inventory:
+    """The inventory of the node whose file system is at `root`. Never raises for a missing or odd file."""
+    serial = node_serial(root)
+    devices = list(_devices(root))
+    sources: tuple[Callable[[], Iterator[Part]], ...] = (
+        lambda: _boards(root, serial),
+        lambda: _processors(root, serial),
+        lambda: _memory(root, serial),
+        lambda: _gpus(devices, gpus, serial),
+        lambda: _switches(devices, serial),
+        lambda: _nics(root, devices, serial),
+        lambda: _disks(root, serial),
+    )
+    parts = [replace(part, node=node) for source in sources for part in source()]
+    return Inventory(tuple(parts[:MAX_PARTS]), _facts(root, devices, gpus, parts))
+
+
+def node_serial(root: Path) -> str:
+    """The serial by which the machine is known: of the system, the board or the chassis, else its machine id."""
+    dmi = root / "sys/class/dmi/id"
+    names = ("product_serial", "board_serial", "chassis_serial")
+    found = next((text for name in names if (text := meaningful(_text(dmi / name)))), "")
+    return found or f"machine-id:{_text(root / 'etc/machine-id') or 'unknown'}"
+
+
+def _boards(root: Path, serial: str) -> Iterator[Part]:
+    dmi = root / "sys/class/dmi/id"
+    model = meaningful(_text(dmi / "product_name"))
+    yield Part(serial, "chassis", model, "chassis", _text(dmi / "bios_version"))
+    board = meaningful(_text(dmi / "board_serial"))
+    if _text(dmi / "board_name") or board:
+        yield Part(board or f"baseboard@{serial}", "baseboard", _text(dmi / "board_name"), "baseboard")
+
+
+def _processors(root: Path, serial: str) -> Iterator[Part]:
+    """One part per socket. A processor's serial cannot be read by software."""
+    sockets: dict[str, dict[str, str]] = {}
+    for block in _text(root / "proc/cpuinfo", MAX_READ * 64).split("\n\n"):
+        fields = dict(_field(line) for line in block.splitlines() if ":" in line)
+        if fields:
+            sockets.setdefault(fields.get("physical id", "0"), fields)
+    for socket, fields in sorted(sockets.items()):
+        slot = f"cpu{socket}"
+        yield Part(f"{slot}@{serial}", "cpu", fields.get("model name", ""), slot, fields.get("microcode", ""))
+
+
+def _memory(root: Path, serial: str) -> Iterator[Part]:
+    for entry in sorted((root / "sys/firmware/dmi/entries").glob("17-*")):
+        dimm = vital_data.smbios_dimm(_bytes(entry / "raw"))
+        if dimm and dimm.size_mib:
+            model = f"{dimm.maker} {dimm.model} {dimm.size_mib} MiB".strip()
+            slot = dimm.locator or f"dimm{entry.name.removeprefix('17-')}"
+            yield Part(dimm.serial or f"{slot}@{serial}", "memory", model, slot)
+
+
+def _gpus(devices: list[_Device], seen: nvml.Report, serial: str) -> Iterator[Part]:
+    """GPUs on the PCI bus, with what NVML adds. One that NVML does not see is a part all the same."""
+    known = {pci_address(gpu.pci): gpu for gpu in seen.gpus}
+    for place, device in enumerate(_gpu_devices(devices)):
+        gpu = known.pop(device.address, None) or nvml.Gpu(place, device.address)
+        yield Part(
+            meaningful(gpu.serial) or gpu.uuid or _synthetic(device.address, serial),
+            "gpu",
+            gpu.name or device.model,
+            f"gpu{place}",
+            gpu.vbios,
+        )
+
+
+def _switches(devices: list[_Device], serial: str) -> Iterator[Part]:
+    switches = (d for d in devices if d.vendor == NVIDIA and d.pci_class.startswith("0x0680"))
+    for place, device in enumerate(switches):
+        yield Part(_synthetic(device.address, serial), "nvswitch", device.model, f"nvswitch{place}")
+
+
+def _nics(root: Path, devices: list[_Device], serial: str) -> Iterator[Part]:
+    """One part per card: the functions of one device share their serial."""
+    firmware = _infiniband_firmware(root)
+    cards: dict[str, Part] = {}
+    for device in devices:
+        if not device.pci_class.startswith("0x02"):
+            continue
+        vpd = vital_data.pci_vpd(_bytes(device.path / "vpd"))
+        card = vpd.get("SN") or _synthetic(device.address, serial)
+        model = vpd.get("PN") or vpd.get("name") or device.model
+        slot = _first_name(device.path / "infiniband") or _first_name(device.path / "net") or device.address
+        cards.setdefault(card, Part(card, "nic", model, slot, firmware.get(device.address, "")))
+    yield from cards.values()
+
+
+def _disks(root: Path, serial: str) -> Iterator[Part]:
+    for block in sorted(_children(root / "sys/block")):
+        if block.name.startswith(_VIRTUAL_DISKS):
+            continue
+        device = block / "device"
+        found = meaningful(_text(device / "serial")) or meaningful(_text(block / "serial"))
+        found = found or vital_data.scsi_serial(_bytes(device / "vpd_pg80"))
+        firmware = _text(device / "firmware_rev") or _text(device / "rev")
+        yield Part(found or f"disk:{block.name}@{serial}", "drive", _text(device / "model"), block.name, firmware)
+
+
+def _facts(root: Path, devices: list[_Device], gpus: nvml.Report, parts: list[Part]) -> Facts:
+    meminfo = dict(_field(line) for line in _text(root / "proc/meminfo").splitlines() if ":" in line)
+    facts: Facts = {
+        "memory_kib": int(meminfo.get("MemTotal", "0 kB").split()[0]),
+        "gpus_on_pci": len(_gpu_devices(devices)),
+        "gpus_in_nvml": len(gpus.gpus),
+        "nvml": gpus.unavailable or "available",
+        "driver": gpus.driver,
+        "kernel": _text(root / "proc/sys/kernel/osrelease"),
+        "covers": ",".join(_covers(root)),
+        "firmware.bios": _text(root / "sys/class/dmi/id/bios_version"),
+    }
+    if len(parts) > MAX_PARTS:
+        facts["parts_left_out"] = len(parts) - MAX_PARTS
+    for place, device in enumerate(_gpu_devices(devices)):
+        facts[f"pci:{device.address.rpartition('.')[0]}"] = f"gpu{place}"
+        facts[f"gpu{place}.link_width"] = _text(device.path / "current_link_width")
+        facts[f"gpu{place}.link_speed"] = _text(device.path / "current_link_speed")
+    return facts | _infiniband_facts(root)
+
+
+def _covers(root: Path) -> list[str]:
+    """The kinds that were looked at: where there is no SMBIOS, the absence of a board or module means nothing."""
+    kinds = ["chassis", "cpu", "gpu", "nvswitch", "nic", "drive"]
+    kinds += ["baseboard"] if (root / "sys/class/dmi/id").exists() else []
+    return kinds + (["memory"] if any((root / "sys/firmware/dmi/entries").glob("17-*")) else [])
+
+
+def _infiniband_facts(root: Path) -> Facts:
+    facts: Facts = {}
+    for adapter in sorted(_children(root / "sys/class/infiniband")):
+        facts[f"{adapter.name}.guid"] = _text(adapter / "node_guid")
+        for port in sorted(_children(adapter / "ports")):
+            facts[f"{adapter.name}.{port.name}.state"] = _text(port / "state")
+            facts[f"{adapter.name}.{port.name}.rate"] = _text(port / "rate")
+    return facts
+
+
+def _infiniband_firmware(root: Path) -> dict[str, str]:
+    """PCI address → firmware version of the adapter there."""
+    adapters = _children(root / "sys/class/infiniband")
+    return {(a / "device").resolve().name: _text(a / "fw_ver") for a in adapters}
+
+
+def _devices(root: Path) -> Iterator[_Device]:
+    for path in sorted(_children(root / "sys/bus/pci/devices")):
+        yield _Device(path.name, path, _text(path / "vendor"), _text(path / "device"), _text(path / "class"))
+
+
+def _gpu_devices(devices: list[_Device]) -> list[_Device]:
+    """Display and 3D controllers by NVIDIA; the class of a mainboard's VGA chip is the same, its vendor is not."""
+    return [d for d in devices if d.vendor == NVIDIA and d.pci_class.startswith(("0x0300", "0x0302"))]
+
+
+def pci_address(text: str) -> str:
+    """The address as sysfs writes it: NVML's domain has eight digits and upper-case letters."""
+    domain, _, rest = text.lower().partition(":")
+    return f"{domain[-4:]}:{rest}"
+
+
+def _synthetic(address: str, serial: str) -> str:
+    return f"pci:{address}@{serial}"
+
+
+def _field(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(":")
+    return name.strip(), value.strip()
+
+
+def _children(path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError:
+        return []
+
+
+def _first_name(path: Path) -> str:
+    return min((child.name for child in _children(path)), default="")
+
+
+def _text(path: Path, limit: int = MAX_READ) -> str:
+    return _bytes(path, limit).decode("utf-8", "replace").strip()
+
+
+def _bytes(path: Path, limit: int = MAX_READ) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(limit)
+    except OSError:
+        return b""
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(read(Path("/"), sys.argv[1], nvml.report())))

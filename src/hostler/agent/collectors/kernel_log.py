@@ -1,0 +1,257 @@
+"""The kernel log, from /dev/kmsg to the spool: nothing counted twice, nothing lost unsaid, whatever dies when.
+
+`Intake` decides without I/O; `KernelLog` reads the device and commits what the intake made of it. What is seen and
+how far was read become durable together, so a crash between the two cannot happen.
+"""
+
+import os
+import select
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from hostler.agent.collectors import folding, kmsg
+from hostler.agent.collectors.interest import KERNEL, interesting, rank
+from hostler.agent.sighting import Sighting, agent_event, collector_started
+from hostler.core.model import Facts
+
+WINDOW_S = 2.0
+"""How long repeats are folded before their count is sent."""
+MAX_WINDOW_S = 16.0
+"""What the window grows to, doubling, while repeats keep coming."""
+READ_BYTES = 16_384
+"""A record is at most 8 KiB; a shorter buffer would make the kernel answer EINVAL."""
+BATCH_RECORDS = 512
+"""Records taken before what they gave is committed."""
+POSITION_INTERVAL_S = 30.0
+"""How often the position is saved while only uninteresting lines pass."""
+CURSOR = "kernel_log"
+
+
+class Position(Struct, frozen=True):
+    """How far the log of one boot has been read: everything up to `base`, and of what follows only `sent`."""
+
+    boot_id: str
+    base: int = -1
+    sent: tuple[int, ...] = ()
+
+
+class Spool(Protocol):
+    """Where sightings are kept. `append` returns when they and the cursor are as durable as they can be made."""
+
+    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None: ...
+
+    def cursor(self, name: str) -> bytes | None: ...
+
+
+class Intake:
+    """Raw records in, sightings and a position out. Knows no file and no clock.
+
+    Invariant: the sightings committed with a position hold every record up to `base` and exactly `sent` above it.
+    """
+
+    def __init__(self, position: Position) -> None:
+        self._boot_id = position.boot_id
+        self._base = self._last = position.base
+        self._sent = dict.fromkeys(position.sent)
+        self._kernel = folding.Folder(folding.KERNEL_LIMITS)
+        self._userspace = folding.Folder(folding.USERSPACE_LIMITS)
+        self._out: list[Sighting] = []
+        self._window_s = WINDOW_S
+        self._closes_s: float | None = None
+        self._drained_s = 0.0
+        self._highest = -1
+        self._resuming = position.base >= 0
+
+    def take(self, raw: bytes, now_s: float) -> None:
+        """One record as read."""
+        record = kmsg.parse(raw)
+        if record is None:
+            self._fold(self._kernel, _unparsable(raw, now_s), None, now_s)
+            return
+        self._highest = max(self._highest, record.sequence)
+        if record.sequence <= self._last:
+            return
+        self._check_gap(record.sequence, now_s)
+        self._last = record.sequence
+        if interesting(raw):
+            folder = self._kernel if record.facility == KERNEL else self._userspace
+            self._fold(folder, self._sighting(record, now_s), record.sequence, now_s)
+
+    def drained(self, now_s: float) -> None:
+        """The log has nothing more for now: what comes later happened later."""
+        self._drained_s = now_s
+        if self._resuming and 0 <= self._highest < self._last:
+            self._went_back(now_s)
+        self._resuming = False
+
+    def due_s(self) -> float | None:
+        """When the window closes, None while none is open."""
+        return self._closes_s
+
+    def batch(self, now_s: float) -> tuple[list[Sighting], Position]:
+        """What has to become durable now, with the position that goes with it."""
+        if self._closes_s is not None and now_s >= self._closes_s:
+            self._close(now_s)
+        elif self._closes_s is None:
+            self._advance(self._last)
+        out, self._out = self._out, []
+        return out, Position(self._boot_id, self._base, tuple(self._sent))
+
+    def finish(self, now_s: float) -> tuple[list[Sighting], Position]:
+        """Close the window early because reading ends."""
+        self._close(now_s)
+        return self.batch(now_s)
+
+    def _check_gap(self, sequence: int, now_s: float) -> None:
+        lost = sequence - self._last - 1
+        if lost <= 0:
+            return
+        lost -= sum(self._last < sent < sequence for sent in self._sent)
+        cause = "start" if self._last < 0 else "overrun"
+        self._close(now_s)
+        self._advance(sequence - 1)
+        if lost > 0:
+            facts: Facts = {"lost": lost, "cause": cause, "kernel_sequence": sequence}
+            self._out.append(agent_event("kernel_log.overrun", now_s, f"{lost} kernel-log records were lost", facts))
+
+    def _went_back(self, now_s: float) -> None:
+        """The log of this boot ends before our position (a restored virtual machine): start from where it is."""
+        facts: Facts = {
+            "lost": self._highest + 1,
+            "cause": "reset",
+            "position": self._last,
+            "kernel_sequence": self._highest,
+        }
+        self._out.append(agent_event("kernel_log.overrun", now_s, "the log ends before our position", facts))
+        self._last, self._sent = self._highest, {}
+        self._advance(self._highest)
+
+    def _advance(self, base: int) -> None:
+        self._base = base
+        self._sent = {sent: None for sent in self._sent if sent > base}
+
+    def _fold(self, folder: folding.Folder, seen: Sighting, sequence: int | None, now_s: float) -> None:
+        if self._closes_s is None:
+            self._closes_s = now_s + self._window_s
+        if sequence in self._sent:
+            folder.recall(seen)
+        elif first := folder.add(seen):
+            self._out.append(first)
+            if sequence is not None:
+                self._sent[sequence] = None
+
+    def _close(self, now_s: float) -> None:
+        counted = self._kernel.close(now_s) + self._userspace.close(now_s)
+        self._out += counted
+        self._advance(self._last)
+        self._window_s = min(self._window_s * 2, MAX_WINDOW_S) if counted else WINDOW_S
+        idle = self._kernel.empty and self._userspace.empty
+        self._closes_s = None if idle else now_s + self._window_s
+
+    def _sighting(self, record: kmsg.Record, now_s: float) -> Sighting:
+        """`usec` and CLOCK_MONOTONIC drift apart over months; a line read live is no older than the last pause."""
+        facts: Facts = {"kernel_sequence": record.sequence, "level": record.level}
+        for name, value in (("subsystem", record.subsystem), ("device", record.device)):
+            if value:
+                facts[name] = value
+        if record.truncated:
+            facts["truncated"] = True
+        seen_s = min(now_s, max(record.usec / 1e6, self._drained_s))
+        return Sighting("kernel_log", seen_s, rank(record), record.text, facility=record.facility, facts=facts)
+
+
+def _open(path: str) -> int:
+    """A named pipe is opened for writing too, so that it does not end when its writer does."""
+    mode = os.O_RDWR if Path(path).is_fifo() else os.O_RDONLY
+    return os.open(path, mode | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _unparsable(raw: bytes, now_s: float) -> Sighting:
+    text = "kernel-log record without a readable header"
+    return agent_event("kernel_log.unparsable", now_s, text, {"example": kmsg.readable(raw[:200])})
+
+
+class KernelLog:
+    """Reads one log until told to stop. `path` is /dev/kmsg, or a file or pipe that holds the same records."""
+
+    def __init__(self, path: str, spool: Spool, boot_id: str, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._spool = spool
+        self._boot_id = boot_id
+        self._clock = clock
+        self._rest = b""
+        self._saved = Position(boot_id)
+        self._saved_s = clock()
+
+    def run(self, stop: int, committed: Callable[[], None]) -> None:
+        """Read until the descriptor `stop` becomes readable. Blocks; belongs in a thread of its own.
+
+        `committed` is called after sightings were added. Raises OSError when the log cannot be read, EOFError when
+        a pipe or file ends.
+        """
+        self._saved = self._position()
+        intake = Intake(self._saved)
+        log = _open(self._path)
+        self._spool.append([collector_started("kernel_log", self._clock())])
+        committed()
+        try:
+            self._follow(log, stop, intake, committed)
+        finally:
+            self._commit(*intake.finish(self._clock()), committed)
+            os.close(log)
+
+    def _follow(self, log: int, stop: int, intake: Intake, committed: Callable[[], None]) -> None:
+        poller = select.poll()
+        poller.register(log, select.POLLIN)
+        poller.register(stop, select.POLLIN)
+        while True:
+            ready = [fd for fd, _ in poller.poll(self._wait_ms(intake))]
+            if stop in ready:
+                return
+            if log in ready:
+                self._read(log, intake)
+            self._commit(*intake.batch(self._clock()), committed)
+
+    def _wait_ms(self, intake: Intake) -> int:
+        due_s = intake.due_s()
+        wait_s = POSITION_INTERVAL_S if due_s is None else due_s - self._clock()
+        return max(1, int(wait_s * 1000) + 1)
+
+    def _read(self, log: int, intake: Intake) -> None:
+        for _ in range(BATCH_RECORDS):
+            try:
+                chunk = os.read(log, READ_BYTES)
+            except BlockingIOError:
+                intake.drained(self._clock())
+                return
+            except BrokenPipeError:
+                continue  # overwritten before we came; the gap in the sequence tells how many
+            if not chunk:
+                raise EOFError(f"{self._path} ended")
+            self._take(chunk, intake)
+
+    def _take(self, chunk: bytes, intake: Intake) -> None:
+        records, self._rest = kmsg.split(self._rest + chunk)
+        self._rest = self._rest[-READ_BYTES:]
+        now_s = self._clock()
+        for raw in records:
+            intake.take(raw, now_s)
+
+    def _commit(self, seen: list[Sighting], position: Position, committed: Callable[[], None]) -> None:
+        now_s = self._clock()
+        stale = position != self._saved and now_s - self._saved_s >= POSITION_INTERVAL_S
+        if not seen and not stale:
+            return
+        self._spool.append(seen, (CURSOR, msgspec.json.encode(position)))
+        self._saved, self._saved_s = position, now_s
+        if seen:
+            committed()
+
+    def _position(self) -> Position:
+        raw = self._spool.cursor(CURSOR)
+        saved = msgspec.json.decode(raw, type=Position) if raw else None
+        return saved if saved and saved.boot_id == self._boot_id else Position(self._boot_id)

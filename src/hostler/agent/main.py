@@ -1,0 +1,244 @@
+"""The agent's process: settings, clocks and chance come in here, and its parts are tied together."""
+
+import argparse
+import asyncio
+import logging
+import os
+import random
+import secrets
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from hostler.agent import client
+from hostler.agent.body import ActFailedError, Body, RealBody
+from hostler.agent.client import Controller, RejectedError, UnavailableError, backoff_s
+from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.collectors.kernel_log import KernelLog
+from hostler.agent.marks import Marks
+from hostler.agent.operate import Operator
+from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
+from hostler.agent.spool import Spool
+from hostler.agent.store import put_aside
+from hostler.agent.upload import Uploader
+from hostler.agent.verbs import Hands
+from hostler.core.model import Facts
+
+VERSION = "0.1.0"
+HEARTBEAT_S = 5.0
+INVENTORY_S = 3600.0
+THREADS = 8
+"""The log's reader, an inventory, an act, and room for short calls to the disk."""
+FAREWELL_S = 3.0
+"""How long a stopping agent tries to hand over what it still holds."""
+
+log = logging.getLogger("hostler.agent")
+
+
+class AgentSettings(Struct, frozen=True):
+    """How an agent is started. `scratch`: the only devices that sanitise may erase.
+
+    `kernel_log` is /dev/kmsg, or a pipe with the same records; "" reads none.
+    """
+
+    node: str
+    server: str
+    token_file: Path
+    state_dir: Path
+    ca_file: str = ""
+    kernel_log: str = "/dev/kmsg"
+    allow_actions: bool = False
+    scratch: tuple[str, ...] = ()
+
+
+async def run_agent(settings: AgentSettings) -> None:
+    """Be the agent of this machine until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(THREADS, "agent"))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    body = RealBody(settings.node, settings.state_dir, allow_actions=settings.allow_actions, scratch=settings.scratch)
+    await serve(settings, body, stop)
+
+
+async def serve(settings: AgentSettings, body: Body, stop: asyncio.Event) -> None:
+    """Be the agent of the machine `body` until `stop` is set; then say goodbye and let go of everything."""
+    spool = Spool(settings.state_dir, body.boot_id(), time.monotonic, lambda: secrets.token_hex(8))
+    marks = open_marks(settings.state_dir / "marks.sqlite", spool)
+    try:
+        async with client.session(settings.server, settings.ca_file) as session:
+            controller = Controller(session, settings.server, settings.token_file, settings.node)
+            await Agent(settings, body, spool, marks, controller).run(stop)
+    finally:
+        marks.close()
+        spool.close()
+
+
+def open_marks(path: Path, spool: Spool) -> Marks:
+    """The marks; unreadable ones are put aside, and said: what was begun before is then unknown to this agent."""
+    try:
+        return Marks(path)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        put_aside(path)
+        spool.append([collector_failed("marks", spool.now_s(), f"marks were unreadable and put aside: {error}")])
+        return Marks(path)
+
+
+def rss_kib() -> int:
+    """The resident memory of this process."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    return 0
+
+
+class Agent:
+    """The tasks of a running agent. If one of them ends by a bug of ours, all end, and systemd starts us again."""
+
+    def __init__(self, settings: AgentSettings, body: Body, spool: Spool, marks: Marks, controller: Controller) -> None:
+        self._settings = settings
+        self._body = body
+        self._spool = spool
+        self._controller = controller
+        self._uploader = Uploader(settings.node, spool, controller, random.random)
+        hands = Hands(settings.node, body, marks)
+        self._operator = Operator(hands, marks, spool, self._uploader, controller)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        facts: Facts = {"version": VERSION, "rss_kib": rss_kib()}
+        await self._note(agent_event("started", self._spool.now_s(), f"agent {VERSION}", facts))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(work) for work in self._work()]
+                await stop.wait()
+                for task in running:
+                    task.cancel()
+        finally:
+            await self._farewell()
+
+    def _work(self) -> list[Coroutine[None, None, None]]:
+        work = [
+            self._heartbeats(),
+            self._uploader.run(),
+            self._operator.take_orders(random.random),
+            self._operator.report(random.random),
+            self._inventories(),
+        ]
+        return [*work, self._kernel_log(random.random)] if self._settings.kernel_log else work
+
+    async def _heartbeats(self) -> None:
+        """Say that we live. A missed beat is not repeated; the next one says the same."""
+        while True:
+            try:
+                await self._controller.heartbeat(self._body.boot_id(), VERSION, rss_kib())
+            except (UnavailableError, RejectedError) as error:
+                log.info("heartbeat_missed: %s", error)
+            await asyncio.sleep(HEARTBEAT_S)
+
+    async def _inventories(self) -> None:
+        while True:
+            await self._note(*await asyncio.to_thread(self._inventory))
+            await asyncio.sleep(INVENTORY_S)
+
+    def _inventory(self) -> list[Sighting]:
+        now_s = self._spool.now_s()
+        try:
+            found = self._body.inventory()
+        except ActFailedError as error:
+            return [collector_failed("inventory", now_s, str(error))]
+        seen = Sighting("inventory", now_s, facts=found.facts, parts=found.parts)
+        return [collector_started("inventory", now_s), nvml_state(found, now_s), seen]
+
+    async def _kernel_log(self, draw: Callable[[], float]) -> None:
+        """Keep the reader alive: its end is reported, and it is started again after a while."""
+        attempt = 0
+        reader = KernelLog(self._settings.kernel_log, self._spool, self._body.boot_id(), self._spool.now_s)
+        while True:
+            started_s = self._spool.now_s()
+            error = await self._read_until_it_ends(reader)
+            attempt = 0 if self._spool.now_s() - started_s > client.MAX_BACKOFF_S else attempt + 1
+            await self._note(collector_failed("kernel_log", self._spool.now_s(), f"the reader ended: {error}"))
+            await asyncio.sleep(backoff_s(attempt, None, draw()))
+
+    async def _read_until_it_ends(self, reader: KernelLog) -> str:
+        """Run the reader in a thread; returns how it ended. When cancelled, stops it and waits for it."""
+        loop = asyncio.get_running_loop()
+        told, tell = os.pipe()
+        wake = partial(_on, loop, self._uploader.wake)
+        thread = asyncio.ensure_future(asyncio.to_thread(reader.run, told, wake))
+        try:
+            await asyncio.wait((thread,))
+        finally:
+            os.close(tell)
+            await asyncio.wait((thread,))
+            os.close(told)
+        error = thread.exception()
+        return f"{type(error).__name__}: {error}" if error else "without a reason"
+
+    async def _note(self, *seen: Sighting) -> None:
+        await asyncio.to_thread(self._spool.append, list(seen))
+        self._uploader.wake()
+
+    async def _farewell(self) -> None:
+        await self._note(agent_event("stopped", self._spool.now_s()))
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                await self._uploader.send_all()
+                await self._operator.report_all()
+        except (UnavailableError, RejectedError, sqlite3.Error, TimeoutError) as error:
+            log.info("stopped_with_unsent: %d sightings: %s", self._spool.waiting, error)
+
+
+def nvml_state(found: Inventory, now_s: float) -> Sighting:
+    """NVML that hangs or crashes is a fault; a machine without it is not."""
+    said = str(found.facts.get("nvml", ""))
+    if said.startswith(("hung", "crashed")):
+        return collector_failed("nvml", now_s, said)
+    return collector_started("nvml", now_s)
+
+
+def _on(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call on the loop's thread, unless the loop is closed already."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call)
+
+
+def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
+    """The settings on the command line; None where only `--rss` was asked."""
+    parser = argparse.ArgumentParser(prog="hostler-agent", description="Hostler's agent for one node.")
+    parser.add_argument("--node", default=os.uname().nodename, help="this node's id")
+    parser.add_argument("--server", default="https://localhost:8443", help="the controller's address")
+    parser.add_argument("--token-file", type=Path, default=Path("/etc/hostler/agent-token"))
+    parser.add_argument("--state-dir", type=Path, default=Path("/var/lib/hostler-agent"))
+    parser.add_argument("--ca-file", default="", help="trust these authorities instead of the system's")
+    parser.add_argument("--kernel-log", default="/dev/kmsg", help='"" reads no kernel log')
+    parser.add_argument("--allow-actions", action="store_true", help="permit reboot, gpu_reset and sanitise")
+    parser.add_argument("--scratch", nargs="*", default=(), help="devices that sanitise may erase")
+    parser.add_argument("--rss", action="store_true", help="print this process's memory when loaded, and end")
+    given = vars(parser.parse_args(arguments))
+    if given.pop("rss"):
+        return None
+    return AgentSettings(**{**given, "scratch": tuple(given["scratch"])})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command `python -m hostler.agent.main`."""
+    settings = settings_from(arguments)
+    if settings is None:
+        print(f"{rss_kib()} KiB")  # noqa: T201 - what was asked for
+        return
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    asyncio.run(run_agent(settings))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""From the controller's orders to outcomes: takes operations, lets the hands work, and reports until it was heard."""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+
+from hostler.agent.client import Controller, Order, RejectedError, UnavailableError, backoff_s
+from hostler.agent.marks import Marks
+from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.spool import Spool
+from hostler.agent.upload import Uploader
+from hostler.agent.verbs import Hands
+from hostler.core.model import Outcome
+
+MAX_TRANSIENT = 256
+"""Outcomes without a mark (refusals, observations) that wait to be sent; the controller asks again for lost ones."""
+MAX_OUTCOMES = 50
+MIN_POLL_S = 1.0
+"""How soon the controller is asked again after it had orders: it repeats them until it has heard."""
+FLUSH_S = 5.0
+"""How long evidence waits for the spool to empty before its outcome is reported (power may go right after)."""
+
+
+class Operator:
+    """The agent's office for operations. One act at a time; observations are answered meanwhile."""
+
+    def __init__(self, hands: Hands, marks: Marks, spool: Spool, uploader: Uploader, controller: Controller) -> None:
+        self._hands = hands
+        self._marks = marks
+        self._spool = spool
+        self._uploader = uploader
+        self._controller = controller
+        self._transient: deque[Outcome] = deque(maxlen=MAX_TRANSIENT)
+        self._heard = asyncio.Event()
+        self._acts: set[asyncio.Task[None]] = set()
+
+    async def take_orders(self, draw: Callable[[], float]) -> None:
+        """Ask for operations for ever."""
+        self._transient.extend(await asyncio.to_thread(self._hands.settle))
+        self._heard.set()
+        attempt = 0
+        while True:
+            try:
+                orders = await self._controller.operations()
+                attempt = 0
+            except (UnavailableError, RejectedError) as error:
+                retry_after_s = error.retry_after_s if isinstance(error, UnavailableError) else None
+                await asyncio.sleep(backoff_s(attempt, retry_after_s, draw()))
+                attempt += 1
+                continue
+            for order in orders:
+                self._begin(order)
+            if orders:
+                await asyncio.sleep(MIN_POLL_S)
+
+    async def report(self, draw: Callable[[], float]) -> None:
+        """Send outcomes for ever."""
+        attempt = 0
+        while True:
+            try:
+                await self.report_all()
+                attempt = 0
+                await self._heard.wait()
+            except (UnavailableError, RejectedError, sqlite3.Error):
+                await asyncio.sleep(backoff_s(attempt, None, draw()))
+                attempt += 1
+
+    async def report_all(self) -> None:
+        """Send the outcomes that there are. Raises what the controller or the disk raised."""
+        self._heard.clear()
+        while self._transient:
+            batch = [self._transient[index] for index in range(min(MAX_OUTCOMES, len(self._transient)))]
+            await self._controller.outcomes(batch)
+            for _ in batch:
+                self._transient.popleft()
+        while batch := await asyncio.to_thread(self._marks.unsent, MAX_OUTCOMES):
+            await self._controller.outcomes(batch)
+            await asyncio.to_thread(self._sent, batch)
+
+    def _sent(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            self._marks.sent(outcome)
+
+    def _begin(self, order: Order) -> None:
+        act = asyncio.create_task(self._handle(order))
+        self._acts.add(act)
+        act.add_done_callback(self._acts.discard)
+
+    async def _handle(self, order: Order) -> None:
+        ask = self._hands.observe if order.mode == "observe" else self._hands.perform
+        try:
+            outcome = await asyncio.to_thread(ask, order.operation, order.epoch)
+        except sqlite3.Error:
+            return  # the marks cannot be read: silence, and the controller asks again
+        if order.operation.kind == "run_checks":
+            await self._note_verdict(outcome)
+        if order.operation.kind == "collect_evidence" and order.mode == "perform":
+            await self._flush()
+        await self._post(outcome)
+
+    async def _post(self, outcome: Outcome) -> None:
+        """A marked outcome is sent from its mark (again, if it was sent before); any other from memory."""
+        if not await asyncio.to_thread(self._marks.resend, outcome):
+            self._transient.append(outcome)
+        self._heard.set()
+
+    async def _note_verdict(self, outcome: Outcome) -> None:
+        if "verdict" not in outcome.facts:
+            return
+        seen_s = self._spool.now_s()
+        facts = {name: outcome.facts[name] for name in ("profile", "verdict")}
+        verdict = Sighting(
+            "verdict", seen_s, Rank.urgent, outcome.detail, facts={**facts, "operation": outcome.operation}
+        )
+        await asyncio.to_thread(self._spool.append, [verdict])
+        self._uploader.wake()
+
+    async def _flush(self) -> None:
+        try:
+            await asyncio.wait_for(self._uploader.drained(), FLUSH_S)
+        except TimeoutError:
+            return
