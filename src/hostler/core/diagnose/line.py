@@ -38,6 +38,8 @@ def opens_line(text: str, start: int) -> bool:
 
 def normal_pci(address: str) -> str:
     """The address as domain:bus:device, lower case: "00000000:3B:00.0" and "3b:00" are "0000:3b:00"."""
+    if len(address) == len("0000:3b:00"):
+        return address.lower()
     parts = address.partition(".")[0].lower().split(":")
     domain = parts[-3] if len(parts) == 3 else "0"
     return f"{int(domain, 16):04x}:{parts[-2]}:{parts[-1]}"

@@ -16,7 +16,8 @@ FALLEN_OFF_BUS = 79
 
 _XID = re.compile(
     rf"NVRM: {{0,4}}Xid {{0,4}}\((?:PCI:)?({PCI})(?: GPU-I:(\d{{1,4}}))?(?: GPU-CI:(\d{{1,4}}))?\): {{0,4}}"
-    r"([0-9]{1,9})(?!\w)([^\r\n]*)",
+    r"([0-9]{1,9})(?!\w)"
+    r"(?:, {0,4}pid='?(?:([0-9]{1,10})\b|<unknown>)'?)?(?:, {0,4}name=([^,\r\n]{0,256}))?([^\r\n]*)",
     re.ASCII,
 )
 _FALLEN = re.compile(
@@ -25,8 +26,6 @@ _FALLEN = re.compile(
     re.ASCII,
 )
 _FALLEN_NAMELESS = re.compile(r"NVRM: fallen off the bus")
-_PID = re.compile(r"\bpid='?([0-9]{1,10})\b", re.ASCII)
-_NAME = re.compile(r"\bname=([^,\r\n]{1,256})")
 _CORE = re.compile(r"\(GPC ([0-9]{1,4}), TPC ([0-9]{1,4}), SM ([0-9]{1,4})\)", re.ASCII)
 _LINK = re.compile(r"\blink ([0-9]{1,3}) {0,2}\(([0-9a-fA-Fx, ]{1,200})\)", re.ASCII)
 _RECOVERY = re.compile(r"changed from 0x[0-9a-fA-F]+ \(([^()]{1,64})\) to 0x[0-9a-fA-F]+ \(([^()]{1,64})\)")
@@ -52,17 +51,17 @@ def read(text: str) -> list[tuple[int, Decoded]]:
 
 
 def _decoded(match: re.Match[str]) -> Decoded:
-    address, instance, compute, number, rest = match.groups()
+    address, instance, compute, number, pid, process, rest = match.groups()
     code, pci = int(number), normal_pci(address)
     facts: dict[str, Fact] = {}
     if instance:
         facts["gpu_instance"] = int(instance)
     if compute:
         facts["compute_instance"] = int(compute)
-    if (pid := _PID.search(rest)) is not None:
-        facts["pid"] = int(pid[1])
-    if (name := _NAME.search(rest)) is not None and name[1].strip() != "<unknown>":
-        facts["process"] = printable(name[1].strip())
+    if pid:
+        facts["pid"] = int(pid)
+    if process and process != "<unknown>":
+        facts["process"] = printable(process.strip())
     entry = XIDS.get(code)
     line = printable(match[0][:LINE_LIMIT_CHARS])
     if entry is None:
