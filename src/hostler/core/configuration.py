@@ -1,0 +1,121 @@
+"""What an operator decides beforehand: SKUs, pools, the response table, and the limits. Values only.
+
+Documents are read and checked in `documents`; what is active is the fold of `config_activated`.
+"""
+
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from hostler.core.model import Mode, Profile
+
+REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
+"""The escalation ladder, gentlest first. Above `triage` stands RMA, which only triage itself decides (`is_lemon`)."""
+
+
+class Sku(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a node of this model must contain. `parts` counts part kinds, `firmware` is the fleet's baseline and
+    `images` says from where a component's image is fetched.
+    """
+
+    name: str
+    gpus: int
+    parts: dict[str, int] = {}
+    firmware: dict[str, str] = {}
+    images: dict[str, str] = {}
+    gpu_model: str = ""
+    temperature_limit_c: float = 90.0
+
+
+class Budget(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much may be unavailable at once; count and percent both hold, the stricter wins.
+
+    `reserve` is on top, for immediate remedies only. `removals_per_day` limits nodes leaving the pool.
+    `spares_floor` keeps that many spares of the pool's SKU back from replacement of merely degraded nodes.
+    """
+
+    count: int = 1
+    percent: float = 5.0
+    reserve: int = 1
+    removals_per_day: int = 10
+    spares_floor: int = 0
+
+
+class Pool(Struct, frozen=True, forbid_unknown_fields=True):
+    """A delivered group of nodes of one SKU in one cluster for one tenant.
+
+    `modes` maps remedy ("*" for all) → mode; what is not named stands at observe. `evict_after_deadline` is the
+    pool's recorded agreement that uninterruptible work may be ended when `drain_deadline_s` has passed.
+    """
+
+    name: str
+    sku: str
+    target: int
+    cluster: str = ""
+    tenant: str = ""
+    profile: Profile = Profile.managed
+    budget: Budget = field(default_factory=Budget)
+    modes: dict[str, Mode] = {}
+    evict_after_deadline: bool = False
+    drain_deadline_s: float = 86_400.0
+    owner: str = ""
+
+
+class Rung(Struct, frozen=True, forbid_unknown_fields=True):
+    """How often one remedy may be tried on a node and part within a window before the next rung's turn."""
+
+    attempts: int = 1
+    window_s: float = 604_800.0
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """One row of the response table: a condition type and what is done about it.
+
+    `remedy` "" means watch only. `timing` is immediate or pending. `dooms` says that work using the faulted part
+    is lost already. `confirm` asks for a second independent path before disturbing anybody.
+    """
+
+    condition: str
+    remedy: str = ""
+    timing: str = "pending"
+    dooms: str = "part"
+    confirm: bool = False
+    note: str = ""
+
+
+class DomainBudget(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many nodes of one failure domain of this kind may be disturbed at once."""
+
+    count: int = 2
+    percent: float = 50.0
+
+
+class Brake(Struct, frozen=True, forbid_unknown_fields=True):
+    """The storm brake latches when more than this is disturbed within the window; a person releases it."""
+
+    disruptions: int = 20
+    percent: float = 2.0
+    window_s: float = 3600.0
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """The response table with its limits. `time_scale` divides every working time and limit (labs only)."""
+
+    rules: dict[str, Rule]
+    rungs: dict[str, Rung]
+    domains: dict[str, DomainBudget] = {}
+    brake: Brake = field(default_factory=Brake)
+    bring_up_at_once: int = 64
+    agent_silence_s: float = 30.0
+    probation_s: float = 259_200.0
+    time_scale: float = 1.0
+
+
+class Configuration(Struct, frozen=True):
+    """Everything that is active, with the digest every decision cites."""
+
+    policy: Policy
+    skus: dict[str, Sku] = {}
+    pools: dict[str, Pool] = {}
+    sha256: str = ""
+    activated: datetime | None = None

@@ -1,0 +1,24 @@
+"""What is wrong with something that was given to us: where, what, and what to write instead."""
+
+from msgspec import Struct
+
+
+class Problem(Struct, frozen=True):
+    """One thing wrong with a document or request. `line` is 1-based, 0 where lines mean nothing."""
+
+    where: str
+    line: int
+    what: str
+    instead: str
+
+    def __str__(self) -> str:
+        place = f"{self.where}:{self.line}" if self.line else self.where
+        return f"{place}: {self.what}; {self.instead}"
+
+
+class InvalidInputError(ValueError):
+    """The input is refused whole; nothing of it was used."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems

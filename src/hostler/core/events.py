@@ -1,0 +1,385 @@
+"""What can be recorded. Stored names are written by hand and never change meaning; bodies carry a version.
+
+An event states what happened with everything needed to fold and explain it later: `fold.evolve` reads no table,
+no clock and no present. Names and versions are kept apart from the classes so that a class may be renamed.
+"""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.configuration import Configuration
+from hostler.core.model import (
+    Asset,
+    Assignment,
+    Binding,
+    CheckResult,
+    Condition,
+    Evidence,
+    Hold,
+    Intent,
+    Mode,
+    Node,
+    Operation,
+    Part,
+    Phase,
+    Plan,
+    Ticket,
+    Waiting,
+    Window,
+)
+
+
+class NodeRegistered(Struct, frozen=True, tag="node_registered"):
+    """A node became known (from an inventory, or adopted with `node.phase` production)."""
+
+    node: Node
+    adopted: bool = False
+
+
+class AssetRegistered(Struct, frozen=True, tag="asset_registered"):
+    asset: Asset
+
+
+class AssetChanged(Struct, frozen=True, tag="asset_changed"):
+    asset: str
+    state: str
+    reason: str
+
+
+class BindingChanged(Struct, frozen=True, tag="binding_changed"):
+    """The outside has a new name for the node; the old binding of that kind ends."""
+
+    node: str
+    binding: Binding
+
+
+class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
+    """The node moved along an edge of TRANSITIONS; `deadline` ends the new phase where it has a limit."""
+
+    node: str
+    before: Phase
+    after: Phase
+    reason: str
+    deadline: datetime | None = None
+    person: str = ""
+
+
+class ConditionRaised(Struct, frozen=True, tag="condition_raised"):
+    condition: Condition
+
+
+class ConditionUpdated(Struct, frozen=True, tag="condition_updated"):
+    """It was seen again, or grew worse: the whole condition as it now stands."""
+
+    condition: Condition
+
+
+class ConditionCleared(Struct, frozen=True, tag="condition_cleared"):
+    """`by` is remedy, observation, age, retired or a person's name."""
+
+    node: str
+    condition: str
+    by: str
+    reason: str
+
+
+class PlanRecorded(Struct, frozen=True, tag="plan_recorded"):
+    """A frozen plan with the evidence that decided it and the present facts it was decided on."""
+
+    plan: Plan
+    evidence: tuple[Evidence, ...] = ()
+    present: dict[str, str] = {}
+
+
+class PlanApproved(Struct, frozen=True, tag="plan_approved"):
+    node: str
+    plan: str
+    person: str
+
+
+class PlanAdvanced(Struct, frozen=True, tag="plan_advanced"):
+    """The plan passed a step boundary and now stands before step `index`."""
+
+    node: str
+    plan: str
+    index: int
+
+
+class PlanUndoing(Struct, frozen=True, tag="plan_undoing"):
+    """The plan ends early; its undo tail runs from here. `result` (cancelled, failed) is how it will have ended."""
+
+    node: str
+    plan: str
+    reason: str
+    result: str = "cancelled"
+
+
+class PlanEnded(Struct, frozen=True, tag="plan_ended"):
+    """`result`: done, failed, cancelled (through its undo tail), superseded (by a graver plan)."""
+
+    node: str
+    plan: str
+    result: str
+    reason: str
+
+
+class OperationStarted(Struct, frozen=True, tag="operation_started"):
+    operation: Operation
+
+
+class OperationFinished(Struct, frozen=True, tag="operation_finished"):
+    """`result`: done, failed, refused, timed_out, revoked. A timed-out one settles until `settle_until`."""
+
+    node: str
+    operation: str
+    kind: str
+    result: str
+    detail: str = ""
+    facts: dict[str, str | int | float | bool | None] = {}
+    settle_until: datetime | None = None
+
+
+class OperationSettled(Struct, frozen=True, tag="operation_settled"):
+    """A timed-out operation can no longer surprise us: observed, or its settle time is over."""
+
+    node: str
+    operation: str
+    detail: str
+
+
+class OutcomeLate(Struct, frozen=True, tag="outcome_late"):
+    """A driver answered for an operation that had already been given up."""
+
+    node: str
+    operation: str
+    result: str
+    detail: str
+
+
+class WaitingChanged(Struct, frozen=True, tag="waiting_changed"):
+    """What the node waits for changed; None when it waits for nothing any more."""
+
+    node: str
+    waiting: Waiting | None
+
+
+class BootObserved(Struct, frozen=True, tag="boot_observed"):
+    node: str
+    boot_id: str
+
+
+class CheckRecorded(Struct, frozen=True, tag="check_recorded"):
+    node: str
+    check: CheckResult
+
+
+class InventorySeen(Struct, frozen=True, tag="inventory_seen"):
+    """The node's parts as seen at `at`; recorded only when they differ from what was known."""
+
+    node: str
+    at: datetime
+    parts: tuple[Part, ...]
+    firmware: tuple[tuple[str, str], ...] = ()
+
+
+class PartMoved(Struct, frozen=True, tag="part_moved"):
+    """A serial left one node ("" = shelf) and was seen in another."""
+
+    serial: str
+    before: str
+    after: str
+    slot: str
+
+
+class NodeAssigned(Struct, frozen=True, tag="node_assigned"):
+    node: str
+    assignment: Assignment
+
+
+class NodeReleased(Struct, frozen=True, tag="node_released"):
+    node: str
+    at: datetime
+    reason: str
+
+
+class NodeCertified(Struct, frozen=True, tag="node_certified"):
+    node: str
+    person: str
+
+
+class HoldPlaced(Struct, frozen=True, tag="hold_placed"):
+    hold: Hold
+
+
+class HoldReleased(Struct, frozen=True, tag="hold_released"):
+    hold: str
+    person: str
+    reason: str
+
+
+class WindowScheduled(Struct, frozen=True, tag="window_scheduled"):
+    window: Window
+
+
+class WindowEnded(Struct, frozen=True, tag="window_ended"):
+    window: str
+    person: str
+
+
+class PauseSet(Struct, frozen=True, tag="pause_set"):
+    """Disruption stops (or goes on) in FLEET, "cluster:NAME" or "pool:NAME"."""
+
+    scope: str
+    paused: bool
+    person: str
+    reason: str
+
+
+class ModeSet(Struct, frozen=True, tag="mode_set"):
+    """The pool's mode for one remedy ("*" for all)."""
+
+    pool: str
+    remedy: str
+    mode: Mode
+    person: str
+
+
+class BrakeLatched(Struct, frozen=True, tag="brake_latched"):
+    reason: str
+
+
+class BrakeReleased(Struct, frozen=True, tag="brake_released"):
+    person: str
+    reason: str
+
+
+class ConfigActivated(Struct, frozen=True, tag="config_activated"):
+    """A whole checked configuration, the documents' text it was read from, and who activated it."""
+
+    configuration: Configuration
+    documents: dict[str, str]
+    person: str
+
+
+class IntentRecorded(Struct, frozen=True, tag="intent_recorded"):
+    """A request and its answer; `answer` is what the requester was told."""
+
+    intent: Intent
+    granted: bool
+    answer: str
+
+
+class TicketOpened(Struct, frozen=True, tag="ticket_opened"):
+    ticket: Ticket
+
+
+class TicketUpdated(Struct, frozen=True, tag="ticket_updated"):
+    ticket: Ticket
+
+
+class TicketClosed(Struct, frozen=True, tag="ticket_closed"):
+    ticket: str
+    resolution: str
+    person: str
+
+
+class ControllerStarted(Struct, frozen=True, tag="controller_started"):
+    """A controller became active; `gap_s` is how long nobody was, deadlines are extended by it."""
+
+    epoch: int
+    version: str
+    gap_s: float = 0.0
+
+
+Event = (
+    NodeRegistered
+    | AssetRegistered
+    | AssetChanged
+    | BindingChanged
+    | PhaseChanged
+    | ConditionRaised
+    | ConditionUpdated
+    | ConditionCleared
+    | PlanRecorded
+    | PlanApproved
+    | PlanAdvanced
+    | PlanUndoing
+    | PlanEnded
+    | OperationStarted
+    | OperationFinished
+    | OperationSettled
+    | OutcomeLate
+    | WaitingChanged
+    | BootObserved
+    | CheckRecorded
+    | InventorySeen
+    | PartMoved
+    | NodeAssigned
+    | NodeReleased
+    | NodeCertified
+    | HoldPlaced
+    | HoldReleased
+    | WindowScheduled
+    | WindowEnded
+    | PauseSet
+    | ModeSet
+    | BrakeLatched
+    | BrakeReleased
+    | ConfigActivated
+    | IntentRecorded
+    | TicketOpened
+    | TicketUpdated
+    | TicketClosed
+    | ControllerStarted
+)
+
+
+class Record(Struct, frozen=True):
+    """An event in its place: sequence number, moment, writer's epoch, and what caused it.
+
+    `cause` is an observation id, "intent:ID", "record:SEQ" or "clock".
+    """
+
+    seq: int
+    at: datetime
+    epoch: int
+    cause: str
+    event: Event
+
+
+VERSION = 1
+"""The version new event bodies are stored with; older ones pass `upcast` on the way in."""
+
+
+def name_of(event: Event) -> str:
+    """The stored name of the event, e.g. "phase_changed"."""
+    tag = event.__struct_config__.tag
+    assert isinstance(tag, str), "every event has a hand-written stored name"
+    return tag
+
+
+def subjects_of(event: Event) -> tuple[str, ...]:
+    """The nodes, parts, assets or scopes under whose history the event is found."""
+    match event:
+        case NodeRegistered(node=node):
+            return (node.id,)
+        case ConditionRaised(condition=c) | ConditionUpdated(condition=c):
+            return (c.node, c.part) if c.part else (c.node,)
+        case PlanRecorded(plan=plan):
+            return (plan.node, plan.part) if plan.part else (plan.node,)
+        case OperationStarted(operation=operation):
+            return (operation.node,)
+        case TicketOpened(ticket=t) | TicketUpdated(ticket=t):
+            return tuple(name for name in (t.node, t.hardware, t.id) if name)
+        case HoldPlaced(hold=hold):
+            return (hold.scope,)
+        case IntentRecorded(intent=intent):
+            return (intent.target,)
+        case AssetRegistered(asset=asset):
+            return (asset.id,)
+        case PartMoved(serial=serial, before=before, after=after):
+            return tuple(name for name in (serial, before, after) if name)
+        case _:
+            name = getattr(event, "node", "") or getattr(event, "asset", "") or getattr(event, "ticket", "")
+            return (name,) if name else ()

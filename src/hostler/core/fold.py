@@ -1,0 +1,298 @@
+"""evolve: what each recorded event does to the fleet. Reads no table of rules, no clock and no present."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from hostler.core import events as e
+from hostler.core.fleet import ANSWERS_KEPT, Answered, Fleet, Removal
+from hostler.core.model import (
+    Attempt,
+    CheckResult,
+    Condition,
+    Node,
+    Operation,
+    Part,
+    Phase,
+    Plan,
+)
+
+OWNER = "hostler"
+BOOTS_KEPT = 8
+ATTEMPTS_KEPT = 32
+RECENT_KEPT = 4096
+
+
+class FoldError(Exception):
+    """A record contradicts the fleet it is folded into: the journal is not ours, or a bug wrote it."""
+
+
+def evolve(fleet: Fleet, record: e.Record) -> None:
+    """Fold one record into the fleet's overlay. Raises FoldError where the two contradict each other."""
+    cell = fleet.cell
+    fleet.singles.put("cell", replace(cell, seq=record.seq, last_at=record.at, epoch=record.epoch))
+    _evolve(fleet, record.event, record.at)
+
+
+def _node(fleet: Fleet, node_id: str) -> Node:
+    node = fleet.nodes.get(node_id)
+    if node is None:
+        raise FoldError(f"no node {node_id}")
+    return node
+
+
+def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, PLR0912, PLR0915 - one flat table of cases
+    match event:
+        case e.NodeRegistered(node=node):
+            fleet.put_node(node.id, node)
+        case e.AssetRegistered(asset=asset):
+            fleet.assets.put(asset.id, asset)
+        case e.AssetChanged(asset=asset_id, state=state):
+            fleet.assets.put(asset_id, replace(fleet.assets[asset_id], state=state))
+        case e.BindingChanged():
+            _bind(fleet, event, at)
+        case e.PhaseChanged():
+            _change_phase(fleet, event, at)
+        case e.ConditionRaised(condition=condition) | e.ConditionUpdated(condition=condition):
+            _put_condition(fleet, condition)
+        case e.ConditionCleared():
+            node = _node(fleet, event.node)
+            kept = tuple(c for c in node.conditions if c.id != event.condition)
+            fleet.put_node(node.id, replace(node, conditions=kept))
+        case e.PlanRecorded(plan=plan):
+            _record_plan(fleet, plan, at)
+        case e.PlanApproved():
+            _put_plan(fleet, event.node, lambda p: replace(p, state="running", step_since=at))
+        case e.PlanAdvanced():
+            _put_plan(fleet, event.node, lambda p: replace(p, index=event.index, step_since=at))
+        case e.PlanUndoing():
+            _put_plan(
+                fleet,
+                event.node,
+                lambda p: replace(
+                    p,
+                    state="undoing",
+                    reached=p.index,
+                    index=0,
+                    step_since=at,
+                    reason=event.reason,
+                    result=event.result,
+                ),
+            )
+        case e.PlanEnded():
+            _end_plan(fleet, event)
+        case e.OperationStarted(operation=operation):
+            _start_operation(fleet, operation)
+        case e.OperationFinished():
+            _finish_operation(fleet, event)
+        case e.OperationSettled():
+            node = _node(fleet, event.node)
+            fleet.put_node(node.id, replace(node, settling=tuple(o for o in node.settling if o.id != event.operation)))
+        case e.OutcomeLate():
+            pass
+        case e.WaitingChanged():
+            fleet.put_node(event.node, replace(_node(fleet, event.node), waiting=event.waiting))
+        case e.BootObserved():
+            node = _node(fleet, event.node)
+            boots = (*(b for b in node.boots if b != event.boot_id), event.boot_id)[-BOOTS_KEPT:]
+            fleet.put_node(node.id, replace(node, boot_id=event.boot_id, boots=boots))
+        case e.CheckRecorded():
+            _record_check(fleet, event.node, event.check)
+        case e.InventorySeen():
+            _see_inventory(fleet, event)
+        case e.PartMoved():
+            _move_part(fleet, event, at)
+        case e.NodeAssigned():
+            fleet.put_node(event.node, replace(_node(fleet, event.node), assignment=event.assignment))
+        case e.NodeReleased():
+            fleet.put_node(event.node, replace(_node(fleet, event.node), assignment=None))
+        case e.NodeCertified():
+            fleet.put_node(event.node, replace(_node(fleet, event.node), certified_by=event.person))
+        case e.HoldPlaced(hold=hold):
+            fleet.holds.put(hold.id, hold)
+        case e.HoldReleased():
+            fleet.holds.put(event.hold, None)
+        case e.WindowScheduled(window=window):
+            fleet.windows.put(window.id, window)
+        case e.WindowEnded():
+            fleet.windows.put(event.window, None)
+        case e.PauseSet():
+            kept_scopes = tuple(s for s in fleet.cell.paused if s != event.scope)
+            paused = (*kept_scopes, event.scope) if event.paused else kept_scopes
+            fleet.singles.put("cell", replace(fleet.cell, paused=paused))
+        case e.ModeSet():
+            kept_modes = tuple(m for m in fleet.cell.modes if m[:2] != (event.pool, event.remedy))
+            fleet.singles.put(
+                "cell", replace(fleet.cell, modes=(*kept_modes, (event.pool, event.remedy, event.mode.value)))
+            )
+        case e.BrakeLatched():
+            fleet.singles.put("cell", replace(fleet.cell, brake=event.reason, brake_since=at))
+        case e.BrakeReleased():
+            fleet.singles.put("cell", replace(fleet.cell, brake="", brake_since=None, recent=()))
+        case e.ConfigActivated():
+            fleet.configurations.put("active", replace(event.configuration, activated=at))
+        case e.IntentRecorded():
+            _record_intent(fleet, event, at)
+        case e.TicketOpened(ticket=ticket) | e.TicketUpdated(ticket=ticket):
+            fleet.tickets.put(ticket.id, ticket)
+        case e.TicketClosed():
+            fleet.tickets.put(event.ticket, None)
+        case e.ControllerStarted():
+            _extend_deadlines(fleet, timedelta(seconds=event.gap_s))
+        case _:
+            assert_never(event)
+
+
+def _bind(fleet: Fleet, event: e.BindingChanged, at: datetime) -> None:
+    node = _node(fleet, event.node)
+    ended = tuple(
+        replace(b, until=at) if b.kind == event.binding.kind and b.until is None else b for b in node.bindings
+    )
+    fleet.put_node(node.id, replace(node, bindings=(*ended, event.binding)[-16:]))
+
+
+def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
+    node = _node(fleet, event.node)
+    if node.phase is not event.before:
+        raise FoldError(f"{node.id} stands at {node.phase}, not at {event.before}")
+    if event.after is Phase.retired:
+        fleet.put_node(node.id, None)
+        fleet.retired.put(node.id, at)
+        return
+    visits = node.visits
+    if event.after in (Phase.triage, Phase.rma):
+        visits = (*visits, Attempt(event.after.value, "", at))[-ATTEMPTS_KEPT:]
+    changed = replace(
+        node,
+        phase=event.after,
+        phase_since=at,
+        deadline=event.deadline,
+        visits=visits,
+        waiting=None,
+        certified_by="" if event.after is Phase.onboard else node.certified_by,
+        handover=node.handover or (at if event.after is Phase.production else None),
+    )
+    fleet.put_node(node.id, changed)
+
+
+def _put_condition(fleet: Fleet, condition: Condition) -> None:
+    node = _node(fleet, condition.node)
+    others = tuple(c for c in node.conditions if c.id != condition.id)
+    fleet.put_node(node.id, replace(node, conditions=(*others, condition)))
+
+
+def _put_plan(fleet: Fleet, node_id: str, change: Callable[[Plan], Plan]) -> None:
+    node = _node(fleet, node_id)
+    if node.plan is None:
+        raise FoldError(f"{node_id} has no plan")
+    fleet.put_node(node_id, replace(node, plan=change(node.plan)))
+
+
+def _record_plan(fleet: Fleet, plan: Plan, at: datetime) -> None:
+    node = _node(fleet, plan.node)
+    attempts = (*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at))[-ATTEMPTS_KEPT:]
+    fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if plan.disruptive else node.attempts))
+    if plan.disruptive:
+        seen = Removal(at=at, node=node.id, pool=node.pool, name=plan.name)
+        fleet.singles.put("cell", replace(fleet.cell, recent=_recent(fleet, seen)))
+
+
+def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
+    """A plan that disturbed nobody is no attempt: the part gets no strike for it."""
+    node = _node(fleet, event.node)
+    attempts = node.attempts
+    if node.plan is not None and not node.plan.disturbed and event.result in ("cancelled", "superseded"):
+        recorded = node.plan.recorded_at
+        attempts = tuple(a for a in attempts if a.at != recorded)
+    fleet.put_node(node.id, replace(node, plan=None, attempts=attempts))
+
+
+def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
+    day = seen.at - timedelta(days=1)
+    kept = fleet.cell.recent
+    if kept and kept[0].at < day:
+        kept = tuple(r for r in kept if r.at >= day)
+    return (*kept, seen)[-RECENT_KEPT:]
+
+
+def _start_operation(fleet: Fleet, operation: Operation) -> None:
+    node = _node(fleet, operation.node)
+    plan = node.plan
+    if plan is not None and operation.disturbs:
+        plan = replace(plan, disturbed=True)
+    fleet.put_node(node.id, replace(node, operation=operation, plan=plan))
+
+
+def _finish_operation(fleet: Fleet, event: e.OperationFinished) -> None:
+    node = _node(fleet, event.node)
+    operation = node.operation
+    if operation is None or operation.id != event.operation:
+        raise FoldError(f"{event.node} has no outstanding operation {event.operation}")
+    settling = node.settling
+    if event.settle_until is not None:
+        settling = (*settling, replace(operation, deadline=event.settle_until, settling=True))
+    cordons = node.cordons
+    if event.result == "done" and operation.kind == "cordon":
+        cordons = (*(c for c in cordons if c != OWNER), OWNER)
+    if event.result == "done" and operation.kind in ("uncordon", "leave_cluster"):
+        cordons = tuple(c for c in cordons if c != OWNER)
+    firmware = node.firmware
+    if event.result == "done" and operation.kind == "verify_firmware":
+        firmware = tuple(sorted((k, str(v)) for k, v in event.facts.items()))
+    fleet.put_node(
+        node.id,
+        replace(node, operation=None, settling=settling, cordons=cordons, firmware=firmware),
+    )
+
+
+def _record_check(fleet: Fleet, node_id: str, check: CheckResult) -> None:
+    node = _node(fleet, node_id)
+    others = tuple(c for c in node.checks if c.profile != check.profile)
+    fleet.put_node(node_id, replace(node, checks=(*others, check)))
+
+
+def _see_inventory(fleet: Fleet, event: e.InventorySeen) -> None:
+    node = _node(fleet, event.node)
+    slots = tuple(sorted((p.slot or p.serial, p.serial) for p in event.parts))
+    for part in event.parts:
+        fleet.parts.put(part.serial, replace(part, node=node.id, since=_since(fleet, part, node.id, event.at)))
+    firmware = event.firmware or node.firmware
+    fleet.put_node(node.id, replace(node, slots=slots, inventory_at=event.at, firmware=firmware))
+
+
+def _since(fleet: Fleet, part: Part, node_id: str, at: datetime) -> datetime:
+    known = fleet.parts.get(part.serial)
+    return known.since if known and known.node == node_id and known.since else at
+
+
+def _move_part(fleet: Fleet, event: e.PartMoved, at: datetime) -> None:
+    part = fleet.parts.get(event.serial)
+    if part is not None:
+        fleet.parts.put(event.serial, replace(part, node=event.after, slot=event.slot, since=at))
+
+
+def _record_intent(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
+    number = fleet.cell.intents
+    fleet.singles.put("cell", replace(fleet.cell, intents=number + 1))
+    if event.intent.key:
+        fleet.answers.put(event.intent.key, Answered(event.intent.id, event.answer, event.granted, at))
+        if len(fleet.answers) > ANSWERS_KEPT:
+            fleet.answers.put(next(iter(fleet.answers)), None)
+
+
+def _extend_deadlines(fleet: Fleet, gap: timedelta) -> None:
+    if not gap:
+        return
+    for node_id in fleet.nodes:
+        node = fleet.nodes[node_id]
+        if node.deadline is None and node.plan is None and node.operation is None:
+            continue
+        plan, operation = node.plan, node.operation
+        if plan is not None and plan.step_since is not None:
+            plan = replace(plan, step_since=plan.step_since + gap)
+        if operation is not None:
+            operation = replace(operation, deadline=operation.deadline + gap)
+        deadline = node.deadline + gap if node.deadline else None
+        fleet.put_node(node_id, replace(node, deadline=deadline, plan=plan, operation=operation))

@@ -1,0 +1,67 @@
+"""Laying a plan down: a frozen copy of a recipe for one node, with everything that decided it."""
+
+from msgspec import Struct
+
+from hostler.core.advance import scaled
+from hostler.core.model import ActClass, Node, Plan, Radius, Step
+from hostler.core.recipes import Recipe, StepRow
+from hostler.core.scene import Scene
+
+
+class Frame(Struct, frozen=True):
+    """Why a plan is laid down: the need it answers, and whether it waits for a person's yes."""
+
+    act_class: ActClass
+    causes: tuple[str, ...] = ()
+    rule: str = ""
+    part: str = ""
+    remedy: str = ""
+    group: str = ""
+    proposed: bool = False
+
+
+def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
+    """A frozen copy of the recipe for this node: no table is read for it again."""
+    rows = [laid for row in recipe.steps for laid in _lay(scene, node, row)]
+    sku = scene.fleet.configuration.skus.get(node.sku)
+    return Plan(
+        id=f"{node.id}-p{scene.fleet.cell.seq}",
+        node=node.id,
+        name=recipe.name,
+        act_class=frame.act_class,
+        steps=tuple(step for step, _ in rows),
+        undo=tuple(undo for _, undo in rows),
+        causes=frame.causes,
+        rule=frame.rule,
+        config=scene.fleet.configuration.sha256,
+        radius=Radius((node.id,), sku.gpus if sku else 0),
+        recorded_at=scene.now,
+        remedy=frame.remedy,
+        to_phase=recipe.to_phase.value if recipe.to_phase else "",
+        failed_phase=recipe.failed_phase.value if recipe.failed_phase else "",
+        limit=node.deadline,
+        part=frame.part,
+        pool=node.pool,
+        boot_id=node.boot_id,
+        group=frame.group,
+        disruptive=recipe.disruptive,
+        state="proposed" if frame.proposed else "running",
+        step_since=scene.now,
+    )
+
+
+def _lay(scene: Scene, node: Node, row: StepRow) -> list[tuple[Step, str]]:
+    sku = scene.fleet.configuration.skus.get(node.sku)
+    deadline_s = scaled(scene.fleet.policy, row.deadline_s)
+    if row.operation == "drain" and (pool := scene.fleet.configuration.pools.get(node.pool)):
+        deadline_s = scaled(scene.fleet.policy, pool.drain_deadline_s) * (2 if pool.evict_after_deadline else 1)
+    if row.each == "firmware":
+        have = dict(node.firmware)
+        wanted = {k: v for k, v in (sku.firmware if sku else {}).items() if have.get(k) != v}
+        images = sku.images if sku else {}
+        return [
+            (Step(row.operation, deadline_s, {"component": k, "version": v, "image": images.get(k, "")}), row.undo)
+            for k, v in sorted(wanted.items())
+        ]
+    args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
+    return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]

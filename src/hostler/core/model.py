@@ -1,0 +1,484 @@
+"""The nouns of the house: frozen values that memory, wire and store share.
+
+Moments are aware UTC datetimes, quantities carry their unit in the name. A value here never knows a clock and
+never talks; what may happen to it is said in `phases`, `recipes` and `operations`.
+"""
+
+from datetime import datetime
+from enum import IntEnum, StrEnum
+
+from msgspec import Struct
+
+Scalar = str | int | float | bool | None
+Facts = dict[str, Scalar]
+
+FLEET = "fleet"
+"""The scope that holds and pauses of the whole cell are placed on."""
+
+
+class Phase(StrEnum):
+    """Where a node stands in its life. The edges between phases are in `phases.TRANSITIONS`."""
+
+    registered = "registered"
+    initializing = "initializing"
+    onboard = "onboard"
+    seatrial = "seatrial"
+    zap = "zap"
+    zap_fail = "zap_fail"
+    test = "test"
+    production = "production"
+    triage = "triage"
+    debug = "debug"
+    rma = "rma"
+    retired = "retired"
+
+
+class Severity(IntEnum):
+    """How grave a condition is; the greater is served first."""
+
+    info = 0
+    warning = 1
+    degraded = 2
+    critical = 3
+    catastrophic = 4
+
+
+class Verdict(StrEnum):
+    """What a check can say. Anything that is not `passed` is not healthy."""
+
+    passed = "passed"
+    failed = "failed"
+    stale = "stale"
+    never_verified = "never_verified"
+    inconclusive = "inconclusive"
+
+
+class ActClass(StrEnum):
+    """The column of the guard table under which an act passes or waits (`policy.guards.GUARDS`)."""
+
+    protective = "protective"
+    easing = "easing"
+    immediate = "immediate"
+    pending = "pending"
+    bring_up = "bring_up"
+
+
+class Mode(StrEnum):
+    """How far a pool lets a remedy go by itself."""
+
+    observe = "observe"
+    propose = "propose"
+    act = "act"
+
+
+class Profile(StrEnum):
+    """Which services a node gets (unmanaged: no automatic remedies, no active checks)."""
+
+    managed = "managed"
+    unmanaged = "unmanaged"
+
+
+class WorkClass(StrEnum):
+    """How a customer's workload may be disturbed."""
+
+    uninterruptible = "uninterruptible"
+    graceful = "graceful"
+    interruptible = "interruptible"
+    infrastructure = "infrastructure"
+
+
+class AssetKind(StrEnum):
+    node = "node"
+    switch_tray = "switch_tray"
+    nvlink_domain = "nvlink_domain"
+    power_shelf = "power_shelf"
+    rack = "rack"
+    dpu = "dpu"
+    bmc = "bmc"
+    switch = "switch"
+
+
+class HoldKind(StrEnum):
+    """Why an asset is kept as it is: `operator` stops disruption, `cordon` also keeps new work away,
+    `physical_work` means that somebody's hands are in the machine, `override` that a person undid us,
+    `power` that protective power-off stands until a named person ends it.
+    """
+
+    operator = "operator"
+    cordon = "cordon"
+    physical_work = "physical_work"
+    override = "override"
+    power = "power"
+
+
+class Position(Struct, frozen=True):
+    """Where an asset stands. `cell` owns it; `u` is the lowest rack unit, 0 where unknown."""
+
+    cell: str
+    site: str = ""
+    row: str = ""
+    rack: str = ""
+    u: int = 0
+
+
+class Binding(Struct, frozen=True):
+    """A name that the outside has for an asset, and the interval in which it held.
+
+    `kind` is one of serial, bmc, mac, kubernetes, slurm. Drivers check it before they act.
+    """
+
+    kind: str
+    value: str
+    since: datetime
+    until: datetime | None = None
+
+
+class Part(Struct, frozen=True):
+    """A serial-numbered component; `node` is "" while it lies on a shelf or is with the vendor."""
+
+    serial: str
+    kind: str
+    model: str = ""
+    slot: str = ""
+    firmware: str = ""
+    node: str = ""
+    since: datetime | None = None
+
+
+class Evidence(Struct, frozen=True):
+    """What was seen, where, and when: the first link of every explanation.
+
+    `observation` is the id of the stored raw observation ("node/spool/sequence"), "" for what a person said.
+    """
+
+    at: datetime
+    source: str
+    text: str
+    observation: str = ""
+    facts: Facts = {}
+
+
+class Condition(Struct, frozen=True):
+    """A fault (or an unknown) that stands on a node, optionally on one of its parts.
+
+    `clears` says what ends it: "remedy" (a gate check passed after a remedy), "observation" (the reading came
+    back), "operator", or "age" (it expires at `expires_at`). `group` ties conditions of one act on many nodes.
+    """
+
+    id: str
+    type: str
+    node: str
+    severity: Severity
+    since: datetime
+    last_seen: datetime
+    clears: str
+    owner: str
+    part: str = ""
+    count: int = 1
+    evidence: tuple[Evidence, ...] = ()
+    expires_at: datetime | None = None
+    remedy: str = ""
+    timing: str = ""
+    group: str = ""
+    boot_id: str = ""
+
+
+class Workload(Struct, frozen=True):
+    """A customer's running work on one node, as its scheduler tells it.
+
+    `parts` are the slots it uses ("gpu0" …); None where the scheduler does not say, which never means doomed.
+    """
+
+    id: str
+    tenant: str
+    work_class: WorkClass
+    parts: tuple[str, ...] | None = None
+    job: str = ""
+    gpu_hours_at_stake: float = 0.0
+
+
+class Blocker(Struct, frozen=True):
+    """Why something waits: who or what says so and what would end it. Surfaces print `text` as it stands."""
+
+    kind: str
+    name: str
+    text: str
+    ends_when: str
+
+
+class Waiting(Struct, frozen=True):
+    """A remedy or step that waits, since when, and for whom."""
+
+    what: str
+    since: datetime
+    blockers: tuple[Blocker, ...]
+
+
+class Hold(Struct, frozen=True):
+    """A recorded "leave this alone". `scope` is a node or asset id, "pool:NAME", or FLEET."""
+
+    id: str
+    scope: str
+    kind: HoldKind
+    owner: str
+    reason: str
+    since: datetime
+    until: datetime | None = None
+    ticket: str = ""
+
+
+class Window(Struct, frozen=True):
+    """A maintenance window: pending disruption of `scope` may happen only inside one, where any is set."""
+
+    id: str
+    scope: str
+    starts: datetime
+    ends: datetime
+    reason: str
+    owner: str
+
+
+class Step(Struct, frozen=True):
+    """One row of a frozen plan: an operation, on what, and for how long at most."""
+
+    operation: str
+    deadline_s: float
+    args: dict[str, str] = {}
+    optional: bool = False
+
+
+class Radius(Struct, frozen=True):
+    """What an act disturbs at most."""
+
+    nodes: tuple[str, ...]
+    gpus: int = 0
+
+
+class Plan(Struct, frozen=True):
+    """A complete, frozen course of action for one node. Acting on it needs no table and no choice.
+
+    `state` is proposed, running, undoing; `index` counts steps of `steps` (running) or of the undo tail
+    (undoing), which takes back the steps up to `reached`, last first. `undo` holds, per step of `steps`, the easing
+    that takes it back ("" for none). `result` and `reason` tell how an undoing plan will have ended.
+    """
+
+    id: str
+    node: str
+    name: str
+    act_class: ActClass
+    steps: tuple[Step, ...]
+    undo: tuple[str, ...]
+    causes: tuple[str, ...]
+    rule: str
+    config: str
+    radius: Radius
+    recorded_at: datetime
+    remedy: str = ""
+    to_phase: str = ""
+    failed_phase: str = ""
+    limit: datetime | None = None
+    part: str = ""
+    pool: str = ""
+    boot_id: str = ""
+    group: str = ""
+    disruptive: bool = False
+    state: str = "running"
+    index: int = 0
+    reached: int = 0
+    step_since: datetime | None = None
+    reason: str = ""
+    result: str = ""
+    disturbed: bool = False
+
+
+class Operation(Struct, frozen=True):
+    """One small idempotent act that a driver is asked for, recorded before it is sent.
+
+    `boot_id` is the boot it is meant for; an agent of another boot refuses it. `attempt` counts sends.
+    """
+
+    id: str
+    kind: str
+    node: str
+    plan: str
+    step: int
+    started: datetime
+    deadline: datetime
+    args: dict[str, str] = {}
+    boot_id: str = ""
+    attempt: int = 1
+    disturbs: bool = False
+    settling: bool = False
+
+
+class Attempt(Struct, frozen=True):
+    """A rung of the escalation ladder that was tried on a node for one of its parts."""
+
+    remedy: str
+    part: str
+    at: datetime
+
+
+class CheckResult(Struct, frozen=True):
+    """The last verdict of one check profile on a node."""
+
+    profile: str
+    verdict: Verdict
+    at: datetime
+    detail: str = ""
+
+
+class Ticket(Struct, frozen=True):
+    """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack."""
+
+    id: str
+    node: str
+    kind: str
+    summary: str
+    opened: datetime
+    hardware: str = ""
+    component: str = ""
+    fault: str = ""
+    action: str = ""
+    account: str = ""
+    handover: datetime | None = None
+    updated: datetime | None = None
+    closed: datetime | None = None
+    owner: str = ""
+    resolution: str = ""
+
+
+class Assignment(Struct, frozen=True):
+    """An interval in which a node serves a pool, and so a tenant. `until` is None while it lasts."""
+
+    pool: str
+    tenant: str
+    cluster: str
+    since: datetime
+    until: datetime | None = None
+
+
+class Asset(Struct, frozen=True):
+    """Anything with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch …
+
+    `power` is on, off or "" (has none); its own lifecycle is `phases.ASSET_TRANSITIONS`.
+    """
+
+    id: str
+    kind: AssetKind
+    position: Position
+    bindings: tuple[Binding, ...] = ()
+    domains: tuple[str, ...] = ()
+    state: str = "in_service"
+
+
+class Node(Struct, frozen=True):
+    """A GPU server: identity, place in life, what ails it, and what is being done about it.
+
+    `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the
+    owners that keep new work away. `deadline` ends the phase where it has a limit. `test_mode` accepts
+    kernel-log lines written by user space as if the kernel had.
+    """
+
+    id: str
+    position: Position
+    sku: str
+    phase: Phase
+    phase_since: datetime
+    registered_at: datetime
+    bindings: tuple[Binding, ...] = ()
+    domains: tuple[str, ...] = ()
+    profile: Profile = Profile.managed
+    provisioner: str = "direct"
+    adopted: bool = False
+    test_mode: bool = False
+    deadline: datetime | None = None
+    assignment: Assignment | None = None
+    conditions: tuple[Condition, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    plan: Plan | None = None
+    operation: Operation | None = None
+    settling: tuple[Operation, ...] = ()
+    waiting: Waiting | None = None
+    cordons: tuple[str, ...] = ()
+    boot_id: str = ""
+    boots: tuple[str, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    slots: tuple[tuple[str, str], ...] = ()
+    inventory_at: datetime | None = None
+    firmware: tuple[tuple[str, str], ...] = ()
+    certified_by: str = ""
+    handover: datetime | None = None
+    probation_until: datetime | None = None
+    visits: tuple[Attempt, ...] = ()
+
+    def binding(self, kind: str) -> str:
+        """The current value of the binding of this kind, "" where there is none."""
+        return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
+
+    @property
+    def pool(self) -> str:
+        """The pool it serves now, "" for a spare or a node outside production."""
+        return self.assignment.pool if self.assignment else ""
+
+
+class Observation(Struct, frozen=True):
+    """One thing seen on or about a node, with where it came from.
+
+    `kind`: kernel_log, inventory, sensors, verdict, boot, agent, firmware. `source`: agent or bmc.
+    (`spool`, `sequence`) is contiguous per node and makes delivery exactly-once; `age_s` is how long before
+    sending it was seen on the sender's monotonic clock; `facility` is the kernel-log record's. `text` is the raw
+    line, `count` how often it repeated. `received` is set by the server, never by the sender.
+    """
+
+    node: str
+    kind: str
+    source: str
+    spool: str
+    sequence: int
+    boot_id: str = ""
+    age_s: float = 0.0
+    text: str = ""
+    count: int = 1
+    facility: int | None = None
+    facts: Facts = {}
+    parts: tuple[Part, ...] = ()
+    finding: str = ""
+    received: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.node}/{self.spool}/{self.sequence}"
+
+
+class Intent(Struct, frozen=True):
+    """What a person (or a tool in a person's name) asks for. Recorded whether it is granted or refused.
+
+    `target` is a node id, "rack:…", "pool:…" or FLEET; `key` makes a repeated request the same request.
+    """
+
+    id: str
+    verb: str
+    target: str
+    person: str
+    reason: str
+    at: datetime
+    args: dict[str, str] = {}
+    key: str = ""
+    dry_run: bool = False
+
+
+class Outcome(Struct, frozen=True):
+    """What a driver says of an operation.
+
+    `result`: done, failed, refused (retrying will not help), unknown (it may have worked: observe), not_done
+    (observed: it has not happened), busy. `facts` carry what was read (boot_id, power, versions …).
+    """
+
+    operation: str
+    node: str
+    result: str
+    detail: str = ""
+    facts: Facts = {}
+    parts: tuple[Part, ...] = ()
+    attempt: int = 1

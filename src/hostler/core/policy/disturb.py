@@ -1,0 +1,96 @@
+"""may_disturb: the one place that decides about a customer's running work, workload by workload."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.configuration import Pool
+from hostler.core.model import ActClass, Blocker, Node, WorkClass, Workload
+from hostler.core.present import Present
+
+
+class Consent(Struct, frozen=True):
+    """One workload's answer: may it be ended now, why, and what it waits for where it may not."""
+
+    workload: Workload
+    allowed: bool
+    why: str
+    blocker: Blocker | None = None
+
+
+class Act(Struct, frozen=True):
+    """What is to be done to a node, as far as work on it is concerned.
+
+    `part` is the faulted part (serial or slot), `dooms` tells whose work is lost already: part, node or none.
+    `since` is when this act began to ask.
+    """
+
+    act_class: ActClass
+    part: str = ""
+    dooms: str = "none"
+    since: datetime | None = None
+
+
+UNKNOWN_WORK = Blocker(
+    kind="unknown",
+    name="scheduler",
+    text="what runs on the node is unknown: its scheduler has not been heard",
+    ends_when="the scheduler answers",
+)
+
+
+def may_disturb(
+    node: Node, present: Present, act: Act, pool: Pool | None, now: datetime
+) -> tuple[Consent, ...] | Blocker:
+    """Per workload on the node: may this act end it now, and if not, who says so.
+
+    A Blocker instead of the answers means that the work itself is unknown; unknown work may not be disturbed.
+    Protective acts ask nobody (they save hardware and people) and get their answers from an unknown node too.
+    """
+    workloads = present.workloads(node.id)
+    if workloads is None and node.assignment is None:
+        workloads = ()
+    if workloads is None:
+        return () if act.act_class is ActClass.protective else UNKNOWN_WORK
+    return tuple(_consent(node, workload, act, pool, now) for workload in workloads)
+
+
+def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None, now: datetime) -> Consent:
+    if act.act_class is ActClass.protective:
+        return Consent(workload, allowed=True, why="protective acts ask nobody")
+    if workload.work_class is WorkClass.infrastructure:
+        return Consent(workload, allowed=True, why="infrastructure of the platform")
+    if is_doomed(node, workload, act):
+        return Consent(workload, allowed=True, why="doomed by the fault already")
+    if workload.work_class in (WorkClass.interruptible, WorkClass.graceful):
+        return Consent(workload, allowed=True, why=f"its owner allows it ({workload.work_class.value})")
+    if pool is not None and pool.evict_after_deadline and _overdue(act, pool, now):
+        return Consent(workload, allowed=True, why="the pool's recorded agreement: the drain deadline has passed")
+    return Consent(workload, allowed=False, why="not interruptible", blocker=_work_blocker(workload))
+
+
+def is_doomed(node: Node, workload: Workload, act: Act) -> bool:
+    """The fault has already ended this very workload: it uses the faulted part. Unknown use is not doomed."""
+    if act.dooms == "node":
+        return True
+    if act.dooms != "part" or not act.part or workload.parts is None:
+        return False
+    names = {act.part}
+    for slot, serial in node.slots:
+        if act.part in (slot, serial):
+            names.update((slot, serial))
+    return not names.isdisjoint(workload.parts)
+
+
+def _overdue(act: Act, pool: Pool, now: datetime) -> bool:
+    return act.since is not None and (now - act.since).total_seconds() >= pool.drain_deadline_s
+
+
+def _work_blocker(workload: Workload) -> Blocker:
+    name = workload.job or workload.id
+    return Blocker(
+        kind="workload",
+        name=workload.id,
+        text=f"{name} of {workload.tenant or 'the tenant'} runs here and may not be interrupted",
+        ends_when="it ends by itself, or its owner consents",
+    )

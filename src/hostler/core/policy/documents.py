@@ -1,0 +1,246 @@
+"""Reading configuration documents (YAML): checked whole, refused whole, with file, line and what to write instead.
+
+A document holds any of the sections `policy`, `skus` and `pools`; together the documents given must hold a policy.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from hostler.core.configuration import REMEDIES, Configuration, Policy, Pool, Rule, Rung, Sku
+from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.model import Mode
+from hostler.core.phases import PHASES
+from hostler.core.recipes import RECIPES
+
+MAX_BYTES = 1_048_576
+SECTIONS = ("policy", "skus", "pools")
+ACTIONS = (*REMEDIES, "firmware_update", "protective_power_off", "power_off", "release")
+"""Everything a rule's `remedy` may name; "" watches only."""
+
+T = TypeVar("T")
+
+
+class _Loaded(Struct):
+    name: str
+    tree: yaml.MappingNode
+    data: dict[str, Any]
+
+
+def parse(documents: dict[str, str]) -> Configuration:
+    """The configuration of these documents (file name → text).
+
+    Raises InvalidInputError with every problem found; the caller's running configuration stays as it is.
+    """
+    loaded = [_load(name, text) for name, text in sorted(documents.items())]
+    problems = [problem for document in loaded for problem in _unknown_sections(document)]
+    if problems:
+        raise InvalidInputError(tuple(problems))
+    policy = _section(loaded, "policy", Policy, problems)
+    skus = _section(loaded, "skus", dict[str, Sku], problems)
+    pools = _section(loaded, "pools", dict[str, Pool], problems)
+    if policy is None and not problems:
+        problems.append(Problem("configuration", 0, "no section 'policy' in any document", "add one"))
+    if problems or policy is None:
+        raise InvalidInputError(tuple(problems))
+    configuration = Configuration(policy=policy, skus=skus or {}, pools=pools or {}, sha256=digest(documents))
+    problems.extend(_contradictions(configuration, loaded))
+    if problems:
+        raise InvalidInputError(tuple(problems))
+    return configuration
+
+
+def digest(documents: dict[str, str]) -> str:
+    """sha256 over names and texts, in the order of the names."""
+    total = hashlib.sha256()
+    for name, text in sorted(documents.items()):
+        total.update(f"{name}\0{len(text)}\0{text}\0".encode())
+    return total.hexdigest()
+
+
+def _load(name: str, text: str) -> _Loaded:
+    if len(text) > MAX_BYTES:
+        raise InvalidInputError((Problem(name, 0, f"larger than {MAX_BYTES} bytes", "split it"),))
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise InvalidInputError((Problem(name, 0, "uses a YAML alias", "write the value out"),))
+        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 0
+        what = getattr(error, "problem", None) or str(error)
+        raise InvalidInputError((Problem(name, line, f"not YAML: {what}", "mend the syntax there"),)) from error
+    if not isinstance(tree, yaml.MappingNode) or not isinstance(data, dict):
+        raise InvalidInputError((Problem(name, 1, "not a mapping", f"begin with one of {', '.join(SECTIONS)}"),))
+    duplicates = tuple(_duplicates(name, tree))
+    if duplicates:
+        raise InvalidInputError(duplicates)
+    return _Loaded(name, tree, data)
+
+
+def _duplicates(name: str, tree: yaml.Node) -> Iterator[Problem]:
+    if isinstance(tree, yaml.MappingNode):
+        seen: dict[str, int] = {}
+        for key, value in tree.value:
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                yield Problem(
+                    name, line, f"'{key.value}' stands here again (first in line {seen[key.value]})", "keep one"
+                )
+            seen[str(key.value)] = line
+            yield from _duplicates(name, value)
+    elif isinstance(tree, yaml.SequenceNode):
+        for value in tree.value:
+            yield from _duplicates(name, value)
+
+
+def _unknown_sections(document: _Loaded) -> Iterator[Problem]:
+    for key, _ in document.tree.value:
+        if key.value not in SECTIONS:
+            yield Problem(
+                document.name,
+                key.start_mark.line + 1,
+                f"unknown section '{key.value}'",
+                f"write one of {', '.join(SECTIONS)}",
+            )
+
+
+def _section(loaded: list[_Loaded], section: str, wanted: type[T], problems: list[Problem]) -> T | None:
+    holders = [document for document in loaded if section in document.data]
+    if len(holders) > 1:
+        names = " and ".join(document.name for document in holders)
+        problems.append(Problem(names, 0, f"section '{section}' stands in both", "keep it in one document"))
+    if not holders:
+        return None
+    document = holders[0]
+    try:
+        return msgspec.convert(_named(document.data[section]), wanted)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")
+        line = _line_of(document.tree, f".{section}{path.rstrip('`')}")
+        problems.append(Problem(document.name, line, f"{section}: {what}", _advice(what)))
+        return None
+
+
+def _named(section: Any) -> Any:
+    """Rows are keyed by their name; write it into the row, so that people need not say it twice."""
+    if not isinstance(section, dict):
+        return section
+    if "rules" in section:
+        rules = section["rules"]
+        if isinstance(rules, dict):
+            section = {**section, "rules": {k: _with(v, "condition", k) for k, v in rules.items()}}
+        return section
+    return {key: _with(value, "name", key) for key, value in section.items()}
+
+
+def _with(row: Any, field: str, value: str) -> Any:
+    return {field: value, **row} if isinstance(row, dict) else row
+
+
+def _line_of(tree: yaml.Node, path: str) -> int:
+    """The line of the deepest node of a msgspec error path that can be followed.
+
+    A path through a mapping's values reads `[...]`, which names no key: the search stops at that mapping.
+    """
+    line = tree.start_mark.line + 1
+    for step in (s for s in path.replace("[", ".[").split(".") if s):
+        found = _child(tree, step)
+        if found is None:
+            break
+        line, tree = found
+    return line
+
+
+def _child(tree: yaml.Node, step: str) -> tuple[int, yaml.Node] | None:
+    if isinstance(tree, yaml.MappingNode):
+        for key, value in tree.value:
+            if key.value == step:
+                return key.start_mark.line + 1, value
+    if isinstance(tree, yaml.SequenceNode) and step.strip("[]").isdigit():
+        item = tree.value[int(step.strip("[]"))]
+        return item.start_mark.line + 1, item
+    return None
+
+
+def _advice(what: str) -> str:
+    if "unknown field" in what:
+        return "remove it, or see the schema with `hostler policy schema`"
+    if "missing required" in what:
+        return "add it"
+    return "write a value of that type"
+
+
+def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
+    for rule in configuration.policy.rules.values():
+        yield from _rule_problems(rule, loaded)
+    for rung in configuration.policy.rungs:
+        if rung not in REMEDIES:
+            line = _find(loaded, ("policy", "rungs", rung))
+            yield Problem(*line, f"no rung '{rung}'", f"write one of {', '.join(REMEDIES)}")
+    if configuration.policy.time_scale <= 0:
+        yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
+    for pool in configuration.pools.values():
+        yield from _pool_problems(pool, configuration, loaded)
+
+
+def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:
+    where = _find(loaded, ("policy", "rules", rule.condition))
+    if rule.remedy and rule.remedy not in ACTIONS:
+        yield Problem(*where, f"no remedy '{rule.remedy}'", f"write one of {', '.join(ACTIONS)}, or ''")
+    if rule.timing not in ("immediate", "pending"):
+        yield Problem(*where, f"no timing '{rule.timing}'", "write immediate or pending")
+    if rule.dooms not in ("part", "node", "none"):
+        yield Problem(*where, f"dooms '{rule.dooms}'", "write part, node or none")
+
+
+def _pool_problems(pool: Pool, configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
+    where = _find(loaded, ("pools", pool.name))
+    if pool.sku not in configuration.skus:
+        yield Problem(*where, f"pool '{pool.name}' names the unknown SKU '{pool.sku}'", "add it under skus")
+    if pool.target < 0 or pool.budget.count < 0 or not 0 <= pool.budget.percent <= 100:
+        yield Problem(*where, f"pool '{pool.name}': a target or budget is out of range", "percent is 0 to 100")
+    for remedy, mode in pool.modes.items():
+        if remedy != "*" and remedy not in ACTIONS and remedy not in RECIPES:
+            yield Problem(*where, f"pool '{pool.name}': mode for the unknown remedy '{remedy}'", "or write '*'")
+        assert isinstance(mode, Mode), "msgspec has checked modes"
+
+
+def _find(loaded: list[_Loaded], path: tuple[str, ...]) -> tuple[str, int]:
+    for document in loaded:
+        tree: yaml.Node = document.tree
+        line = 0
+        for step in path:
+            found = _child(tree, step)
+            if found is None:
+                break
+            line, tree = found
+        else:
+            return document.name, line
+    return loaded[0].name, 0
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the three sections, for editors and `hostler policy schema`."""
+    schemas, components = msgspec.json.schema_components((Policy, Sku, Pool, Rule, Rung), ref_template="#/$defs/{name}")
+    policy, sku, pool, *_ = schemas
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Hostler configuration",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "policy": policy,
+            "skus": {"type": "object", "additionalProperties": sku},
+            "pools": {"type": "object", "additionalProperties": pool},
+        },
+        "$defs": components,
+    }
+
+
+assert all(row.recipe in RECIPES or not row.recipe for row in PHASES.values()), "every phase's recipe exists"

@@ -1,0 +1,284 @@
+"""The one door of every disruption: the guard table, and each guard's answer with its reason.
+
+Rows and columns are those of the reference: a cell says whether an act of that class passes a guard or waits.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from msgspec import Struct
+
+from hostler.core.configuration import Budget, Pool
+from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node
+from hostler.core.present import OFF, Present
+from hostler.core.scene import Scene
+
+_CLASSES = (ActClass.protective, ActClass.easing, ActClass.immediate, ActClass.pending, ActClass.bring_up)
+
+GUARDS: dict[str, dict[ActClass, bool]] = {
+    guard: dict(zip(_CLASSES, asked, strict=True))
+    for guard, *asked in (
+        # guard, then whether it is asked: protective, easing, immediate, pending, bring-up
+        ("pause", False, False, True, True, True),
+        ("brake", False, False, True, True, True),
+        ("hold", False, False, True, True, True),
+        ("physical_work", False, False, True, True, True),
+        ("budget", False, False, True, True, True),
+        ("domain", False, False, True, True, False),
+        ("window", False, False, False, True, False),
+        ("mode", False, False, True, True, False),
+        ("confirmation", False, False, True, True, False),
+    )
+}
+"""Guard → class → whether the guard is asked. Consent of workloads is `disturb.may_disturb`, asked at the drain;
+for a physical-work hold, easing passes but its power stays off (`operations.OperationRow.needs` "power")."""
+
+
+class Request(Struct, frozen=True):
+    """A disruption that asks to pass: what, under which class, on which nodes (all or nothing)."""
+
+    remedy: str
+    act_class: ActClass
+    nodes: tuple[Node, ...]
+    confirm: bool = False
+    approved: bool = False
+    gpus: int = 0
+
+
+def blockers(scene: Scene, request: Request) -> tuple[Blocker, ...]:
+    """Everything that makes the request wait, in the table's order; empty means that it may go on."""
+    found: list[Blocker] = []
+    for guard, asked in GUARDS.items():
+        if asked[request.act_class]:
+            found.extend(_ANSWERS[guard](scene, request))
+    return tuple(found)
+
+
+def scopes(scene: Scene, node: Node) -> tuple[str, ...]:
+    """Every scope that a hold, pause or window on the node may be placed on."""
+    pool = scene.fleet.configuration.pools.get(node.pool)
+    names = [FLEET, node.id, *node.domains, f"rack:{node.position.rack}"]
+    if pool is not None:
+        names += [f"pool:{pool.name}", f"cluster:{pool.cluster}"]
+    return tuple(names)
+
+
+def _pause(scene: Scene, request: Request) -> list[Blocker]:
+    if not scene.fleet.cell.paused:
+        return []
+    paused = sorted({s for node in request.nodes for s in scopes(scene, node)} & set(scene.fleet.cell.paused))
+    return [Blocker("pause", s, f"disruption is paused for {s}", "somebody resumes it") for s in paused]
+
+
+def _brake(scene: Scene, request: Request) -> list[Blocker]:
+    if not scene.fleet.cell.brake:
+        return []
+    return [Blocker("brake", "storm", f"the storm brake is latched: {scene.fleet.cell.brake}", "a person releases it")]
+
+
+def _holds(scene: Scene, request: Request, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
+    if not len(scene.fleet.holds):
+        return []
+    wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
+    found = [h for h in scene.fleet.holds.values() if h.scope in wanted and h.kind in kinds]
+    return [
+        Blocker("hold", h.id, f"{h.owner} holds {h.scope}: {h.reason}", "the hold is released")
+        for h in sorted(found, key=lambda h: h.id)
+        if h.until is None or h.until > scene.now
+    ]
+
+
+def _hold(scene: Scene, request: Request) -> list[Blocker]:
+    kinds = [HoldKind.operator, HoldKind.override, HoldKind.power]
+    return _holds(scene, request, tuple(kinds))
+
+
+def _physical_work(scene: Scene, request: Request) -> list[Blocker]:
+    return _holds(scene, request, (HoldKind.physical_work,))
+
+
+def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
+    """How many members may be unavailable: the stricter of count and percent of the *target*, plus the reserve
+    for immediate acts. At least one where the budget allows any at all.
+    """
+    by_percent = int(target * budget.percent / 100)
+    if budget.percent > 0 and target > 0:
+        by_percent = max(by_percent, 1)
+    limit = min(budget.count, by_percent)
+    return limit + budget.reserve if act_class is ActClass.immediate else limit
+
+
+def unavailable(scene: Scene, pool: Pool) -> int:
+    """The pool's target less its healthy delivered members: a node moved away still counts."""
+    return max(0, pool.target - scene.fleet.index.count(f"healthy:{pool.name}"))
+
+
+def _budget(scene: Scene, request: Request) -> list[Blocker]:
+    if request.act_class is ActClass.bring_up:
+        return _bring_up_budget(scene, request)
+    found: list[Blocker] = []
+    for name in sorted({node.pool for node in request.nodes if node.pool}):
+        pool = scene.fleet.configuration.pools.get(name)
+        if pool is None:
+            text = f"pool {name} is in no active configuration, so its budget is unknown"
+            found.append(Blocker("budget", f"pool:{name}", text, "the pool is configured again"))
+            continue
+        members = [node for node in request.nodes if node.pool == name]
+        found.extend(_pool_budget(scene, pool, members, request))
+        found.extend(_removal_budget(scene, pool, members, request))
+    return found
+
+
+def _pool_budget(scene: Scene, pool: Pool, members: list[Node], request: Request) -> list[Blocker]:
+    healthy = frozenset(scene.fleet.index.members(f"healthy:{pool.name}")) if len(members) > 1 else None
+    cost = sum(1 for node in members if _is_healthy(node, healthy))
+    if cost == 0:
+        return []
+    now_out, limit = unavailable(scene, pool), allowance(pool.budget, pool.target, request.act_class)
+    if now_out + cost <= limit:
+        return []
+    text = f"pool {pool.name}: {now_out} of {pool.target} unavailable, {cost} more would pass the budget of {limit}"
+    return [Blocker("budget", f"pool:{pool.name}", text, "another node of the pool is back in service")]
+
+
+def _is_healthy(node: Node, healthy: frozenset[str] | None) -> bool:
+    if healthy is not None:
+        return node.id in healthy
+    return node.plan is None and not node.cordons
+
+
+def _removal_budget(scene: Scene, pool: Pool, members: list[Node], request: Request) -> list[Blocker]:
+    if request.remedy != "triage":
+        return []
+    day = scene.now - timedelta(days=1)
+    done = sum(1 for r in scene.fleet.cell.recent if r.pool == pool.name and r.name == "triage" and r.at > day)
+    if done + len(members) <= pool.budget.removals_per_day:
+        return []
+    text = f"pool {pool.name}: {done} nodes left it in 24 h, the limit is {pool.budget.removals_per_day}"
+    return [Blocker("budget", f"removals:{pool.name}", text, "a day has passed since the first of them")]
+
+
+def _bring_up_budget(scene: Scene, request: Request) -> list[Blocker]:
+    if request.remedy != "initializing":
+        return []
+    limit = scene.fleet.policy.bring_up_at_once
+    busy = scene.fleet.index.count("phase:initializing")
+    if busy + len(request.nodes) <= limit:
+        return []
+    text = f"{busy} nodes are being brought up, the limit is {limit} at once"
+    return [Blocker("budget", "bring_up", text, "one of them has finished")]
+
+
+def _domain(scene: Scene, request: Request) -> list[Blocker]:
+    found: list[Blocker] = []
+    ids = frozenset(node.id for node in request.nodes)
+    for domain in sorted({domain for node in request.nodes for domain in node.domains}):
+        budget = scene.fleet.policy.domains.get(domain.partition(":")[0])
+        if budget is None:
+            continue
+        size = scene.fleet.index.count(f"member:{domain}")
+        asking = sum(1 for node in request.nodes if domain in node.domains)
+        if asking == size and len(ids) > 1:
+            continue
+        busy = scene.fleet.index.count(f"disturbed:{domain}")
+        limit = min(budget.count, max(1, int(size * budget.percent / 100)))
+        if busy + asking > limit:
+            text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would pass the budget of {limit}"
+            found.append(Blocker("budget", domain, text, "another node of the domain is back"))
+    return found
+
+
+def _window(scene: Scene, request: Request) -> list[Blocker]:
+    if not len(scene.fleet.windows):
+        return []
+    wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
+    windows = [w for w in scene.fleet.windows.values() if w.scope in wanted and w.ends > scene.now]
+    if not windows or any(w.starts <= scene.now for w in windows):
+        return []
+    opens = min(w.starts for w in windows)
+    text = f"outside the maintenance window of {min(w.scope for w in windows)}"
+    return [Blocker("window", windows[0].scope, text, f"the window opens at {opens:%Y-%m-%d %H:%M} UTC")]
+
+
+def mode_of(scene: Scene, pool: str, remedy: str) -> Mode:
+    """The mode of pool × remedy: what was set by intent, else the pool's document, else observe.
+
+    Nodes outside every pool (spares, bring-up) act: there is no customer to ask.
+    """
+    if not pool:
+        return Mode.act
+    recorded = {(p, r): m for p, r, m in scene.fleet.cell.modes}
+    configured = scene.fleet.configuration.pools.get(pool)
+    documents = configured.modes if configured else {}
+    for found in (
+        recorded.get((pool, remedy)),
+        recorded.get((pool, "*")),
+        documents.get(remedy),
+        documents.get("*"),
+    ):
+        if found is not None:
+            return Mode(found)
+    return Mode.observe
+
+
+def _mode(scene: Scene, request: Request) -> list[Blocker]:
+    """Observe blocks here; propose lets the plan be recorded, and it waits as proposed for a person's yes."""
+    pools = sorted({node.pool for node in request.nodes})
+    return [
+        Blocker(
+            "mode",
+            f"{pool}:{request.remedy}",
+            f"pool {pool} stands at observe for {request.remedy}: this would be done, and is not",
+            f"its mode is set to propose or act (hostler pool mode {pool} act)",
+        )
+        for pool in pools
+        if not request.approved and mode_of(scene, pool, request.remedy) is Mode.observe
+    ]
+
+
+def _confirmation(scene: Scene, request: Request) -> list[Blocker]:
+    """Absence alone convicts nobody: a second independent path must have failed too."""
+    if not request.confirm:
+        return []
+    silent = [node for node in request.nodes if not has_second_witness(scene.present, node)]
+    return [
+        Blocker(
+            "confirmation",
+            node.id,
+            "only one path to the node is silent; neither its scheduler nor its BMC says that it is down",
+            "a second independent path fails too, or the node is heard again",
+        )
+        for node in silent
+    ]
+
+
+def has_second_witness(present: Present, node: Node) -> bool:
+    """The scheduler calls the node not ready, or its BMC says that it is off."""
+    seen = present.of(node.id)
+    return seen.ready is False or seen.power == OFF
+
+
+Answer = Callable[[Scene, Request], list[Blocker]]
+
+_ANSWERS: dict[str, Answer] = {
+    "pause": _pause,
+    "brake": _brake,
+    "hold": _hold,
+    "physical_work": _physical_work,
+    "budget": _budget,
+    "domain": _domain,
+    "window": _window,
+    "mode": _mode,
+    "confirmation": _confirmation,
+}
+
+
+def storm(scene: Scene, asking: int) -> str:
+    """Why the storm brake must latch before `asking` more nodes are disturbed, "" where it need not."""
+    brake = scene.fleet.policy.brake
+    since = scene.now - timedelta(seconds=brake.window_s)
+    recent = sum(1 for r in scene.fleet.cell.recent if r.at > since and r.name != "release")
+    limit = max(brake.disruptions, int(len(scene.fleet.nodes) * brake.percent / 100))
+    if recent + asking <= limit:
+        return ""
+    return f"{recent + asking} disruptions within {brake.window_s / 60:.0f} min, the limit is {limit}"

@@ -1,0 +1,143 @@
+"""From the conditions on a node to the one remedy it needs now: the response table and the escalation ladder."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from hostler.core.configuration import REMEDIES, Policy, Rule, Rung
+from hostler.core.model import ActClass, Condition, Node, Phase, Profile
+
+UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
+
+
+class Need(Struct, frozen=True):
+    """What a node needs done: the remedy, under which class of act, and the conditions that say so.
+
+    `rule` is the condition type whose row decided. `dooms` and `part` tell which work is lost already.
+    """
+
+    remedy: str
+    act_class: ActClass
+    causes: tuple[str, ...]
+    rule: str
+    part: str = ""
+    dooms: str = "part"
+    confirm: bool = False
+    severity: int = 0
+    group: str = ""
+    since: datetime | None = None
+
+
+def rule_for(policy: Policy, condition: Condition) -> Rule:
+    """The row that answers a condition; the condition's own remedy and timing (a person's wish) come first."""
+    rule = policy.rules.get(condition.type, UNRULED)
+    if not condition.remedy:
+        return rule
+    return Rule(
+        condition=condition.type,
+        remedy=condition.remedy,
+        timing=condition.timing or rule.timing,
+        dooms="none",
+    )
+
+
+def need_of(policy: Policy, node: Node, now: datetime) -> Need | None:
+    """The gravest remedy that the node's conditions ask for, with all conditions that it would answer.
+
+    Application faults, unruled conditions and findings of an earlier boot ask for nothing. Only managed nodes in
+    production get automatic remedies; a person's wish and protection count everywhere.
+    """
+    needs = [need for condition in node.conditions if (need := _need(policy, node, condition, now))]
+    if not needs:
+        return None
+    gravest = max(needs, key=lambda n: (rank(n.remedy), n.act_class is ActClass.immediate, n.severity, n.causes))
+    lesser = [n for n in needs if rank(n.remedy) <= rank(gravest.remedy) and n.causes != gravest.causes]
+    causes = (*gravest.causes, *sorted(cause for need in lesser for cause in need.causes))
+    immediate = any(n.act_class is ActClass.immediate and n.remedy == gravest.remedy for n in needs)
+    act_class = ActClass.immediate if immediate and gravest.act_class is ActClass.pending else gravest.act_class
+    return Need(
+        remedy=gravest.remedy,
+        act_class=act_class,
+        causes=causes,
+        rule=gravest.rule,
+        part=gravest.part,
+        dooms=gravest.dooms,
+        confirm=gravest.confirm,
+        severity=gravest.severity,
+        group=gravest.group,
+        since=gravest.since,
+    )
+
+
+def _need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Need | None:
+    rule = rule_for(policy, condition)
+    if not rule.remedy or not _concerns(node, condition, rule):
+        return None
+    remedy = climb(policy, node, rule.remedy, condition.part, now)
+    act_class = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
+    if remedy == "protective_power_off":
+        act_class = ActClass.protective
+    return Need(
+        remedy=remedy,
+        act_class=act_class,
+        causes=(condition.id,),
+        rule=condition.type,
+        part=condition.part,
+        dooms=rule.dooms,
+        confirm=rule.confirm,
+        severity=int(condition.severity),
+        group=condition.group,
+        since=condition.since,
+    )
+
+
+def _concerns(node: Node, condition: Condition, rule: Rule) -> bool:
+    if rule.remedy == "protective_power_off":
+        return True
+    if condition.boot_id and condition.boot_id != node.boot_id and condition.boot_id in node.boots:
+        return False
+    if rule.remedy == "power_off":
+        return node.phase is not Phase.production
+    if node.phase is not Phase.production:
+        return False
+    return bool(condition.remedy) or node.profile is Profile.managed
+
+
+def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> str:
+    """The first rung from `remedy` upwards that has attempts left on this node and part.
+
+    The plan that runs is not yet an attempt against itself.
+    """
+    if remedy not in REMEDIES:
+        return remedy
+    own = node.plan.recorded_at if node.plan else None
+    for rung in REMEDIES[REMEDIES.index(remedy) :]:
+        limit = policy.rungs.get(rung, Rung())
+        since = now - timedelta(seconds=limit.window_s)
+        tried = sum(1 for a in node.attempts if a.remedy == rung and a.at > since and a.at != own and _same(a.part, part))
+        if tried < limit.attempts:
+            return rung
+    return "triage"
+
+
+def _same(tried: str, part: str) -> bool:
+    return tried == part or not tried or not part
+
+
+_PROTECTION = len(REMEDIES) + 1
+
+
+def rank(remedy: str) -> int:
+    """Gravity: the ladder's order, other remedies below it, protection above."""
+    if remedy == "protective_power_off":
+        return _PROTECTION
+    return REMEDIES.index(remedy) + 1 if remedy in REMEDIES else 0
+
+
+def is_lemon(policy: Policy, node: Node, now: datetime) -> bool:
+    """It has been through triage as often as the policy's triage rung allows: next is the vendor."""
+    limit = policy.rungs.get("triage", Rung(attempts=2, window_s=2_592_000))
+    since = now - timedelta(seconds=limit.window_s)
+    returned = max((v.at for v in node.visits if v.remedy == Phase.rma.value), default=since)
+    visits = [v for v in node.visits if v.remedy == Phase.triage.value and v.at > max(since, returned)]
+    return len(visits) > limit.attempts

@@ -1,0 +1,127 @@
+"""What each phase and each remedy consists of: steps with deadlines, one table. A plan is a frozen copy of a row.
+
+`undo` names the easing that takes a step back when its plan ends early. Deadlines are divided by the policy's
+`time_scale` when a plan is frozen.
+"""
+
+from msgspec import Struct
+
+from hostler.core.model import ActClass, Phase
+
+
+class StepRow(Struct, frozen=True):
+    """A step as the recipe has it. `each` "firmware" lays it down once per component that is off its baseline."""
+
+    operation: str
+    deadline_s: float
+    undo: str = ""
+    args: dict[str, str] = {}
+    optional: bool = False
+    each: str = ""
+
+
+class Recipe(Struct, frozen=True):
+    """Steps, and where the node stands afterwards. `act_class` None: it is the remedy's timing (pending, immediate)."""
+
+    name: str
+    steps: tuple[StepRow, ...]
+    act_class: ActClass | None = None
+    to_phase: Phase | None = None
+    failed_phase: Phase | None = None
+    disruptive: bool = False
+
+
+DAY_S = 86_400.0
+_CORDON = StepRow("cordon", 60, undo="uncordon")
+_DRAIN = StepRow("drain", DAY_S)
+_EVIDENCE = StepRow("collect_evidence", 5, optional=True)
+_GATE = StepRow("run_checks", 300, args={"profile": "gate"})
+_UNCORDON = StepRow("uncordon", 60)
+_LEAVE = StepRow("leave_cluster", 300)
+_POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), StepRow("wait_boot", 1200))
+_FLASH = StepRow("update_firmware", 5400, each="firmware")
+_VERIFY = StepRow("verify_firmware", 600, args={"baseline": "sku"})
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        # Day 0 and Day 1: a phase's own work
+        Recipe(
+            "initializing",
+            (StepRow("set_boot_network", 60), StepRow("power_on", 180), StepRow("wait_agent", 1500)),
+            ActClass.bring_up,
+            Phase.onboard,
+            Phase.triage,
+        ),
+        Recipe(
+            "seatrial",
+            (
+                StepRow("power_on", 180),
+                StepRow("wait_agent", 1500),
+                StepRow("collect_inventory", 900),
+                StepRow("run_checks", 4 * 3600, args={"profile": "seatrial"}),
+            ),
+            ActClass.bring_up,
+            Phase.zap,
+            Phase.triage,
+        ),
+        Recipe("zap", (_FLASH, *_POWER_CYCLE, _VERIFY), ActClass.bring_up, Phase.test, Phase.zap_fail),
+        Recipe(
+            "test",
+            (StepRow("run_checks", 2 * DAY_S, args={"profile": "burn_in"}), StepRow("sanitise", 3600)),
+            ActClass.bring_up,
+            Phase.production,
+            Phase.triage,
+        ),
+        Recipe(
+            "examine",
+            (
+                StepRow("power_on", 180),
+                StepRow("wait_agent", 1500),
+                StepRow("collect_evidence", 300, optional=True),
+                StepRow("run_checks", 4 * 3600, args={"profile": "suspect"}),
+            ),
+            ActClass.bring_up,
+            Phase.test,
+            Phase.rma,
+        ),
+        # between the shelf and the customer
+        Recipe(
+            "deliver",
+            (StepRow("join_cluster", 300, undo="leave_cluster"), _GATE, _UNCORDON),
+            ActClass.bring_up,
+        ),
+        Recipe(
+            "release",
+            (_CORDON, _DRAIN, _LEAVE, StepRow("sanitise", 3600)),
+            disruptive=True,
+        ),
+        # remedies
+        Recipe("gpu_reset", (_CORDON, _DRAIN, _EVIDENCE, StepRow("gpu_reset", 300), _GATE, _UNCORDON), disruptive=True),
+        Recipe(
+            "reboot",
+            (_CORDON, _DRAIN, _EVIDENCE, StepRow("reboot", 300), StepRow("wait_boot", 1200), _GATE, _UNCORDON),
+            disruptive=True,
+        ),
+        Recipe("power_cycle", (_CORDON, _DRAIN, _EVIDENCE, *_POWER_CYCLE, _GATE, _UNCORDON), disruptive=True),
+        Recipe(
+            "firmware_update",
+            (_CORDON, _DRAIN, _FLASH, *_POWER_CYCLE, _VERIFY, _GATE, _UNCORDON),
+            disruptive=True,
+        ),
+        Recipe("triage", (_CORDON, _DRAIN, _EVIDENCE, _LEAVE), to_phase=Phase.triage, disruptive=True),
+        # protection and easing
+        Recipe("protective_power_off", (StepRow("power_off", 60),), ActClass.protective, disruptive=True),
+        Recipe("power_off", (StepRow("power_off", 180),), ActClass.bring_up),
+        Recipe("drain", (_CORDON, _DRAIN), disruptive=True),
+        Recipe("cordon", (_CORDON,), ActClass.immediate, disruptive=True),
+        Recipe("uncordon", (_UNCORDON,), ActClass.easing),
+        Recipe("locate", (StepRow("locate_on", 60, optional=True),), ActClass.easing),
+        Recipe("unlocate", (StepRow("locate_off", 60, optional=True),), ActClass.easing),
+        Recipe(
+            "return_to_service",
+            (StepRow("power_on", 180), StepRow("wait_agent", 1500), _GATE, _UNCORDON),
+            ActClass.easing,
+        ),
+    )
+}

@@ -1,0 +1,121 @@
+"""Making nodes known: what an inventory says of a node, checked, and turned into a node with its own id."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct, field
+
+from hostler.core import events as e
+from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.fleet import Fleet
+from hostler.core.model import Assignment, Binding, Node, Phase, Position, Profile
+
+MAX_NODES = 20_000
+"""Nodes in one registration; register more in several."""
+
+
+class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """A node as an inventory has it. `id` may be left out and is then issued; an id is never used again.
+
+    `bmc` is the Redfish URL of the node's BMC, `domains` the failure domains beside its rack, `pool` the pool that
+    an adopted node serves already.
+    """
+
+    sku: str
+    id: str = ""
+    hostname: str = ""
+    serial: str = ""
+    bmc: str = ""
+    macs: tuple[str, ...] = ()
+    kubernetes: str = ""
+    slurm: str = ""
+    cell: str = "c1"
+    site: str = ""
+    row: str = ""
+    rack: str = ""
+    u: int = 0
+    domains: tuple[str, ...] = ()
+    profile: Profile = Profile.managed
+    provisioner: str = "direct"
+    test_mode: bool = False
+    pool: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+def read(document: str) -> tuple[NodeSpec, ...]:
+    """The specs of a JSON document (a list). Raises InvalidInputError naming the entry."""
+    try:
+        return msgspec.json.decode(document, type=tuple[NodeSpec, ...])
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        problem = Problem("nodes", 0, str(error), "see `hostler node register --help` for the fields")
+        raise InvalidInputError((problem,)) from error
+
+
+def register(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool, now: datetime) -> tuple[e.Event, ...]:
+    """The events that make these nodes known. Raises InvalidInputError; then none of them is."""
+    problems = list(_problems(fleet, specs, adopt))
+    if problems:
+        raise InvalidInputError(tuple(problems[:50]))
+    return tuple(
+        e.NodeRegistered(_node(fleet, spec, number, adopt, now), adopted=adopt) for number, spec in enumerate(specs)
+    )
+
+
+def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Problem]:
+    found: list[Problem] = []
+    if not specs or len(specs) > MAX_NODES:
+        found.append(Problem("nodes", 0, f"{len(specs)} nodes", f"give 1 to {MAX_NODES}"))
+    seen: dict[str, int] = {}
+    for number, spec in enumerate(specs):
+        where = f"nodes[{number}]"
+        if spec.sku not in fleet.configuration.skus:
+            found.append(Problem(where, 0, f"unknown SKU '{spec.sku}'", "add it to the configuration first"))
+        if spec.id and (spec.id in fleet.nodes or spec.id in fleet.retired):
+            found.append(Problem(where, 0, f"id '{spec.id}' is or was another node's", "leave it out"))
+        if spec.id and not _is_name(spec.id):
+            found.append(Problem(where, 0, f"id '{spec.id[:80]}'", "use letters, digits, '-' and '.', 1 to 63"))
+        if adopt and spec.pool and spec.pool not in fleet.configuration.pools:
+            found.append(Problem(where, 0, f"unknown pool '{spec.pool}'", "add it to the configuration first"))
+        for name in _unique_names(spec):
+            if name in seen:
+                found.append(Problem(where, 0, f"{name} stands in nodes[{seen[name]}] too", "give it once"))
+            elif fleet.index.count(name):
+                found.append(Problem(where, 0, f"{name} is bound to another node", "retire or rebind that one"))
+            seen[name] = number
+    return found
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= 63 and name[0].isalnum() and all(c.isalnum() or c in "-." for c in name) and name.isascii()
+
+
+def _unique_names(spec: NodeSpec) -> list[str]:
+    named = [(kind, getattr(spec, kind)) for kind in ("id", "hostname", "serial", "bmc", "kubernetes", "slurm")]
+    named.extend(("mac", mac) for mac in spec.macs)
+    return [f"{kind}:{value}" for kind, value in named if value]
+
+
+def _node(fleet: Fleet, spec: NodeSpec, number: int, adopt: bool, now: datetime) -> Node:
+    identity = spec.id or f"{spec.cell}-n{fleet.cell.seq + number + 1:06d}"
+    bindings = [Binding(kind, getattr(spec, kind), now) for kind in _BOUND if getattr(spec, kind)]
+    bindings.extend(Binding("mac", mac, now) for mac in spec.macs)
+    pool = fleet.configuration.pools.get(spec.pool)
+    domains = (f"rack:{spec.rack}", *spec.domains) if spec.rack else spec.domains
+    return Node(
+        id=identity,
+        position=Position(spec.cell, spec.site, spec.row, spec.rack, spec.u),
+        sku=spec.sku,
+        phase=Phase.registered,
+        phase_since=now,
+        registered_at=now,
+        bindings=tuple(bindings),
+        domains=tuple(dict.fromkeys(domains)),
+        profile=spec.profile,
+        provisioner=spec.provisioner,
+        adopted=adopt,
+        test_mode=spec.test_mode,
+        assignment=Assignment(pool.name, pool.tenant, pool.cluster, now) if adopt and pool else None,
+    )
+
+
+_BOUND = ("hostname", "serial", "bmc", "kubernetes", "slurm")

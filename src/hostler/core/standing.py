@@ -1,0 +1,91 @@
+"""Conditions come and go: what a finding does to the conditions that stand on a node."""
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from hostler.core import events as e
+from hostler.core.conditions import CONDITIONS, ConditionKind
+from hostler.core.diagnose import Finding
+from hostler.core.model import Condition, Evidence, Node, Severity
+
+EVIDENCE_KEPT = 5
+EVIDENCE_TEXT = 500
+QUIET_S = 600.0
+"""A repeat of what already stands is recorded at most this often; every raw observation is stored all the same."""
+
+UNDESCRIBED = ConditionKind(
+    type="",
+    severity=Severity.warning,
+    clears="operator",
+    expires_s=None,
+    meaning="a condition that no table describes",
+    investigate="which version of Hostler raised it",
+)
+
+
+def condition_id(node: str, kind: str, part: str) -> str:
+    return f"{node}/{kind}/{part}" if part else f"{node}/{kind}"
+
+
+def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count: int = 1) -> e.Event | None:
+    """The event that makes the node's conditions agree with the finding, None where they already do."""
+    identity = condition_id(node.id, finding.type, finding.part)
+    standing = next((c for c in node.conditions if c.id == identity), None)
+    if not finding.standing:
+        if standing is None:
+            return None
+        return e.ConditionCleared(node.id, identity, "observation", finding.text[:EVIDENCE_TEXT])
+    if standing is not None:
+        return _again(standing, finding, evidence, boot_id, count)
+    return e.ConditionRaised(_fresh(node, identity, finding, evidence, boot_id, count))
+
+
+def _fresh(node: Node, identity: str, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> Condition:
+    kind = CONDITIONS.get(finding.type, UNDESCRIBED)
+    history = bool(boot_id) and boot_id != node.boot_id and boot_id in node.boots
+    expires_s = 86_400.0 if history else kind.expires_s
+    return Condition(
+        id=identity,
+        type=finding.type,
+        node=node.id,
+        severity=min(finding.severity, Severity.degraded) if history else finding.severity,
+        since=evidence.at,
+        last_seen=evidence.at,
+        clears="age" if history else kind.clears,
+        owner="hostler",
+        part=finding.part,
+        count=count,
+        evidence=(evidence,),
+        expires_at=evidence.at + timedelta(seconds=expires_s) if expires_s else None,
+        boot_id=boot_id,
+    )
+
+
+def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> e.Event | None:
+    """Seen again: recorded when it is worse, from a new boot, has doubled, or has not been told for a while."""
+    worse = finding.severity > standing.severity
+    total = standing.count + count
+    told = (evidence.at - standing.last_seen).total_seconds() < QUIET_S
+    if told and not worse and boot_id == standing.boot_id and total < 2 * standing.count:
+        return None
+    kind = CONDITIONS.get(finding.type, UNDESCRIBED)
+    fresh = replace(
+        standing,
+        severity=max(standing.severity, finding.severity),
+        last_seen=max(standing.last_seen, evidence.at),
+        count=total,
+        boot_id=boot_id,
+        evidence=(*standing.evidence, evidence)[-EVIDENCE_KEPT:],
+        expires_at=evidence.at + timedelta(seconds=kind.expires_s) if kind.expires_s else standing.expires_at,
+    )
+    return e.ConditionUpdated(fresh)
+
+
+def expired(node: Node, now: datetime) -> tuple[e.Event, ...]:
+    """Conditions whose time is over."""
+    return tuple(
+        e.ConditionCleared(node.id, c.id, "age", "not seen again in its time")
+        for c in node.conditions
+        if c.expires_at is not None and c.expires_at <= now
+    )

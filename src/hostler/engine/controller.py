@@ -1,0 +1,323 @@
+"""The whole loop without I/O: inputs in; what to append, send and answer out. `runner` and `sim` only drive it.
+
+`step` decides on an overlay; `committed` makes it true; `lost` drops it, and this controller is finished: a new one
+loads the journal. The next batch is not decided before the last one has committed. Nothing is sent before that.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import assert_never
+
+from hostler.core import events as e
+from hostler.core import intents
+from hostler.core.advance import Act, Rest, Wait
+from hostler.core.fleet import Fleet
+from hostler.core.fold import evolve
+from hostler.core.model import Node, Observation, Outcome, Waiting
+from hostler.core.plan import balance, next_step, wakes_at
+from hostler.core.present import Present
+from hostler.core.scene import Scene
+from hostler.core.standing import expired
+from hostler.engine import intake
+from hostler.engine.agenda import Agenda
+from hostler.engine.ports import Batch
+from hostler.engine.ready import Ready, Reply, Send
+
+ROUNDS = 32
+"""Steps forward one node may take within one batch; more is a loop, and a bug."""
+
+
+class Controller:
+    """One active controller of one cell. Not reentrant: step → committed → step …"""
+
+    def __init__(self, fleet: Fleet, present: Present, cursors: dict[str, tuple[str, int]], epoch: int) -> None:
+        self.fleet = fleet
+        self.present = present
+        self.epoch = epoch
+        self.cursors = cursors
+        self.silent: dict[str, datetime] = {}
+        self.swept = 0
+        self.agenda = Agenda()
+        self._ready: Ready | None = None
+        self._begin(fleet.cell.last_at or datetime.min.replace(tzinfo=UTC))
+
+    def resume(self, now: datetime, version: str) -> Ready:
+        """The first step after loading: say so, and observe every outstanding operation before anything else."""
+        self._begin(now)
+        self.present.started = now
+        last = self.fleet.cell.last_at
+        gap_s = max(0.0, (now - last).total_seconds()) if last else 0.0
+        self._emit(e.ControllerStarted(self.epoch, version, gap_s), "clock")
+        for node_id in self.fleet.index.members("operating"):
+            node = self.fleet.nodes[node_id]
+            if node.operation is not None:
+                self._sends.append(Send("observe", node.operation, node))
+        for node_id in self.fleet.nodes:
+            self._schedule(self.fleet.nodes[node_id])
+            self._touched[node_id] = "clock"
+        return self._finish()
+
+    def step(self, inputs: Iterable[intake.Input], now: datetime) -> Ready:
+        """Decide on these inputs at this moment. Time never goes back: an earlier `now` counts as the last one."""
+        assert self._ready is None, "the last batch has neither committed nor been lost"
+        self._begin(max(now, self.fleet.cell.last_at or now))
+        for one in inputs:
+            self._take(one)
+        self._due()
+        self._decide()
+        return self._finish()
+
+    def sweep(self, node_ids: Iterable[str]) -> None:
+        """Have these nodes looked at in the next step though nothing touched them; `swept` counts what it found."""
+        self._sweeping.update(dict.fromkeys(node_ids))
+
+    def committed(self) -> None:
+        assert self._ready is not None, "nothing waits for a commit"
+        self.fleet.merge()
+        self.cursors.update(self._ready.batch.cursors)
+        self._ready = None
+
+    def lost(self) -> None:
+        """The batch did not become durable: forget it. This controller must not be used again."""
+        self.fleet.drop()
+        self._ready = None
+
+    def _begin(self, now: datetime) -> None:
+        self._now = now
+        self._touched: dict[str, str] = {}
+        self._sweeping: dict[str, None] = getattr(self, "_sweeping", {})
+        self._records: list[e.Record] = []
+        self._stored: list[Observation] = []
+        self._moved: dict[str, tuple[str, int]] = {}
+        self._sends: list[Send] = []
+        self._replies: list[Reply] = []
+        self._eased = False
+
+    def _finish(self) -> Ready:
+        batch = Batch(tuple(self._records), tuple(self._stored), self._moved)
+        self._ready = Ready(batch, tuple(self._sends), tuple(self._replies))
+        return self._ready
+
+    def _emit(self, event: e.Event, cause: str) -> None:
+        """Put the event into the batch and the overlay, and note what it touches."""
+        record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
+        evolve(self.fleet, record)
+        self._records.append(record)
+        if isinstance(event, _EASING):
+            self._eased = True
+        match event:
+            case e.OperationStarted(operation=operation):
+                self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
+            case e.OperationFinished(result="revoked" | "timed_out") if event.node in self.fleet.nodes:
+                node = self.fleet.nodes[event.node]
+                self._sends.extend(Send("revoke", o, node) for o in node.settling if o.id == event.operation)
+
+    def _take(self, one: intake.Input) -> None:
+        match one:
+            case intake.Observed():
+                self._observe(one)
+            case intake.Asked():
+                answer = intents.answer(intents.Ask(self._scene(), one.intent, one.configuration, one.documents))
+                self._record_all(answer.events, f"intent:{one.intent.id}")
+                self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
+            case intake.Replied(outcome=outcome):
+                self._reply(outcome)
+            case intake.Heard(node=node_id, boot_id=boot_id):
+                self._heard(node_id, boot_id)
+            case intake.Silent(node=node_id, since=since):
+                self.silent[node_id] = since
+                self.present.of(node_id).heard = False
+                self._touch(node_id, "heartbeat")
+            case intake.WorkSeen():
+                for node_id in intake.see_work(self.present, one):
+                    self._touch(node_id, "scheduler")
+                self._eased = self._eased or one.whole
+            case intake.NodeSeen():
+                if intake.see_node(self.present, one, self._now):
+                    self._touch(one.node, "reading")
+            case intake.Tick():
+                pass
+            case _:
+                assert_never(one)
+
+    def _scene(self) -> Scene:
+        return Scene(self.fleet, self.present, self._now)
+
+    def _touch(self, node_id: str, cause: str) -> None:
+        if node_id in self.fleet.nodes:
+            self._touched.setdefault(node_id, cause)
+
+    def _record_all(self, events: Iterable[e.Event], cause: str) -> None:
+        for event in events:
+            self._emit(event, cause)
+            for subject in e.subjects_of(event):
+                self._touch(subject, cause)
+
+    def _observe(self, seen: intake.Observed) -> None:
+        """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""
+        node = self.fleet.nodes.get(seen.node)
+        if node is None:
+            self._replies.append(Reply(seen.token, granted=False, text=f"no node {seen.node}"))
+            return
+        key = f"{seen.node}/{seen.observations[0].source}" if seen.observations else seen.node
+        spool, sequence = self._moved.get(key) or self.cursors.get(key) or ("", 0)
+        for observation in seen.observations:
+            fresh = observation.spool != spool
+            if not fresh and observation.sequence <= sequence:
+                continue
+            if not fresh and observation.sequence != sequence + 1:
+                break
+            spool, sequence = observation.spool, observation.sequence
+            self._moved[key] = (spool, sequence)
+            self._stored.append(observation)
+            for caused in intake.of_observation(self.fleet, node, observation):
+                self._emit(caused.event, caused.cause)
+                self._touched.setdefault(node.id, caused.cause)
+                node = self.fleet.nodes.get(node.id) or node
+        self._replies.append(Reply(seen.token, acknowledged=sequence, text=spool))
+
+    def _reply(self, outcome: Outcome) -> None:
+        node = self.fleet.nodes.get(outcome.node)
+        if node is None:
+            return
+        reply = intake.of_reply(self._scene(), node, outcome)
+        if reply.observe:
+            self.agenda.observe_later(outcome.operation, outcome.node, self._now)
+            return
+        self.agenda.known(outcome.operation)
+        self._record_all(reply.events, f"operation:{outcome.operation}")
+
+    def _heard(self, node_id: str, boot_id: str) -> None:
+        node = self.fleet.nodes.get(node_id)
+        if node is None:
+            return
+        self.silent.pop(node_id, None)
+        self.present.of(node_id).heard = True
+        for caused in intake.of_boot(node, boot_id):
+            self._emit(caused.event, caused.cause)
+        if (event := intake.of_return(self.fleet.nodes[node_id], self._now)) is not None:
+            self._emit(event, "heartbeat")
+        self._touch(node_id, "heartbeat")
+
+    def _due(self) -> None:
+        for node_id in self.agenda.due(self._now):
+            self._touch(node_id, "clock")
+            node = self.fleet.nodes.get(node_id)
+            if (
+                node is not None
+                and node.operation is not None
+                and self.agenda.observe_now(node.operation.id, self._now)
+            ):
+                self._sends.append(Send("observe", node.operation, node))
+
+    def _decide(self) -> None:
+        """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
+        for _ in range(ROUNDS):
+            touched, self._touched = self._touched, {}
+            for node_id in self._ranked(touched):
+                self._forward(node_id, touched[node_id])
+            if self._eased:
+                self._eased = False
+                for pool in self.fleet.configuration.pools.values():
+                    self._record_all(balance(self._scene(), pool), f"pool:{pool.name}")
+                for node_id in self.fleet.index.members("waiting"):
+                    self._touch(node_id, "eased")
+            if not self._touched:
+                break
+        found = len(self._records)
+        for node_id in self._sweeping:
+            self._forward(node_id, "sweep")
+        self.swept += len(self._records) - found
+        self._sweeping = {}
+
+    def _ranked(self, touched: Iterable[str]) -> list[str]:
+        """Waiters rank by severity, GPU-hours at stake, age, id."""
+        return [key[-1] for key in sorted(self._rank(i) for i in touched if i in self.fleet.nodes)]
+
+    def _rank(self, node_id: str) -> tuple[int, float, datetime, str]:
+        node = self.fleet.nodes[node_id]
+        if not node.conditions:
+            return (0, 0.0, node.phase_since, node_id)
+        worst = max(int(c.severity) for c in node.conditions)
+        stake = sum(w.gpu_hours_at_stake for w in self.present.workloads(node_id) or ())
+        return (-worst, -stake, min(c.since for c in node.conditions), node_id)
+
+    def _forward(self, node_id: str, cause: str) -> None:
+        """Ask for the next step until the node waits or rests."""
+        for _ in range(ROUNDS):
+            node = self.fleet.nodes.get(node_id)
+            if node is None:
+                return
+            events = self._clockwork(node)
+            if not events:
+                answer = next_step(self._scene(), node)
+                if not isinstance(answer, Act):
+                    self._settle_down(node, answer, cause)
+                    return
+                events = answer.events
+            for event in events:
+                self._emit(event, cause)
+                for subject in e.subjects_of(event):
+                    if subject != node_id:
+                        self._touch(subject, cause)
+        last = ", ".join(e.name_of(r.event) for r in self._records[-6:])
+        raise AssertionError(f"{node_id} did not come to rest in {ROUNDS} steps; the last were {last}")
+
+    def _clockwork(self, node: Node) -> tuple[e.Event, ...]:
+        """What the clock and the heartbeats alone say of a node."""
+        found = list(expired(node, self._now))
+        found.extend(
+            e.OperationSettled(node.id, o.id, "its settle time is over")
+            for o in node.settling
+            if o.deadline <= self._now
+        )
+        since = self.silent.get(node.id)
+        if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
+            event = intake.of_silence(node, since, self._now)
+            found.extend([event] if event else [])
+        return tuple(found)
+
+    def _settle_down(self, node: Node, answer: Wait | Rest, cause: str) -> None:
+        """Record a changed reason for waiting, and see to it that the clock wakes the node in time."""
+        waiting = node.waiting
+        if isinstance(answer, Rest) or all(b.kind == "operation" for b in answer.blockers):
+            fresh = None  # its own operation: the node shows that itself
+        else:
+            same = waiting is not None and waiting.what == answer.what and _names(waiting) == _names(answer)
+            fresh = waiting if same else Waiting(answer.what, self._now, answer.blockers)
+        if fresh != waiting:
+            self._emit(e.WaitingChanged(node.id, fresh), cause)
+            node = self.fleet.nodes[node.id]
+        until = answer.until if isinstance(answer, Wait) else None
+        self._schedule(node, until)
+
+    def _schedule(self, node: Node, until: datetime | None = None) -> None:
+        moments = [at for at in (until, wakes_at(node)) if at is not None and at > self._now]
+        if moments:
+            self.agenda.wake(node.id, min(moments), self._now)
+
+
+def _names(wait: Wait | Waiting) -> tuple[tuple[str, str], ...]:
+    return tuple((b.kind, b.name) for b in wait.blockers)
+
+
+_EASING = (
+    e.PlanEnded,
+    e.PhaseChanged,
+    e.NodeAssigned,
+    e.NodeReleased,
+    e.NodeRegistered,
+    e.HoldReleased,
+    e.HoldPlaced,
+    e.PauseSet,
+    e.ModeSet,
+    e.BrakeReleased,
+    e.BrakeLatched,
+    e.ConfigActivated,
+    e.WindowScheduled,
+    e.WindowEnded,
+    e.TicketClosed,
+    e.ConditionCleared,
+    e.OperationSettled,
+)
+"""Events after which pools are balanced and everybody who waits is asked again, once per batch."""

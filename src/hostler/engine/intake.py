@@ -1,0 +1,307 @@
+"""What inputs mean: observations to conditions, replies to plans, heartbeats to silence. Events out, nothing sent."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from hostler.core import events as e
+from hostler.core.advance import conclude
+from hostler.core.conditions import CONDITIONS
+from hostler.core.configuration import Configuration
+from hostler.core.diagnose import Finding
+from hostler.core.diagnose.judge import judge
+from hostler.core.fleet import Fleet
+from hostler.core.model import (
+    CheckResult,
+    Evidence,
+    Intent,
+    Node,
+    Observation,
+    Operation,
+    Outcome,
+    Phase,
+    Severity,
+    Verdict,
+    WorkClass,
+)
+from hostler.core.operations import OPERATIONS
+from hostler.core.present import OFF, ON, Present
+from hostler.core.scene import Scene
+from hostler.core.standing import stand
+from hostler.engine.ports import WorkloadView
+
+MAX_AGE_S = 604_800.0
+ATTEMPTS = 3
+
+
+class Observed(Struct, frozen=True):
+    """Observations of one sender, in the order of its spool. `token` is answered after the commit."""
+
+    token: int
+    node: str
+    observations: tuple[Observation, ...]
+
+
+class Asked(Struct, frozen=True):
+    """An intent, with a whole checked configuration where its verb is activate."""
+
+    token: int
+    intent: Intent
+    configuration: Configuration | None = None
+    documents: dict[str, str] = {}
+
+
+class Replied(Struct, frozen=True):
+    outcome: Outcome
+
+
+class Heard(Struct, frozen=True):
+    """The agent was heard for the first time, again after silence, or with a new boot id."""
+
+    node: str
+    boot_id: str
+
+
+class Silent(Struct, frozen=True):
+    node: str
+    since: datetime
+
+
+class WorkSeen(Struct, frozen=True):
+    """What a scheduler says runs now. `whole`: these are all nodes it knows, and it is synced."""
+
+    views: tuple[WorkloadView, ...]
+    whole: bool = False
+
+
+class NodeSeen(Struct, frozen=True):
+    """Volatile readings of one node: power ("on", "off", "unknown"), the scheduler's readiness."""
+
+    node: str
+    power: str = ""
+    ready: bool | None = None
+    bmc_unreachable: bool | None = None
+
+
+class Tick(Struct, frozen=True):
+    """Time has passed."""
+
+
+Input = Observed | Asked | Replied | Heard | Silent | WorkSeen | NodeSeen | Tick
+
+
+class Caused(Struct, frozen=True):
+    """An event to record with its cause."""
+
+    event: e.Event
+    cause: str
+
+
+def of_observation(fleet: Fleet, node: Node, observation: Observation) -> Iterator[Caused]:
+    """Everything recorded because of one observation."""
+    received = observation.received
+    assert received is not None, "the server stamps every observation"
+    at = received - timedelta(seconds=min(max(observation.age_s, 0.0), MAX_AGE_S))
+    if observation.kind == "inventory":
+        yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
+    sku = fleet.configuration.skus.get(node.sku)
+    for finding in judge(observation, node, sku):
+        evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts)
+        event = stand(node, finding, evidence, observation.boot_id, observation.count)
+        if event is not None:
+            yield Caused(event, observation.id)
+            node = fleet.nodes.get(node.id) or node
+
+
+def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetime) -> Iterator[e.Event]:
+    """Parts that came, went or moved; nothing where all is as it was."""
+    parts = tuple(p for p in seen.parts if p.serial)
+    if not parts:
+        return
+    known = dict(node.slots)
+    slots = {part.slot or part.serial: part.serial for part in parts}
+    if known == slots and node.inventory_at is not None:
+        return
+    present = frozenset(slots.values())
+    for part in parts:
+        before = fleet.parts.get(part.serial)
+        if before is not None and before.node not in ("", node.id):
+            yield e.PartMoved(part.serial, before.node, node.id, part.slot)
+    for serial in known.values():
+        held = fleet.parts.get(serial)
+        if serial not in present and held is not None and held.node == node.id:
+            yield e.PartMoved(serial, node.id, "", "")
+    yield e.InventorySeen(node.id, at, parts)
+
+
+def of_boot(node: Node, boot_id: str) -> Iterator[Caused]:
+    if boot_id and boot_id != node.boot_id:
+        yield Caused(e.BootObserved(node.id, boot_id), "heartbeat")
+
+
+_SILENCE_MATTERS = frozenset({Phase.onboard, Phase.seatrial, Phase.zap, Phase.test, Phase.production})
+
+
+def of_silence(node: Node, since: datetime, now: datetime) -> e.Event | None:
+    """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts or examines it."""
+    if node.phase not in _SILENCE_MATTERS or (node.plan is not None and node.plan.disturbed):
+        return None
+    if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
+        return None
+    text = f"the agent has not been heard since {since:%H:%M:%S} UTC"
+    finding = Finding("agent.lost", CONDITIONS["agent.lost"].severity, text)
+    return stand(node, finding, Evidence(now, "hostler", text), "")
+
+
+def of_return(node: Node, now: datetime) -> e.Event | None:
+    finding = Finding("agent.lost", Severity.info, "the agent is heard again", standing=False)
+    return stand(node, finding, Evidence(now, "agent", finding.text), "")
+
+
+def see_work(present: Present, seen: WorkSeen) -> list[str]:
+    """Take over a scheduler's view; the nodes whose work changed."""
+    touched: list[str] = []
+    for view in seen.views:
+        here = present.of(view.node)
+        if here.workloads != view.workloads or here.cordoned_by_other != view.cordoned_by_other:
+            touched.append(view.node)
+        here.workloads = view.workloads
+        here.cordoned_by_other = view.cordoned_by_other
+    if seen.whole:
+        present.scheduler_synced = True
+    return touched
+
+
+def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
+    """Take over volatile readings; whether anything changed."""
+    here = present.of(seen.node)
+    before = (here.power, here.ready, here.bmc_unreachable)
+    if seen.power:
+        here.power, here.power_at = seen.power, now
+    if seen.ready is not None:
+        here.ready = seen.ready
+    if seen.bmc_unreachable is not None:
+        here.bmc_unreachable = seen.bmc_unreachable
+    return before != (here.power, here.ready, here.bmc_unreachable)
+
+
+class Reply(Struct, frozen=True):
+    """What a driver's reply leads to: events, and whether the effect is to be observed before anything else."""
+
+    events: tuple[e.Event, ...] = ()
+    observe: bool = False
+
+
+def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
+    """A driver's answer. Unknown is observed, never repeated; not_done may be sent again where that is safe."""
+    operation = node.operation
+    if operation is None or operation.id != outcome.operation:
+        return Reply(_late(node, outcome))
+    if outcome.attempt != operation.attempt:
+        return Reply()
+    row = OPERATIONS[operation.kind]
+    if outcome.result in ("unknown", "busy"):
+        return Reply(observe=True)
+    if outcome.result == "not_done":
+        if row.repeatable and operation.attempt < ATTEMPTS:
+            return Reply((e.OperationStarted(_again(operation, node)),))
+        failed = Outcome(outcome.operation, node.id, "failed", "observed not to have happened")
+        return Reply(conclude(scene, node, operation, failed))
+    if outcome.result == "done":
+        _see_effect(scene, operation)
+        return _done(scene, node, operation, outcome)
+    result = outcome.result if outcome.result in ("failed", "refused") else "failed"
+    failed = Outcome(outcome.operation, node.id, result, outcome.detail, outcome.facts)
+    return Reply(conclude(scene, node, operation, failed))
+
+
+def _again(operation: Operation, node: Node) -> Operation:
+    return Operation(
+        id=operation.id,
+        kind=operation.kind,
+        node=operation.node,
+        plan=operation.plan,
+        step=operation.step,
+        started=operation.started,
+        deadline=operation.deadline,
+        args=operation.args,
+        boot_id=node.boot_id if operation.boot_id and OPERATIONS[operation.kind].port == "agent" else operation.boot_id,
+        attempt=operation.attempt + 1,
+        disturbs=operation.disturbs,
+    )
+
+
+def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
+    late = e.OutcomeLate(node.id, outcome.operation, outcome.result, outcome.detail[:200])
+    if any(o.id == outcome.operation for o in node.settling) and outcome.result in ("done", "failed", "refused"):
+        return (late, e.OperationSettled(node.id, outcome.operation, f"answered late: {outcome.result}"))
+    return ()
+
+
+def _see_effect(scene: Scene, operation: Operation) -> None:
+    """What a confirmed effect shows of the present, until the next reading."""
+    here, now = scene.present.of(operation.node), scene.now
+    if operation.kind in ("power_on", "power_off"):
+        here.power, here.power_at = (ON if operation.kind == "power_on" else OFF), now
+    if operation.kind == "power_off":
+        here.heard = False
+    if operation.kind == "evict" and here.workloads is not None:
+        gone = frozenset(operation.args.get("workloads", "").split(","))
+        here.workloads = tuple(w for w in here.workloads if w.id not in gone)
+    if operation.kind == "leave_cluster":
+        here.workloads = None
+    if operation.kind == "join_cluster" and here.workloads is None:
+        here.workloads = ()
+
+
+def _done(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:
+    if operation.kind == "run_checks":
+        return _checked(scene, node, operation, outcome)
+    extra: list[e.Event] = []
+    if operation.kind == "collect_inventory" and outcome.parts:
+        extra.extend(inventory(scene.fleet, node, outcome, scene.now))
+    return Reply((*extra, *conclude(scene, node, operation, outcome)))
+
+
+def _checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:
+    """Only passed is passed. Inconclusive is tried again, then fails the step without a strike on any part."""
+    profile = operation.args.get("profile", "gate")
+    said = outcome.facts.get("verdict")
+    verdict = Verdict(said) if isinstance(said, str) and said in set(Verdict) else Verdict.inconclusive
+    recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, scene.now, outcome.detail[:500]))
+    if verdict is Verdict.passed:
+        return Reply((recorded, *_verified(node, profile), *conclude(scene, node, operation, outcome)))
+    if verdict is not Verdict.failed and operation.attempt < ATTEMPTS:
+        return Reply((recorded, e.OperationStarted(_again(operation, node))))
+    failed = Outcome(operation.id, node.id, "failed", f"{profile}: {verdict} {outcome.detail}", outcome.facts)
+    raised: tuple[e.Event, ...] = ()
+    if verdict is Verdict.failed:
+        finding = Finding(
+            "check.failed",
+            CONDITIONS["check.failed"].severity,
+            f"{profile} failed: {outcome.detail}"[:500],
+            f"check:{profile}",
+        )
+        event = stand(node, finding, Evidence(scene.now, "check", finding.text), node.boot_id)
+        raised = (event,) if event else ()
+    return Reply((recorded, *raised, *conclude(scene, node, operation, failed)))
+
+
+_THOROUGH = ("suspect", "burn_in")
+
+
+def _verified(node: Node, profile: str) -> tuple[e.Event, ...]:
+    """A passed check ends what it disproves: its own failure; a thorough one ends the failure of every check."""
+    return tuple(
+        e.ConditionCleared(node.id, c.id, "observation", f"{profile} passed")
+        for c in node.conditions
+        if c.type in ("check.failed", "check.inconclusive")
+        and (profile in _THOROUGH or c.part.partition("/")[0] == f"check:{profile}")
+    )
+
+
+def customer_work(present: Present, node_id: str) -> bool:
+    """Whether customer work is known or feared on the node."""
+    work = present.workloads(node_id)
+    return work is None or any(w.work_class is not WorkClass.infrastructure for w in work)

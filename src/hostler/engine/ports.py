@@ -1,0 +1,136 @@
+"""The questions asked of the outside, and what its exceptions advise the caller to do.
+
+Drivers, their simulated twins and the journals answer these Protocols; one contract suite per port runs against
+all of them. Nothing here acts by itself.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from hostler.core.events import Record
+from hostler.core.model import Node, Observation, Operation, Outcome, Workload
+
+
+class PortError(Exception):
+    """Something outside did not do as asked. The subclass is advice to the caller."""
+
+
+class UnreachableError(PortError):
+    """No answer. It may have worked: observe, then decide."""
+
+
+class RefusedError(PortError):
+    """The outside said no and will say so again; retrying does not help."""
+
+
+class ConflictError(PortError):
+    """The outside changed under us: load again, decide again."""
+
+
+class JournalError(Exception):
+    """The journal cannot be written: nothing of the batch is durable, the writer must resign."""
+
+
+class FencedError(JournalError):
+    """Another controller holds a newer epoch; this one may neither append nor act."""
+
+
+class CorruptJournalError(JournalError):
+    """A stored record does not match its digest; `seq` is the first that does not."""
+
+    def __init__(self, seq: int, why: str) -> None:
+        super().__init__(f"journal record {seq} is corrupt: {why}; run `hostler journal check` to see what stands")
+        self.seq = seq
+
+
+class Hand(Protocol):
+    """A driver that performs operations of the kinds it names.
+
+    Both calls raise only PortError. `perform` sends once, never repeats by itself, and checks the node's bindings
+    first. `observe` tells whether the operation's effect is there: done, not_done or unknown; it changes nothing.
+    """
+
+    kinds: frozenset[str]
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome: ...
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome: ...
+
+
+class Heartbeats(Protocol):
+    """Who has fallen silent. Lives in memory; only the crossing into silence becomes an input."""
+
+    def overdue(self, now: datetime, limit_s: float) -> list[tuple[str, datetime]]:
+        """Nodes not heard for longer than `limit_s` and not reported before, with when they were last heard."""
+        ...
+
+    def returned(self) -> list[str]:
+        """Nodes heard again since they were reported overdue."""
+        ...
+
+
+class Batch(Struct, frozen=True):
+    """What becomes durable together: events, raw observations, and how far each sender's spool has been read.
+
+    `cursors` maps node → (spool, sequence).
+    """
+
+    records: tuple[Record, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    cursors: dict[str, tuple[str, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.observations or self.cursors)
+
+
+class Snapshot(Struct, frozen=True):
+    """The fold of all records up to `seq`, as bytes that `fold.load` reads; `digest` is the chain's there."""
+
+    seq: int
+    digest: str
+    body: bytes
+
+
+class Journal(Protocol):
+    """The append-only log of one cell. One writer; `epoch` is checked inside every append.
+
+    `append` returns only when the batch is durable; it raises JournalError when nothing of it is, FencedError when
+    another controller took over. Opening verifies the digests behind the last snapshot (CorruptJournalError).
+    """
+
+    def acquire(self, holder: str) -> int:
+        """Take the lease and return the new epoch; every earlier epoch is fenced from then on."""
+        ...
+
+    def append(self, batch: Batch, epoch: int) -> None: ...
+
+    def snapshot(self) -> Snapshot | None: ...
+
+    def save_snapshot(self, snapshot: Snapshot) -> None: ...
+
+    def records(self, after: int = 0) -> Iterator[Record]: ...
+
+    def cursors(self) -> dict[str, tuple[str, int]]: ...
+
+    def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
+        """Records about one node (or other subject), newest first."""
+        ...
+
+    def observation(self, identity: str) -> Observation | None: ...
+
+    def digest(self) -> str:
+        """The chained digest of all records, hex; equal digests mean equal journals."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class WorkloadView(Struct, frozen=True):
+    """What a scheduler says runs on a node now; `cordoned_by_other` names who else keeps new work away."""
+
+    node: str
+    workloads: tuple[Workload, ...]
+    cordoned_by_other: str = ""
