@@ -59,6 +59,10 @@ class Hand(Protocol):
 
     async def observe(self, operation: Operation, node: Node) -> Outcome: ...
 
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Call the operation off where that still helps; doing nothing is allowed, its settle time covers it."""
+        ...
+
 
 class Heartbeats(Protocol):
     """Who has fallen silent. Lives in memory; only the crossing into silence becomes an input."""

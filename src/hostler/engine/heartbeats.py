@@ -1,0 +1,51 @@
+"""Who is heard and who has fallen silent. Memory only: the crossing alone becomes an input."""
+
+from collections import OrderedDict
+from datetime import datetime, timedelta
+
+
+class HeartbeatTable:
+    """Last heard per node, oldest first, so that asking for the silent costs what is found."""
+
+    def __init__(self) -> None:
+        self._heard: OrderedDict[str, datetime] = OrderedDict()
+        self._silent: dict[str, datetime] = {}
+        self._boots: dict[str, str] = {}
+
+    def begin(self, node_ids: list[str], now: datetime) -> None:
+        """After a start nobody is silent yet: each gets one full interval."""
+        for node_id in node_ids:
+            self._heard.setdefault(node_id, now)
+
+    def beat(self, node_id: str, boot_id: str, now: datetime) -> bool:
+        """Note a heartbeat; whether it tells something new (first, after silence, another boot)."""
+        new = node_id in self._silent or self._boots.get(node_id) != boot_id
+        self._silent.pop(node_id, None)
+        self._boots[node_id] = boot_id
+        self._heard[node_id] = now
+        self._heard.move_to_end(node_id)
+        return new
+
+    def overdue(self, now: datetime, limit_s: float) -> list[tuple[str, datetime]]:
+        """Nodes that have just passed the limit, each once, with when they were last heard."""
+        found: list[tuple[str, datetime]] = []
+        limit = now - timedelta(seconds=limit_s)
+        while self._heard:
+            node_id, at = next(iter(self._heard.items()))
+            if at > limit:
+                break
+            del self._heard[node_id]
+            self._silent[node_id] = at
+            self._boots.pop(node_id, None)
+            found.append((node_id, at))
+        return found
+
+    def last(self, node_id: str) -> datetime | None:
+        """When the node was last heard, None if never since the start."""
+        return self._heard.get(node_id) or self._silent.get(node_id)
+
+    def forget(self, node_id: str) -> None:
+        """The node is retired."""
+        self._heard.pop(node_id, None)
+        self._silent.pop(node_id, None)
+        self._boots.pop(node_id, None)

@@ -1,0 +1,78 @@
+"""What waits to be decided: bounded queues in which outcomes, intents and easing never stand behind observations."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from hostler.engine import intake
+
+OBSERVATIONS_MAX = 100_000
+INTENTS_MAX = 1_000
+BATCH_OBSERVATIONS = 2_000
+BATCH_INTENTS = 64
+
+_EASING_VERBS = frozenset({"uncordon", "release", "resume", "release-brake", "end-work", "hold", "pause"})
+
+
+class BusyError(Exception):
+    """The controller has as much to decide as it takes on; nothing was accepted. Come back after `retry_after_s`."""
+
+    def __init__(self, retry_after_s: float) -> None:
+        super().__init__(f"busy: try again in {retry_after_s:.0f} s")
+        self.retry_after_s = retry_after_s
+
+
+class Queues:
+    """Inputs by urgency. Outcomes are bounded by the operations that are out, so they are always taken."""
+
+    def __init__(self) -> None:
+        self._outcomes: deque[intake.Input] = deque()
+        self._easing: deque[intake.Asked] = deque()
+        self._intents: deque[intake.Asked] = deque()
+        self._volatile: deque[intake.Input] = deque()
+        self._urgent: deque[intake.Observed] = deque()
+        self._bulk: deque[intake.Observed] = deque()
+        self.observations = 0
+
+    def __len__(self) -> int:
+        return len(self._outcomes) + len(self._easing) + len(self._intents) + len(self._volatile) + self.observations
+
+    def put(self, one: intake.Input) -> None:
+        """Queue an input. Raises BusyError when its queue is full."""
+        match one:
+            case intake.Observed(observations=observations):
+                if self.observations + len(observations) > OBSERVATIONS_MAX:
+                    raise BusyError(1.0 + self.observations / OBSERVATIONS_MAX)
+                self.observations += len(observations)
+                urgent = any(o.kind != "inventory" for o in observations)
+                (self._urgent if urgent else self._bulk).append(one)
+            case intake.Asked(intent=intent):
+                queue = self._easing if intent.verb in _EASING_VERBS else self._intents
+                if len(queue) >= INTENTS_MAX:
+                    raise BusyError(1.0)
+                queue.append(one)
+            case intake.Replied():
+                self._outcomes.append(one)
+            case _:
+                self._volatile.append(one)
+
+    def take(self) -> list[intake.Input]:
+        """The next batch: every outcome and easing, some intents, then observations up to the batch's size."""
+        return list(self._take())
+
+    def _take(self) -> Iterator[intake.Input]:
+        yield from _drain(self._outcomes, len(self._outcomes))
+        yield from _drain(self._easing, BATCH_INTENTS)
+        yield from _drain(self._volatile, len(self._volatile))
+        yield from _drain(self._intents, BATCH_INTENTS)
+        room = BATCH_OBSERVATIONS
+        for queue in (self._urgent, self._bulk):
+            while queue and room > 0:
+                one = queue.popleft()
+                self.observations -= len(one.observations)
+                room -= max(1, len(one.observations))
+                yield one
+
+
+def _drain(queue: "deque[intake.Input] | deque[intake.Asked]", most: int) -> Iterator[intake.Input]:
+    for _ in range(min(most, len(queue))):
+        yield queue.popleft()
