@@ -78,9 +78,7 @@ class RedfishClient:
 
     async def manager(self, system: wire.System) -> wire.Manager:
         """The BMC behind a system: the one it names, else the only one."""
-        paths = list(system.managers) or await self.member_paths(
-            self._offered((await self.root()).managers, "manager")
-        )
+        paths = list(system.managers) or await self.member_paths(self._offered((await self.root()).managers, "manager"))
         if not paths:
             raise NotOfferedError(f"{self.origin} shows no manager for system {system.id}")
         return wire.manager(await self.get(paths[0]), self.local(paths[0]))
@@ -91,9 +89,7 @@ class RedfishClient:
         """Ask for a power change (On, ForceOff, GracefulShutdown …). It has been accepted, not done, on return."""
         assert self.busy, "an actuation without `alone`: identity may have changed since it was checked"
         if system.resets and kind not in system.resets:
-            raise RefusedError(
-                f"{self.origin} does not offer the reset {kind}; it offers {', '.join(system.resets)}"
-            )
+            raise RefusedError(f"{self.origin} does not offer the reset {kind}; it offers {', '.join(system.resets)}")
         target = system.reset_target or f"{system.path}/Actions/ComputerSystem.Reset"
         await self.send("POST", target, {"ResetType": kind})
 
@@ -127,9 +123,7 @@ class RedfishClient:
     async def simple_update(self, component: wire.Component, image: str) -> str:
         """Have the BMC fetch `image` (a URL) and write it to one component; returns its task's path or ""."""
         assert self.busy, "an actuation without `alone`"
-        service = wire.update_service(
-            await self.get(self._offered((await self.root()).update, "update service"))
-        )
+        service = wire.update_service(await self.get(self._offered((await self.root()).update, "update service")))
         target = self._offered(service.simple_update, "SimpleUpdate")
         scheme = image.partition("://")[0].upper()
         body = {"ImageURI": image, "TransferProtocol": scheme, "Targets": [component.path]}
@@ -166,9 +160,7 @@ class RedfishClient:
             path = self.local(answer.headers.get("location", ""))
         raise RefusedError(f"{self.origin} redirects {reference} more than {MAX_HOPS} times")
 
-    async def send(
-        self, method: str, reference: str, body: object, headers: dict[str, str] | None = None
-    ) -> Answer:
+    async def send(self, method: str, reference: str, body: object, headers: dict[str, str] | None = None) -> Answer:
         """One request that changes something, sent once."""
         path = self.local(reference)
         sent = {"Content-Type": "application/json"} | (headers or {})
@@ -229,9 +221,7 @@ class RedfishClient:
         if 200 <= answer.status < 300:
             return
         said = wire.error_text(answer.body)
-        raise _error_for(answer.status)(
-            f"{self.origin} answered {method} {path} with {answer.status}: {said}"
-        )
+        raise _error_for(answer.status)(f"{self.origin} answered {method} {path} with {answer.status}: {said}")
 
 
 class Clients:

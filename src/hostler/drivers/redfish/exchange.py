@@ -71,9 +71,7 @@ def parse_address(binding: str) -> Address:
             "with #system-id or /redfish/v1/Systems/<id> behind it where the BMC serves several systems"
         )
     if path not in {"", "/redfish/v1"} and not path.startswith("/redfish/v1/Systems/"):
-        raise RefusedError(
-            f"the bmc binding's path {path!r} is no system; write /redfish/v1/Systems/<id> or none"
-        )
+        raise RefusedError(f"the bmc binding's path {path!r} is no system; write /redfish/v1/Systems/<id> or none")
     where = f"[{host}]" if ":" in host else host
     origin = f"{parts.scheme}://{where}" + (f":{port}" if port else "")
     return Address(origin, parts.fragment or (path if "/Systems/" in path else ""))
@@ -86,9 +84,7 @@ class HttpExchange:
         self._session = session
         self._origin = origin
         self._ssl = _trust(access)
-        self._timeout = aiohttp.ClientTimeout(
-            total=access.timeout_s, sock_connect=min(10.0, access.timeout_s)
-        )
+        self._timeout = aiohttp.ClientTimeout(total=access.timeout_s, sock_connect=min(10.0, access.timeout_s))
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
         if access.username:
             pair = f"{access.username}:{access.password}".encode()

@@ -34,7 +34,5 @@ class RedfishEyes:
         power = system.power if system.power in {"on", "off"} else "unknown"
         return (
             Observation(node.id, "power", "bmc", SPOOL, sequence, facts={"power": power}),
-            Observation(
-                node.id, "sensors", "bmc", SPOOL, sequence + 1, text="; ".join(read.gaps), facts=read.facts
-            ),
+            Observation(node.id, "sensors", "bmc", SPOOL, sequence + 1, text="; ".join(read.gaps), facts=read.facts),
         )

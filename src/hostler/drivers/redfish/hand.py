@@ -73,9 +73,7 @@ def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bo
     """Raise RefusedError unless the system is the node's. `nameless`: one that shows no serial at all passes too."""
     expected = node.binding("serial")
     if not expected:
-        raise RefusedError(
-            f"node {node.id} has no serial binding, so nothing at {origin} can be known to be it"
-        )
+        raise RefusedError(f"node {node.id} has no serial binding, so nothing at {origin} can be known to be it")
     if nameless and not system.serial:
         return
     if system.identity != expected:
@@ -127,9 +125,7 @@ class _Row(Struct, frozen=True):
 def _row(operation: Operation) -> _Row:
     row = _ROWS.get(operation.kind)
     if row is None:
-        raise RefusedError(
-            f"the Redfish driver has no operation {operation.kind!r}; it has {', '.join(_ROWS)}"
-        )
+        raise RefusedError(f"the Redfish driver has no operation {operation.kind!r}; it has {', '.join(_ROWS)}")
     return row
 
 
@@ -169,9 +165,7 @@ def _power_seen(ask: _Ask, want: str) -> Outcome:
 
 
 async def _read_power(ask: _Ask) -> Outcome:
-    return ask.outcome(
-        "done" if ask.system.power else "unknown", f"power is {ask.system.power or 'not shown'}"
-    )
+    return ask.outcome("done" if ask.system.power else "unknown", f"power is {ask.system.power or 'not shown'}")
 
 
 # boot and light
@@ -188,9 +182,7 @@ async def _boot_seen(ask: _Ask) -> Outcome:
     boot, target = ask.system.boot, _boot_target(ask.operation)
     set_now = boot.enabled in {"Once", "Continuous"} and boot.target == target
     detail = f"boot override is {boot.enabled or 'not shown'} {boot.target}".rstrip()
-    return ask.outcome(
-        "done" if set_now else "not_done", detail, {"boot": f"{boot.enabled} {boot.target}".strip()}
-    )
+    return ask.outcome("done" if set_now else "not_done", detail, {"boot": f"{boot.enabled} {boot.target}".strip()})
 
 
 def _boot_target(operation: Operation) -> str:
@@ -253,9 +245,7 @@ async def _update_firmware(ask: _Ask) -> Outcome:
         )
     task = await ask.client.simple_update(target, wanted.image)
     ask.remember(ask.operation.id, task)
-    return ask.outcome(
-        "unknown", f"update accepted, {task or 'without a task'}; observe the version", seen.facts
-    )
+    return ask.outcome("unknown", f"update accepted, {task or 'without a task'}; observe the version", seen.facts)
 
 
 async def _look_at_update(ask: _Ask) -> Outcome:
@@ -269,11 +259,7 @@ async def _look_at_update(ask: _Ask) -> Outcome:
     task = await ask.client.task(ask.remembered) if ask.remembered.startswith("/") else None
     if task and task.state == "failed":
         return ask.outcome("failed", f"{seen.detail}; its task failed: {task.detail}", seen.facts)
-    said = (
-        f"; its task says {task.state}, which the version contradicts"
-        if task and task.state == "done"
-        else ""
-    )
+    said = f"; its task says {task.state}, which the version contradicts" if task and task.state == "done" else ""
     return ask.outcome("not_done", seen.detail + said, seen.facts)
 
 
@@ -309,8 +295,7 @@ def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire.Componen
     """Done where the version runs, or is written and waits for the next power cycle; else not_done."""
     running = _running(components, wanted.component)
     staged = any(
-        c.staged and c.version == wanted.version and wire.same_component(c.name, wanted.component)
-        for c in components
+        c.staged and c.version == wanted.version and wire.same_component(c.name, wanted.component) for c in components
     )
     version = running.version if running else ""
     facts: Facts = {wanted.component: version, "staged": staged}

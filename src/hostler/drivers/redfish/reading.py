@@ -105,11 +105,7 @@ def local_path(reference: str, origin: str) -> str:
 
     A BMC that names another host is never followed: the request would carry our credentials there.
     """
-    if (
-        not reference
-        or len(reference) > 2048
-        or any(c in '\\<>"{}|^`' or not "!" <= c <= "~" for c in reference)
-    ):
+    if not reference or len(reference) > 2048 or any(c in '\\<>"{}|^`' or not "!" <= c <= "~" for c in reference):
         raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}")
     try:
         parts = urlsplit(reference)

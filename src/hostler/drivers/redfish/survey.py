@@ -75,9 +75,7 @@ async def sensors(client: RedfishClient, system: wire.System) -> Readings:
     return Readings(wire.facts(found), tuple(survey.gaps))
 
 
-async def log(
-    client: RedfishClient, system: wire.System, cursor: str = ""
-) -> tuple[tuple[wire.LogEntry, ...], str]:
+async def log(client: RedfishClient, system: wire.System, cursor: str = "") -> tuple[tuple[wire.LogEntry, ...], str]:
     """Entries of the system event log behind `cursor`, oldest first, and the new cursor.
 
     Raises NotOfferedError where neither the system nor its manager keeps a log.

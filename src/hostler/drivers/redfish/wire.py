@@ -155,9 +155,7 @@ def service_root(raw: bytes) -> ServiceRoot:
     doc = document(raw, "service root")
     systems = link(doc, "Systems")
     if not systems:
-        raise WireError(
-            "the BMC's service root has no link to Systems; is this a Redfish service, and is it up?"
-        )
+        raise WireError("the BMC's service root has no link to Systems; is this a Redfish service, and is it up?")
     expands = child(doc, "ProtocolFeaturesSupported", "ExpandQuery")
     return ServiceRoot(
         systems=systems,
@@ -323,8 +321,7 @@ def thermal(doc: Document) -> tuple[Reading, ...]:
             _limit(item, number(item, "UpperThresholdCritical")),
         ]
     found += [
-        _reading(item, number(item, "Reading"), text(item, "ReadingUnits") or "RPM")
-        for item in objects(doc, "Fans")
+        _reading(item, number(item, "Reading"), text(item, "ReadingUnits") or "RPM") for item in objects(doc, "Fans")
     ]
     return tuple(r for r in found if r)
 
@@ -398,9 +395,7 @@ def task_of(doc: Document, path: str) -> Task:
     known = "running" if state in _TASK_RUNNING else "failed" if state in _TASK_FAILED else ""
     if state == "completed":
         known = "failed" if health == "critical" else "done"
-    messages = "; ".join(
-        found for item in objects(doc, "Messages") if (found := text(item, "Message", "MessageId"))
-    )
+    messages = "; ".join(found for item in objects(doc, "Messages") if (found := text(item, "Message", "MessageId")))
     return Task(link(doc) or path, known, printable(messages), number(doc, "PercentComplete"))
 
 

@@ -241,15 +241,19 @@ _CHANGES: Mapping[tuple[str, str], _Change] = {
 
 def _within(path: str) -> str:
     """The path of a change without the system's id: "Systems:Actions/ComputerSystem.Reset"."""
-    parts = path.split("/")
-    return f"{parts[3]}:{'/'.join(parts[5:])}"
+    place, _, rest = path.removeprefix(ROOT).strip("/").partition("/")
+    return f"{place}:{rest.partition('/')[2]}"
 
 
 def _boot(now: Boot, wanted: Mapping[object, object]) -> Boot:
+    def chosen(key: str, otherwise: str) -> str:
+        value = wanted.get(key, otherwise)
+        return value if isinstance(value, str) else ""
+
     return Boot(
-        str(wanted.get("BootSourceOverrideEnabled", now.enabled)),
-        str(wanted.get("BootSourceOverrideTarget", now.target)),
-        str(wanted.get("HttpBootUri", now.uri)),
+        chosen("BootSourceOverrideEnabled", now.enabled),
+        chosen("BootSourceOverrideTarget", now.target),
+        chosen("HttpBootUri", now.uri),
     )
 
 
