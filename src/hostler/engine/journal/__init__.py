@@ -1,1 +1,1 @@
-"""The append-only log of what happened, and the snapshots that shorten reading it."""
+"""The append-only log of a cell: SQLite on one host, memory for the simulator, one contract for both."""

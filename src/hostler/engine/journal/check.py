@@ -1,0 +1,171 @@
+"""Says what stands in a journal file and what does not, for `hostler journal check`. Never modifies it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from sqlalchemy import Connection, Engine, func, select
+
+from hostler.core.events import VERSION, subjects_of
+from hostler.engine.journal import queries
+from hostler.engine.journal.codec import GENESIS, UnknownEventError, unseal, unseal_observation, verified
+from hostler.engine.journal.schema import observations, records, snapshots, subjects
+from hostler.engine.journal.sqlite import PAGE, readers, reading, rows_after
+from hostler.engine.ports import CorruptJournalError, JournalError
+
+FINDINGS_MAX = 20
+"""The most findings of one kind that a report lists."""
+
+
+class Chain(Struct, frozen=True):
+    """How far the records hold: all up to `kept` can be kept, `first_bad` is the next one and `why` its fault.
+
+    `indexed` is how many index entries the kept records should have.
+    """
+
+    kept: int = 0
+    digest: str = GENESIS.hex()
+    indexed: int = 0
+    first_bad: int | None = None
+    why: str = ""
+
+
+class SnapshotState(Struct, frozen=True):
+    """A checkpoint: `fault` is "" for one that can be used, else what is wrong with it."""
+
+    seq: int
+    version: int
+    fault: str = ""
+
+
+class Report(Struct, frozen=True):
+    """What `check` found.
+
+    `orphans` are index entries that name no record and `unindexed` is how many entries are missing: both harm
+    searches only. `unreadable_observations` are row ids. `storage` is what SQLite says against its own file.
+    Each list stops at FINDINGS_MAX.
+    """
+
+    path: str
+    chain: Chain
+    epoch: int = 0
+    holder: str = ""
+    observations: int = 0
+    unreadable_observations: tuple[int, ...] = ()
+    snapshots: tuple[SnapshotState, ...] = ()
+    orphans: tuple[str, ...] = ()
+    unindexed: int = 0
+    storage: tuple[str, ...] = ()
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing at all is amiss."""
+        faults = any(snapshot.fault for snapshot in self.snapshots)
+        amiss = self.unreadable_observations or self.orphans or self.unindexed or self.storage
+        return not (self.chain.why or faults or amiss)
+
+
+def check(path: str | Path) -> Report:
+    """Read the whole journal and say what stands. Raises JournalError only where there is no such file.
+
+    The file is opened read-only; SQLite may put its `-shm` and an empty `-wal` beside it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise JournalError(f"{path} is not there")
+    engine = readers(path)
+    try:
+        return _report(engine, str(path))
+    finally:
+        engine.dispose()
+
+
+def _report(engine: Engine, path: str) -> Report:
+    chain = _chain(engine)
+    try:
+        with reading(engine) as connection:
+            return _rest(connection, path, chain)
+    except JournalError as error:
+        return Report(path=path, chain=chain, storage=(str(error),))
+
+
+def _rest(connection: Connection, path: str, chain: Chain) -> Report:
+    epoch, holder = queries.owner(connection)
+    return Report(
+        path=path,
+        chain=chain,
+        epoch=epoch,
+        holder=holder,
+        observations=connection.execute(select(func.count()).select_from(observations)).scalar_one(),
+        unreadable_observations=tuple(_unreadable(connection)),
+        snapshots=tuple(_snapshots(connection, chain)),
+        orphans=_orphans(connection),
+        unindexed=max(0, chain.indexed - _entries(connection, chain)),
+        storage=_storage(connection),
+    )
+
+
+def _chain(engine: Engine) -> Chain:
+    kept, digest, indexed = 0, GENESIS, 0
+    try:
+        for row in verified(rows_after(engine, 0), 0, GENESIS):
+            indexed += len(set(subjects_of(unseal(row).event)))
+            kept, digest = row.seq, row.digest
+    except (CorruptJournalError, UnknownEventError) as error:
+        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=error.seq, why=str(error))
+    except JournalError as error:
+        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, why=str(error))
+    return Chain(kept=kept, digest=digest.hex(), indexed=indexed)
+
+
+def _unreadable(connection: Connection) -> Iterator[int]:
+    """Row ids of observations whose bodies cannot be read, the first few."""
+    c, place, found = observations.c, 0, 0
+    while rows := connection.execute(select(c.id, c.body).where(c.id > place).order_by(c.id).limit(PAGE)).all():
+        place = rows[-1].id
+        for identity, body in rows:
+            if not _reads(body):
+                yield identity
+                found += 1
+            if found == FINDINGS_MAX:
+                return
+
+
+def _reads(body: bytes) -> bool:
+    try:
+        unseal_observation(body)
+    except JournalError:
+        return False
+    return True
+
+
+def _snapshots(connection: Connection, chain: Chain) -> Iterator[SnapshotState]:
+    for seq, digest, version, checksum in connection.execute(select(snapshots).order_by(snapshots.c.seq)).all():
+        yield SnapshotState(seq=seq, version=version, fault=_fault(connection, chain, (seq, digest, version, checksum)))
+
+
+def _fault(connection: Connection, chain: Chain, snapshot: tuple[int, bytes, int, bytes]) -> str:
+    seq, digest, version, checksum = snapshot
+    if seq > chain.kept:
+        return f"it was taken behind record {chain.kept}, the last that stands"
+    if queries.digest_at(connection, seq) != digest:
+        return f"its digest is not that of record {seq}"
+    if queries.checksum_of(queries.snapshot_body(connection, seq)) != checksum:
+        return "its body does not match its checksum; it is not used"
+    return "" if version == VERSION else f"it has version {version}, this Hostler uses version {VERSION}"
+
+
+def _orphans(connection: Connection) -> tuple[str, ...]:
+    c = subjects.c
+    missing = select(c.subject, c.seq).where(c.seq.not_in(select(records.c.seq))).limit(FINDINGS_MAX)
+    return tuple(f"{subject}: record {seq}" for subject, seq in connection.execute(missing))
+
+
+def _entries(connection: Connection, chain: Chain) -> int:
+    """The index entries that there are for the kept records."""
+    return connection.execute(select(func.count()).where(subjects.c.seq <= chain.kept)).scalar_one()
+
+
+def _storage(connection: Connection) -> tuple[str, ...]:
+    said = connection.exec_driver_sql(f"PRAGMA quick_check({FINDINGS_MAX})").scalars()
+    return tuple(line for line in said if line != "ok")

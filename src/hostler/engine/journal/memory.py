@@ -1,0 +1,125 @@
+"""The journal in memory: for the simulator, and for tests of what stands on a journal."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+
+from hostler.core.events import Record, subjects_of
+from hostler.core.model import Observation
+from hostler.engine.journal.codec import (
+    GENESIS,
+    OutOfPlaceError,
+    Row,
+    capped,
+    micros,
+    seal_all,
+    seal_observation,
+    unseal,
+    verified,
+)
+from hostler.engine.ports import Batch, FencedError, Snapshot
+
+
+class MemoryJournal:
+    """`ports.Journal` without a disk. Records are kept as the rows the others store: digests and faults are equal.
+
+    For one thread. It never fails by itself; who wants a commit to fail wraps it.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._about: defaultdict[str, list[int]] = defaultdict(list)
+        self._observations: dict[str, Observation] = {}
+        self._seen: defaultdict[str, list[Observation]] = defaultdict(list)
+        self._cursors: dict[str, tuple[str, int]] = {}
+        self._snapshot: Snapshot | None = None
+        self._epoch = 0
+        self._holder = ""
+
+    def acquire(self, holder: str) -> int:
+        self._epoch += 1
+        self._holder = holder
+        return self._epoch
+
+    def append(self, batch: Batch, epoch: int) -> None:
+        for observation in batch.observations:
+            seal_observation(observation)
+        if epoch != self._epoch or epoch == 0:
+            raise FencedError(f"epoch {epoch} is fenced: {self._holder or 'nobody'} holds epoch {self._epoch}")
+        self._rows += seal_all(batch.records, len(self._rows), self._digest_at(len(self._rows)), epoch)
+        for record in batch.records:
+            for subject in dict.fromkeys(subjects_of(record.event)):
+                self._about[subject].append(record.seq)
+        for observation in batch.observations:
+            self._observe(observation)
+        self._cursors.update(batch.cursors)
+
+    def snapshot(self) -> Snapshot | None:
+        return self._snapshot
+
+    def save_snapshot(self, snapshot: Snapshot) -> None:
+        seq = snapshot.seq
+        if seq > len(self._rows) or self._digest_at(seq).hex() != snapshot.digest:
+            raise OutOfPlaceError(f"a snapshot of record {seq} does not belong to this journal")
+        if self._snapshot is None or self._snapshot.seq <= seq:
+            self._snapshot = snapshot
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        if after < len(self._rows):
+            yield from map(unseal, verified(islice(self._rows, after, None), after, self._digest_at(after)))
+
+    def records_between(self, after: int, limit: int) -> list[Record]:
+        return [unseal(row) for row in self._rows[after : after + capped(limit)]]
+
+    def changes_since(self, at: datetime, limit: int) -> list[Record]:
+        since = micros(at)
+        return [unseal(row) for row in islice((r for r in self._rows if r.at >= since), capped(limit))]
+
+    def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
+        found = (seq for seq in reversed(self._about.get(subject, ())) if before is None or seq < before)
+        return [unseal(self._rows[seq - 1]) for seq in islice(found, capped(limit))]
+
+    def observation(self, identity: str) -> Observation | None:
+        return self._observations.get(identity)
+
+    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]:
+        start = micros(since) if since else 0
+        found = [o for o in reversed(self._seen.get(node, ())) if _received(o) >= start]
+        return sorted(found, key=_received, reverse=True)[: capped(limit)]
+
+    def prune_observations(self, before: datetime) -> int:
+        end = micros(before)
+        old = [o for o in self._observations.values() if _received(o) < end]
+        for observation in old:
+            del self._observations[observation.id]
+        for node in dict.fromkeys(o.node for o in old):
+            self._seen[node] = [o for o in self._seen[node] if _received(o) >= end]
+        return len(old)
+
+    def cursors(self) -> dict[str, tuple[str, int]]:
+        return dict(sorted(self._cursors.items()))
+
+    def digest(self) -> str:
+        return self._digest_at(len(self._rows)).hex()
+
+    def latest_seq(self) -> int:
+        return len(self._rows)
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _digest_at(self, seq: int) -> bytes:
+        return self._rows[seq - 1].digest if seq else GENESIS
+
+    def _observe(self, observation: Observation) -> None:
+        if observation.id not in self._observations:
+            self._observations[observation.id] = observation
+            self._seen[observation.node].append(observation)
+
+
+def _received(observation: Observation) -> int:
+    return micros(observation.received) if observation.received else 0
