@@ -83,7 +83,7 @@ class RealBody:
         _act(("nvidia-smi", "--gpu-reset", *which), RESET_S)
 
     def evidence(self) -> Facts:
-        facts: Facts = {"uptime_s": float(Path("/proc/uptime").read_text().partition(" ")[0])}
+        facts: Facts = {"uptime_s": float(Path("/proc/uptime").read_text().split(maxsplit=1)[0])}
         facts["load"] = Path("/proc/loadavg").read_text().strip()
         query = "--query-gpu=index,pci.bus_id,serial,temperature.gpu,ecc.errors.uncorrected.volatile.total,pstate"
         facts["nvidia_smi"] = _say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
@@ -171,7 +171,7 @@ class EmulatedBody:
 
     def _ask(self, what: str) -> None:
         self.asked.append(what)
-        if error := self.gone_wrong.pop(what.split()[0], None):
+        if error := self.gone_wrong.pop(what.split(maxsplit=1)[0], None):
             raise error
 
 

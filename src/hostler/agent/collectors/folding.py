@@ -29,9 +29,10 @@ USERSPACE_LIMITS = Limits(exact=32, patterns=64)
 
 
 class _Fold(Struct):
-    """One line of the window; `repeats` are those not sent yet."""
+    """One line of the window: how it was first seen, and the repeats that are not sent yet."""
 
-    last: Sighting
+    first: Sighting
+    last_s: float
     repeats: int = 0
 
 
@@ -45,6 +46,15 @@ class Folder:
         self._overflow = 0
         self._overflow_text = ""
 
+    def repeats(self, text: str, seen_s: float) -> bool:
+        """Fold the line in, if its very text is known: the short way that a burst takes."""
+        fold = self._exact.get(text)
+        if fold is None:
+            return False
+        fold.repeats += 1
+        fold.last_s = seen_s
+        return True
+
     def add(self, seen: Sighting) -> Sighting | None:
         """The sighting if it is the first of its kind and must go out now; None where it was folded."""
         key = _STAMP.sub("", seen.text)
@@ -53,23 +63,23 @@ class Folder:
             (self._patterns, self._limits.patterns, _VARIABLE.sub("*", key)),
         ):
             if fold := table.get(name):
-                fold.last, fold.repeats = seen, fold.repeats + seen.count
+                fold.repeats, fold.last_s = fold.repeats + 1, seen.seen_s
                 return None
             if len(table) < limit:
-                table[name] = _Fold(seen)
+                table[name] = _Fold(seen, seen.seen_s)
                 return seen
-        self._overflow += seen.count
+        self._overflow += 1
         self._overflow_text = seen.text
         return None
 
     def recall(self, seen: Sighting) -> None:
         """Know the line as already sent, so that what follows it folds."""
-        self._exact.setdefault(_STAMP.sub("", seen.text), _Fold(seen))
+        self._exact.setdefault(_STAMP.sub("", seen.text), _Fold(seen, seen.seen_s))
 
     def close(self, now_s: float) -> list[Sighting]:
         """End the window: the repeats of every line, with their count. Lines that repeated stay known."""
         repeated = [fold for table in (self._exact, self._patterns) for fold in table.values() if fold.repeats]
-        out = [replace(fold.last, count=fold.repeats) for fold in repeated]
+        out = [replace(fold.first, count=fold.repeats, seen_s=fold.last_s) for fold in repeated]
         if self._overflow:
             facts: Facts = {"lost": self._overflow, "cause": "variety", "example": self._overflow_text[:200]}
             out.append(agent_event("kernel_log.overrun", now_s, "too many different lines to tell apart", facts))
@@ -86,5 +96,5 @@ class Folder:
 
 def _repeating(table: dict[str, _Fold]) -> dict[str, _Fold]:
     """What stays known in the next window: at most half the table, so that a storm leaves room for what is new."""
-    hot = [(name, _Fold(fold.last)) for name, fold in table.items() if fold.repeats]
+    hot = [(name, _Fold(fold.first, fold.last_s)) for name, fold in table.items() if fold.repeats]
     return dict(hot[: (len(table) + 1) // 2])

@@ -77,8 +77,10 @@ class Intake:
             return
         self._check_gap(record.sequence, now_s)
         self._last = record.sequence
+        folder = self._kernel if record.facility == KERNEL else self._userspace
+        if record.sequence not in self._sent and folder.repeats(record.text, self._seen_s(record, now_s)):
+            return
         if interesting(raw):
-            folder = self._kernel if record.facility == KERNEL else self._userspace
             self._fold(folder, self._sighting(record, now_s), record.sequence, now_s)
 
     def drained(self, now_s: float) -> None:
@@ -153,15 +155,18 @@ class Intake:
         self._closes_s = None if idle else now_s + self._window_s
 
     def _sighting(self, record: kmsg.Record, now_s: float) -> Sighting:
-        """`usec` and CLOCK_MONOTONIC drift apart over months; a line read live is no older than the last pause."""
         facts: Facts = {"kernel_sequence": record.sequence, "level": record.level}
         for name, value in (("subsystem", record.subsystem), ("device", record.device)):
             if value:
                 facts[name] = value
         if record.truncated:
             facts["truncated"] = True
-        seen_s = min(now_s, max(record.usec / 1e6, self._drained_s))
+        seen_s = self._seen_s(record, now_s)
         return Sighting("kernel_log", seen_s, rank(record), record.text, facility=record.facility, facts=facts)
+
+    def _seen_s(self, record: kmsg.Record, now_s: float) -> float:
+        """`usec` and CLOCK_MONOTONIC drift apart over months; a line read live is no older than the last pause."""
+        return min(now_s, max(record.usec / 1e6, self._drained_s))
 
 
 def _open(path: str) -> int:

@@ -1,0 +1,215 @@
+"""Verbs: a closed list, never twice, never for another boot, and after a crash only what the marks can say."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.agent.body import ActFailedError, EmulatedBody, FateUnknownError, RealBody
+from hostler.agent.marks import Marks
+from hostler.agent.verbs import VERBS, Hands
+from hostler.core.model import Operation, Part, Verdict
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def operation(kind: str, **args: str) -> Operation:
+    return Operation("op1", kind, "n1", "plan1", 0, NOW, NOW, args)
+
+
+class World:
+    """One node, whose agent can be restarted."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.body = EmulatedBody("n1", (Part("GPU-1", "gpu"),))
+        self.marks = Marks(directory / "marks.sqlite")
+        self.hands = Hands("n1", self.body, self.marks)
+
+    def restart(self) -> None:
+        self.marks.close()
+        self.marks = Marks(self.directory / "marks.sqlite")
+        self.hands = Hands("n1", self.body, self.marks)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.marks.close()
+
+
+@pytest.mark.parametrize("kind", sorted(VERBS))
+def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
+    """Mutant: the mark is written after the act."""
+    first = world.hands.perform(operation(kind), 1)
+    world.restart()
+    assert first.result == ("unknown" if kind == "reboot" else "done")
+    again = world.hands.perform(operation(kind), 1)
+    assert again.result == "done"  # a reboot: the boot id has changed since
+    assert len(world.body.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "epoch", "why"),
+    [
+        (operation("sh", command="rm -rf /"), 1, "no verb"),
+        (operation("reboot", force="yes"), 1, "takes no argument force"),
+        (operation("gpu_reset", gpu="0; reboot"), 1, "gpu is all"),
+        (operation("gpu_reset", gpu="-i"), 1, "gpu is all"),
+        (operation("run_checks", profile="../gate"), 1, "profile is one of"),
+        (operation("locate", seconds="9999"), 1, "seconds is 0 to 255"),
+        (replace(operation("reboot"), boot_id="another"), 1, "meant for boot another"),
+        (replace(operation("reboot"), node="n2"), 1, "meant for n2"),
+    ],
+)
+def test_refusals_say_why_and_do_nothing(world: World, asked: Operation, epoch: int, why: str) -> None:
+    outcome = world.hands.perform(asked, epoch)
+    assert outcome.result == "refused"
+    assert why in outcome.detail
+    assert world.body.asked == []
+
+
+def test_a_deposed_controller_is_refused_even_if_its_successor_only_looked(world: World) -> None:
+    world.hands.observe(replace(operation("reboot"), id="other"), 5)
+    world.restart()
+    outcome = world.hands.perform(operation("reboot"), 4)
+    assert (outcome.result, outcome.detail, world.body.asked) == ("refused", "epoch 4 is over: 5 was seen", [])
+
+
+def test_an_attempt_before_the_last_is_refused(world: World) -> None:
+    world.hands.perform(replace(operation("run_checks"), attempt=2), 1)
+    assert world.hands.perform(operation("run_checks"), 1).result == "refused"
+    assert world.hands.perform(replace(operation("run_checks"), attempt=3), 1).result == "done"
+    assert len(world.body.asked) == 2
+
+
+def test_a_reboot_is_unknown_until_the_boot_id_has_changed(world: World) -> None:
+    world.body.gone_wrong["reboot"] = FateUnknownError("systemctl hung")
+    asked = replace(operation("reboot"), boot_id=world.body.boot_id())
+    assert world.hands.perform(asked, 1).result == "unknown"
+    world.restart()
+    assert [outcome.result for outcome in world.hands.settle()] == ["unknown"]
+    assert world.hands.observe(asked, 1).result == "unknown"
+    world.body.boots += 1
+    world.restart()
+    (settled,) = world.hands.settle()
+    assert (settled.result, settled.facts) == ("done", {"boot_id": "n1-boot-2"})
+    assert world.hands.perform(asked, 1).result == "done"
+    assert world.body.asked == ["reboot"]
+
+
+def test_a_reboot_by_other_means_is_observed(world: World) -> None:
+    asked = replace(operation("reboot"), boot_id="n1-boot-0")
+    assert world.hands.observe(asked, 1).result == "done"
+    assert world.hands.observe(replace(asked, boot_id="n1-boot-1"), 1).result == "not_done"
+
+
+def test_failure_and_unknown_fate_are_told_apart(world: World) -> None:
+    world.body.gone_wrong["gpu_reset"] = ActFailedError("in use")
+    failed = world.hands.perform(operation("gpu_reset", gpu="gpu3"), 1)
+    assert (failed.result, failed.detail) == ("failed", "in use")
+    world.body.gone_wrong["gpu_reset"] = FateUnknownError("hung")
+    second = replace(operation("gpu_reset"), id="op2")
+    assert world.hands.perform(second, 1).result == "unknown"
+    assert world.hands.observe(second, 1).result == "unknown"
+    assert world.hands.perform(second, 1).result == "unknown"
+    assert world.body.asked == ["gpu_reset gpu3", "gpu_reset all"]
+
+
+def test_checks_and_inventory_answer_with_what_they_found(world: World) -> None:
+    world.body.verdict = Verdict.failed
+    checked = world.hands.perform(operation("run_checks", profile="gate"), 1)
+    assert checked.facts == {"profile": "gate", "verdict": "failed", "detail": "emulated"}
+    found = world.hands.perform(replace(operation("collect_inventory"), id="op2"), 1)
+    assert found.parts == world.body.parts
+
+
+class SlowBody(EmulatedBody):
+    """A body whose GPU reset waits to be let go."""
+
+    def __init__(self) -> None:
+        super().__init__("n1")
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def reset_gpus(self, gpu: str) -> None:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        super().reset_gpus(gpu)
+
+
+def test_one_act_at_a_time_and_a_running_one_is_busy(tmp_path: Path) -> None:
+    body, asked = SlowBody(), operation("gpu_reset")
+    with closing(Marks(tmp_path / "marks.sqlite")) as marks:
+        _run_beside(Hands("n1", body, marks), body, asked)
+
+
+def _run_beside(hands: Hands, body: SlowBody, asked: Operation) -> None:
+    thread = threading.Thread(target=hands.perform, args=(asked, 1))
+    thread.start()
+    assert body.begun.wait(30)
+    answers = [hands.perform(asked, 1), hands.observe(asked, 1), hands.perform(replace(asked, id="op2"), 1)]
+    body.go_on.set()
+    thread.join(30)
+    assert [answer.result for answer in answers] == ["busy"] * 3
+    assert hands.settle() == []
+    assert hands.observe(asked, 1).result == "done"
+
+
+KILLED = """
+import os, signal, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from hostler.agent.body import EmulatedBody
+from hostler.agent.marks import Marks
+from hostler.agent.verbs import Hands
+from hostler.core.model import Operation
+
+class Body(EmulatedBody):
+    def _ask(self, what):
+        Path(sys.argv[1], "acted").open("a").write(what)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+now = datetime(2026, 1, 1, tzinfo=UTC)
+hands = Hands("n1", Body("n1"), Marks(Path(sys.argv[1], "marks.sqlite")))
+hands.perform(Operation("op1", sys.argv[2], "n1", "plan1", 0, now, now), 7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "repeated", "observed"),
+    [
+        ("gpu_reset", "unknown", "unknown"),
+        ("sanitise", "not_done", "not_done"),
+        ("run_checks", "not_done", "not_done"),
+    ],
+)
+def test_killed_between_started_and_done(world: World, kind: str, repeated: str, observed: str) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(world.directory), kind], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    world.restart()
+    assert world.hands.perform(operation(kind), 7).result == repeated
+    assert world.hands.observe(operation(kind), 7).result == observed
+    assert world.hands.perform(replace(operation(kind), attempt=2), 6).result == "refused"
+    assert world.body.asked == []
+
+
+def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
+    """A refused reboot is the only kind that a test can ask of the machine it runs on."""
+    marks = Marks(tmp_path / "marks.sqlite")
+    hands = Hands("n1", RealBody("n1", tmp_path, allow_actions=False), marks)
+    for number, kind in enumerate(("reboot", "gpu_reset", "sanitise")):
+        outcome = hands.perform(replace(operation(kind), id=f"op{number}"), 1)
+        assert (outcome.result, "--allow-actions" in outcome.detail) == ("refused", True)
+    gate = hands.perform(replace(operation("run_checks", profile="gate"), id="gate"), 1)
+    assert gate.facts["verdict"] == "passed", gate.detail
+    unknown = hands.perform(replace(operation("run_checks", profile="burn_in"), id="burn"), 1)
+    assert unknown.facts["verdict"] == "inconclusive"
+    marks.close()
