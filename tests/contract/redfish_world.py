@@ -30,6 +30,7 @@ from hostler.sim.bmc.twin import Twin, images_by_name
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 USER, PASSWORD = "admin", "correct horse"
+ACCESS = Access(USER, PASSWORD)
 CERTIFICATE = self_signed(datetime.now(UTC))
 
 
@@ -88,8 +89,8 @@ def node_at(address: str, serial: str, name: str = "n1") -> Node:
     return Node(name, Position("cell"), "sku", Phase.zap, START, START, bindings=bindings)
 
 
-def a_machine(serial: str = "SN1", quirks: Quirks = Quirks(), hardware: Hardware | None = None) -> Machine:
-    return Machine(f"sys-{serial}", hardware or gpu_server(serial), Delays(), quirks)
+def a_machine(serial: str = "SN1", quirks: Quirks | None = None, hardware: Hardware | None = None) -> Machine:
+    return Machine(f"sys-{serial}", hardware or gpu_server(serial), Delays(), quirks or Quirks())
 
 
 @asynccontextmanager
@@ -99,7 +100,7 @@ async def a_farm(clock: Clock, certificate: Certificate | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def a_hand(access: Access = Access(USER, PASSWORD)) -> AsyncIterator[RedfishHand]:
+async def a_hand(access: Access = ACCESS) -> AsyncIterator[RedfishHand]:
     async with aiohttp.ClientSession() as session:
         yield RedfishHand(Clients(session, lambda _: access))
 
@@ -173,6 +174,9 @@ class _TwinHand:
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         return self._twin.observe(operation, node, self._clock.now)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        return None
 
 
 @dataclass

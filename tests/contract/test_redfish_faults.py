@@ -43,7 +43,7 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def running_machine(quirks: Quirks = Quirks()) -> Machine:
+def running_machine(quirks: Quirks | None = None) -> Machine:
     machine = a_machine(quirks=quirks)
     machine.start_powered()
     return machine
@@ -130,7 +130,7 @@ def test_a_binding_without_a_system_is_refused_where_the_bmc_serves_many() -> No
     machines = [a_machine(f"SN{n}") for n in range(3)]
     twin = Twin({"https://many": Service(machines)}, images_by_name)
     node = node_at("https://many", "SN1")
-    with pytest.raises(RefusedError, match="serves 3 systems.*#system-id"):
+    with pytest.raises(RefusedError, match=r"serves 3 systems.*#system-id"):
         twin.perform(operation("power_on", node), node, START)
 
 
@@ -241,7 +241,7 @@ async def test_a_bmc_that_updates_itself_is_away_then_deaf_then_new(backend: str
 async def test_keys_missing_until_the_bmc_is_reset(backend: str) -> None:
     quirks = Quirks(missing_keys=frozenset({"SerialNumber", "PowerState"}))
     async with emulated(backend, running_machine(quirks)) as world:
-        with pytest.raises(RefusedError, match="no serial.*reset the BMC"):
+        with pytest.raises(RefusedError, match=r"no serial.*reset the BMC"):
             await world.perform("power_off")
         await world.perform("reset_bmc")
         await world.pass_by(240)
@@ -337,11 +337,11 @@ async def test_a_link_to_another_host_is_never_followed(how: str) -> None:
 
             async with a_server(redirect) as origin, a_hand() as hand:
                 node = node_at(origin, "SN1")
-                with pytest.raises(UnreachableError, match="not followed|no path"):
+                with pytest.raises(UnreachableError, match=r"not followed|no path"):
                     await hand.perform(operation("power_on", node), node)
         else:
             async with emulated("http", None, (rules[how],)) as world:
-                with pytest.raises(UnreachableError, match="not followed|no path"):
+                with pytest.raises(UnreachableError, match=r"not followed|no path"):
                     await world.perform("power_on")
         assert visited == []
 
@@ -385,7 +385,7 @@ async def test_a_certificate_nobody_vouches_for_is_refused_before_anything_is_se
         wrong = "00" * 32
         for access in (Access(USER, PASSWORD), Access(USER, PASSWORD, fingerprint=wrong)):
             async with a_hand(access) as hand:
-                with pytest.raises(RefusedError, match="is not trusted.*fingerprint"):
+                with pytest.raises(RefusedError, match=r"is not trusted.*fingerprint"):
                     await hand.perform(operation("locate_on", node), node)
         assert not machine.counts
         for access in (Access(USER, PASSWORD, insecure=True), Access(USER, PASSWORD, fingerprint=_colons())):

@@ -303,7 +303,16 @@ RAW_READERS: tuple[Reader, ...] = (
 )
 
 KEYS = st.sampled_from(
-    ["@odata.id", "@odata.etag", "@Message.ExtendedInfo", "Actions", "Allowable", "BootSourceOverrideTarget", "Boot", "Chassis", "Controllers", "Created", "Entries", "error", "Fans", "Id", "Links", "LogServices", "LastResetTime", "ManagedBy", "Members", "Members@odata.nextLink", "Message", "MessageId", "Messages", "Name", "PowerControl", "PowerState", "PowerSupplies", "Reading", "ReadingCelsius", "ReadingUnits", "RelatedItem", "SerialNumber", "State", "Status", "Systems", "target", "TaskState", "Temperatures", "Thresholds", "UpperCritical", "Version", "Voltages", "#ComputerSystem.Reset", "#Manager.Reset", "ResetType@Redfish.AllowableValues", "ProtocolFeaturesSupported", "ExpandQuery", "DetectorState", "ProcessorType", "MACAddress", "IndicatorLED", "LocationIndicatorActive"]
+    [
+        *("@odata.id", "@odata.etag", "@Message.ExtendedInfo", "#ComputerSystem.Reset", "#Manager.Reset", "Actions"),
+        *("Boot", "BootSourceOverrideTarget", "Chassis", "Controllers", "Created", "DetectorState", "Entries", "error"),
+        *("ExpandQuery", "Fans", "Id", "IndicatorLED", "LastResetTime", "Links", "LocationIndicatorActive", "Members"),
+        *("LogServices", "MACAddress", "ManagedBy", "Members@odata.nextLink", "Message", "MessageId", "Messages"),
+        *("Name", "PowerControl", "PowerState", "PowerSupplies", "ProcessorType", "ProtocolFeaturesSupported"),
+        *("Reading", "ReadingCelsius", "ReadingUnits", "RelatedItem", "ResetType@Redfish.AllowableValues", "State"),
+        *("SerialNumber", "Status", "Systems", "target", "TaskState", "Temperatures", "Thresholds", "UpperCritical"),
+        *("Version", "Voltages"),
+    ]
 )
 VALUES = st.recursive(
     st.none()
@@ -322,8 +331,7 @@ DOCUMENTS = st.dictionaries(KEYS, VALUES, max_size=10).map(lambda doc: json.dump
 def _read_or_say(read: Reader, body: bytes) -> object:
     try:
         return read(body)
-    except WireError as error:
-        assert str(error)
+    except WireError:
         return None
 
 

@@ -48,7 +48,7 @@ Raises UnreachableError where no complete answer came, RefusedError where the BM
 
 
 class Address(Struct, frozen=True):
-    """Where a BMC listens ("https://host:port") and which of its systems is meant: an id, a path, or "" for the only one."""
+    """Where a BMC listens ("https://host:port") and which of its systems is meant: id, path, or "" for the only."""
 
     origin: str
     system: str = ""

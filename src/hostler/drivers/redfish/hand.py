@@ -49,6 +49,9 @@ class RedfishHand:
                 self._remember(operation.id, _AWAY)
             raise
 
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Nothing that a BMC was asked for can be called off; its settle time covers it."""
+
     def _reach(self, node: Node) -> tuple[RedfishClient, str]:
         binding = node.binding("bmc")
         if not binding:
@@ -243,6 +246,8 @@ async def _update_firmware(ask: _Ask) -> Outcome:
             f"{ask.client.origin} lists no firmware component {wanted.component!r} with a version; "
             f"it lists {', '.join(wire.versions(components)) or 'none'}"
         )
+    if not wanted.image:
+        raise RefusedError(f"update_firmware of {wanted.component} needs image, a URL that the BMC can fetch")
     task = await ask.client.simple_update(target, wanted.image)
     ask.remember(ask.operation.id, task)
     return ask.outcome("unknown", f"update accepted, {task or 'without a task'}; observe the version", seen.facts)
@@ -264,18 +269,21 @@ async def _look_at_update(ask: _Ask) -> Outcome:
 
 
 async def _verify_firmware(ask: _Ask) -> Outcome:
+    """Its facts are component → running version and nothing else, in the spelling that was asked for."""
     wanted = {name: value for name, value in ask.operation.args.items() if name not in _NOT_COMPONENTS}
     components = await survey.firmware(ask.client, ask.system)
-    facts: Facts = dict(wire.versions(components))
-    wrong = []
-    for name, version in wanted.items():
-        running = _running(components, name)
-        facts[name] = running.version if running else ""
-        if facts[name] != version:
-            wrong.append(f"{name} is {facts[name] or 'not listed'}, wanted {version}")
+    found = {name: _running(components, name) for name in wanted}
+    facts: Facts = {name: component.version if component else "" for name, component in found.items()}
+    wrong = [
+        f"{name} is {facts[name] or 'not listed'}, wanted {version}"
+        for name, version in wanted.items()
+        if facts[name] != version
+    ]
     if not wanted:
-        return ask.outcome("done", "no versions were asked for; these were read", facts)
-    return ask.outcome("failed" if wrong else "done", "; ".join(wrong) or "all versions are as wanted", facts)
+        read: Facts = dict(wire.versions(components))
+        return replace(ask.outcome("done", "no versions were asked for; these were read"), facts=read)
+    result = "failed" if wrong else "done"
+    return replace(ask.outcome(result, "; ".join(wrong) or "all versions are as wanted"), facts=facts)
 
 
 class _Firmware(Struct, frozen=True):
@@ -286,8 +294,8 @@ class _Firmware(Struct, frozen=True):
 
 def _wanted(operation: Operation) -> _Firmware:
     component, version, image = (operation.args.get(key, "") for key in ("component", "version", "image"))
-    if not component or not version or not image:
-        raise RefusedError("update_firmware needs component, version and image (a URL the BMC can fetch)")
+    if not component or not version:
+        raise RefusedError("update_firmware needs component and version")
     return _Firmware(component, version, image)
 
 

@@ -58,6 +58,7 @@ def number(doc: Document, *keys: str) -> float | None:
 
 
 def truth(doc: Document, key: str) -> bool | None:
+    """The boolean under this key, None for anything else."""
     value = doc.get(key)
     return value if isinstance(value, bool) else None
 

@@ -109,6 +109,8 @@ class Component(Struct, frozen=True):
 
 
 class UpdateService(Struct, frozen=True):
+    """Links to the firmware inventory and to where updates are asked for, "" where there is none."""
+
     inventory: str = ""
     simple_update: str = ""
 
@@ -176,6 +178,7 @@ def members(raw: bytes) -> tuple[tuple[Document, ...], str]:
 
 
 def system(raw: bytes, path: str) -> System:
+    """One server, read at `path`."""
     doc = document(raw, "system")
     reset = child(doc, "Actions", "#ComputerSystem.Reset")
     led, locate = _locate(doc)
@@ -217,6 +220,7 @@ def power_state(doc: Document) -> str:
 
 
 def manager(raw: bytes, path: str) -> Manager:
+    """The BMC itself, read at `path`."""
     doc = document(raw, "manager")
     reset = child(doc, "Actions", "#Manager.Reset")
     return Manager(
@@ -230,23 +234,28 @@ def manager(raw: bytes, path: str) -> Manager:
 
 
 def chassis_part(doc: Document) -> Part | None:
+    """A chassis; None without a serial number, as for all parts."""
     return _part(doc, "chassis", ("Name", "Id"))
 
 
 def processor_part(doc: Document) -> Part | None:
+    """A CPU, GPU or DPU, by what the BMC calls its type."""
     kind = _PROCESSORS.get(text(doc, "ProcessorType").lower(), "processor")
     return _part(doc, kind, ("Socket", "Id"), firmware=text(doc, "FirmwareVersion"))
 
 
 def memory_part(doc: Document) -> Part | None:
+    """A memory module."""
     return _part(doc, "memory", ("DeviceLocator", "Id"), firmware=text(doc, "FirmwareRevision"))
 
 
 def drive_part(doc: Document) -> Part | None:
+    """A drive."""
     return _part(doc, "drive", ("Id", "Name"), firmware=text(doc, "Revision", "FirmwareVersion"))
 
 
 def adapter_part(doc: Document) -> Part | None:
+    """A network adapter, with the firmware of its first controller."""
     controllers = tuple(objects(doc, "Controllers"))
     firmware = text(controllers[0], "FirmwarePackageVersion") if controllers else ""
     return _part(doc, "nic", ("Id", "Name"), firmware=firmware)
@@ -269,6 +278,7 @@ def slot_of(doc: Document) -> str:
 
 
 def update_service(raw: bytes) -> UpdateService:
+    """Where firmware is listed and updates are asked for."""
     doc = document(raw, "update service")
     return UpdateService(
         inventory=link(doc, "FirmwareInventory"),
@@ -354,10 +364,12 @@ def leak_detector(doc: Document) -> Reading | None:
 
 
 def facts(readings: Iterable[Reading]) -> Facts:
+    """Readings by name; of two with one name the later counts."""
     return {reading.name: reading.value for reading in readings}
 
 
 def log_entry(doc: Document) -> LogEntry | None:
+    """One log entry; None where it says nothing or cannot be told from others."""
     message = text(doc, "Message", "MessageId", "Name")
     identity = text(doc, "Id", "@odata.id")
     if not identity or not message:
@@ -386,6 +398,7 @@ def after(entries: Iterable[LogEntry], cursor: str) -> tuple[tuple[LogEntry, ...
 
 
 def task(raw: bytes, path: str) -> Task:
+    """A task, read at `path`."""
     return task_of(document(raw, "task"), path)
 
 

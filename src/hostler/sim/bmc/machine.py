@@ -74,6 +74,10 @@ class Quirks(Struct, frozen=True):
     lenient: bool = False
 
 
+DELAYS = Delays()
+NO_QUIRKS = Quirks()
+
+
 class Hardware(Struct, frozen=True):
     """What the server is made of and what it shows.
 
@@ -150,8 +154,8 @@ class Machine:
         self,
         system_id: str,
         hardware: Hardware,
-        delays: Delays = Delays(),
-        quirks: Quirks = Quirks(),
+        delays: Delays = DELAYS,
+        quirks: Quirks = NO_QUIRKS,
     ) -> None:
         self.id = system_id
         self.hardware = hardware

@@ -1,7 +1,7 @@
 """The Redfish driver in virtual time: the very same code over the emulated service, with no socket between."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,7 +30,7 @@ class Twin:
     def __init__(self, services: Mapping[str, Service], images: Images) -> None:
         self._services = services
         self._images = images
-        self._now = datetime.min
+        self._now = datetime.min.replace(tzinfo=UTC)
         self._clients: dict[str, RedfishClient] = {}
         self._hand = RedfishHand(self._client)
         self._eyes = RedfishEyes(self._client)
