@@ -129,12 +129,11 @@ class Controller:
                 self.present.of(node_id).heard = False
                 self._touch(node_id, "heartbeat")
             case intake.WorkSeen():
+                self._eased = self._eased or (one.whole and not self.present.scheduler_synced)
                 for node_id in intake.see_work(self.present, one):
                     self._touch(node_id, "scheduler")
-                self._eased = self._eased or one.whole
             case intake.NodeSeen():
-                if intake.see_node(self.present, one, self._now):
-                    self._touch(one.node, "reading")
+                self._read(one)
             case intake.Tick():
                 pass
             case _:
@@ -198,6 +197,15 @@ class Controller:
         if (event := intake.of_return(self.fleet.nodes[node_id], self._now)) is not None:
             self._emit(event, "heartbeat")
         self._touch(node_id, "heartbeat")
+
+    def _read(self, one: intake.NodeSeen) -> None:
+        if not intake.see_node(self.present, one, self._now):
+            return
+        self._touch(one.node, "reading")
+        node = self.fleet.nodes.get(one.node)
+        if node is not None and one.bmc_unreachable is not None:
+            event = intake.of_reach(node, one.bmc_unreachable, self._now)
+            self._record_all((event,) if event else (), "reading")
 
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):

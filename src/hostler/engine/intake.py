@@ -186,6 +186,14 @@ def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
     return before != (here.power, here.ready, here.bmc_unreachable)
 
 
+def of_reach(node: Node, unreachable: bool, now: datetime) -> e.Event | None:
+    """bmc.unreachable comes and goes with what the polls of the BMC say."""
+    text = "the BMC does not answer" if unreachable else "the BMC answers"
+    severity = CONDITIONS["bmc.unreachable"].severity
+    finding = Finding("bmc.unreachable", severity, text, standing=unreachable)
+    return stand(node, finding, Evidence(now, "bmc", text), "")
+
+
 class Reply(Struct, frozen=True):
     """What a driver's reply leads to: events, and whether the effect is to be observed before anything else."""
 

@@ -1,0 +1,19 @@
+"""Runs every benchmark and prints its figures: `python -m bench [NAME …]`."""
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Run the named benchmarks, all of them by default."""
+    found = [m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)]) if m.name not in ("__main__", "figures")]
+    for name in sys.argv[1:] or found:
+        result = importlib.import_module(f"bench.{name}").main()
+        if result is not None:
+            print(result, flush=True)
+
+
+if __name__ == "__main__":
+    main()

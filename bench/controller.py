@@ -1,0 +1,149 @@
+"""The controller at 100,000 nodes: durable observations per second, decision latency, memory, start-up from a snapshot."""
+
+import asyncio
+import gc
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from bench.figures import Figures
+from hostler.core import fleet as fleets
+from hostler.core.events import NodeRegistered, Record
+from hostler.core.fleet import Fleet
+from hostler.core.fold import evolve
+from hostler.core.model import Assignment, Binding, Node, Observation, Phase, Position
+from hostler.core.policy.documents import parse
+from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.engine.ports import Batch, Snapshot
+from hostler.engine.runner import Cell
+
+NODES = 100_000
+PER_POST = 10
+POSTS = 40_000
+AT_ONCE = 400
+LINE = "NVRM: Xid (PCI:0000:4c:00): 13, pid=4711, name=python3, Graphics Exception: ESR 0x404490=0x80000001"
+POLICY = Path(__file__).parent.parent / "src/hostler/core/policy/default_policy.yaml"
+POOLS = "skus: {h100: {gpus: 8}}\npools: {train: {sku: h100, target: 100000, modes: {'*': act}}}\n"
+
+
+def rss_mb() -> float:
+    """The resident memory of this process now, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def a_fleet(now: datetime) -> list[Node]:
+    """100,000 nodes in production as an operator's fleet has them: position, bindings, pool, failure domains."""
+    return [
+        Node(
+            id=f"c1-n{number:06d}",
+            position=Position("c1", "site", f"row{number // 2048}", f"r{number // 8}", number % 8),
+            sku="h100",
+            phase=Phase.production,
+            phase_since=now,
+            registered_at=now,
+            bindings=(Binding("serial", f"S{number}", now), Binding("bmc", f"https://10.0.0.0/{number}", now)),
+            domains=(f"rack:r{number // 8}", f"leaf:l{number // 32}", f"power:p{number // 64}"),
+            assignment=Assignment("train", "tenant", "k1", now),
+            boot_id=f"boot-{number}",
+            boots=(f"boot-{number}",),
+        )
+        for number in range(NODES)
+    ]
+
+
+def fill(journal: SqliteJournal, now: datetime) -> None:
+    """Register the fleet in the journal and leave a snapshot of it."""
+    epoch = journal.acquire("bench")
+    configuration = parse({"policy.yaml": POLICY.read_text(), "pools.yaml": POOLS})
+    fleet = Fleet()
+    fleet.configurations.put("active", replace(configuration, activated=now))
+    seq = 0
+    nodes = a_fleet(now)
+    for start in range(0, NODES, 2_000):
+        records = []
+        for node in nodes[start : start + 2_000]:
+            seq += 1
+            records.append(Record(seq, now, epoch, "intent:bench", NodeRegistered(node)))
+            evolve(fleet, records[-1])
+        journal.append(Batch(tuple(records)), epoch)
+        fleet.merge()
+    journal.save_snapshot(Snapshot(seq, journal.digest(), fleets.dump(fleet.state())))
+
+
+async def storm(cell: Cell) -> tuple[float, list[float]]:
+    """Post observations from many senders at once; seconds in all, and each post's latency."""
+    latencies: list[float] = []
+    work = iter(range(POSTS))
+
+    async def sender() -> None:
+        for number in work:
+            node = f"c1-n{number % NODES:06d}"
+            now = datetime.now(UTC)
+            batch = tuple(
+                Observation(
+                    node,
+                    "kernel_log",
+                    "agent",
+                    f"s{number}",
+                    sequence,
+                    boot_id=f"boot-{number % NODES}",
+                    text=LINE if sequence == 1 else "systemd[1]: Started Session 4 of User root.",
+                    facility=0,
+                    received=now,
+                )
+                for sequence in range(1, PER_POST + 1)
+            )
+            began = time.perf_counter()
+            await cell.observe(node, batch)
+            latencies.append(time.perf_counter() - began)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(sender() for _ in range(AT_ONCE)))
+    return time.perf_counter() - began, latencies
+
+
+async def measure(path: Path, figures: Figures) -> None:
+    """Start from the snapshot, then take the storm."""
+    began = time.perf_counter()
+    journal = SqliteJournal(path)
+    cell = Cell(journal, [])
+    await cell.start()
+    figures.add("start-up from snapshot, 100,000 nodes", time.perf_counter() - began, "s", "until it decides")
+    assert len(cell.view.nodes) == NODES
+    gc.collect()
+    figures.add("controller RSS at rest, 100,000 nodes", rss_mb(), "MB", "aim < 600")
+    seconds, latencies = await storm(cell)
+    latencies.sort()
+    figures.add("durable observations", POSTS * PER_POST / seconds, "/s", "aim ≥ 20,000; every tenth raises a condition")
+    figures.add("post to durable, P50", latencies[len(latencies) // 2] * 1e3, "ms", f"{AT_ONCE} senders at once")
+    figures.add("post to durable, P99", latencies[len(latencies) * 99 // 100] * 1e3, "ms")
+    figures.add("records written", cell.view.cell.seq, "")
+    figures.add("controller RSS after the storm", rss_mb(), "MB")
+    await cell.stop()
+    journal.close()
+
+
+def main() -> Figures:
+    """Fill a journal in a process of its own, so that its memory is not counted here; then measure."""
+    figures = Figures("controller")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "journal.db"
+        code = (
+            "from datetime import *; from pathlib import Path; from bench.controller import *;"
+            f"j = SqliteJournal(Path({str(path)!r})); fill(j, datetime.now(UTC)); j.close()"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+        asyncio.run(measure(path, figures))
+    return figures
+
+
+if __name__ == "__main__":
+    print(main())
