@@ -110,12 +110,13 @@ async def test_a_503_says_when_to_come_back(tmp_path: Path, token: Path) -> None
     assert caught.value.retry_after_s == 7.0
 
 
-@pytest.mark.parametrize(("status", "error"), [(401, RejectedError), (302, RejectedError), (500, UnavailableError)])
+@pytest.mark.parametrize(("status", "error"), [(401, RejectedError), (307, RejectedError), (500, UnavailableError)])
 async def test_statuses(status: int, error: type[Exception], token: Path) -> None:
-    """A redirect is not followed: the token stays with the controller it is for."""
+    """Mutant: a redirect is followed, and takes the token to somebody else."""
 
-    async def answer(_request: web.Request) -> web.Response:
-        return web.Response(status=status, headers={"Location": "/elsewhere"})
+    async def answer(request: web.Request) -> web.Response:
+        found = request.match_info["what"] == "elsewhere"
+        return web.Response(status=200 if found else status, headers={"Location": "/v1/agent/elsewhere"})
 
     async with one_route(answer) as url, aiohttp.ClientSession() as session:
         with pytest.raises(error):

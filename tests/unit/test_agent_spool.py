@@ -165,6 +165,16 @@ def test_full_of_unacknowledged_it_refuses_the_lowest_rank_first_and_counts(worl
     assert spool.refused == 0
 
 
+def test_nothing_unacknowledged_is_ever_evicted(world: World) -> None:
+    """Mutant: eviction looks at the size alone."""
+    spool = world.open(max_bytes=20_000)
+    for n in range(300):
+        spool.append([line(f"u{n}", Rank.urgent)])
+    items = everything(spool)
+    assert [item.sequence for item in items] == list(range(1, spool.newest + 1))
+    assert spool.refused == 300 - sum(item.sighting.text.startswith("u") for item in items) > 100
+
+
 def test_while_the_disk_refuses_sightings_live_in_memory_and_are_written_later(world: World) -> None:
     spool = world.open()
     spool.append([line("before")])
