@@ -81,7 +81,9 @@ class World:
 
 
 def operation(kind: str, node: Node, **args: str) -> Operation:
-    return Operation(f"op-{kind}", kind, node.id, "plan", 0, START, START + timedelta(hours=1), args=args)
+    """An operation recorded long before START; its deadline is far from being reached."""
+    started, deadline = START - timedelta(days=1), START + timedelta(days=3650)
+    return Operation(f"op-{kind}", kind, node.id, "plan", 0, started, deadline, args=args)
 
 
 def node_at(address: str, serial: str, name: str = "n1") -> Node:
@@ -100,9 +102,9 @@ async def a_farm(clock: Clock, certificate: Certificate | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def a_hand(access: Access = ACCESS) -> AsyncIterator[RedfishHand]:
+async def a_hand(access: Access = ACCESS, clock: Callable[[], datetime] = lambda: START) -> AsyncIterator[RedfishHand]:
     async with aiohttp.ClientSession() as session:
-        yield RedfishHand(Clients(session, lambda _: access))
+        yield RedfishHand(Clients(session, lambda _: access), clock)
 
 
 @asynccontextmanager
@@ -130,7 +132,7 @@ async def emulated(
         farm = await stack.enter_async_context(a_farm(clock, CERTIFICATE if backend == "https" else None))
         fingerprint = CERTIFICATE.fingerprint if backend == "https" else ""
         access = Access(USER, PASSWORD, fingerprint=fingerprint, timeout_s=timeout_s)
-        hand = await stack.enter_async_context(a_hand(access))
+        hand = await stack.enter_async_context(a_hand(access, clock))
         origin = await farm.serve(service)
         images = await stack.enter_async_context(_image_server())
 
@@ -189,7 +191,7 @@ class SushyTools:
     @asynccontextmanager
     async def world(self) -> AsyncIterator[World]:
         system = self.systems.pop()
-        async with a_hand(Access(timeout_s=30)) as hand:
+        async with a_hand(Access(timeout_s=30), lambda: datetime.now(UTC)) as hand:
             yield World(hand, node_at(f"{self.origin}/redfish/v1/Systems/{system}", system), asyncio.sleep)
 
 

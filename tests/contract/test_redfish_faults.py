@@ -66,7 +66,8 @@ async def test_a_power_off_that_never_arrived_is_seen_not_done_and_may_be_sent_a
     async with emulated(backend, running_machine(), (Rule(RESET, drop="before"),)) as world:
         with pytest.raises(UnreachableError):
             await world.perform("power_off")
-        assert (await world.observe_until("done", "power_off", within_s=12)).result == "not_done"
+        assert (await world.observe("power_off")).result == "unknown", "it may still land"
+        assert (await world.observe_until("not_done", "power_off", within_s=31)).result == "not_done"
         await world.perform("power_off")
         assert (await world.observe_until("done", "power_off", within_s=12)).result == "done"
         assert dict(world.ours.counts) == {"ForceOff": 1}
@@ -79,6 +80,25 @@ async def test_a_late_answer_is_no_answer(backend: str) -> None:
             await world.perform("power_off")
         assert (await world.observe_until("done", "power_off", within_s=12)).result == "done"
         assert dict(world.ours.counts) == {"ForceOff": 1}
+
+
+async def test_while_a_power_off_lands_nothing_asks_for_it_again(backend: str) -> None:
+    """Mutant: `On` right after sending is not_done; the engine sends again while the first is landing."""
+    async with emulated(backend, running_machine()) as world:
+        await world.perform("power_off")
+        seen = [(await world.observe("power_off")).result]
+        while seen[-1] != "done":
+            await world.pass_by(0.5)
+            seen.append((await world.observe("power_off")).result)
+        assert set(seen) == {"unknown", "done"}
+
+
+async def test_a_restarted_controller_counts_the_landing_time_from_the_record(backend: str) -> None:
+    async with emulated(backend, running_machine()) as world:
+        fresh = msgspec.structs.replace(operation("power_off", world.node), started=START)
+        assert (await world.hand.observe(fresh, world.node)).result == "unknown"
+        await world.pass_by(31)
+        assert (await world.hand.observe(fresh, world.node)).result == "not_done"
 
 
 # the wrong machine
@@ -218,6 +238,17 @@ async def test_an_image_that_cannot_be_fetched_fails_its_task(backend: str) -> N
         assert (seen.result, "is not for this component" in seen.detail) == ("failed", True)
 
 
+def test_an_update_of_another_system_behind_one_service_keeps_nobody_waiting() -> None:
+    machines = [a_machine("SN1"), a_machine("SN2")]
+    twin = Twin({"https://many": Service(machines)}, images_by_name)
+    for serial in ("SN1", "SN2"):
+        node = node_at(f"https://many#sys-{serial}", serial)
+        update = operation("update_firmware", node, image="http://images/BIOS/2.0.0", **BIOS)
+        assert twin.perform(update, node, START).result == "unknown"
+        assert "still writing" in twin.observe(update, node, START).detail
+    assert [machine.counts["SimpleUpdate"] for machine in machines] == [1, 1]
+
+
 async def test_a_bmc_that_updates_itself_is_away_then_deaf_then_new(backend: str) -> None:
     args = {"component": "BMC", "version": "2.0.0"}
     async with emulated(backend, running_machine()) as world:
@@ -265,6 +296,7 @@ def test_eyes_show_each_reading_as_it_came() -> None:
     machine = running_machine()
     machine.spike("gpu0_temp_c", 99.0)
     machine.leaks["manifold"] = "Critical"
+    machine.supplies["psu5"] = "Critical"
     twin = Twin({"https://b": Service([machine])}, images_by_name)
     node = node_at("https://b", "SN1")
     power, first = twin.poll(node, 7, START)
@@ -273,6 +305,7 @@ def test_eyes_show_each_reading_as_it_came() -> None:
     assert (first.kind, first.source, first.spool, first.sequence) == ("sensors", "bmc", "bmc", 8)
     assert (first.facts["gpu0_temp_c"], second.facts["gpu0_temp_c"]) == (99.0, 38.0)
     assert (first.facts["gpu0_temp_limit_c"], first.facts["leak_manifold"]) == (92.0, "critical")
+    assert (first.facts["psu0_health"], first.facts["psu5_health"]) == ("ok", "critical")
 
 
 def test_eyes_never_show_another_machines_readings() -> None:
@@ -398,7 +431,7 @@ async def test_a_trust_store_of_the_session_is_used() -> None:
         node = node_at(await farm.serve(Service([a_machine()])), "SN1")
         context: ssl.SSLContext = CERTIFICATE.client_context()
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
-            hand = RedfishHand(Clients(session, lambda _: Access(USER, PASSWORD)))
+            hand = RedfishHand(Clients(session, lambda _: Access(USER, PASSWORD)), Clock())
             assert (await hand.perform(operation("read_power", node), node)).result == "done"
 
 
@@ -435,7 +468,7 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
         return Answer(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(slow, "https://b")
-    hand = RedfishHand(lambda _: client)
+    hand = RedfishHand(lambda _: client, Clock())
     node = node_at("https://b", "SN1")
     kinds = ["locate_on", "set_boot_network", "power_off", "locate_off"] * 5
     await asyncio.gather(*(hand.perform(operation(kind, node), node) for kind in kinds))

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,14 +24,15 @@ class RedfishHand:
 
     `perform` reads the system first and refuses ("binding mismatch") unless its serial number is the node's
     binding; check and act happen alone on that BMC. An effect that is there already is done, with nothing sent.
-    What was accepted but is not seen yet is "unknown": observe it. What this keeps in memory (the task of an
-    update, the moment of a BMC's last restart) only makes observing sharper; losing it loses no safety.
+    What was sent and is not seen yet is "unknown" for as long as its kind may take to land (`_LANDS_S`), "not_done"
+    after that. What this keeps in memory only makes observing sharper; losing it loses no safety.
     """
 
-    def __init__(self, clients: Callable[[str], RedfishClient]) -> None:
+    def __init__(self, clients: Callable[[str], RedfishClient], clock: Callable[[], datetime]) -> None:
         self.kinds = frozenset(_ROWS)
         self._clients = clients
-        self._remembered: OrderedDict[str, str] = OrderedDict()
+        self._clock = clock
+        self._memories: OrderedDict[str, _Memory] = OrderedDict()
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         row = _row(operation)
@@ -45,8 +47,7 @@ class RedfishHand:
         try:
             return await _row(operation).look(await self._ask(client, name, operation, node))
         except UnreachableError:
-            if operation.kind == "reset_bmc":
-                self._remember(operation.id, _AWAY)
+            self._memory_of(operation).away = True
             raise
 
     async def revoke(self, operation: Operation, node: Node) -> None:
@@ -62,14 +63,13 @@ class RedfishHand:
     async def _ask(self, client: RedfishClient, name: str, operation: Operation, node: Node) -> "_Ask":
         system = await client.system(name)
         check_identity(client.origin, system, node, nameless=_row(operation).nameless)
-        return _Ask(client, system, operation, self._remembered.get(operation.id, ""), self._remember)
+        return _Ask(client, system, operation, self._memory_of(operation), self._clock())
 
-    def _remember(self, operation: str, what: str) -> None:
-        self._remembered.setdefault(operation, what)
-        if what and self._remembered[operation] != what:
-            self._remembered[operation] = f"{self._remembered[operation]} {what}".strip()
-        while len(self._remembered) > MAX_REMEMBERED:
-            self._remembered.popitem(last=False)
+    def _memory_of(self, operation: Operation) -> "_Memory":
+        memory = self._memories.setdefault(operation.id, _Memory())
+        while len(self._memories) > MAX_REMEMBERED:
+            self._memories.popitem(last=False)
+        return memory
 
 
 def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bool = False) -> None:
@@ -87,14 +87,23 @@ def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bo
         )
 
 
+class _Memory(Struct):
+    """What this process knows of an operation it sent: when, its task, the BMC's last restart, was it away since."""
+
+    sent: datetime | None = None
+    task: str = ""
+    last_reset: str = ""
+    away: bool = False
+
+
 class _Ask(Struct, frozen=True):
-    """One operation on one verified system."""
+    """One operation on one verified system, now."""
 
     client: RedfishClient
     system: wire.System
     operation: Operation
-    remembered: str
-    remember: Callable[[str, str], None]
+    memory: _Memory
+    now: datetime
 
     def outcome(self, result: str, detail: str = "", facts: Facts | None = None) -> Outcome:
         known: Facts = {"serial": self.system.serial, "power": self.system.power or "unknown"}
@@ -107,6 +116,18 @@ class _Ask(Struct, frozen=True):
             attempt=self.operation.attempt,
         )
 
+    def sending(self) -> None:
+        """Note the moment before something is sent: whatever becomes of the reply, it may land from now on."""
+        self.memory.sent = self.now
+
+    def not_seen(self, detail: str, facts: Facts | None = None) -> Outcome:
+        """It has not happened: unknown while it may still land, not_done afterwards."""
+        since = self.memory.sent or self.operation.started
+        lands_s = _LANDS_S.get(self.operation.kind, 0.0)
+        if self.now < min(since + timedelta(seconds=lands_s), self.operation.deadline):
+            return self.outcome("unknown", f"{detail}; it may take {lands_s:g} s to land", facts)
+        return self.outcome("not_done", detail, facts)
+
     async def again(self) -> "_Ask":
         """The same with the system read once more."""
         system = await self.client.system(self.system.path)
@@ -114,7 +135,15 @@ class _Ask(Struct, frozen=True):
 
 
 _Act = Callable[[_Ask], Awaitable[Outcome]]
-_AWAY = "away"
+_LANDS_S = {
+    "power_on": 30.0,
+    "power_off": 30.0,
+    "power_off_graceful": 86_400.0,
+    "update_firmware": 30.0,
+    "reset_bmc": 60.0,
+}
+"""How long after sending an effect may still appear. Power-off was seen to take 1–11 s; a graceful one takes as long
+as its deadline allows; a BMC answers for a while before it goes away to restart."""
 
 
 class _Row(Struct, frozen=True):
@@ -142,6 +171,7 @@ def _power(want: str, *resets: str) -> _Row:
         if ask.system.power == f"powering_{want}" and "ForceOff" not in resets:
             return ask.outcome("unknown", f"power is going {want} already; nothing was sent")
         offered = next((kind for kind in resets if kind in ask.system.resets), resets[0])
+        ask.sending()
         try:
             await ask.client.reset(ask.system, offered)
         except RefusedError:
@@ -163,7 +193,7 @@ def _power_seen(ask: _Ask, want: str) -> Outcome:
     if power == want:
         return ask.outcome("done", f"power is {power}")
     if power in {"on", "off"}:
-        return ask.outcome("not_done", f"power is {power}")
+        return ask.not_seen(f"power is {power}")
     return ask.outcome("unknown", f"power is {power or 'not shown by the BMC'}")
 
 
@@ -248,8 +278,8 @@ async def _update_firmware(ask: _Ask) -> Outcome:
         )
     if not wanted.image:
         raise RefusedError(f"update_firmware of {wanted.component} needs image, a URL that the BMC can fetch")
-    task = await ask.client.simple_update(target, wanted.image)
-    ask.remember(ask.operation.id, task)
+    ask.sending()
+    task = ask.memory.task = await ask.client.simple_update(target, wanted.image)
     return ask.outcome("unknown", f"update accepted, {task or 'without a task'}; observe the version", seen.facts)
 
 
@@ -261,11 +291,13 @@ async def _look_at_update(ask: _Ask) -> Outcome:
         return seen
     if writing := await _writing(ask, components):
         return ask.outcome("unknown", f"still writing: {writing}", seen.facts)
-    task = await ask.client.task(ask.remembered) if ask.remembered.startswith("/") else None
+    task = await ask.client.task(ask.memory.task) if ask.memory.task else None
     if task and task.state == "failed":
         return ask.outcome("failed", f"{seen.detail}; its task failed: {task.detail}", seen.facts)
-    said = f"; its task says {task.state}, which the version contradicts" if task and task.state == "done" else ""
-    return ask.outcome("not_done", seen.detail + said, seen.facts)
+    if task and task.state == "done":
+        detail = f"{seen.detail}; its task says done, which the version contradicts"
+        return ask.outcome("not_done", detail, seen.facts)
+    return ask.not_seen(seen.detail, seen.facts)
 
 
 async def _verify_firmware(ask: _Ask) -> Outcome:
@@ -320,9 +352,11 @@ def _running(components: tuple[wire.Component, ...], name: str) -> wire.Componen
 
 
 async def _writing(ask: _Ask, components: tuple[wire.Component, ...]) -> str:
-    """What the BMC is busy writing, "" for nothing."""
+    """What is being written on this system, "" for nothing. A task that does not say what it writes is ours too."""
+    ours = {component.path for component in components}
+    tasks = [task for task in await ask.client.tasks() if task.state == "running"]
     updating = [c.name for c in components if c.updating]
-    updating += [task.path for task in await ask.client.tasks() if task.state == "running"]
+    updating += [task.path for task in tasks if not task.targets or ours.intersection(task.targets)]
     return ", ".join(updating[:5])
 
 
@@ -331,7 +365,8 @@ async def _writing(ask: _Ask, components: tuple[wire.Component, ...]) -> str:
 
 async def _reset_bmc(ask: _Ask) -> Outcome:
     manager = await ask.client.manager(ask.system)
-    ask.remember(ask.operation.id, manager.last_reset)
+    ask.sending()
+    ask.memory.last_reset, ask.memory.away = manager.last_reset, False
     await ask.client.reset_manager(manager)
     return ask.outcome("unknown", "the BMC restarts and will be away for minutes")
 
@@ -339,17 +374,17 @@ async def _reset_bmc(ask: _Ask) -> Outcome:
 async def _look_at_reset(ask: _Ask) -> Outcome:
     """By the BMC's moment of last restart; where it tells none, by having been away and answering again."""
     last = (await ask.client.manager(ask.system)).last_reset
-    before = ask.remembered.removesuffix(_AWAY).strip()
-    at = wire.moment(last)
+    at, before = wire.moment(last), ask.memory.last_reset
+    detail = f"the BMC answers; last restart {last or 'not told'}"
     if before and last:
         done = last != before
     elif at:
         done = at > ask.operation.started
-    elif ask.remembered.endswith(_AWAY):
-        done = True
     else:
-        return ask.outcome("unknown", "the BMC answers, and does not tell when it last restarted")
-    return ask.outcome("done" if done else "not_done", f"the BMC answers; last restart {last or 'not told'}")
+        done = ask.memory.away
+    if done:
+        return ask.outcome("done", detail)
+    return ask.not_seen(detail) if last else ask.outcome("unknown", detail)
 
 
 _ROWS: dict[str, _Row] = {

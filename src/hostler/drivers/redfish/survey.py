@@ -70,7 +70,8 @@ async def sensors(client: RedfishClient, system: wire.System) -> Readings:
         chassis = await survey.one(path)
         listed = await survey.many(link(chassis, "Sensors"), "Sensors")
         modern = [reading for doc in listed for reading in wire.sensor(doc)]
-        found += modern or await _older(survey, chassis)
+        found += modern or await _older(survey, chassis, "Thermal", wire.thermal)
+        found += await _supplies(survey, chassis) or await _older(survey, chassis, "Power", wire.power)
         found += await _leaks(survey, chassis)
     return Readings(wire.facts(found), tuple(survey.gaps))
 
@@ -179,13 +180,17 @@ _SECTIONS: tuple[tuple[str, _ReadDocs, _ReadPart], ...] = (
 )
 
 
-async def _older(survey: _Survey, chassis: Document) -> list[wire.Reading]:
-    older: tuple[tuple[str, _ReadValues], ...] = (("Thermal", wire.thermal), ("Power", wire.power))
-    found: list[wire.Reading] = []
-    for key, read in older:
-        if reference := link(chassis, key):
-            found += read(await survey.one(reference))
-    return found
+async def _older(survey: _Survey, chassis: Document, key: str, read: _ReadValues) -> tuple[wire.Reading, ...]:
+    reference = link(chassis, key)
+    return read(await survey.one(reference)) if reference else ()
+
+
+async def _supplies(survey: _Survey, chassis: Document) -> list[wire.Reading]:
+    """Chassis → PowerSubsystem → PowerSupplies; BMCs without it have the older Power resource."""
+    power = link(chassis, "PowerSubsystem")
+    supplies = link(await survey.one(power), "PowerSupplies") if power else ""
+    listed = await survey.many(supplies, "PowerSupplies") if supplies else []
+    return [reading for doc in listed for reading in wire.supply(doc)]
 
 
 async def _leaks(survey: _Survey, chassis: Document) -> list[wire.Reading]:

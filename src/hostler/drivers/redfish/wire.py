@@ -116,12 +116,16 @@ class UpdateService(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """A BMC's own account of long work: `state` is running, done, failed or "" (unreadable). Trust versions more."""
+    """A BMC's own account of long work: `state` is running, done, failed or "" (unreadable). Trust versions more.
+
+    `targets` are the links of what is updated, empty where it does not say.
+    """
 
     path: str
     state: str
     detail: str = ""
     percent: float | None = None
+    targets: tuple[str, ...] = ()
 
 
 class Reading(Struct, frozen=True):
@@ -356,6 +360,12 @@ def sensor(doc: Document) -> tuple[Reading, ...]:
     return tuple(r for r in found if r)
 
 
+def supply(doc: Document) -> tuple[Reading, ...]:
+    """One power supply: its health as a word ("psu0_health": "ok")."""
+    health = _health(doc, "psu")
+    return (health,) if health else ()
+
+
 def leak_detector(doc: Document) -> Reading | None:
     """One leak detector: its state (OK, Warning, Critical) in lower case."""
     state = text(doc, "DetectorState").lower()
@@ -409,7 +419,7 @@ def task_of(doc: Document, path: str) -> Task:
     if state == "completed":
         known = "failed" if health == "critical" else "done"
     messages = "; ".join(found for item in objects(doc, "Messages") if (found := text(item, "Message", "MessageId")))
-    return Task(link(doc) or path, known, printable(messages), number(doc, "PercentComplete"))
+    return Task(link(doc) or path, known, printable(messages), number(doc, "PercentComplete"), _targets(doc))
 
 
 def error_text(raw: bytes) -> str:
@@ -448,6 +458,15 @@ def _locate(doc: Document) -> tuple[str, bool | None]:
         return "LocationIndicatorActive", active
     led = text(doc, "IndicatorLED").lower()
     return ("IndicatorLED", led in {"lit", "blinking"}) if led in {"lit", "blinking", "off"} else ("", None)
+
+
+def _targets(doc: Document) -> tuple[str, ...]:
+    """What an update was asked for, out of the request that the task quotes."""
+    quoted = child(doc, "Payload").get("JsonBody")
+    try:
+        return strings(document(quoted.encode()), "Targets") if isinstance(quoted, str) else ()
+    except (WireError, UnicodeEncodeError):
+        return ()
 
 
 def _target(action: Document) -> str:

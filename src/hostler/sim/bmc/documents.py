@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+import msgspec
+
 from hostler.core.model import Part
 from hostler.sim.bmc.machine import RESETS, Machine, Task
 
@@ -86,14 +88,20 @@ def firmware_item(machine: Machine, member: str, prefix: str) -> Document | None
     }
 
 
-def task(item: Task) -> Document:
+def task(item: Task, prefix: str) -> Document:
     """One task; its monitor shows the same."""
+    target = f"{ROOT}/UpdateService/FirmwareInventory/{prefix}{item.component}"
     doc = _resource(f"/TaskService/Tasks/{item.id}", "#Task.v1_7_3.Task", item.id, f"Update of {item.component}")
     return doc | {
         "TaskState": item.state,
         "TaskStatus": item.status,
         "TaskMonitor": f"{ROOT}/TaskService/TaskMonitors/{item.id}",
         "StartTime": _moment(item.started),
+        "Payload": {
+            "HttpOperation": "POST",
+            "TargetUri": f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate",
+            "JsonBody": msgspec.json.encode({"ImageURI": item.image, "Targets": [target]}).decode(),
+        },
         "Messages": [{"MessageId": "Update.1.0.Note", "Message": item.message}],
     }
 
@@ -169,6 +177,7 @@ def _chassis(machine: Machine, _now: datetime) -> Document:
         "Sensors": _link(f"{me}/Sensors"),
         "Thermal": _link(f"{me}/Thermal"),
         "ThermalSubsystem": _link(f"{me}/ThermalSubsystem"),
+        "PowerSubsystem": _link(f"{me}/PowerSubsystem"),
         "NetworkAdapters": _link(f"{me}/NetworkAdapters"),
         "Links": {
             "ComputerSystems": [_link(f"/Systems/{machine.id}")],
@@ -201,6 +210,16 @@ def _subsystem(machine: Machine, _now: datetime) -> Document:
     me = f"/Chassis/{machine.id}/ThermalSubsystem"
     doc = _resource(me, "#ThermalSubsystem.v1_3_0.ThermalSubsystem", "ThermalSubsystem", "Cooling")
     return doc | {"LeakDetection": _link(f"{me}/LeakDetection")}
+
+
+def _power(machine: Machine, _now: datetime) -> Document:
+    me = f"/Chassis/{machine.id}/PowerSubsystem"
+    doc = _resource(me, "#PowerSubsystem.v1_1_2.PowerSubsystem", "PowerSubsystem", "Power")
+    return doc | {"PowerSupplies": _link(f"{me}/PowerSupplies")}
+
+
+def _supplies(machine: Machine, _now: datetime) -> Document:
+    return collection(f"/Chassis/{machine.id}/PowerSubsystem/PowerSupplies", machine.supplies)
 
 
 def _leak_detection(machine: Machine, _now: datetime) -> Document:
@@ -285,6 +304,8 @@ _CHASSIS: dict[str, _Show] = {
     "": _chassis,
     "Sensors": _sensors,
     "Thermal": _thermal,
+    "PowerSubsystem": _power,
+    "PowerSubsystem/PowerSupplies": _supplies,
     "ThermalSubsystem": _subsystem,
     "ThermalSubsystem/LeakDetection": _leak_detection,
     "ThermalSubsystem/LeakDetection/LeakDetectors": _detectors,
@@ -341,6 +362,14 @@ def _detector(machine: Machine, name: str, _now: datetime) -> Document | None:
     return doc | {"DetectorState": machine.leaks[name], "LeakDetectorType": "Moisture"}
 
 
+def _supply(machine: Machine, name: str, _now: datetime) -> Document | None:
+    if name not in machine.supplies:
+        return None
+    me = f"/Chassis/{machine.id}/PowerSubsystem/PowerSupplies/{name}"
+    doc = _resource(me, "#PowerSupply.v1_6_0.PowerSupply", name, name)
+    return doc | {"Status": {"State": "Enabled", "Health": machine.supplies[name]}}
+
+
 def _entry(machine: Machine, member: str, _now: datetime) -> Document | None:
     line = next((line for line in machine.log if str(line.id) == member), None)
     if line is None:
@@ -367,6 +396,7 @@ _MEMBERS: dict[tuple[str, str], _ShowMember] = {
         "#NetworkAdapter.v1_11_0.NetworkAdapter", "/Chassis/{machine}/NetworkAdapters/{slot}"
     ),
     ("Chassis", "Sensors"): _sensor,
+    ("Chassis", "PowerSubsystem/PowerSupplies"): _supply,
     ("Chassis", "ThermalSubsystem/LeakDetection/LeakDetectors"): _detector,
 }
 

@@ -83,6 +83,7 @@ class Hardware(Struct, frozen=True):
 
     A new version of a `staged` component runs from the next power-on, that of another at once; "BMC" restarts
     the BMC. Sensor names end in their unit as in the driver's facts; `limits_c` are critical limits by sensor.
+    `supplies` are power supplies by health, `leaks` detectors by state, both in Redfish's words.
     """
 
     serial: str
@@ -93,6 +94,7 @@ class Hardware(Struct, frozen=True):
     staged: frozenset[str] = frozenset({"BIOS", "GPU", "Retimer"})
     sensors: dict[str, float] = field(default_factory=lambda: dict(SENSORS))
     limits_c: dict[str, float] = field(default_factory=lambda: {"gpu0_temp_c": 92.0})
+    supplies: dict[str, str] = field(default_factory=lambda: {f"psu{n}": "OK" for n in range(6)})
     leaks: dict[str, str] = field(default_factory=lambda: {"manifold": "OK"})
     bios: dict[str, str] = field(default_factory=lambda: {"BootMode": "Uefi", "SriovEnable": "Enabled"})
 
@@ -170,6 +172,7 @@ class Machine:
         self.locate = False
         self.sensors = dict(hardware.sensors)
         self.leaks = dict(hardware.leaks)
+        self.supplies = dict(hardware.supplies)
         self.bios = dict(hardware.bios)
         self.bios_pending: dict[str, str] = {}
         self.firmware = dict(hardware.firmware)

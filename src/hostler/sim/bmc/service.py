@@ -9,7 +9,7 @@ from msgspec import Struct
 from hostler.sim.bmc import documents
 from hostler.sim.bmc.documents import ROOT, Document
 from hostler.sim.bmc.faults import FaultBook, Rule, merge
-from hostler.sim.bmc.machine import BmcRefusalError, Boot, Machine, Task
+from hostler.sim.bmc.machine import BmcRefusalError, Boot, Machine
 
 
 class Request(Struct, frozen=True):
@@ -111,8 +111,9 @@ class Service:
                 owner = self._owner(member)
                 return documents.firmware_item(owner, member, self._prefix(owner)) if owner else None
             case "/TaskService/Tasks" | "/TaskService/TaskMonitors":
-                found = self._task(member)
-                return documents.task(found) if found else None
+                owner = self._owner(member)
+                found = owner.tasks.get(member) if owner else None
+                return documents.task(found, self._prefix(owner)) if owner and found else None
             case _:
                 machine = self._machine_of(path, None)
                 return documents.of_machine(machine, inside, now) if machine else None
@@ -141,7 +142,12 @@ class Service:
             raise BmcRefusalError(400, f"The target {targets[0]} was not found.")
         task = machine.start_update(member.removeprefix(self._prefix(machine)), image, now)
         monitor = f"{ROOT}/TaskService/TaskMonitors/{task.id}"
-        return Reply(202, documents.task(task), {"Location": monitor}, fetch=Fetch(machine, task.id, image))
+        return Reply(
+            202,
+            documents.task(task, self._prefix(machine)),
+            {"Location": monitor},
+            fetch=Fetch(machine, task.id, image),
+        )
 
     # whose is it
 
@@ -167,10 +173,6 @@ class Service:
 
     def _prefix(self, machine: Machine) -> str:
         return "" if self.only else f"{machine.id}."
-
-    def _task(self, member: str) -> Task | None:
-        owner = self._owner(member)
-        return owner.tasks.get(member) if owner else None
 
 
 def _firmware(service: Service) -> Document:

@@ -32,7 +32,7 @@ class Twin:
         self._images = images
         self._now = datetime.min.replace(tzinfo=UTC)
         self._clients: dict[str, RedfishClient] = {}
-        self._hand = RedfishHand(self._client)
+        self._hand = RedfishHand(self._client, lambda: self._now)
         self._eyes = RedfishEyes(self._client)
         self.kinds = self._hand.kinds
 
