@@ -1,4 +1,4 @@
-"""The controller at 100,000 nodes: durable observations per second, decision latency, memory, start-up from a snapshot."""
+"""The controller at 100,000 nodes: durable observations per second, latency, memory, start-up from a snapshot."""
 
 import asyncio
 import gc
@@ -122,7 +122,8 @@ async def measure(path: Path, figures: Figures) -> None:
     figures.add("controller RSS at rest, 100,000 nodes", rss_mb(), "MB", "aim < 600")
     seconds, latencies = await storm(cell)
     latencies.sort()
-    figures.add("durable observations", POSTS * PER_POST / seconds, "/s", "aim ≥ 20,000; every tenth raises a condition")
+    rate = POSTS * PER_POST / seconds
+    figures.add("durable observations", rate, "/s", "aim ≥ 20,000; every tenth raises a condition")
     figures.add("post to durable, P50", latencies[len(latencies) // 2] * 1e3, "ms", f"{AT_ONCE} senders at once")
     figures.add("post to durable, P99", latencies[len(latencies) * 99 // 100] * 1e3, "ms")
     figures.add("records written", cell.view.cell.seq, "")

@@ -14,8 +14,10 @@ REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
 
 
 class Sku(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a node of this model must contain. `parts` counts part kinds, `firmware` is the fleet's baseline and
-    `images` says from where a component's image is fetched.
+    """What a node of this model must contain.
+
+    `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
+    fetched from.
     """
 
     name: str

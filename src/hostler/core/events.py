@@ -38,10 +38,14 @@ class NodeRegistered(Struct, frozen=True, tag="node_registered"):
 
 
 class AssetRegistered(Struct, frozen=True, tag="asset_registered"):
+    """An asset that is not a node became known."""
+
     asset: Asset
 
 
 class AssetChanged(Struct, frozen=True, tag="asset_changed"):
+    """The asset moved along its small lifecycle."""
+
     asset: str
     state: str
     reason: str
@@ -66,6 +70,8 @@ class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
 
 
 class ConditionRaised(Struct, frozen=True, tag="condition_raised"):
+    """A condition stands on a node from here on."""
+
     condition: Condition
 
 
@@ -93,6 +99,8 @@ class PlanRecorded(Struct, frozen=True, tag="plan_recorded"):
 
 
 class PlanApproved(Struct, frozen=True, tag="plan_approved"):
+    """A person said yes to a proposed plan."""
+
     node: str
     plan: str
     person: str
@@ -125,6 +133,8 @@ class PlanEnded(Struct, frozen=True, tag="plan_ended"):
 
 
 class OperationStarted(Struct, frozen=True, tag="operation_started"):
+    """Recorded before it is sent: an operation that is not here was never asked for."""
+
     operation: Operation
 
 
@@ -165,11 +175,15 @@ class WaitingChanged(Struct, frozen=True, tag="waiting_changed"):
 
 
 class BootObserved(Struct, frozen=True, tag="boot_observed"):
+    """The node is heard in another boot than before."""
+
     node: str
     boot_id: str
 
 
 class CheckRecorded(Struct, frozen=True, tag="check_recorded"):
+    """A check profile gave its verdict."""
+
     node: str
     check: CheckResult
 
@@ -193,36 +207,50 @@ class PartMoved(Struct, frozen=True, tag="part_moved"):
 
 
 class NodeAssigned(Struct, frozen=True, tag="node_assigned"):
+    """The node serves a pool, and so a tenant, from here on."""
+
     node: str
     assignment: Assignment
 
 
 class NodeReleased(Struct, frozen=True, tag="node_released"):
+    """The assignment ended; the tenant sees nothing of the node that comes later."""
+
     node: str
     at: datetime
     reason: str
 
 
 class NodeCertified(Struct, frozen=True, tag="node_certified"):
+    """A technician has inspected and cabled the node."""
+
     node: str
     person: str
 
 
 class HoldPlaced(Struct, frozen=True, tag="hold_placed"):
+    """Somebody keeps a node, asset, pool or the fleet as it is."""
+
     hold: Hold
 
 
 class HoldReleased(Struct, frozen=True, tag="hold_released"):
+    """The hold is over."""
+
     hold: str
     person: str
     reason: str
 
 
 class WindowScheduled(Struct, frozen=True, tag="window_scheduled"):
+    """A maintenance window was set."""
+
     window: Window
 
 
 class WindowEnded(Struct, frozen=True, tag="window_ended"):
+    """A maintenance window was cancelled."""
+
     window: str
     person: str
 
@@ -246,10 +274,14 @@ class ModeSet(Struct, frozen=True, tag="mode_set"):
 
 
 class BrakeLatched(Struct, frozen=True, tag="brake_latched"):
+    """Too much was being disturbed: nothing more is until a person releases the brake."""
+
     reason: str
 
 
 class BrakeReleased(Struct, frozen=True, tag="brake_released"):
+    """A person released the storm brake."""
+
     person: str
     reason: str
 
@@ -271,14 +303,20 @@ class IntentRecorded(Struct, frozen=True, tag="intent_recorded"):
 
 
 class TicketOpened(Struct, frozen=True, tag="ticket_opened"):
+    """Work for a person."""
+
     ticket: Ticket
 
 
 class TicketUpdated(Struct, frozen=True, tag="ticket_updated"):
+    """The whole ticket as it now stands."""
+
     ticket: Ticket
 
 
 class TicketClosed(Struct, frozen=True, tag="ticket_closed"):
+    """The work is done, or no longer needed."""
+
     ticket: str
     resolution: str
     person: str
@@ -359,7 +397,7 @@ def name_of(event: Event) -> str:
     return tag
 
 
-def subjects_of(event: Event) -> tuple[str, ...]:
+def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: PLR0911 - one flat table of cases
     """The nodes, parts, assets or scopes under whose history the event is found."""
     match event:
         case NodeRegistered(node=node):

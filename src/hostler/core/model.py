@@ -88,6 +88,8 @@ class WorkClass(StrEnum):
 
 
 class AssetKind(StrEnum):
+    """What an asset is."""
+
     node = "node"
     switch_tray = "switch_tray"
     nvlink_domain = "nvlink_domain"
@@ -99,9 +101,10 @@ class AssetKind(StrEnum):
 
 
 class HoldKind(StrEnum):
-    """Why an asset is kept as it is: `operator` stops disruption, `cordon` also keeps new work away,
-    `physical_work` means that somebody's hands are in the machine, `override` that a person undid us,
-    `power` that protective power-off stands until a named person ends it.
+    """Why an asset is kept as it is.
+
+    `operator` stops disruption, `cordon` keeps new work away, `physical_work` means that somebody's hands are in the
+    machine, `override` that a person undid us, `power` that protective power-off stands until a named person ends it.
     """
 
     operator = "operator"
@@ -359,7 +362,7 @@ class Assignment(Struct, frozen=True):
 
 
 class Asset(Struct, frozen=True):
-    """Anything with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch …
+    """Anything with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
 
     `power` is on, off or "" (has none); its own lifecycle is `phases.ASSET_TRANSITIONS`.
     """

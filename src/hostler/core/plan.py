@@ -186,7 +186,7 @@ def _enrol(scene: Scene, node: Node) -> Answer:
 
 
 def hardware_faults(node: Node) -> tuple[Condition, ...]:
-    """Conditions that only another reading can clear and that forbid service: missing parts, failed disks …"""
+    """Conditions that only another reading can clear and that forbid service: missing parts, failed disks."""
     return tuple(
         c
         for c in node.conditions

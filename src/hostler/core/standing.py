@@ -25,6 +25,7 @@ UNDESCRIBED = ConditionKind(
 
 
 def condition_id(node: str, kind: str, part: str) -> str:
+    """The id of a condition: one per node, type and part."""
     return f"{node}/{kind}/{part}" if part else f"{node}/{kind}"
 
 
@@ -38,15 +39,15 @@ def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count:
         return e.ConditionCleared(node.id, identity, "observation", finding.text[:EVIDENCE_TEXT])
     if standing is not None:
         return _again(standing, finding, evidence, boot_id, count)
-    return e.ConditionRaised(_fresh(node, identity, finding, evidence, boot_id, count))
+    return e.ConditionRaised(_fresh(node, finding, evidence, boot_id, count))
 
 
-def _fresh(node: Node, identity: str, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> Condition:
+def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> Condition:
     kind = CONDITIONS.get(finding.type, UNDESCRIBED)
     history = bool(boot_id) and boot_id != node.boot_id and boot_id in node.boots
     expires_s = 86_400.0 if history else kind.expires_s
     return Condition(
-        id=identity,
+        id=condition_id(node.id, finding.type, finding.part),
         type=finding.type,
         node=node.id,
         severity=min(finding.severity, Severity.degraded) if history else finding.severity,

@@ -28,7 +28,7 @@ ROUNDS = 32
 
 
 class Controller:
-    """One active controller of one cell. Not reentrant: step → committed → step …"""
+    """One active controller of one cell. Not reentrant: step, committed, step, and so on."""
 
     def __init__(self, fleet: Fleet, present: Present, cursors: dict[str, tuple[str, int]], epoch: int) -> None:
         self.fleet = fleet

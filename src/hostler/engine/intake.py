@@ -53,6 +53,8 @@ class Asked(Struct, frozen=True):
 
 
 class Replied(Struct, frozen=True):
+    """A driver's answer."""
+
     outcome: Outcome
 
 
@@ -64,6 +66,8 @@ class Heard(Struct, frozen=True):
 
 
 class Silent(Struct, frozen=True):
+    """The agent has not been heard for longer than the policy allows."""
+
     node: str
     since: datetime
 
@@ -136,6 +140,7 @@ def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetim
 
 
 def of_boot(node: Node, boot_id: str) -> Iterator[Caused]:
+    """The node runs another boot than before."""
     if boot_id and boot_id != node.boot_id:
         yield Caused(e.BootObserved(node.id, boot_id), "heartbeat")
 
@@ -155,6 +160,7 @@ def of_silence(node: Node, since: datetime, now: datetime) -> e.Event | None:
 
 
 def of_return(node: Node, now: datetime) -> e.Event | None:
+    """agent.lost is over."""
     finding = Finding("agent.lost", Severity.info, "the agent is heard again", standing=False)
     return stand(node, finding, Evidence(now, "agent", finding.text), "")
 

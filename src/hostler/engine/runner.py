@@ -1,6 +1,7 @@
 """The asyncio shell around the controller: queues in, group commits, sends and answers out. Decides nothing."""
 
 import asyncio
+import gc
 import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -196,6 +197,8 @@ class Cell:
         self.epoch = await asyncio.to_thread(self.journal.acquire, f"{self.name}")
         fleet = await asyncio.to_thread(load, self.journal)
         cursors = await asyncio.to_thread(self.journal.cursors)
+        gc.collect()
+        gc.freeze()  # the fleet is long-lived: a collection need not walk it again
         self._controller = Controller(fleet, self.present, cursors, self.epoch)
         self._view = fleet.committed()
         now = self._clock()

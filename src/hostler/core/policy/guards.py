@@ -70,7 +70,7 @@ def _pause(scene: Scene, request: Request) -> list[Blocker]:
     return [Blocker("pause", s, f"disruption is paused for {s}", "somebody resumes it") for s in paused]
 
 
-def _brake(scene: Scene, request: Request) -> list[Blocker]:
+def _brake(scene: Scene, _request: Request) -> list[Blocker]:
     if not scene.fleet.cell.brake:
         return []
     return [Blocker("brake", "storm", f"the storm brake is latched: {scene.fleet.cell.brake}", "a person releases it")]
@@ -98,8 +98,9 @@ def _physical_work(scene: Scene, request: Request) -> list[Blocker]:
 
 
 def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
-    """How many members may be unavailable: the stricter of count and percent of the *target*, plus the reserve
-    for immediate acts. At least one where the budget allows any at all.
+    """How many members may be unavailable: the stricter of count and percent of the *target*.
+
+    Immediate acts may use the reserve on top. Where the percentage allows any at all, it allows one.
     """
     by_percent = int(target * budget.percent / 100)
     if budget.percent > 0 and target > 0:

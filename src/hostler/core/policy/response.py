@@ -114,7 +114,9 @@ def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> 
     for rung in REMEDIES[REMEDIES.index(remedy) :]:
         limit = policy.rungs.get(rung, Rung())
         since = now - timedelta(seconds=limit.window_s)
-        tried = sum(1 for a in node.attempts if a.remedy == rung and a.at > since and a.at != own and _same(a.part, part))
+        tried = sum(
+            1 for a in node.attempts if a.remedy == rung and a.at > since and a.at != own and _same(a.part, part)
+        )
         if tried < limit.attempts:
             return rung
     return "triage"
