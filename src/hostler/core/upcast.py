@@ -4,7 +4,7 @@ Upcasters are pure and work on the plain body, never on the classes of `events`.
 with a default needs none. An upcaster that renames an event changes the body's "type".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hostler.core.events import VERSION
 
@@ -15,7 +15,7 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 """(stored name, version) → what makes of that body one of version + 1."""
 
 
-def upcast(body: Body, version: int, table: dict[tuple[str, int], Upcaster] = UPCASTERS, to: int = VERSION) -> Body:
+def upcast(body: Body, version: int, table: Mapping[tuple[str, int], Upcaster] = UPCASTERS, to: int = VERSION) -> Body:
     """The body as version `to` would have written it; `version` is what it was stored with."""
     for step in range(version, to):
         change = table.get((str(body["type"]), step))

@@ -1,0 +1,71 @@
+"""Records and observations for tests of journals: one instance of every event, made from its types."""
+
+import types
+import typing
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+
+from hostler.core.events import BootObserved, Event, Record
+from hostler.core.model import Observation
+from hostler.engine.ports import Batch
+
+START = datetime(2025, 3, 1, 12, tzinfo=UTC)
+EVENTS: tuple[type[Struct], ...] = get_args(Event)
+
+
+def at(n: int) -> datetime:
+    return START + timedelta(seconds=n, microseconds=n)
+
+
+def boot(seq: int, epoch: int = 1, node: str = "") -> Record:
+    """A small record; its node is n0 … n9 unless one is named."""
+    event = BootObserved(node=node or f"n{seq % 10}", boot_id=f"boot-{seq}")
+    return Record(seq=seq, at=at(seq), epoch=epoch, cause=f"n/s/{seq}", event=event)
+
+
+def boots(first: int, last: int, epoch: int = 1) -> Batch:
+    return Batch(records=tuple(boot(seq, epoch) for seq in range(first, last + 1)))
+
+
+def of_events(events: Iterable[Event], epoch: int = 1) -> tuple[Record, ...]:
+    return tuple(
+        Record(seq=seq, at=at(seq), epoch=epoch, cause="clock", event=event) for seq, event in enumerate(events, 1)
+    )
+
+
+def every_event() -> tuple[Event, ...]:
+    """One of each, with every field filled from its type."""
+    return tuple(typing.cast("Event", sample(event)) for event in EVENTS)
+
+
+def observed(node: str, sequence: int, spool: str = "s") -> Observation:
+    return Observation(
+        node=node,
+        kind="kernel_log",
+        source="agent",
+        spool=spool,
+        sequence=sequence,
+        text=f"NVRM: Xid (PCI:0000:4e:00): 79, µ line {sequence}",
+        facts={"xid": 79, "big": 2**70, "ratio": 0.5, "none": None, "yes": True},
+        received=at(sequence % 2**20),
+    )
+
+
+def sample(kind: Any, name: str = "x") -> Any:
+    """A value of the type: containers hold one element, an optional is there, text is its field's name."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return kind(**{field: sample(hint, field) for field, hint in get_type_hints(kind).items()})
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return next(iter(kind))
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return sample(next(arg for arg in args if arg is not type(None)), name)
+    if origin is tuple:
+        return tuple(sample(arg, name) for arg in args if arg is not Ellipsis)
+    if origin is dict:
+        return {sample(args[0], name): sample(args[1], name)}
+    return {str: name, int: 7, float: 1.5, bool: True, datetime: START}[kind]

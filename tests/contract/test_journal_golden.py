@@ -1,0 +1,94 @@
+"""A journal written by version 1 opens forever.
+
+`journal_golden/version_1.journal` holds one of each event of its day. It is never written again once a version is
+released: a body that changes gets a new VERSION, an upcaster and a golden journal of its own. Until the first
+release `python -m tests.contract.test_journal_golden` writes it anew.
+"""
+
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hostler.core.upcast import upcast
+from hostler.engine.journal.check import check
+from hostler.engine.journal.codec import Row, unseal
+from hostler.engine.journal.memory import MemoryJournal
+from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.engine.ports import Batch, Snapshot
+from tests.contract.journal_samples import every_event, observed, of_events
+
+FOLDER = Path(__file__).parent / "journal_golden"
+GOLDEN = sorted(FOLDER.glob("version_*.journal"))
+
+
+@pytest.fixture(params=GOLDEN, ids=lambda path: path.stem)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return Path(shutil.copy(request.param, tmp_path))
+
+
+def rows_of(path: Path) -> list[Row]:
+    connection = sqlite3.connect(path)
+    rows = [Row(*row) for row in connection.execute("SELECT * FROM records ORDER BY seq")]
+    connection.close()
+    return rows
+
+
+def test_there_is_a_golden_journal() -> None:
+    assert GOLDEN
+
+
+def test_it_opens_and_reads_to_its_end(golden: Path) -> None:
+    journal = SqliteJournal(golden)
+    rows = rows_of(golden)
+    assert [record.seq for record in journal.records()] == [row.seq for row in rows]
+    assert journal.digest() == rows[-1].digest.hex()
+    assert journal.observation("n1/s/1") is not None
+    assert journal.cursors() == {"n1": ("s", 3)}
+    journal.close()
+    assert check(golden).chain.first_bad is None
+
+
+def test_nothing_that_was_stored_is_lost(golden: Path) -> None:
+    """Mutant: a field is renamed without an upcaster; its default takes the place of what was recorded."""
+    for row in rows_of(golden):
+        stored = upcast(msgspec.json.decode(row.body), row.version)
+        assert holds(msgspec.json.decode(msgspec.json.encode(unseal(row).event)), stored), row.name
+
+
+def test_its_last_digest_is_todays(golden: Path) -> None:
+    """The same records give the same digest in a journal of today, until a body changes."""
+    old, new = SqliteJournal(golden), MemoryJournal()
+    records = tuple(old.records())
+    new.append(Batch(records=records), new.acquire("a"))
+    if all(msgspec.json.encode(unseal(row).event) == row.body for row in rows_of(golden)):
+        assert new.digest() == old.digest()
+    old.close()
+
+
+def holds(new: Any, old: Any) -> bool:
+    """Whether everything in `old` is in `new`."""
+    if isinstance(old, dict):
+        return all(key in new and holds(new[key], value) for key, value in old.items())
+    if isinstance(old, list):
+        return len(new) == len(old) and all(map(holds, new, old))
+    return bool(new == old)
+
+
+def write(path: Path) -> None:
+    """A journal of every event of today, with observations, cursors and a snapshot."""
+    path.unlink(missing_ok=True)
+    journal = SqliteJournal(path)
+    epoch = journal.acquire("golden")
+    seen = tuple(observed("n1", sequence) for sequence in (1, 2, 3))
+    journal.append(Batch(records=of_events(every_event()), observations=seen, cursors={"n1": ("s", 3)}), epoch)
+    journal.save_snapshot(Snapshot(seq=journal.latest_seq(), digest=journal.digest(), body=b"golden"))
+    journal.close()
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    write(FOLDER / "version_1.journal")

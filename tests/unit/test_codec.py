@@ -1,0 +1,244 @@
+"""Every event that can be recorded comes back from its stored row as it was."""
+
+import types
+import typing
+from datetime import UTC, datetime, timedelta, timezone
+from enum import Enum
+from itertools import islice
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from hostler.core import events
+from hostler.core.events import VERSION, BootObserved, Event, PlanEnded, Record, name_of
+from hostler.core.model import Observation
+from hostler.core.upcast import UPCASTERS, Body, upcast
+from hostler.engine.journal.codec import (
+    GENESIS,
+    Row,
+    UnknownEventError,
+    micros,
+    moment,
+    observation_key,
+    seal,
+    seal_all,
+    seal_observation,
+    unseal,
+    unseal_observation,
+    verified,
+)
+from hostler.engine.ports import CorruptJournalError
+from tests.contract.journal_samples import EVENTS, boot, every_event, of_events
+
+TEXT = st.text(max_size=20)
+MOMENTS = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]))
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+BIG = st.integers(min_value=-(2**80), max_value=2**80)
+ATOMS: dict[Any, st.SearchStrategy[Any]] = {
+    str: TEXT,
+    int: st.integers(min_value=0, max_value=2**62) | st.sampled_from([0, 1, 2**63 - 1]),
+    float: NUMBERS,
+    bool: st.booleans(),
+    datetime: MOMENTS,
+    types.NoneType: st.none(),
+}
+
+
+def drawn(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of any type that our nouns use."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        hints = get_type_hints(kind)
+        return st.deferred(lambda: st.builds(kind, **{field: drawn(hint) for field, hint in hints.items()}))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return st.sampled_from(kind)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of([BIG if arg is int else drawn(arg) for arg in args])
+    if origin is tuple and args[-1] is Ellipsis:
+        return st.lists(drawn(args[0]), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(drawn, args))
+    if origin is dict:
+        return st.dictionaries(drawn(args[0]), drawn(args[1]), max_size=3)
+    return ATOMS[kind]
+
+
+def records(event: type[Struct]) -> st.SearchStrategy[Record]:
+    return st.builds(
+        Record, seq=st.integers(1, 2**63 - 1), at=MOMENTS, epoch=st.integers(1, 9), cause=TEXT, event=drawn(event)
+    )
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+def test_every_event_comes_back_as_it_was(event: type[Struct]) -> None:
+    @given(records(event))
+    def comes_back(record: Record) -> None:
+        row = seal(record, GENESIS)
+        assert unseal(row) == record
+        assert (row.name, row.version) == (name_of(record.event), VERSION)
+        assert seal(unseal(row), GENESIS) == row
+
+    comes_back()
+
+
+@given(drawn(Observation))
+def test_every_observation_comes_back_as_it_was(observation: Observation) -> None:
+    assert unseal_observation(seal_observation(observation).body) == observation
+
+
+@given(MOMENTS)
+def test_moments_are_exact(at: datetime) -> None:
+    """Mutant: floating-point seconds."""
+    assert moment(micros(at)) == at
+
+
+def test_the_union_holds_every_event_of_the_module() -> None:
+    """Mutant: a new event class that is not in the union cannot be read back."""
+    helpers = {Record}
+    defined = {
+        value
+        for value in vars(events).values()
+        if isinstance(value, type) and issubclass(value, Struct) and value.__module__ == events.__name__
+    }
+    assert defined - helpers == set(EVENTS)
+    assert {type(event) for event in every_event()} == set(EVENTS)
+
+
+def test_stored_names_are_written_by_hand_and_differ() -> None:
+    names = [name_of(event) for event in every_event()]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() and name.islower() for name in names)
+
+
+def test_keys_keep_their_order() -> None:
+    """Mutant: sorted keys; a replayed dict would iterate differently from the live one."""
+    event = events.OperationFinished(node="n", operation="o", kind="k", result="done", facts={"b": 1, "a": 2})
+    (record,) = of_events([event])
+    back = unseal(seal(record, GENESIS)).event
+    assert isinstance(back, events.OperationFinished)
+    assert list(back.facts) == ["b", "a"]
+
+
+# --- the chain ---
+
+
+def chain() -> list[Row]:
+    return seal_all([boot(seq) for seq in range(1, 9)], 0, GENESIS, 1)
+
+
+@given(st.integers(0, 7), st.sampled_from(Row._fields), st.integers(0, 2**31), st.binary(min_size=1, max_size=9))
+def test_any_change_of_any_field_breaks_the_chain_there(place: int, field: str, number: int, content: bytes) -> None:
+    """Mutants: the digest leaves out a field; it does not include the digest before it."""
+    rows = chain()
+    values: dict[type, Any] = {int: number, bytes: content, str: content.hex()}
+    value = values[type(getattr(rows[place], field))]
+    if value == getattr(rows[place], field):
+        return
+    rows[place] = rows[place]._replace(**{field: value})
+    checked = verified(rows, 0, GENESIS)
+    assert list(islice(checked, place)) == rows[:place]
+    with pytest.raises(CorruptJournalError) as caught:
+        next(checked)
+    assert caught.value.seq == place + 1
+
+
+@given(st.integers(0, 6), st.integers(1, 3))
+def test_missing_records_are_named(start: int, gone: int) -> None:
+    rows = chain()
+    del rows[start : min(start + gone, 7)]
+    with pytest.raises(CorruptJournalError) as caught:
+        list(verified(rows, 0, GENESIS))
+    assert caught.value.seq == start + 1
+
+
+def test_fields_cannot_flow_into_one_another() -> None:
+    """Mutant: the canonical bytes are the fields put end to end."""
+    first = Record(seq=1, at=boot(1).at, epoch=1, cause="ab", event=boot(1).event)
+    digests = {seal(msgspec.structs.replace(first, cause=cause), GENESIS).digest for cause in ("ab", "abboot", "a", "")}
+    assert len(digests) == 4
+
+
+# --- what another version wrote ---
+
+
+def test_an_unknown_name_is_a_clear_refusal() -> None:
+    row = seal(boot(1), GENESIS)._replace(name="node_teleported")
+    with pytest.raises(UnknownEventError, match=r"record 1 is 'node_teleported' version 1: .* run the Hostler that"):
+        unseal(row)
+
+
+def test_a_name_that_only_an_older_version_knew_is_refused_too() -> None:
+    row = seal(boot(1), GENESIS)._replace(
+        name="node_teleported", version=VERSION - 1, body=b'{"type":"node_teleported"}'
+    )
+    with pytest.raises(UnknownEventError, match="its body cannot be read"):
+        unseal(row)
+
+
+def test_a_newer_version_is_refused() -> None:
+    with pytest.raises(UnknownEventError, match="reads up to version 1"):
+        unseal(seal(boot(1), GENESIS)._replace(version=VERSION + 1))
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"{}", b"[]", b'{"type":"boot_observed"}', b'{"type":"plan_ended"}', b"\xff"]
+)
+@pytest.mark.parametrize("version", [VERSION, VERSION - 1])
+def test_a_body_that_does_not_fit_is_refused(body: bytes, version: int) -> None:
+    with pytest.raises(UnknownEventError):
+        unseal(seal(boot(1), GENESIS)._replace(body=body, version=version))
+
+
+def test_a_body_without_a_new_field_takes_its_default() -> None:
+    row = seal(boot(1), GENESIS)._replace(version=VERSION - 1)
+    assert unseal(row).event == boot(1).event
+
+
+def _named(body: Body) -> Body:
+    return {**body, "type": "boot_observed", "boot_id": body["boot"]}
+
+
+def _rebooted(body: Body) -> Body:
+    return {**body, "type": "boot_noticed", "boot": f"was-{body['id']}"}
+
+
+def test_upcasters_run_one_version_after_another() -> None:
+    """Mutants: only the first runs; they are looked up under the name of the first."""
+    table = {("rebooted", 1): _rebooted, ("boot_noticed", 2): _named}
+    old: Body = {"type": "rebooted", "node": "n1", "id": "7"}
+    new = upcast(old, 1, table, to=4)
+    assert msgspec.convert(new, Event) == BootObserved(node="n1", boot_id="was-7")
+    assert old == {"type": "rebooted", "node": "n1", "id": "7"}
+    assert upcast(new, 3, table, to=4) == new
+
+
+def test_no_upcaster_waits_for_a_version_to_come() -> None:
+    assert all(version < VERSION for _, version in UPCASTERS)
+
+
+@pytest.mark.parametrize(
+    ("identity", "key"),
+    [
+        ("n/s/1", ("n", "s", 1)),
+        ("c/r/n/s/1", ("c/r/n", "s", 1)),
+        ("n//1", ("n", "", 1)),
+        ("", None),
+        ("n", None),
+        ("s/1", None),
+        ("n/s/x", None),
+        ("n/s/-1", None),
+        (f"n/s/{2**63}", None),
+    ],
+)
+def test_ids_of_observations(identity: str, key: tuple[str, str, int] | None) -> None:
+    assert observation_key(identity) == key
+
+
+def test_an_ended_plan_reads_as_json() -> None:
+    """An operator with the sqlite3 shell reads what was stored."""
+    (record,) = of_events([PlanEnded(node="n1", plan="p", result="done", reason="r")])
+    assert seal(record, GENESIS).body == b'{"type":"plan_ended","node":"n1","plan":"p","result":"done","reason":"r"}'
