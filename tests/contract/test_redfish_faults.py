@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from hostler.drivers.redfish import survey
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.exchange import MAX_ANSWER_BYTES, Access, Answer, HttpExchange, parse_address
 from hostler.drivers.redfish.eyes import RedfishEyes
@@ -482,3 +483,18 @@ async def test_eyes_poll_through_the_hands_clients() -> None:
         power, sensors = await RedfishEyes(Clients(session, lambda _: Access(USER, PASSWORD))).poll(node, 1)
         assert (power.facts, sensors.text) == ({"power": "off"}, "")
         assert sensors.facts["gpu7_temp_c"] == 45.0
+
+
+async def test_the_event_log_is_read_on_from_where_it_was_left() -> None:
+    machine = a_machine()
+    machine.write_log("Critical", "Fan 3 has failed.", START)
+    async with a_farm(Clock()) as farm, aiohttp.ClientSession() as session:
+        origin = await farm.serve(Service([machine]))
+        client = Clients(session, lambda _: Access(USER, PASSWORD))(origin)
+        system = await client.system()
+        entries, cursor = await survey.log(client, system)
+        assert [(entry.severity, entry.message) for entry in entries] == [("critical", "Fan 3 has failed.")]
+        machine.write_log("OK", "Fan 3 was replaced.", START)
+        entries, cursor = await survey.log(client, system, cursor)
+        assert [entry.message for entry in entries] == ["Fan 3 was replaced."]
+        assert await survey.log(client, system, cursor) == ((), cursor)
