@@ -1,0 +1,41 @@
+"""The scheduler port where there is no scheduler: for pools that name no cluster, and for spares."""
+
+from hostler.core.fleet import Fleet
+from hostler.core.model import Node, Operation, Outcome
+from hostler.engine.intake import WorkSeen
+from hostler.engine.ports import RefusedError, WorkloadView
+
+
+class StandaloneHand:
+    """The Hand for cordon, uncordon, evict, join_cluster and leave_cluster of nodes that are in no cluster.
+
+    Every one of them is done at once: what they would change is Hostler's own record. A node that serves a cluster is
+    refused, because this driver does not know what runs there.
+    """
+
+    kinds = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Done, or RefusedError for a node of a cluster."""
+        cluster = node.assignment.cluster if node.assignment else ""
+        if cluster:
+            raise RefusedError(f"{node.id} serves cluster {cluster}, and no scheduler driver is set up for it")
+        return Outcome(operation.id, node.id, "done", attempt=operation.attempt)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """As performed: there is nothing outside that could differ."""
+        return await self.perform(operation, node)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Nothing is ever under way."""
+
+
+def work_of(fleet: Fleet) -> WorkSeen:
+    """What runs on the nodes of pools without a cluster: nothing that anybody scheduled."""
+    idle = [
+        WorkloadView(node_id, ())
+        for pool in fleet.configuration.pools.values()
+        if not pool.cluster
+        for node_id in fleet.index.members(f"pool:{pool.name}")
+    ]
+    return WorkSeen(tuple(idle), whole=True)
