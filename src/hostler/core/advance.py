@@ -264,7 +264,7 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...],
 
 
 def _wait_boot(scene: Scene, node: Node, plan: Plan) -> Answer:
-    booted = node.boot_id != plan.boot_id if plan.boot_id else True
+    booted = node.boot_id != plan.boot_id or not plan.boot_id or node.test_mode
     return _wait_heard(scene, node, plan, done=booted)
 
 

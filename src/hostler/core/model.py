@@ -380,7 +380,8 @@ class Node(Struct, frozen=True):
 
     `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the
     owners that keep new work away. `deadline` ends the phase where it has a limit. `test_mode` accepts
-    kernel-log lines written by user space as if the kernel had.
+    kernel-log lines written by user space as if the kernel had, and takes a machine that is heard after its BMC's
+    power cycle for restarted: the BMC of such a node may be an emulator.
     """
 
     id: str

@@ -40,6 +40,10 @@ class HeartbeatTable:
             found.append((node_id, at))
         return found
 
+    def renew(self, node_id: str) -> None:
+        """The node's power was cut: its next heartbeat is news whatever it says."""
+        self._boots.pop(node_id, None)
+
     def last(self, node_id: str) -> datetime | None:
         """When the node was last heard, None if never since the start."""
         return self._heard.get(node_id) or self._silent.get(node_id)

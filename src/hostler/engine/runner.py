@@ -15,6 +15,7 @@ from hostler.core.events import Record
 from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.model import Intent, Observation, Operation, Outcome
+from hostler.core.operations import OPERATIONS
 from hostler.core.present import Present
 from hostler.engine import intake
 from hostler.engine.controller import Controller
@@ -333,7 +334,10 @@ class Cell:
                 return
             if not self._is_current(send.operation):
                 return
-            self.replied(await self._ask_hand(hand, send))
+            outcome = await self._ask_hand(hand, send)
+            if outcome.result == "done" and OPERATIONS[send.operation.kind].removes_power:
+                self.heartbeats.renew(send.node.id)
+            self.replied(outcome)
 
     def _is_current(self, operation: Operation) -> bool:
         """The hand is fenced as well as the journal: only the active controller, only what stands recorded."""
