@@ -218,6 +218,11 @@ class Cell:
                 log.warning("commit_failed", extra={"reason": str(broken)})
                 self._resign(str(broken), "reloading")
                 await self._reload()
+            except Exception as bug:  # nothing was recorded: what is out is observed, what was sent comes again
+                log.exception("step_failed")
+                self._controller.lost()
+                self._resign(f"a bug: {type(bug).__name__}: {bug}", "reloading")
+                await self._reload()
 
     async def _once(self) -> None:
         """Wait for something to do, decide one batch, and complete it."""
