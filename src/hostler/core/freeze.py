@@ -3,7 +3,8 @@
 from msgspec import Struct
 
 from hostler.core.advance import scaled
-from hostler.core.model import ActClass, Node, Plan, Radius, Step
+from hostler.core.model import ActClass, Node, Plan, Step
+from hostler.core.policy.radius import blast_radius
 from hostler.core.recipes import Recipe, StepRow
 from hostler.core.scene import Scene
 
@@ -23,7 +24,6 @@ class Frame(Struct, frozen=True):
 def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
     """A frozen copy of the recipe for this node: no table is read for it again."""
     rows = [laid for row in recipe.steps for laid in _lay(scene, node, row)]
-    sku = scene.fleet.configuration.skus.get(node.sku)
     return Plan(
         id=f"{node.id}-p{scene.fleet.cell.seq}",
         node=node.id,
@@ -34,7 +34,7 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
         causes=frame.causes,
         rule=frame.rule,
         config=scene.fleet.configuration.sha256,
-        radius=Radius((node.id,), sku.gpus if sku else 0),
+        radius=blast_radius(scene.fleet, node.id),
         recorded_at=scene.now,
         remedy=frame.remedy,
         to_phase=recipe.to_phase.value if recipe.to_phase else "",

@@ -35,6 +35,7 @@ from hostler.core.phases import edge
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import may_disturb
 from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.radius import blast_radius
 from hostler.core.policy.response import need_of
 from hostler.core.present import OFF
 from hostler.core.recipes import RECIPES
@@ -115,15 +116,14 @@ def _node(ask: Ask) -> Node:
 
 
 def _nodes(ask: Ask) -> tuple[Node, ...]:
-    """The nodes of the target: one node, or all in production of a rack or pool."""
-    kind, _, name = ask.intent.target.partition(":")
-    if kind not in ("rack", "pool") or not name:
+    """The nodes of the target: one node, or all in production that an act on a rack, pool, domain or asset disturbs."""
+    fleet, target = ask.scene.fleet, ask.intent.target
+    if ":" not in target and target not in fleet.assets:
         return (_node(ask),)
-    key = f"pool:{name}" if kind == "pool" else f"member:rack:{name}"
-    found = [ask.scene.fleet.nodes[i] for i in ask.scene.fleet.index.members(key)]
+    found = [fleet.nodes[i] for i in blast_radius(fleet, target).nodes]
     nodes = tuple(node for node in found if node.phase is Phase.production)
     if not 0 < len(nodes) <= NODES_MAX:
-        raise RefusalError(f"{ask.intent.target} has {len(nodes)} nodes in production; name one with 1 to {NODES_MAX}")
+        raise RefusalError(f"{target} has {len(nodes)} nodes in production; name one with 1 to {NODES_MAX}")
     return nodes
 
 
@@ -204,7 +204,7 @@ def _preview(ask: Ask) -> Answered:
     detail = {
         "plan": " → ".join(step.operation for step in plan.steps),
         "nodes": ",".join(n.id for n in nodes),
-        "gpus": str(plan.radius.gpus * len(nodes)),
+        "gpus": str(sum(blast_radius(ask.scene.fleet, n.id).gpus for n in nodes)),
         "waits_for": "; ".join(waits[:20]),
     }
     return Answered(True, f"would {need.remedy} {len(nodes)} node(s)", detail=detail)
@@ -455,10 +455,17 @@ def _register(adopt: bool) -> Callable[[Ask], Granted]:
     return grant
 
 
+def _register_assets(ask: Ask) -> Granted:
+    specs = registration.read_assets(ask.intent.args.get("assets", ""))
+    events = registration.register_assets(ask.scene.fleet, specs)
+    return f"{len(events)} asset(s) registered", events
+
+
 VERBS: dict[str, Callable[[Ask], Granted]] = {
     **dict.fromkeys(WISHES, _wish),
     "register": _register(adopt=False),
     "adopt": _register(adopt=True),
+    "register-assets": _register_assets,
     "activate": _activate,
     "cordon": _cordon,
     "uncordon": _uncordon,

@@ -1,6 +1,7 @@
 """Making nodes known: what an inventory says of a node, checked, and turned into a node with its own id."""
 
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -8,7 +9,9 @@ from msgspec import Struct, field
 from hostler.core import events as e
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.fleet import Fleet
-from hostler.core.model import Assignment, Binding, Node, Phase, Position, Profile
+from hostler.core.model import Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
+
+T = TypeVar("T")
 
 MAX_NODES = 20_000
 """Nodes in one registration; register more in several."""
@@ -42,12 +45,53 @@ class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     tags: dict[str, str] = field(default_factory=dict)
 
 
+class AssetSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """An asset that is not a node.
+
+    A rack's, NVLink domain's, power shelf's or switch's id is the name that its nodes give as failure domain ("nvl1"
+    for "nvlink:nvl1"); a switch tray names the domains it serves.
+    """
+
+    id: str
+    kind: AssetKind
+    cell: str = "c1"
+    site: str = ""
+    rack: str = ""
+    u: int = 0
+    domains: tuple[str, ...] = ()
+
+
+def read_assets(document: str) -> tuple[AssetSpec, ...]:
+    """The asset specs of a JSON document (a list). Raises InvalidInputError naming the entry."""
+    return _decode(document, tuple[AssetSpec, ...], "assets")
+
+
+def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...]) -> tuple[e.Event, ...]:
+    """The events that make these assets known. Raises InvalidInputError; then none of them is."""
+    problems = [Problem("assets", 0, f"{len(specs)} assets", f"give 1 to {MAX_NODES}")] if not specs else []
+    problems.extend(
+        Problem(f"assets[{number}]", 0, f"id '{spec.id[:80]}' is taken or no name", "choose another")
+        for number, spec in enumerate(specs)
+        if spec.id in fleet.assets or spec.id in fleet.nodes or not _is_name(spec.id)
+    )
+    if problems:
+        raise InvalidInputError(tuple(problems[:50]))
+    return tuple(
+        e.AssetRegistered(Asset(s.id, s.kind, Position(s.cell, s.site, "", s.rack, s.u), domains=s.domains))
+        for s in specs
+    )
+
+
 def read(document: str) -> tuple[NodeSpec, ...]:
     """The specs of a JSON document (a list). Raises InvalidInputError naming the entry."""
+    return _decode(document, tuple[NodeSpec, ...], "nodes")
+
+
+def _decode(document: str, wanted: type[T], where: str) -> T:
     try:
-        return msgspec.json.decode(document, type=tuple[NodeSpec, ...])
+        return msgspec.json.decode(document, type=wanted)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        problem = Problem("nodes", 0, str(error), "see `hostler node register --help` for the fields")
+        problem = Problem(where, 0, str(error), "see `hostler node register --help` for the fields")
         raise InvalidInputError((problem,)) from error
 
 

@@ -1,0 +1,48 @@
+"""blast_radius: whom an act on an asset disturbs at most. Guards reserve all of it or nothing, in id order."""
+
+from hostler.core.fleet import Fleet
+from hostler.core.model import Asset, AssetKind, Node, Radius
+
+_DOMAIN_OF = {
+    AssetKind.rack: "rack",
+    AssetKind.nvlink_domain: "nvlink",
+    AssetKind.power_shelf: "power",
+    AssetKind.switch: "leaf",
+}
+"""Kinds of asset that *are* a failure domain: its members are the nodes that name it."""
+
+_HARMLESS = {AssetKind.bmc}
+"""Kinds whose remedies disturb nobody."""
+
+
+def blast_radius(fleet: Fleet, name: str) -> Radius:
+    """Nodes (sorted by id) and GPUs that an act on this node, asset, or domain ("rack:r1", "pool:train") disturbs.
+
+    A switch tray disturbs its whole NVLink domain, a BMC nobody. An unknown name disturbs nobody known: the caller
+    refuses it.
+    """
+    node = fleet.resolve(name)
+    if node is not None:
+        return _radius(fleet, [node])
+    asset = fleet.assets.get(name)
+    keys = _keys(asset) if asset is not None else [_key(name)]
+    found = {member: None for key in keys for member in fleet.index.members(key)}
+    return _radius(fleet, [fleet.nodes[member] for member in sorted(found)])
+
+
+def _keys(asset: Asset) -> list[str]:
+    if asset.kind in _HARMLESS:
+        return []
+    if asset.kind in _DOMAIN_OF:
+        return [f"member:{_DOMAIN_OF[asset.kind]}:{asset.id}"]
+    return [f"member:{domain}" for domain in asset.domains]
+
+
+def _key(name: str) -> str:
+    return name if name.startswith("pool:") else f"member:{name}"
+
+
+def _radius(fleet: Fleet, nodes: list[Node]) -> Radius:
+    skus = fleet.configuration.skus
+    gpus = sum(skus[node.sku].gpus for node in nodes if node.sku in skus)
+    return Radius(tuple(node.id for node in nodes), gpus)
