@@ -1,0 +1,111 @@
+"""One plain sentence per recorded event, for histories that people read. Console, CLI and API show it as it stands."""
+
+from typing import assert_never
+
+from hostler.core import events as e
+from hostler.core.model import Condition, Plan
+
+
+def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat table of cases
+    """What the event says, in one line."""
+    match event:
+        case e.NodeRegistered(node=node):
+            return f"{'adopted' if event.adopted else 'registered'} as {node.sku} in rack {node.position.rack or '?'}"
+        case e.AssetRegistered(asset=asset):
+            return f"{asset.kind} {asset.id} registered"
+        case e.AssetChanged():
+            return f"{event.asset} is {event.state}: {event.reason}"
+        case e.BindingChanged(binding=binding):
+            return f"{binding.kind} is {binding.value} now"
+        case e.PhaseChanged():
+            return f"{event.before} → {event.after}: {event.reason}"
+        case e.ConditionRaised(condition=condition):
+            return f"{_condition(condition)} raised{_said(condition)}"
+        case e.ConditionUpdated(condition=condition):
+            return f"{_condition(condition)} seen again ({condition.count} times){_said(condition)}"
+        case e.ConditionCleared():
+            return f"{event.condition.partition('/')[2]} cleared by {event.by}: {event.reason}"
+        case e.PlanRecorded(plan=plan):
+            return _planned(plan)
+        case e.PlanApproved():
+            return f"plan approved by {event.person}"
+        case e.PlanAdvanced():
+            return f"plan passed to step {event.index + 1}"
+        case e.PlanUndoing():
+            return f"plan is taken back: {event.reason}"
+        case e.PlanEnded():
+            return f"plan {event.result}" + (f": {event.reason}" if event.reason else "")
+        case e.OperationStarted(operation=operation):
+            again = f", attempt {operation.attempt}" if operation.attempt > 1 else ""
+            return f"{operation.kind} asked for{again}"
+        case e.OperationFinished():
+            return f"{event.kind} {event.result.replace('_', ' ')}" + (f": {event.detail}" if event.detail else "")
+        case e.OperationSettled():
+            return f"a late operation can no longer surprise: {event.detail}"
+        case e.OutcomeLate():
+            return f"a late answer: {event.result} {event.detail}".rstrip()
+        case e.WaitingChanged(waiting=None):
+            return "waits for nothing any more"
+        case e.WaitingChanged(waiting=waiting):
+            assert waiting is not None, "the case above took None"
+            return f"{waiting.what} waits: " + "; ".join(b.text for b in waiting.blockers)
+        case e.BootObserved():
+            return f"boot {event.boot_id[:13]} seen"
+        case e.CheckRecorded(check=check):
+            return f"check {check.profile}: {check.verdict}" + (f", {check.detail}" if check.detail else "")
+        case e.InventorySeen():
+            return f"inventory seen: {len(event.parts)} parts"
+        case e.PartMoved():
+            return f"part {event.serial} moved from {event.before or 'the shelf'} to {event.after or 'the shelf'}"
+        case e.NodeAssigned(assignment=assignment):
+            return f"assigned to pool {assignment.pool}"
+        case e.NodeReleased():
+            return f"released from its pool: {event.reason}"
+        case e.NodeCertified():
+            return f"certified by {event.person}"
+        case e.HoldPlaced(hold=hold):
+            until = f" until {hold.until:%Y-%m-%d %H:%M} UTC" if hold.until else ""
+            return f"{hold.owner} holds it ({hold.kind}){until}: {hold.reason}"
+        case e.HoldReleased():
+            return f"hold {event.hold} released by {event.person}: {event.reason}"
+        case e.WindowScheduled(window=window):
+            return f"maintenance {window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC: {window.reason}"
+        case e.WindowEnded():
+            return f"maintenance window {event.window} cancelled by {event.person}"
+        case e.PauseSet():
+            return f"{event.scope} {'paused' if event.paused else 'goes on'} by {event.person}: {event.reason}"
+        case e.ModeSet():
+            return f"pool {event.pool}: {event.remedy} stands at {event.mode} by {event.person}"
+        case e.BrakeLatched():
+            return f"storm brake latched: {event.reason}"
+        case e.BrakeReleased():
+            return f"storm brake released by {event.person}: {event.reason}"
+        case e.ConfigActivated():
+            return f"configuration {event.configuration.sha256[:12]} activated by {event.person}"
+        case e.IntentRecorded(intent=intent):
+            said = "granted" if event.granted else "refused"
+            return f"{intent.person} asked for {intent.verb} ({intent.reason}): {said}, {event.answer}"
+        case e.TicketOpened(ticket=ticket):
+            return f"ticket {ticket.id} opened: {ticket.summary}"
+        case e.TicketUpdated(ticket=ticket):
+            return f"ticket {ticket.id} updated: {ticket.summary}"
+        case e.TicketClosed():
+            return f"ticket {event.ticket} closed by {event.person}: {event.resolution}"
+        case e.ControllerStarted():
+            return f"controller {event.version} active, epoch {event.epoch}"
+        case _:
+            assert_never(event)
+
+
+def _condition(condition: Condition) -> str:
+    return f"{condition.type} on {condition.part}" if condition.part else condition.type
+
+
+def _said(condition: Condition) -> str:
+    return f": {condition.evidence[-1].text}" if condition.evidence else ""
+
+
+def _planned(plan: Plan) -> str:
+    why = f" for {plan.rule}" if plan.rule else ""
+    steps = " → ".join(step.operation for step in plan.steps)
+    return f"{plan.name} {'proposed' if plan.state == 'proposed' else 'planned'}{why}: {steps}"

@@ -1,0 +1,73 @@
+"""The HTTP application: routes, their guards, strict bodies, and one way of saying no."""
+
+from typing import Any
+
+from litestar import Litestar, Request, Router
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.middleware import DefineMiddleware
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+
+from hostler.server import problems
+from hostler.server.desk import AgentDesk
+from hostler.server.exchange import StrictRequest, VeiledResponse
+from hostler.server.fences import HostFence, add_headers
+from hostler.server.paging import selection
+from hostler.server.ports import CellView
+from hostler.server.room import Room
+from hostler.server.routes import cell as cell_routes
+from hostler.server.routes import health, intents, lists, nodes, pages, reports
+from hostler.server.settings import Settings
+from hostler.server.tokens import Identity, TokenStore
+
+BODY_MAX = 1024 * 1024
+"""Bytes of a request's body, where its route says nothing else."""
+
+
+def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Settings) -> Litestar:
+    """The application over a running cell. Nothing is started: see `serve`."""
+    room = Room(cell, tokens, desk, settings)
+    v1 = Router(
+        path="/v1",
+        route_handlers=[nodes.router, lists.router, cell_routes.router, intents.router, reports.router],
+    )
+    return Litestar(
+        route_handlers=[v1, *health.handlers, *pages.handlers],
+        dependencies={
+            "room": Provide(lambda: room, sync_to_thread=False),
+            "who": Provide(_who, sync_to_thread=False),
+            "wanted": Provide(selection, sync_to_thread=False),
+            "caller": Provide(intents.caller, sync_to_thread=False),
+        },
+        state=State({"room": room, "tokens": tokens}),
+        request_class=StrictRequest,
+        response_class=VeiledResponse,
+        request_max_body_size=BODY_MAX,
+        middleware=[DefineMiddleware(HostFence, settings=settings)],
+        before_send=[add_headers],
+        exception_handlers=problems.HANDLERS,
+        openapi_config=_openapi(cell),
+        logging_config=None,
+        debug=False,
+    )
+
+
+def _who(request: Request[Any, Any, Any]) -> Identity:
+    """The caller, as the route's guard found out."""
+    who = request.scope.get("user")
+    assert isinstance(who, Identity), "every route that asks who calls has a guard"
+    return who
+
+
+def _openapi(cell: CellView) -> OpenAPIConfig:
+    """The API's own description, as JSON only: renderers would fetch from elsewhere."""
+    return OpenAPIConfig(
+        title="Hostler",
+        version=cell.version,
+        path="/schema",
+        render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
+        security=[{"token": []}],
+    )

@@ -1,0 +1,113 @@
+"""Who may do what: one table of roles, one of verbs, and the guard that stands before every route."""
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+
+from hostler.core.intents import WISHES
+from hostler.server.problems import Problem, ProblemError, refuse
+from hostler.server.tokens import Identity, Role, TokenStore
+
+
+class Permission(StrEnum):
+    """What a route or verb asks for."""
+
+    see = "see"
+    see_cell = "see_cell"
+    disturb = "disturb"
+    work = "work"
+    operate = "operate"
+    enrol = "enrol"
+    configure = "configure"
+    report = "report"
+
+
+_P = Permission
+
+MAY: dict[Role, frozenset[Permission]] = {
+    Role.operator: frozenset({_P.see, _P.see_cell, _P.disturb, _P.work, _P.operate, _P.enrol, _P.configure}),
+    Role.technician: frozenset({_P.see, _P.see_cell, _P.work}),
+    Role.tenant: frozenset({_P.see, _P.disturb}),
+    Role.viewer: frozenset({_P.see, _P.see_cell}),
+    Role.agent: frozenset({_P.report}),
+}
+"""Role → permissions. `see`: nodes and what hangs on them, as far as the token reaches. `see_cell`: what concerns the
+whole cell. `disturb`: remedies and cordons on nodes within reach (a tenant's own). `work`: a technician's verbs.
+`operate`: every other verb. `report`: the agent's side, for its own node."""
+
+_WHOLE_ONLY = frozenset({_P.see_cell, _P.enrol, _P.configure})
+"""What a token narrowed to a site or pool never has: there is no part of the cell that it would concern."""
+
+ASKS: dict[str, Permission] = {
+    **dict.fromkeys((*WISHES, "cordon", "uncordon"), _P.disturb),
+    **dict.fromkeys(("certify", "start-work", "end-work", "rma-return", "close-ticket"), _P.work),
+    **dict.fromkeys(("register", "adopt", "register-assets"), _P.enrol),
+    "activate": _P.configure,
+    **dict.fromkeys(
+        (
+            "hold",
+            "release",
+            "pause",
+            "resume",
+            "mode",
+            "release-brake",
+            "approve",
+            "reject",
+            "debug",
+            "onboard",
+            "zap-again",
+            "triage",
+            "retire",
+            "clear-condition",
+            "schedule-maintenance",
+            "cancel-maintenance",
+        ),
+        _P.operate,
+    ),
+}
+"""Verb → what it asks for. A verb that is not here is nobody's."""
+
+
+def may(who: Identity, permission: Permission) -> bool:
+    """Whether the token carries the permission at all; how far it reaches is `reach`'s question."""
+    if permission in _WHOLE_ONLY and not who.whole:
+        return False
+    return permission in MAY[who.role]
+
+
+Guard = Callable[[ASGIConnection[Any, Any, Any, Any], BaseRouteHandler], Awaitable[None]]
+
+
+def needs(permission: Permission) -> Guard:
+    """The guard of a route: authenticates before a byte of the body is read, then asks for the permission."""
+
+    async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+        who = identify(connection.app.state["tokens"], connection.headers.get("authorization", ""))
+        demand(who, permission)
+        connection.scope["user"] = who
+
+    return guard
+
+
+def identify(tokens: TokenStore, header: str) -> Identity:
+    """Who sends this Authorization header. Raises ProblemError (401)."""
+    scheme, _, token = header.partition(" ")
+    who = tokens.verify(token.strip()) if scheme.lower() == "bearer" else None
+    if who is None:
+        what = "the token is unknown, revoked or expired" if token else "no token was sent"
+        instead = "send 'Authorization: Bearer hst_…'; an operator makes one with `hostler token create`"
+        raise ProblemError(
+            401, Problem("unauthenticated", what, instead), {"WWW-Authenticate": 'Bearer realm="hostler"'}
+        )
+    return who
+
+
+def demand(who: Identity, permission: Permission) -> None:
+    """Raises ProblemError (403) where the token lacks the permission."""
+    if not may(who, permission):
+        narrowed = " narrowed to a site or pool" if permission in MAY[who.role] else ""
+        what = f"{who.name} ({who.role}{narrowed}) may not {permission.replace('_', ' ')}"
+        raise refuse(403, "forbidden", what, "use a token with another role")

@@ -1,0 +1,181 @@
+"""Where operations for agents lie until their agent fetches them, and where whoever sent them waits for the outcome.
+
+Agents are never called: they ask. An order is handed out again until its outcome arrives, because agents act once
+per operation and attempt. Nothing here survives a restart; the controller then observes what was under way.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from hostler.core.model import Node, Operation, Outcome
+from hostler.core.operations import OPERATIONS
+from hostler.engine.ports import UnreachableError
+
+Mode = Literal["perform", "observe"]
+
+KINDS = frozenset(row.kind for row in OPERATIONS.values() if row.port == "agent")
+ORDERS_MAX = 16
+"""Orders that wait for one agent."""
+REPEAT_S = 15.0
+"""How soon an order whose outcome is missing is handed out again."""
+OBSERVE_S = 30.0
+"""How long an agent may take to say whether an operation's effect is there."""
+OVERDUE_S = 1.0
+
+
+class Order(Struct, frozen=True):
+    """An operation for an agent, under the epoch of the controller that recorded it."""
+
+    operation: Operation
+    epoch: int
+    mode: Mode = "perform"
+
+
+class _Waiting:
+    """An order in a mailbox, and who waits for its outcome."""
+
+    def __init__(self, order: Order, outcome: "asyncio.Future[Outcome]") -> None:
+        self.order = order
+        self.outcome = outcome
+        self.sent_s: float | None = None
+        self.recalled = False
+
+
+_Key = tuple[str, int, Mode]
+
+
+class _Mailbox:
+    """What waits for one agent."""
+
+    def __init__(self) -> None:
+        self.orders: OrderedDict[_Key, _Waiting] = OrderedDict()
+        self.bell = asyncio.Event()
+        self.polls = 0
+        self.users = 0
+
+
+class AgentDesk:
+    """`ports.Hand` for the agents' operations. `epoch` gives the running controller's."""
+
+    kinds = KINDS
+
+    def __init__(self, epoch: Callable[[], int], clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._epoch = epoch
+        self._clock = clock
+        self._boxes: dict[str, _Mailbox] = {}
+        self._closed = False
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Have the node's agent perform it. Raises UnreachableError when its deadline passes without an outcome."""
+        left_s = (operation.deadline - self._clock()).total_seconds()
+        return await self._ask(Order(operation, self._epoch(), "perform"), node.id, max(left_s, OVERDUE_S))
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Have the node's agent say whether it was done. Raises UnreachableError where it does not answer."""
+        return await self._ask(Order(operation, self._epoch(), "observe"), node.id, OBSERVE_S)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Take an order back. One that its agent never fetched is refused, and so certain not to land."""
+        box = self._boxes.get(node.id)
+        waiting = box.orders.get((operation.id, operation.attempt, "perform")) if box else None
+        if waiting is None:
+            return
+        waiting.recalled = True
+        if waiting.sent_s is None and not waiting.outcome.done():
+            detail = "taken back before the agent had it"
+            waiting.outcome.set_result(Outcome(operation.id, node.id, "refused", detail, attempt=operation.attempt))
+
+    async def collect(self, node: str, wait_s: float) -> tuple[Order, ...]:
+        """The orders that wait for this agent, at once or as soon as there is one, () after `wait_s`.
+
+        A later poll of the same node ends an earlier one: no agent can hold many open.
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + wait_s
+        with self._mailbox(node) as box:
+            box.polls += 1
+            mine = box.polls
+            box.bell.set()
+            while True:
+                if ready := self._due(box, loop.time()):
+                    return ready
+                left = min(end - loop.time(), self._repeats_in(box, loop.time()))
+                if end <= loop.time() or box.polls != mine or self._closed:
+                    return ()
+                box.bell.clear()
+                try:
+                    async with asyncio.timeout(max(left, 0.01)):
+                        await box.bell.wait()
+                except TimeoutError:
+                    continue
+
+    def answer(self, outcome: Outcome) -> bool:
+        """Take an agent's outcome; whether somebody waited for it here.
+
+        What says that nothing happened answers an observation only: a performance goes on.
+        """
+        box = self._boxes.get(outcome.node)
+        modes: tuple[Mode, ...] = ("observe",) if outcome.result == "not_done" else ("perform", "observe")
+        taken = False
+        for mode in modes:
+            waiting = box.orders.get((outcome.operation, outcome.attempt, mode)) if box else None
+            if waiting is not None and not waiting.outcome.done():
+                waiting.outcome.set_result(outcome)
+                taken = True
+        return taken
+
+    def close(self) -> None:
+        """End every poll, so that the server can stop."""
+        self._closed = True
+        for box in self._boxes.values():
+            box.bell.set()
+
+    async def _ask(self, order: Order, node: str, timeout_s: float) -> Outcome:
+        key = (order.operation.id, order.operation.attempt, order.mode)
+        with self._mailbox(node) as box:
+            if len(box.orders) >= ORDERS_MAX and key not in box.orders:
+                raise UnreachableError(f"{len(box.orders)} orders wait for the agent of {node} already")
+            waiting = _Waiting(order, asyncio.get_running_loop().create_future())
+            box.orders[key] = waiting
+            box.bell.set()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    return await waiting.outcome
+            except TimeoutError as late:
+                had = "has not answered" if waiting.sent_s is not None else "never asked for it"
+                raise UnreachableError(f"the agent of {node} {had}") from late
+            finally:
+                if box.orders.get(key) is waiting:
+                    del box.orders[key]
+
+    @contextmanager
+    def _mailbox(self, node: str) -> Iterator[_Mailbox]:
+        """The node's mailbox, which is there while somebody waits at it: for an order, or for an outcome."""
+        box = self._boxes.setdefault(node, _Mailbox())
+        box.users += 1
+        try:
+            yield box
+        finally:
+            box.users -= 1
+            if not box.users:
+                del self._boxes[node]
+
+    def _due(self, box: _Mailbox, now_s: float) -> tuple[Order, ...]:
+        """Orders never sent, or sent so long ago that they may have been lost on the way."""
+        found = []
+        for waiting in box.orders.values():
+            due = waiting.sent_s is None or now_s - waiting.sent_s >= REPEAT_S
+            if due and not waiting.recalled and not waiting.outcome.done():
+                waiting.sent_s = now_s
+                found.append(waiting.order)
+        return tuple(found)
+
+    def _repeats_in(self, box: _Mailbox, now_s: float) -> float:
+        sent = [w.sent_s for w in box.orders.values() if w.sent_s is not None and not w.recalled]
+        return max(0.0, min(sent, default=now_s) + REPEAT_S - now_s)

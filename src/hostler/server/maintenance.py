@@ -1,0 +1,164 @@
+"""Maintenance as contracts ask for it (BFX02): windows, current and upcoming work, retirement notices, repairs."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core import events as e
+from hostler.core.fleet import Fleet
+from hostler.core.model import Condition, Node, Phase, Ticket, Window
+
+REPAIRS_MAX = 50
+_LEAVING = ("operator.replacement", "operator.release")
+_OUT = (Phase.triage, Phase.debug, Phase.rma)
+
+
+class WorkRow(Struct, frozen=True):
+    """One maintenance event of a node. `state` is current, upcoming, proposed or closed.
+
+    `hardware` is the stable id (serial) of what is worked on, `handover` when the node went to production.
+    """
+
+    node: str
+    rack: str
+    state: str
+    action: str
+    fault: str
+    component: str
+    hardware: str
+    ticket: str
+    opened: datetime | None
+    updated: datetime | None
+    closed: datetime | None
+    account: str
+    handover: datetime | None
+    waits_for: str = ""
+    resolution: str = ""
+
+
+class NoticeRow(Struct, frozen=True):
+    """A node that leaves its pool for good, or has been retired (`at`)."""
+
+    node: str
+    rack: str
+    reason: str
+    at: datetime
+
+
+class Maintenance(Struct, frozen=True):
+    """Windows, work and notices of the selected nodes; repairs only where one node was asked for."""
+
+    windows: tuple[Window, ...]
+    work: tuple[WorkRow, ...]
+    notices: tuple[NoticeRow, ...]
+    repairs: tuple[WorkRow, ...] = ()
+    cursor: str = ""
+
+
+def work_of(fleet: Fleet, node: Node, tickets: Sequence[Ticket]) -> list[WorkRow]:
+    """What is done or will be done to the node now: its plan, its open tickets, what its conditions ask for."""
+    rows = [_by_ticket(node, ticket, "current") for ticket in tickets]
+    plan = node.plan
+    if plan is not None and plan.disruptive:
+        cause = next((c for c in node.conditions if c.id in plan.causes), None)
+        state = "proposed" if plan.state == "proposed" else "current"
+        rows.append(_row(fleet, node, state, plan.name, cause))
+    elif node.phase in _OUT and not tickets:
+        worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
+        rows.append(_row(fleet, node, "current", node.phase.value, worst))
+    elif node.waiting is not None and node.conditions and node.phase is Phase.production:
+        worst = max(node.conditions, key=lambda c: (c.severity, c.id))
+        rows.append(_row(fleet, node, "upcoming", node.waiting.what, worst))
+    return rows
+
+
+def _row(fleet: Fleet, node: Node, state: str, action: str, cause: Condition | None) -> WorkRow:
+    part = fleet.parts.get(cause.part) if cause else None
+    waits = node.waiting.blockers[0].text if node.waiting and node.waiting.blockers else ""
+    return WorkRow(
+        node=node.id,
+        rack=node.position.rack,
+        state=state,
+        action=action,
+        fault=_fault(cause),
+        component=part.kind if part else (cause.type.partition(".")[0] if cause else "node"),
+        hardware=part.serial if part else node.binding("serial"),
+        ticket="",
+        opened=cause.since if cause else node.phase_since,
+        updated=cause.last_seen if cause else None,
+        closed=None,
+        account=node.assignment.tenant if node.assignment else "",
+        handover=node.handover,
+        waits_for=waits,
+    )
+
+
+def _fault(cause: Condition | None) -> str:
+    if cause is None:
+        return ""
+    return f"{cause.type}: {cause.evidence[-1].text}" if cause.evidence else cause.type
+
+
+def _by_ticket(node: Node | None, ticket: Ticket, state: str) -> WorkRow:
+    return WorkRow(
+        node=ticket.node,
+        rack=node.position.rack if node else "",
+        state=state,
+        action=ticket.action or ticket.kind,
+        fault=ticket.fault or ticket.summary,
+        component=ticket.component,
+        hardware=ticket.hardware or (node.binding("serial") if node else ""),
+        ticket=ticket.id,
+        opened=ticket.opened,
+        updated=ticket.updated,
+        closed=ticket.closed,
+        account=ticket.account,
+        handover=ticket.handover or (node.handover if node else None),
+        resolution=ticket.resolution,
+    )
+
+
+def notices_of(node: Node) -> list[NoticeRow]:
+    """That the node is to leave its pool for good."""
+    return [
+        NoticeRow(node.id, node.position.rack, f"{c.type}: {c.evidence[-1].text if c.evidence else ''}", c.since)
+        for c in node.conditions
+        if c.type in _LEAVING
+    ]
+
+
+def opened_tickets(records: Iterable[e.Record]) -> list[Ticket]:
+    """The tickets of a node's history as they were last told, newest first."""
+    found: dict[str, Ticket] = {}
+    for record in sorted(records, key=lambda r: r.seq):
+        match record.event:
+            case e.TicketOpened(ticket=ticket) | e.TicketUpdated(ticket=ticket):
+                found[ticket.id] = ticket
+            case _:
+                continue
+    return sorted(found.values(), key=lambda t: (t.opened, t.id), reverse=True)[:REPAIRS_MAX]
+
+
+def repair(node: Node | None, ticket: Ticket, closing: Sequence[e.Record]) -> WorkRow:
+    """A ticket as a row of the repair history; `closing` are the records about the ticket itself."""
+    row = _by_ticket(node, ticket, "current")
+    for record in closing:
+        if isinstance(record.event, e.TicketClosed):
+            return WorkRow(
+                node=row.node,
+                rack=row.rack,
+                state="closed",
+                action=row.action,
+                fault=row.fault,
+                component=row.component,
+                hardware=row.hardware,
+                ticket=row.ticket,
+                opened=row.opened,
+                updated=record.at,
+                closed=record.at,
+                account=row.account,
+                handover=row.handover,
+                resolution=record.event.resolution,
+            )
+    return row

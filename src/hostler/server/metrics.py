@@ -1,0 +1,82 @@
+"""The cell in Prometheus's words: counts by phase, pool and condition type, never a label per node."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from hostler.core.model import Phase
+from hostler.server.ports import CellView
+from hostler.server.stream import Streams
+
+
+class CellCollector(Collector):
+    """Reads the committed view when it is scraped; nothing is counted in between."""
+
+    def __init__(self, cell: CellView, streams: Streams) -> None:
+        self._cell = cell
+        self._streams = streams
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self._controller()
+        yield from self._nodes()
+
+    def _controller(self) -> Iterable[Metric]:
+        health, fleet = self._cell.health(), self._cell.view
+        yield InfoMetricFamily(
+            "hostler_controller", "The controller of this cell.", value={"cell": self._cell.name, "role": health.role}
+        )
+        yield CounterMetricFamily("hostler_journal_records", "Records in the journal.", value=health.seq)
+        yield _gauge("hostler_controller_up", "1 while the controller decides.", int(health.ok))
+        yield _gauge("hostler_controller_epoch", "The lease's epoch.", health.epoch)
+        yield _gauge("hostler_inputs_queued", "Inputs that wait to be decided.", health.queued)
+        yield _gauge("hostler_commit_seconds", "How long the last commit took.", health.commit_ms / 1000)
+        yield _gauge("hostler_brake_latched", "1 while the storm brake is latched.", int(bool(fleet.cell.brake)))
+        yield _gauge("hostler_paused_scopes", "Scopes in which disruption is paused.", len(fleet.cell.paused))
+        yield _gauge("hostler_event_streams", "Open event streams.", self._streams.open)
+        yield _gauge("hostler_tickets_open", "Open tickets.", len(fleet.tickets))
+        yield _gauge("hostler_holds", "Holds that stand.", len(fleet.holds))
+
+    def _nodes(self) -> Iterable[Metric]:
+        fleet = self._cell.view
+        count = fleet.index.count
+        phases = GaugeMetricFamily("hostler_nodes", "Nodes by phase.", labels=["phase"])
+        for phase in Phase:
+            phases.add_metric([phase.value], count(f"phase:{phase}"))
+        yield phases
+        for key, text in (("waiting", "that wait"), ("operating", "with an operation"), ("ailing", "with a condition")):
+            yield _gauge(f"hostler_nodes_{key}", f"Nodes {text}.", count(key))
+        pools = GaugeMetricFamily("hostler_pool_nodes", "Nodes of each pool by state.", labels=["pool", "state"])
+        for name, pool in sorted(fleet.configuration.pools.items()):
+            pools.add_metric([name, "reserved"], pool.target)
+            pools.add_metric([name, "delivered"], count(f"pool:{name}"))
+            pools.add_metric([name, "healthy"], count(f"healthy:{name}"))
+        yield pools
+        spares = GaugeMetricFamily("hostler_spares", "Spares by SKU.", labels=["sku"])
+        for sku in sorted(fleet.configuration.skus):
+            spares.add_metric([sku], count(f"spare:{sku}"))
+        yield spares
+        yield self._conditions()
+
+    def _conditions(self) -> Metric:
+        fleet = self._cell.view
+        counts: dict[str, int] = {}
+        for node_id in fleet.index.base.get("ailing", {}):
+            for condition in fleet.nodes[node_id].conditions:
+                counts[condition.type] = counts.get(condition.type, 0) + 1
+        found = GaugeMetricFamily("hostler_conditions", "Conditions that stand, by type.", labels=["type"])
+        for kind, number in sorted(counts.items()):
+            found.add_metric([kind], number)
+        return found
+
+
+def exposition(cell: CellView, streams: Streams) -> bytes:
+    """The metrics in Prometheus's text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(CellCollector(cell, streams))
+    return generate_latest(registry)
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)

@@ -1,0 +1,142 @@
+"""Lists a page at a time: selectors, cursors that are the last key seen, and sorted keys that are kept, not made."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Generic, TypeVar
+
+from litestar.params import Parameter
+from msgspec import Struct
+
+from hostler.core.fleet import Fleet, Table
+from hostler.core.model import Node, Phase
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+LIMIT_MAX = 1_000
+LOOKED_MAX = 20_000
+"""Nodes looked at for one page; a page may be short while it still has a cursor."""
+FEW = 5_000
+"""An index entry with no more members than this is sorted anew for each page; a larger one is found by walking."""
+
+Name = Annotated[str, Parameter(max_length=200)]
+Limit = Annotated[int, Parameter(ge=1, le=LIMIT_MAX)]
+
+
+class Page(Struct, Generic[T], frozen=True):
+    """One page. Go on with `cursor` until it is "" (a page may be shorter than asked for before that)."""
+
+    items: tuple[T, ...]
+    cursor: str = ""
+
+
+class Selection(Struct, frozen=True):
+    """Which nodes a list is about; empty fields select everything. `q` is looked for in ids, names and serials."""
+
+    phase: Phase | None = None
+    pool: str = ""
+    rack: str = ""
+    sku: str = ""
+    condition: str = ""
+    q: str = ""
+    cursor: str = ""
+    limit: int = 100
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node is selected."""
+        return (
+            (self.phase is None or node.phase is self.phase)
+            and (not self.pool or node.pool == self.pool)
+            and (not self.rack or node.position.rack == self.rack)
+            and (not self.sku or node.sku == self.sku)
+            and (not self.condition or any(c.type == self.condition for c in node.conditions))
+            and (not self.q or _found(node, self.q.lower()))
+        )
+
+    def index_keys(self) -> Iterator[str]:
+        """Index entries that hold at least every selected node."""
+        if self.phase is not None:
+            yield f"phase:{self.phase}"
+        if self.pool:
+            yield f"pool:{self.pool}"
+        if self.rack:
+            yield f"member:rack:{self.rack}"
+        if self.condition:
+            yield "ailing"
+
+
+def selection(  # noqa: PLR0913 - one argument per parameter of the URL
+    phase: Phase | None = None,
+    pool: Name = "",
+    rack: Name = "",
+    sku: Name = "",
+    condition: Name = "",
+    q: Name = "",
+    cursor: Name = "",
+    limit: Limit = 100,
+) -> Selection:
+    """The selectors of a request's URL."""
+    return Selection(phase, pool, rack, sku, condition, q, cursor, limit)
+
+
+def _found(node: Node, wanted: str) -> bool:
+    return wanted in node.id.lower() or any(wanted in b.value.lower() for b in node.bindings if b.until is None)
+
+
+class Roster(Generic[V]):
+    """A table's keys, sorted, made again only when a key came or went.
+
+    Ids are never used again, so the number of keys and the last one together tell whether the set is the same.
+    """
+
+    def __init__(self) -> None:
+        self._sign: tuple[int, str] = (0, "")
+        self._keys: list[str] = []
+
+    def of(self, table: Table[V]) -> list[str]:
+        sign = (len(table.base), next(reversed(table.base), ""))
+        if sign != self._sign:
+            self._keys, self._sign = sorted(table.base), sign
+        return self._keys
+
+
+class Nodes:
+    """The fleet's nodes in id order, by selection, without a walk over all of them where an index knows better."""
+
+    def __init__(self) -> None:
+        self._roster: Roster[Node] = Roster()
+
+    def ids(self, fleet: Fleet, wanted: Selection) -> list[str]:
+        """Sorted ids among which every selected node is."""
+        counts = sorted((fleet.index.count(key), key) for key in wanted.index_keys())
+        if counts and counts[0][0] <= FEW:
+            return fleet.index.members(counts[0][1])
+        return self._roster.of(fleet.nodes)
+
+    def page(self, fleet: Fleet, wanted: Selection, keep: Callable[[Node], bool], show: Callable[[Node], T]) -> Page[T]:
+        """One page of what `show` makes of the selected nodes that `keep` keeps."""
+        each = paged(self.ids(fleet, wanted), wanted, lambda i: _one(fleet.nodes.get(i), wanted, keep))
+        return Page(tuple(show(node) for node in each.items), each.cursor)
+
+
+def _one(node: Node | None, wanted: Selection, keep: Callable[[Node], bool]) -> tuple[Node, ...]:
+    return (node,) if node is not None and wanted.matches(node) and keep(node) else ()
+
+
+def paged(keys: list[str], wanted: Selection, items: Callable[[str], Iterable[T]]) -> Page[T]:
+    """One page over sorted keys, of which each gives any number of items; all items of a key go on one page."""
+    start = bisect_right(keys, wanted.cursor) if wanted.cursor else 0
+    found: list[T] = []
+    end = min(start + LOOKED_MAX, len(keys))
+    for place in range(start, end):
+        found.extend(items(keys[place]))
+        if len(found) >= wanted.limit:
+            end = place + 1
+            break
+    return Page(tuple(found), keys[end - 1] if end < len(keys) else "")
+
+
+def listed(items: Iterable[tuple[str, T]], wanted: Selection) -> Page[T]:
+    """One page over a small table: (key, item) in any order."""
+    by_key = dict(items)
+    return paged(sorted(by_key), wanted, lambda key: (by_key[key],))

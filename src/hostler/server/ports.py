@@ -1,0 +1,99 @@
+"""What the server asks of the engine: the running cell as it is seen from HTTP. `engine.runner.Cell` answers it."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from hostler.core.configuration import Configuration
+from hostler.core.events import Record
+from hostler.core.fleet import Fleet
+from hostler.core.model import Intent, Observation, Outcome
+from hostler.core.present import Present
+from hostler.engine.ready import Reply
+
+
+class JournalView(Protocol):
+    """What is read from the journal. Blocking: call it in a thread."""
+
+    def records(self, after: int = 0) -> Iterator[Record]: ...
+
+    def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
+        """Records about one subject, newest first."""
+        ...
+
+    def observation(self, identity: str) -> Observation | None: ...
+
+
+@runtime_checkable
+class ObservationLog(Protocol):
+    """A journal that lists a node's raw observations; the others only find one by its id."""
+
+    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]: ...
+
+
+class HeartbeatView(Protocol):
+    """Who was heard when."""
+
+    def last(self, node_id: str) -> datetime | None: ...
+
+
+class HealthView(Protocol):
+    """How the controller is; `why` says why it is not `ok`."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def queued(self) -> int: ...
+    @property
+    def commit_ms(self) -> float: ...
+    @property
+    def brake(self) -> str: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def why(self) -> str: ...
+
+
+class CellView(Protocol):
+    """One running cell. `view` is committed state; reading it on the event loop needs no lock."""
+
+    name: str
+    version: str
+    epoch: int
+    role: str
+
+    @property
+    def view(self) -> Fleet: ...
+
+    @property
+    def present(self) -> Present: ...
+
+    @property
+    def journal(self) -> JournalView: ...
+
+    @property
+    def heartbeats(self) -> HeartbeatView: ...
+
+    async def observe(self, node: str, observations: tuple[Observation, ...]) -> Reply:
+        """Durable when it returns. Raises BusyError."""
+        ...
+
+    async def ask(
+        self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None
+    ) -> Reply:
+        """Durable when it returns. Raises BusyError."""
+        ...
+
+    def heartbeat(self, node: str, boot_id: str) -> None: ...
+
+    def replied(self, outcome: Outcome) -> None: ...
+
+    def subscribe(self, after: int) -> AsyncIterator[Record]:
+        """Records after `after`, then live; ends with an error for a consumer that does not keep up."""
+        ...
+
+    def health(self) -> HealthView: ...

@@ -1,0 +1,141 @@
+"""What a caller is told when a request fails: what is wrong, and what to do instead. Never a traceback."""
+
+import logging
+import math
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.types import ExceptionHandlersMap
+from msgspec import Struct
+
+from hostler.core import errors
+from hostler.core.errors import InvalidInputError
+from hostler.engine.ports import JournalError
+from hostler.engine.queues import BusyError
+
+log = logging.getLogger("hostler")
+
+MEDIA_TYPE = "application/problem+json"
+WHAT_MAX = 2000
+
+
+class Found(Struct, frozen=True):
+    """One thing wrong with a document: file or entry, line (0 where lines mean nothing), and what to write instead."""
+
+    file: str
+    line: int
+    what: str
+    instead: str
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """The body of every answer that is not a success."""
+
+    error: str
+    what: str
+    instead: str
+    problems: tuple[Found, ...] = ()
+    detail: dict[str, str] = {}
+
+
+class ProblemError(Exception):
+    """A request that is answered with a problem. `headers` go along (Retry-After, WWW-Authenticate)."""
+
+    def __init__(self, status: int, problem: Problem, headers: dict[str, str] | None = None) -> None:
+        super().__init__(problem.what)
+        self.status = status
+        self.problem = problem
+        self.headers = headers or {}
+
+
+def refuse(status: int, error: str, what: str, instead: str) -> ProblemError:
+    """A problem to raise."""
+    return ProblemError(status, Problem(error, what[:WHAT_MAX], instead))
+
+
+def unknown(kind: str, name: str) -> ProblemError:
+    """Not there, or not for this caller's eyes: both read the same."""
+    return refuse(404, "unknown", f"no {kind} '{name[:100]}'", f"list what there is: GET /v1/{kind}s")
+
+
+def invalid(error: InvalidInputError) -> ProblemError:
+    """A document or registration that is refused whole."""
+    found = tuple(_found(problem) for problem in error.problems)
+    what = f"{len(found)} problem{'s' if len(found) != 1 else ''}; nothing was used"
+    return ProblemError(422, Problem("invalid_input", what, "mend what `problems` lists and send it again", found))
+
+
+def _found(problem: errors.Problem) -> Found:
+    return Found(problem.where, problem.line, problem.what[:WHAT_MAX], problem.instead)
+
+
+def _answer(status: int, problem: Problem, headers: dict[str, str] | None = None) -> Response[Problem]:
+    return Response(problem, status_code=status, media_type=MEDIA_TYPE, headers=headers or {})
+
+
+def _raised(_: Request[Any, Any, Any], error: ProblemError) -> Response[Problem]:
+    return _answer(error.status, error.problem, error.headers)
+
+
+def _busy(_: Request[Any, Any, Any], error: BusyError) -> Response[Problem]:
+    problem = Problem("busy", "the controller does not take this now; nothing was accepted", "send it again later")
+    return _answer(503, problem, {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))})
+
+
+def _journal(_: Request[Any, Any, Any], error: JournalError) -> Response[Problem]:
+    log.warning("journal_unreadable", extra={"reason": str(error)})
+    problem = Problem("unavailable", "the journal cannot be read", "look at the server's log; try again")
+    return _answer(503, problem, {"Retry-After": "5"})
+
+
+def _malformed(_: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """JSON that does not parse, or does not fit."""
+    what = str(error) or type(error).__name__
+    if isinstance(error, RecursionError):
+        what = "nested too deeply"
+    fits = isinstance(error, msgspec.ValidationError)
+    instead = "see /schema/openapi.json for the fields and types" if fits else "send one JSON document in UTF-8"
+    return _answer(422 if fits else 400, Problem("malformed", what[:WHAT_MAX], instead))
+
+
+_INSTEAD = {
+    400: "see /schema/openapi.json for the parameters",
+    404: "see /schema/openapi.json for the paths there are",
+    405: "see /schema/openapi.json for the methods of this path",
+    413: "send it in smaller pieces",
+}
+
+
+def _http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+    """What the framework refuses by itself."""
+    what = error.detail
+    if isinstance(error.extra, list):
+        keys = ("key", "message")
+        told = [": ".join(str(e[k]) for k in keys if k in e) for e in error.extra if isinstance(e, dict)]
+        what = "; ".join(told) or what
+    status = error.status_code
+    if status >= 500:
+        log.error("request_failed", extra={"reason": what})
+        what = "the server failed"
+    name = {404: "unknown", 405: "method", 413: "too_large"}.get(status, "malformed" if status < 500 else "internal")
+    return _answer(status, Problem(name, what[:WHAT_MAX], _INSTEAD.get(status, "look at the server's log")))
+
+
+def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    log.error("request_failed", exc_info=error, extra={"path": request.url.path})
+    return _answer(500, Problem("internal", "the server failed; this is a bug", "look at the server's log"))
+
+
+HANDLERS: ExceptionHandlersMap = {
+    ProblemError: _raised,
+    BusyError: _busy,
+    JournalError: _journal,
+    msgspec.DecodeError: _malformed,
+    RecursionError: _malformed,
+    UnicodeDecodeError: _malformed,
+    HTTPException: _http,
+    Exception: _bug,
+}
+"""What is said about each kind of exception."""

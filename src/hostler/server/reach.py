@@ -1,0 +1,136 @@
+"""How far a token reaches: which nodes it sees, what it may act on, and which intervals a tenant reads."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hostler.core import events as e
+from hostler.core.fleet import Fleet
+from hostler.core.model import Mode, Node, Phase
+from hostler.core.operations import OPERATIONS
+from hostler.core.recipes import RECIPES
+from hostler.server.problems import refuse
+from hostler.server.tokens import Identity, Role
+
+OTHERS = "another customer"
+OUR_WORDS = frozenset({"", *Phase, *RECIPES, *OPERATIONS, *Mode})
+"""A customer named like one of our words is not veiled: the word tells nobody anything, and clients read it."""
+
+
+def sees(who: Identity, node: Node) -> bool:
+    """Whether the caller sees this node now."""
+    grant = who.grant
+    if who.role is Role.agent:
+        return node.id == grant.node
+    if who.role is Role.tenant and (node.assignment is None or node.assignment.tenant != grant.tenant):
+        return False
+    if grant.site and node.position.site != grant.site:
+        return False
+    return not grant.pool or node.pool == grant.pool
+
+
+def demand_reach(who: Identity, fleet: Fleet, target: str) -> None:
+    """Raises ProblemError (403) where an act on `target` would leave what the caller reaches.
+
+    A rack or pool is within reach when each of its nodes in production is; FLEET is for tokens that see all.
+    """
+    if who.whole:
+        return
+    nodes = _nodes_of(fleet, target)
+    if not nodes or not all(sees(who, node) for node in nodes):
+        raise refuse(403, "forbidden", f"'{target[:100]}' is not wholly yours", "name a node that you see")
+
+
+def _nodes_of(fleet: Fleet, target: str) -> list[Node]:
+    """The nodes an act on the target concerns: through a hold, ticket or window too. Empty where unknown."""
+    kind, _, name = target.partition(":")
+    if kind in ("pool", "rack", "nvlink", "power", "leaf") and name:
+        key = f"pool:{name}" if kind == "pool" else f"member:{target}"
+        return [
+            n for i in fleet.index.members(key) if (n := fleet.nodes[i]).phase is Phase.production or kind != "rack"
+        ]
+    node = fleet.resolve(target)
+    if node is not None:
+        return [node]
+    if (ticket := fleet.tickets.get(target)) is not None:
+        return _nodes_of(fleet, ticket.node)
+    hold, window = fleet.holds.get(target), fleet.windows.get(target)
+    scope = hold.scope if hold else window.scope if window else ""
+    return _nodes_of(fleet, scope) if scope and scope != target else []
+
+
+class Interval(Struct, frozen=True):
+    """A span of records in which a node was a tenant's; `until` is None while it is."""
+
+    since: int
+    until: int | None = None
+
+
+def intervals(records: Sequence[e.Record], tenant: str) -> tuple[Interval, ...]:
+    """When a node was this tenant's, from its records in any order."""
+    found: list[Interval] = []
+    begun: int | None = None
+    for record in sorted(records, key=lambda r: r.seq):
+        holder = _holder(record.event)
+        if holder is None:
+            continue
+        if begun is not None and holder != tenant:
+            found.append(Interval(begun, record.seq))
+            begun = None
+        elif begun is None and holder == tenant:
+            begun = record.seq
+    if begun is not None:
+        found.append(Interval(begun))
+    return tuple(found)
+
+
+def _holder(event: e.Event) -> str | None:
+    """Whose the node is from this record on ("" nobody's), None where the record does not say."""
+    match event:
+        case e.NodeAssigned(assignment=assignment):
+            return assignment.tenant
+        case e.NodeRegistered(node=node):
+            return node.assignment.tenant if node.assignment else ""
+        case e.NodeReleased():
+            return ""
+        case e.PhaseChanged(after=Phase.retired):
+            return ""
+        case _:
+            return None
+
+
+def own_records(records: Sequence[e.Record], tenant: str) -> list[e.Record]:
+    """The records that fall into the tenant's own intervals, in the order they came."""
+    spans = intervals(records, tenant)
+    return [r for r in records if any(s.since <= r.seq and (s.until is None or r.seq <= s.until) for s in spans)]
+
+
+class Veil:
+    """Takes other customers' names out of whatever a tenant is shown: tenants, their pools and their clusters."""
+
+    def __init__(self, fleet: Fleet, tenant: str) -> None:
+        pools = fleet.configuration.pools.values()
+        own = {name for p in pools if p.tenant == tenant for name in (p.tenant, p.name, p.cluster)}
+        others = {name for p in pools if p.tenant != tenant for name in (p.tenant, p.name, p.cluster)} - own - OUR_WORDS
+        longest = sorted(others, key=lambda name: (-len(name), name))
+        names = "|".join(re.escape(name) for name in longest)
+        self._names = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?![A-Za-z0-9])", re.IGNORECASE) if names else None
+
+    def over(self, value: Any) -> Any:
+        """The value as plain data, with every other customer's name replaced."""
+        if self._names is None or isinstance(value, bytes):
+            return value
+        return self._walk(msgspec.to_builtins(value, str_keys=True))
+
+    def _walk(self, value: Any) -> Any:
+        assert self._names is not None, "asked only where there are names"
+        if isinstance(value, str):
+            return self._names.sub(OTHERS, value)
+        if isinstance(value, dict):
+            return {key: self._walk(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._walk(item) for item in value]
+        return value

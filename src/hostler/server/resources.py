@@ -1,0 +1,219 @@
+"""What the API answers with: the core's own nouns where they do, and rows that join them where a screen needs it."""
+
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.configuration import Pool
+from hostler.core.events import Event, Record, name_of
+from hostler.core.fleet import Fleet, is_healthy
+from hostler.core.model import Condition, Hold, Node, Operation, Part, Phase, Position, Profile, Ticket, Workload
+from hostler.core.policy.guards import scopes
+from hostler.core.scene import Scene
+from hostler.core.sentences import sentence
+
+
+class NodeRow(Struct, frozen=True):
+    """A node in a list. `severity` is its gravest condition's (-1: none), `waiting` its first blocker's own text."""
+
+    id: str
+    hostname: str
+    serial: str
+    sku: str
+    phase: Phase
+    phase_since: datetime
+    pool: str
+    tenant: str
+    position: Position
+    profile: Profile
+    severity: int
+    conditions: tuple[str, ...]
+    plan: str
+    step: str
+    waiting: str
+    waiting_since: datetime | None
+    cordoned: bool
+    healthy: bool
+    handover: datetime | None
+
+
+def node_row(node: Node) -> NodeRow:
+    """The node as a list shows it."""
+    waiting = node.waiting
+    return NodeRow(
+        id=node.id,
+        hostname=node.binding("hostname"),
+        serial=node.binding("serial"),
+        sku=node.sku,
+        phase=node.phase,
+        phase_since=node.phase_since,
+        pool=node.pool,
+        tenant=node.assignment.tenant if node.assignment else "",
+        position=node.position,
+        profile=node.profile,
+        severity=max((int(c.severity) for c in node.conditions), default=-1),
+        conditions=tuple(dict.fromkeys(c.type for c in node.conditions)),
+        plan=node.plan.name if node.plan else "",
+        step=_step(node),
+        waiting=waiting.blockers[0].text if waiting and waiting.blockers else "",
+        waiting_since=waiting.since if waiting else None,
+        cordoned=bool(node.cordons),
+        healthy=is_healthy(node),
+        handover=node.handover,
+    )
+
+
+def _step(node: Node) -> str:
+    """What is being done to it: the operation under way, else the step its plan stands before."""
+    if node.operation is not None:
+        return node.operation.kind
+    plan = node.plan
+    if plan is None or plan.state == "undoing" or plan.index >= len(plan.steps):
+        return ""
+    return plan.steps[plan.index].operation
+
+
+class AgentSeen(Struct, frozen=True):
+    """What a node's agent said of itself in its last heartbeat."""
+
+    version: str = ""
+    rss_kib: int = 0
+
+
+class AgentView(Struct, frozen=True):
+    """A node's agent: when it was last heard (None: not since the controller started), and what it said of itself."""
+
+    node: str
+    heard: bool
+    last_heard: datetime | None
+    version: str
+    rss_kib: int
+
+
+class NodeView(Struct, frozen=True):
+    """One node with everything that stands around it. `workloads` None: its scheduler has not told."""
+
+    node: Node
+    hostname: str
+    healthy: bool
+    power: str
+    agent: AgentView
+    workloads: tuple[Workload, ...] | None
+    holds: tuple[Hold, ...]
+    tickets: tuple[Ticket, ...]
+    parts: tuple[Part, ...]
+
+
+def holds_on(scene: Scene, node: Node) -> tuple[Hold, ...]:
+    """Every hold that the node feels: its own, its rack's, its pool's, the fleet's."""
+    return tuple(scene.fleet.holds_on(scopes(scene, node)))
+
+
+def parts_of(fleet: Fleet, node: Node) -> tuple[Part, ...]:
+    """The node's parts in slot order."""
+    return tuple(part for _, serial in node.slots if (part := fleet.parts.get(serial)) is not None)
+
+
+def own_part_of_life(node: Node) -> Node:
+    """The node as its tenant sees it: nothing from before its interval, and no address of the BMC."""
+    since = node.assignment.since if node.assignment else node.phase_since
+    return replace(
+        node,
+        bindings=tuple(b for b in node.bindings if b.kind != "bmc"),
+        attempts=tuple(a for a in node.attempts if a.at >= since),
+        visits=tuple(v for v in node.visits if v.at >= since),
+        checks=tuple(c for c in node.checks if c.at >= since),
+    )
+
+
+class HistoryRow(Struct, frozen=True):
+    """A record about one subject: in a sentence, and whole."""
+
+    seq: int
+    at: datetime
+    name: str
+    text: str
+    cause: str
+    event: Event
+
+
+def history_row(record: Record) -> HistoryRow:
+    """The record as a history shows it."""
+    return HistoryRow(record.seq, record.at, name_of(record.event), sentence(record.event), record.cause, record.event)
+
+
+class ConditionRow(Struct, frozen=True):
+    """A condition with where its node stands."""
+
+    condition: Condition
+    phase: Phase
+    pool: str
+    rack: str
+    plan: str
+
+
+class PoolView(Struct, frozen=True):
+    """A pool and its counts (CAP01–03).
+
+    `reserved` is what its tenant has reserved (the target), `delivered` what serves it, `healthy` what of that is in
+    service, `in_use` where customer work runs (None: schedulers have not told).
+    """
+
+    pool: Pool
+    reserved: int
+    delivered: int
+    healthy: int
+    in_use: int | None
+    spares: int
+
+
+class OperationRow(Struct, frozen=True):
+    """An operation under way, or given up and still able to land (`settling`)."""
+
+    operation: Operation
+    plan_name: str
+    pool: str
+
+
+class PartView(Struct, frozen=True):
+    """A part with its history, newest first. `cursor` continues the history (`before`)."""
+
+    part: Part | None
+    history: tuple[HistoryRow, ...]
+    cursor: str = ""
+
+
+class WaitingRow(Struct, frozen=True):
+    """A node that waits, since when, and for whom, in the blockers' own words."""
+
+    node: str
+    what: str
+    since: datetime
+    phase: Phase
+    pool: str
+    blockers: tuple[str, ...]
+    ends_when: tuple[str, ...]
+
+
+def waiting_row(node: Node) -> WaitingRow:
+    """A waiting node's row."""
+    waiting = node.waiting
+    assert waiting is not None, "asked only of nodes that wait"
+    return WaitingRow(
+        node=node.id,
+        what=waiting.what,
+        since=waiting.since,
+        phase=node.phase,
+        pool=node.pool,
+        blockers=tuple(b.text for b in waiting.blockers),
+        ends_when=tuple(b.ends_when for b in waiting.blockers),
+    )
+
+
+class IntentView(Struct, frozen=True):
+    """What came of an intent. `granted` False comes with status 409."""
+
+    granted: bool
+    text: str
+    detail: dict[str, str]

@@ -1,0 +1,62 @@
+"""What every handler works with: the cell, the desk, and the small caches that keep pages fast."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from hostler.core.events import Record
+from hostler.core.fleet import Fleet
+from hostler.core.model import Asset, Node, Part
+from hostler.core.scene import Scene
+from hostler.server.desk import AgentDesk
+from hostler.server.paging import Nodes, Roster
+from hostler.server.ports import CellView
+from hostler.server.problems import unknown
+from hostler.server.reach import own_records, sees
+from hostler.server.recent import Recent
+from hostler.server.resources import AgentSeen, AgentView
+from hostler.server.settings import Settings
+from hostler.server.stream import Streams
+from hostler.server.tokens import Identity, Role, TokenStore
+
+
+class Room:
+    """One server's working set."""
+
+    def __init__(self, cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Settings) -> None:
+        self.cell = cell
+        self.tokens = tokens
+        self.desk = desk
+        self.settings = settings
+        self.streams = Streams(cell, settings.streams_max)
+        self.nodes = Nodes()
+        self.parts: Roster[Part] = Roster()
+        self.assets: Roster[Asset] = Roster()
+        self.agents: dict[str, AgentSeen] = {}
+        self.recent = Recent(cell)
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.cell.view
+
+    def now(self) -> datetime:
+        return self.settings.clock()
+
+    def scene(self) -> Scene:
+        return Scene(self.cell.view, self.cell.present, self.now())
+
+    def node(self, who: Identity, name: str) -> Node:
+        """The node by id, serial or host name. Raises ProblemError (404) where there is none in the caller's reach."""
+        found = self.cell.view.resolve(name)
+        if found is None or not sees(who, found):
+            raise unknown("node", name)
+        return found
+
+    def visible(self, who: Identity, records: Sequence[Record]) -> list[Record]:
+        """What of a node's history the caller reads: a tenant its own intervals, anybody else all of it."""
+        return own_records(records, who.grant.tenant) if who.role is Role.tenant else list(records)
+
+    def agent_view(self, node: Node) -> AgentView:
+        seen = self.agents.get(node.id, AgentSeen())
+        heard = self.cell.present.nodes.get(node.id)
+        last = self.cell.heartbeats.last(node.id)
+        return AgentView(node.id, heard.heard if heard else False, last, seen.version, seen.rss_kib)

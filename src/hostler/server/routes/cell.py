@@ -1,0 +1,153 @@
+"""What concerns the whole cell: its status, its configuration, its lifecycle, and the stream of its events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated
+
+from litestar import Router, get, post
+from litestar.params import Parameter
+from litestar.response import Stream
+from msgspec import Meta, Struct
+
+from hostler.core.configuration import Policy, Pool, Sku
+from hostler.core.errors import InvalidInputError
+from hostler.core.model import ActClass
+from hostler.core.operations import OPERATIONS, OperationRow
+from hostler.core.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
+from hostler.core.policy import documents
+from hostler.core.policy.guards import GUARDS
+from hostler.core.recipes import RECIPES, Recipe
+from hostler.server.auth import ASKS, Permission, needs
+from hostler.server.problems import invalid, refuse
+from hostler.server.reach import Veil
+from hostler.server.recent import Changes
+from hostler.server.resources import IntentView
+from hostler.server.room import Room
+from hostler.server.routes.intents import Caller, Key, Reason, Wish, submit
+from hostler.server.status import Status, status
+from hostler.server.stream import keeper
+from hostler.server.tokens import Identity, Role
+
+DOCUMENTS_MAX = 32
+LARGE = 8 * 1024 * 1024
+
+
+@get("/status", guards=[needs(Permission.see)])
+async def get_status(room: Room, who: Identity) -> Status:
+    """The fleet on one screen."""
+    now = room.now()
+    changes = await room.recent.changes(now) if who.whole else Changes(None, {}, ())
+    return status(room.cell, who, now, changes)
+
+
+class ConfigView(Struct, frozen=True):
+    """What is active: read from the journal, cited by every decision as `sha256`."""
+
+    sha256: str
+    activated: datetime | None
+    policy: Policy
+    skus: dict[str, Sku]
+    pools: dict[str, Pool]
+
+
+@get("/config", guards=[needs(Permission.see_cell)])
+async def get_config(room: Room) -> ConfigView:
+    """The active configuration."""
+    active = room.fleet.configuration
+    return ConfigView(active.sha256, active.activated, active.policy, active.skus, active.pools)
+
+
+class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Configuration documents, name → YAML text; together they are the whole configuration."""
+
+    documents: Annotated[dict[str, str], Meta(min_length=1, max_length=DOCUMENTS_MAX)]
+    reason: Reason
+    dry_run: bool = False
+    key: Key = ""
+
+
+@post("/config", guards=[needs(Permission.configure)], request_max_body_size=LARGE, status_code=200)
+async def post_config(room: Room, caller: Caller, data: ConfigBody) -> IntentView:
+    """Check the documents whole and activate them; refused with 422 and every problem by file and line."""
+    try:
+        fresh = await asyncio.to_thread(documents.parse, data.documents)
+    except InvalidInputError as error:
+        raise invalid(error) from error
+    wish = Wish("activate", "fleet", data.reason, {}, data.dry_run, data.key)
+    return await submit(room, caller, wish, fresh, data.documents)
+
+
+class Lifecycle(Struct, frozen=True):
+    """The machine as its tables say: phases, edges, recipes, operations, guards, and who may ask for what."""
+
+    phases: tuple[PhaseRow, ...]
+    transitions: tuple[Edge, ...]
+    asset_transitions: tuple[tuple[str, str, str], ...]
+    recipes: tuple[Recipe, ...]
+    operations: tuple[OperationRow, ...]
+    guards: dict[str, dict[ActClass, bool]]
+    verbs: dict[str, Permission]
+
+
+@get("/lifecycle", guards=[needs(Permission.see)])
+async def lifecycle() -> Lifecycle:
+    """The lifecycle, generated from the tables that decide."""
+    return Lifecycle(
+        tuple(PHASES.values()),
+        TRANSITIONS,
+        ASSET_TRANSITIONS,
+        tuple(RECIPES.values()),
+        tuple(OPERATIONS.values()),
+        GUARDS,
+        ASKS,
+    )
+
+
+class Me(Struct, frozen=True):
+    """Who the caller is to this server."""
+
+    name: str
+    role: Role
+    site: str
+    pool: str
+    tenant: str
+    cell: str
+    version: str
+
+
+@get("/me", guards=[needs(Permission.see)])
+async def me(room: Room, who: Identity) -> Me:
+    """The caller's own grant."""
+    grant = who.grant
+    return Me(grant.name, grant.role, grant.site, grant.pool, grant.tenant, room.cell.name, room.cell.version)
+
+
+@get("/events", guards=[needs(Permission.see)], media_type="text/event-stream")
+async def events(
+    room: Room,
+    who: Identity,
+    node: Annotated[str, Parameter(max_length=200)] = "",
+    last_event_id: Annotated[str, Parameter(header="Last-Event-ID", max_length=20)] = "",
+) -> Stream:
+    """Records as server-sent events from now on, or after `Last-Event-ID`; `node` gives one node's only."""
+    if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
+        raise refuse(400, "malformed", f"Last-Event-ID '{last_event_id}'", "send the last id that the stream gave")
+    wanted = room.node(who, node).id if node else ""
+    after = room.streams.begin(int(last_event_id) if last_event_id else None)
+    veil = Veil(room.fleet, who.grant.tenant).over if who.role is Role.tenant else _as_it_is
+    lines: AsyncIterator[bytes] = room.streams.lines(after, keeper(room.cell, who, wanted), veil)
+    return Stream(
+        lines, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    )
+
+
+def _as_it_is(value: object) -> object:
+    return value
+
+
+router = Router(
+    path="/",
+    route_handlers=[get_status, get_config, post_config, lifecycle, me, events],
+    tags=["cell"],
+)

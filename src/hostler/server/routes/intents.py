@@ -1,0 +1,228 @@
+"""What people ask for: every verb, on a node, a rack or whatever it names, in the name of the token that asks."""
+
+from typing import Annotated
+from uuid import uuid4
+
+import msgspec
+from litestar import Router, post
+from litestar.params import Parameter
+from msgspec import Meta, Struct
+
+from hostler.core import registration
+from hostler.core.configuration import Configuration
+from hostler.core.errors import InvalidInputError
+from hostler.core.intents import REASON_MAX, WISHES
+from hostler.core.model import Intent
+from hostler.core.registration import MAX_NODES, AssetSpec, NodeSpec
+from hostler.server.auth import ASKS, Permission, demand, needs
+from hostler.server.problems import Problem, ProblemError, invalid, refuse, unknown
+from hostler.server.reach import demand_reach, sees
+from hostler.server.resources import IntentView
+from hostler.server.room import Room
+from hostler.server.tokens import Identity, Role
+
+LARGE = 8 * 1024 * 1024
+
+Reason = Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
+Key = Annotated[str, Meta(max_length=100)]
+Target = Annotated[str, Meta(min_length=1, max_length=200)]
+Args = Annotated[dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=1000)]], Meta(max_length=16)]
+KeyHeader = Annotated[str, Parameter(header="Idempotency-Key", max_length=100)]
+
+NODE_VERBS = frozenset(
+    {
+        *WISHES,
+        "cordon",
+        "uncordon",
+        "hold",
+        "approve",
+        "reject",
+        "certify",
+        "start-work",
+        "end-work",
+        "rma-return",
+        "debug",
+        "onboard",
+        "zap-again",
+        "triage",
+        "retire",
+        "clear-condition",
+        "schedule-maintenance",
+    }
+)
+"""Verbs that may be asked for as POST /v1/nodes/{id}/{verb}."""
+
+OWN_ROUTES = {"register": "nodes", "adopt": "adopt", "register-assets": "assets", "activate": "config"}
+"""Verbs that bring documents along, with the route that takes them."""
+
+RACK_VERBS = frozenset({*WISHES, "cordon", "uncordon", "hold", "pause", "resume", "schedule-maintenance"}) - {
+    "power-off"
+}
+"""Verbs that may be asked for as POST /v1/racks/{rack}/{verb}."""
+
+
+class ActBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why, with which arguments, and whether only to say what would happen. A repeated `key` gets the first answer."""
+
+    reason: Reason
+    args: Args = {}
+    dry_run: bool = False
+    key: Key = ""
+
+
+class IntentBody(ActBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A verb on a target: a node's id, "rack:…", "pool:…", "fleet", or the id of a hold, ticket or window."""
+
+    verb: Annotated[str, Meta(max_length=64)]
+    target: Target
+
+
+class RegisterBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes as an inventory has them."""
+
+    nodes: Annotated[tuple[NodeSpec, ...], Meta(min_length=1, max_length=MAX_NODES)]
+    reason: Reason
+    dry_run: bool = False
+    key: Key = ""
+
+
+class AssetsBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Assets that are not nodes: racks, NVLink domains, switch trays, power shelves, switches."""
+
+    assets: Annotated[tuple[AssetSpec, ...], Meta(min_length=1, max_length=MAX_NODES)]
+    reason: Reason
+    dry_run: bool = False
+    key: Key = ""
+
+
+class Wish(Struct, frozen=True):
+    """An intent as it was asked for, before it has a person and a moment."""
+
+    verb: str
+    target: str
+    reason: str
+    args: dict[str, str] = {}
+    dry_run: bool = False
+    key: str = ""
+
+
+class Caller(Struct, frozen=True):
+    """Who asks, and the Idempotency-Key header; a key in the body comes first."""
+
+    who: Identity
+    key: str = ""
+
+
+def caller(who: Identity, idempotency_key: KeyHeader = "") -> Caller:
+    """The caller of an intent's route."""
+    return Caller(who, idempotency_key)
+
+
+async def submit(
+    room: Room,
+    caller: Caller,
+    wish: Wish,
+    configuration: Configuration | None = None,
+    documents: dict[str, str] | None = None,
+) -> IntentView:
+    """Put a wish before the controller in the caller's name. Raises ProblemError (403, 404, 409) and BusyError."""
+    who, key = caller.who, wish.key or caller.key
+    permission = ASKS.get(wish.verb)
+    if permission is None:
+        raise refuse(404, "unknown", f"no verb '{wish.verb}'", f"use one of {', '.join(sorted(ASKS))}")
+    demand(who, permission)
+    demand_reach(who, room.fleet, wish.target)
+    if wish.args.get("shift_lead") == "true" and who.role is not Role.operator:
+        raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")
+    node = room.fleet.resolve(wish.target)
+    intent = Intent(
+        id=uuid4().hex,
+        verb=wish.verb,
+        target=node.id if node else wish.target,
+        person=who.name,
+        reason=wish.reason,
+        at=room.now(),
+        args=wish.args,
+        key=f"{who.token}/{key}" if key else "",
+        dry_run=wish.dry_run,
+    )
+    reply = await room.cell.ask(intent, configuration, documents or {})
+    if not reply.granted:
+        instead = "see what stands in the way, or try again when it has changed"
+        raise ProblemError(409, Problem("refused", reply.text[:2000], instead, detail=reply.detail))
+    return IntentView(reply.granted, reply.text, reply.detail)
+
+
+@post("/intents", guards=[needs(Permission.see)], status_code=200)
+async def post_intent(room: Room, caller: Caller, data: IntentBody) -> IntentView:
+    """Ask for anything that people may ask for. 409 with the reason where it is refused."""
+    if data.verb in OWN_ROUTES:
+        instead = ", ".join(f"POST /v1/{path}" for path in OWN_ROUTES.values())
+        raise refuse(400, "malformed", f"{data.verb} has its own route", f"one of {instead}")
+    return await submit(room, caller, Wish(data.verb, data.target, data.reason, data.args, data.dry_run, data.key))
+
+
+@post("/nodes/{node_id:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
+async def post_node_verb(room: Room, caller: Caller, node_id: str, verb: str, data: ActBody) -> IntentView:
+    """Ask for a verb on one node, by id, serial or host name."""
+    if verb not in NODE_VERBS:
+        raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a node", f"use one of {', '.join(sorted(NODE_VERBS))}")
+    node = room.fleet.resolve(node_id)
+    if node is None or not sees(caller.who, node):
+        raise unknown("node", node_id)
+    return await submit(room, caller, Wish(verb, node.id, data.reason, data.args, data.dry_run, data.key))
+
+
+@post("/racks/{rack:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
+async def post_rack_verb(room: Room, caller: Caller, rack: str, verb: str, data: ActBody) -> IntentView:
+    """Ask for a verb on a rack's nodes in production."""
+    if verb not in RACK_VERBS:
+        raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a rack", f"use one of {', '.join(sorted(RACK_VERBS))}")
+    return await submit(room, caller, Wish(verb, f"rack:{rack}", data.reason, data.args, data.dry_run, data.key))
+
+
+@post("/nodes", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+async def post_nodes(room: Room, caller: Caller, data: RegisterBody) -> IntentView:
+    """Make nodes known; their bring-up begins. All or none."""
+    return await _enrol(room, caller, "register", data)
+
+
+@post("/adopt", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+async def post_adopt(room: Room, caller: Caller, data: RegisterBody) -> IntentView:
+    """Take over nodes that serve already: nothing of theirs is touched. All or none."""
+    return await _enrol(room, caller, "adopt", data)
+
+
+@post("/assets", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
+async def post_assets(room: Room, caller: Caller, data: AssetsBody) -> IntentView:
+    """Make assets known. All or none."""
+    args = {"assets": msgspec.json.encode(data.assets).decode()}
+    wish = Wish("register-assets", "fleet", data.reason, args, data.dry_run, data.key)
+    try:
+        return await submit(room, caller, wish)
+    except ProblemError as refused:
+        try:
+            registration.register_assets(room.fleet, data.assets)
+        except InvalidInputError as error:
+            raise invalid(error) from refused
+        raise
+
+
+async def _enrol(room: Room, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
+    nodes = msgspec.json.encode(data.nodes).decode()
+    wish = Wish(verb, "fleet", data.reason, {"nodes": nodes}, data.dry_run, data.key)
+    try:
+        return await submit(room, caller, wish)
+    except ProblemError as refused:
+        try:
+            registration.register(room.fleet, data.nodes, verb == "adopt", room.now())
+        except InvalidInputError as error:  # the same rules, asked again for each entry's problem
+            raise invalid(error) from refused
+        raise
+
+
+router = Router(
+    path="/",
+    route_handlers=[post_intent, post_node_verb, post_rack_verb, post_nodes, post_adopt, post_assets],
+    tags=["intents"],
+)

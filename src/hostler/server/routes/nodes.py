@@ -1,0 +1,219 @@
+"""Nodes: lists, one node with all that stands around it, its history, and why it is where it is."""
+
+import asyncio
+from typing import Annotated
+
+from litestar import Router, get
+from litestar.params import Parameter
+from msgspec import Struct
+
+from hostler.core.events import Record
+from hostler.core.explain import Explanation, explain
+from hostler.core.fleet import is_healthy
+from hostler.core.model import Condition, Node, Observation, Phase
+from hostler.server.auth import Permission, needs
+from hostler.server.paging import Limit, Page, Selection, paged
+from hostler.server.ports import ObservationLog
+from hostler.server.problems import refuse, unknown
+from hostler.server.reach import sees
+from hostler.server.resources import (
+    AgentView,
+    HistoryRow,
+    NodeRow,
+    NodeView,
+    history_row,
+    holds_on,
+    node_row,
+    own_part_of_life,
+    parts_of,
+)
+from hostler.server.room import Room
+from hostler.server.status import own_pools
+from hostler.server.tokens import Identity, Role
+
+SEE = [needs(Permission.see)]
+EXPLAINED_MAX = 1_000
+"""Records read for one explanation."""
+OWN_PAGES_MAX = 20
+"""Pages of a node's history read to find a tenant's intervals."""
+MAP_MAX = 10_000
+
+Before = Annotated[int | None, Parameter(ge=1, description="continue before this record (the last page's cursor)")]
+
+
+def ids_for(room: Room, who: Identity, wanted: Selection) -> list[str]:
+    """Sorted ids among which the caller's selected nodes are."""
+    if (who.role is Role.tenant or who.grant.pool) and not wanted.pool:
+        pools = own_pools(room.fleet, who)
+        return sorted(i for pool in pools for i in room.fleet.index.members(f"pool:{pool.name}"))
+    return room.nodes.ids(room.fleet, wanted)
+
+
+def selected(room: Room, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
+    """The node, where it is selected and within the caller's reach."""
+    node = room.fleet.nodes.get(node_id)
+    return (node,) if node is not None and wanted.matches(node) and sees(who, node) else ()
+
+
+@get("/nodes", guards=SEE)
+async def list_nodes(room: Room, who: Identity, wanted: Selection) -> Page[NodeRow]:
+    """Nodes in id order."""
+    page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
+    return Page(tuple(node_row(node) for node in page.items), page.cursor)
+
+
+class Map(Struct, frozen=True):
+    """The fleet as columns, for drawing it: one entry per node in each.
+
+    `phase` counts into `phases`, `severity` is the gravest condition's (-1: none), `flags` adds 1 waiting, 2 under
+    an operation, 4 cordoned, 8 delivered, 16 silent.
+    """
+
+    seq: int
+    phases: tuple[str, ...]
+    ids: tuple[str, ...]
+    phase: tuple[int, ...]
+    severity: tuple[int, ...]
+    flags: tuple[int, ...]
+    rack: tuple[str, ...]
+    cursor: str
+
+
+@get("/map", guards=SEE)
+async def fleet_map(
+    room: Room, who: Identity, cursor: str = "", limit: Annotated[int, Parameter(ge=1, le=MAP_MAX)] = MAP_MAX
+) -> Map:
+    """Up to 10,000 nodes as columns."""
+    wanted = Selection(cursor=cursor[:200], limit=limit)
+    page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
+    places = {phase: number for number, phase in enumerate(Phase)}
+    nodes = page.items
+    return Map(
+        seq=room.fleet.cell.seq,
+        phases=tuple(Phase),
+        ids=tuple(n.id for n in nodes),
+        phase=tuple(places[n.phase] for n in nodes),
+        severity=tuple(max((int(c.severity) for c in n.conditions), default=-1) for n in nodes),
+        flags=tuple(_flags(room, n) for n in nodes),
+        rack=tuple(n.position.rack for n in nodes),
+        cursor=page.cursor,
+    )
+
+
+_HEARD = frozenset({Phase.seatrial, Phase.zap, Phase.test, Phase.production})
+"""Phases in which an agent is expected to speak."""
+
+
+def _flags(room: Room, node: Node) -> int:
+    here = room.cell.present.nodes.get(node.id)
+    silent = node.phase in _HEARD and here is not None and not here.heard
+    marks = (node.waiting, node.operation, node.cordons, node.assignment, silent)
+    return sum(1 << place for place, mark in enumerate(marks) if mark)
+
+
+@get("/nodes/{node_id:str}", guards=SEE)
+async def get_node(room: Room, who: Identity, node_id: str) -> NodeView:
+    """One node, by id, serial or host name."""
+    node = room.node(who, node_id)
+    here = room.cell.present.nodes.get(node.id)
+    shown = own_part_of_life(node) if who.role is Role.tenant else node
+    return NodeView(
+        node=shown,
+        hostname=node.binding("hostname"),
+        healthy=is_healthy(node),
+        power=here.power if here else "unknown",
+        agent=room.agent_view(node),
+        workloads=room.cell.present.workloads(node.id),
+        holds=holds_on(room.scene(), node),
+        tickets=tuple(t for t in room.fleet.tickets.values() if t.node == node.id),
+        parts=parts_of(room.fleet, node),
+    )
+
+
+@get("/nodes/{node_id:str}/conditions", guards=SEE)
+async def node_conditions(room: Room, who: Identity, node_id: str) -> Page[Condition]:
+    """What ails a node."""
+    return Page(room.node(who, node_id).conditions)
+
+
+@get("/nodes/{node_id:str}/history", guards=SEE)
+async def node_history(
+    room: Room, who: Identity, node_id: str, before: Before = None, limit: Limit = 100
+) -> Page[HistoryRow]:
+    """Records about a node, newest first; of a retired one too."""
+    records = await history(room, who, node_id, before, limit)
+    cursor = str(records[-1].seq) if len(records) == limit else ""
+    return Page(tuple(history_row(r) for r in records), cursor)
+
+
+@get("/nodes/{node_id:str}/explain", guards=SEE)
+async def node_explain(room: Room, who: Identity, node_id: str) -> Explanation:
+    """Why a node is where it is: evidence → condition → rule → remedy → operations → outcome, latest first."""
+    records = await history(room, who, node_id, None, EXPLAINED_MAX)
+    node = room.fleet.resolve(node_id)
+    if node is not None and not sees(who, node):
+        node = None
+    return explain(records, node)
+
+
+@get("/nodes/{node_id:str}/observations", guards=SEE)
+async def node_observations(
+    room: Room, who: Identity, node_id: str, source: str = "", limit: Limit = 100
+) -> Page[Observation]:
+    """Raw observations of a node, newest first; `source=bmc` gives its BMC's log."""
+    node, journal = room.node(who, node_id), room.cell.journal
+    if not isinstance(journal, ObservationLog):
+        raise refuse(501, "unsupported", "this journal does not list observations", "read the history instead")
+    since = node.assignment.since if who.role is Role.tenant and node.assignment else None
+    found = await asyncio.to_thread(journal.observations_of, node.id, since, limit)
+    return Page(tuple(o for o in found if not source or o.source == source))
+
+
+@get("/agents", guards=SEE)
+async def list_agents(room: Room, who: Identity, wanted: Selection) -> Page[AgentView]:
+    """Every node's agent: heard or not, when last, which version, how much memory."""
+    page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
+    return Page(tuple(room.agent_view(node) for node in page.items), page.cursor)
+
+
+async def history(room: Room, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:
+    """A node's records as the caller may read them, newest first. Raises ProblemError (404)."""
+    node = room.fleet.resolve(name)
+    if who.role is Role.tenant:
+        return await _own_history(room, who, node.id if node else name, before, limit)
+    if node is not None and not sees(who, node):
+        node = None
+    if node is None and not (who.whole and name in room.fleet.retired):
+        raise unknown("node", name)
+    return await asyncio.to_thread(room.cell.journal.history, node.id if node else name, before, limit)
+
+
+async def _own_history(room: Room, who: Identity, node_id: str, before: int | None, limit: int) -> list[Record]:
+    """What of a node's history falls into the tenant's own intervals, past ones too."""
+    records: list[Record] = []
+    for _ in range(OWN_PAGES_MAX):
+        oldest = records[-1].seq if records else None
+        page = await asyncio.to_thread(room.cell.journal.history, node_id, oldest, EXPLAINED_MAX)
+        records.extend(page)
+        if len(page) < EXPLAINED_MAX:
+            break
+    own = room.visible(who, records)
+    if not own:
+        raise unknown("node", node_id)
+    return [r for r in own if before is None or r.seq < before][:limit]
+
+
+router = Router(
+    path="/",
+    route_handlers=[
+        list_nodes,
+        fleet_map,
+        get_node,
+        node_conditions,
+        node_history,
+        node_explain,
+        node_observations,
+        list_agents,
+    ],
+    tags=["nodes"],
+)

@@ -1,0 +1,154 @@
+"""The agents' side: observations in, heartbeats in, operations out, outcomes in. An agent speaks for its node only."""
+
+from typing import Annotated
+
+from litestar import Router, get, post
+from litestar.params import Parameter
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from hostler.core.model import Node, Observation, Outcome
+from hostler.server.auth import Permission, needs
+from hostler.server.desk import KINDS, Order
+from hostler.server.problems import ProblemError, refuse
+from hostler.server.resources import AgentSeen
+from hostler.server.room import Room
+from hostler.server.tokens import Identity
+
+BODY_MAX = 1024 * 1024
+OBSERVATIONS_MAX = 1_000
+OUTCOMES_MAX = 100
+TEXT_MAX = 4_096
+PARTS_MAX = 512
+FACTS_MAX = 128
+WAIT_MAX_S = 25.0
+
+Name = Annotated[str, Meta(max_length=128)]
+Spool = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
+REPORT = [needs(Permission.report)]
+
+
+class ObservationsBody(Struct, frozen=True):
+    """A batch of one agent's spool, in order; empty to ask how far the controller has read."""
+
+    node: Name
+    spool: Spool
+    boot_id: Name
+    observations: Annotated[tuple[Observation, ...], Meta(max_length=OBSERVATIONS_MAX)]
+
+
+class Receipt(Struct, frozen=True):
+    """How far this spool is durable."""
+
+    spool: str
+    acknowledged: int
+
+
+class HeartbeatBody(Struct, frozen=True):
+    """The agent is there."""
+
+    node: Name
+    boot_id: Name
+    version: Annotated[str, Meta(max_length=64)] = ""
+    rss_kib: Annotated[int, Meta(ge=0, le=2**40)] = 0
+
+
+class OutcomesBody(Struct, frozen=True):
+    """What came of operations."""
+
+    node: Name
+    outcomes: Annotated[tuple[Outcome, ...], Meta(max_length=OUTCOMES_MAX)]
+
+
+class Orders(Struct, frozen=True):
+    """What the agent is to do now."""
+
+    operations: tuple[Order, ...]
+
+
+@post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
+async def observations(room: Room, who: Identity, data: ObservationsBody) -> Receipt:
+    """Take observations; when this answers they are durable up to `acknowledged`."""
+    node = _own(room, who, data.node)
+    received = room.now()
+    for place, observation in enumerate(data.observations):
+        _check(node, data.spool, place, observation)
+    stamped = tuple(replace(o, received=received) for o in data.observations)
+    reply = await room.cell.observe(node.id, stamped)
+    if not reply.granted:
+        raise refuse(409, "refused", reply.text, "register the node, then send it again")
+    return Receipt(data.spool, reply.acknowledged if reply.text in ("", data.spool) else 0)
+
+
+@post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=204)
+async def heartbeat(room: Room, who: Identity, data: HeartbeatBody) -> None:
+    """The agent is heard."""
+    node = _own(room, who, data.node)
+    room.agents[node.id] = AgentSeen(data.version, data.rss_kib)
+    room.cell.heartbeat(node.id, data.boot_id)
+
+
+@get("/operations", guards=REPORT)
+async def operations(
+    room: Room,
+    who: Identity,
+    node: Annotated[str, Parameter(max_length=128)],
+    wait_s: Annotated[float, Parameter(ge=0, le=WAIT_MAX_S)] = 0.0,
+) -> Orders:
+    """What the agent is to do; waits up to `wait_s` for something."""
+    return Orders(await room.desk.collect(_own(room, who, node).id, wait_s))
+
+
+@post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
+async def outcomes(room: Room, who: Identity, data: OutcomesBody) -> None:
+    """Take outcomes; one that nobody waits for any more still reaches the controller."""
+    node = _own(room, who, data.node)
+    for place, outcome in enumerate(data.outcomes):
+        if outcome.node != node.id:
+            raise _not_yours(f"outcomes[{place}]", outcome.node)
+        if len(outcome.detail) > TEXT_MAX or len(outcome.facts) > FACTS_MAX or len(outcome.parts) > PARTS_MAX:
+            raise refuse(422, "too_large", f"outcomes[{place}]: detail, facts or parts are too many", "shorten it")
+    for outcome in data.outcomes:
+        if not room.desk.answer(outcome) and _is_agents(node, outcome):
+            room.cell.replied(outcome)
+
+
+def _own(room: Room, who: Identity, name: str) -> Node:
+    """The caller's own node. Raises ProblemError: 403 for another's, 409 for one that is not registered (any more)."""
+    if name != who.grant.node:
+        raise _not_yours("node", name)
+    node = room.fleet.nodes.get(name)
+    if node is None:
+        raise refuse(409, "unknown", f"node '{name}' is not registered, or retired", "register it, or stop this agent")
+    return node
+
+
+def _not_yours(where: str, name: str) -> ProblemError:
+    return refuse(403, "forbidden", f"{where}: '{name[:64]}' is not this credential's node", "speak for your node only")
+
+
+def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
+    where = f"observations[{place}]"
+    if seen.node != node.id:
+        raise _not_yours(where, seen.node)
+    if seen.source != "agent" or seen.received is not None:
+        raise refuse(403, "forbidden", f"{where}: source or received is not an agent's to say", "send source 'agent'")
+    if seen.spool != spool or not 0 < seen.sequence < 2**53 or seen.count < 1:
+        raise refuse(
+            422, "malformed", f"{where}: spool, sequence or count do not fit", "number from 1, one spool a batch"
+        )
+    if len(seen.text.encode()) > TEXT_MAX or len(seen.facts) > FACTS_MAX or len(seen.parts) > PARTS_MAX:
+        raise refuse(422, "too_large", f"{where}: text over {TEXT_MAX} bytes, or too many facts or parts", "shorten it")
+
+
+def _is_agents(node: Node, outcome: Outcome) -> bool:
+    """Whether the outcome is of an operation that was an agent's to do: it does not speak for a BMC or scheduler."""
+    operations = (*((node.operation,) if node.operation else ()), *node.settling)
+    return any(o.id == outcome.operation and o.kind in KINDS for o in operations)
+
+
+router = Router(
+    path="/agent",
+    route_handlers=[observations, heartbeat, operations, outcomes],
+    tags=["agents"],
+)

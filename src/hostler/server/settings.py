@@ -1,0 +1,62 @@
+"""How the server is set up: where it listens, under which names, and the limits nobody else sets."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class UnsafeListenError(ValueError):
+    """The server would listen to the network in plain HTTP; nothing was started."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Settings(Struct, frozen=True):
+    """Where and how to listen. Tokens travel with every request, so anything but loopback wants TLS.
+
+    `hosts` are further names under which the server may be called (its DNS name, a proxy's). `clock` stamps
+    observations and intents.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    hosts: tuple[str, ...] = ()
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    insecure_plain_http: bool = False
+    connections_max: int = 20_000
+    streams_max: int = 256
+    stop_s: float = 5.0
+    clock: Callable[[], datetime] = _now
+
+    def names(self) -> frozenset[str]:
+        """The host names (without port) that a request may be addressed to."""
+        listening = () if self.host in ("0.0.0.0", "::") else (self.host,)  # noqa: S104 - recognised, not bound
+        return frozenset(name.lower() for name in (*listening, *self.hosts, "localhost", "127.0.0.1", "::1"))
+
+    def check(self) -> None:
+        """Raises UnsafeListenError for plain HTTP on anything but loopback, unless that was asked for plainly."""
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise UnsafeListenError("TLS needs both a certificate and its key: give --tls-certificate and --tls-key")
+        if self.tls_certificate is not None or self.insecure_plain_http or is_loopback(self.host):
+            return
+        raise UnsafeListenError(
+            f"{self.host} is not loopback and there is no TLS: tokens would cross the network readable. "
+            "Give --tls-certificate and --tls-key, listen on 127.0.0.1 behind a proxy that ends TLS, "
+            "or say --insecure-plain-http"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

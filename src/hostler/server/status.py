@@ -1,0 +1,236 @@
+"""One screen of state: what is braked, paused or stuck, what is shared by many nodes, and what stands ready."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from hostler.core.configuration import Pool
+from hostler.core.fleet import Fleet
+from hostler.core.model import Condition, Node, Phase, WorkClass
+from hostler.server.ports import CellView
+from hostler.server.reach import sees
+from hostler.server.recent import Changes
+from hostler.server.resources import PoolView, WaitingRow, waiting_row
+from hostler.server.tokens import Identity, Role
+
+STUCK_SHOWN = 20
+SHARED_NODES = 3
+SHARED_WITHIN = timedelta(minutes=10)
+SHARED_SHOWN = 50
+
+
+class Shared(Struct, frozen=True):
+    """A condition that began on several nodes of one failure domain at about the same time: one cause, probably."""
+
+    condition: str
+    domain: str
+    nodes: tuple[str, ...]
+    since: datetime
+
+
+class ModeRow(Struct, frozen=True):
+    """How far a pool lets a remedy go by itself; `set_by` is config or intent."""
+
+    pool: str
+    remedy: str
+    mode: str
+    set_by: str
+
+
+class SpareRow(Struct, frozen=True):
+    """How many spares of a SKU there are, which pools they may go to, and how many those miss."""
+
+    sku: str
+    spares: int
+    pools: tuple[str, ...]
+    missing: int
+
+
+class Status(Struct, frozen=True):
+    """The fleet on one screen, cut to what the caller reaches."""
+
+    cell: str
+    seq: int
+    now: datetime
+    controller: str
+    ok: bool
+    why: str
+    brake: str
+    brake_since: datetime | None
+    paused: tuple[str, ...]
+    modes: tuple[ModeRow, ...]
+    phases: dict[str, int]
+    nodes: int
+    ailing: int
+    waiting: int
+    operating: int
+    conditions: dict[str, int]
+    shared: tuple[Shared, ...]
+    stuck: tuple[WaitingRow, ...]
+    pools: tuple[PoolView, ...]
+    spares: tuple[SpareRow, ...]
+    changes: Changes
+
+
+def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Status:
+    """The screen as this caller sees it."""
+    fleet, health = cell.view, cell.health()
+    ailing = _members(fleet, who, "ailing")
+    waiting = _members(fleet, who, "waiting")
+    phases = _phases(fleet, who)
+    pools = tuple(pool_view(cell, pool) for pool in own_pools(fleet, who))
+    return Status(
+        cell=cell.name,
+        seq=health.seq,
+        now=now,
+        controller=health.role,
+        ok=health.ok,
+        why=health.why if who.whole else "",
+        brake=fleet.cell.brake,
+        brake_since=fleet.cell.brake_since,
+        paused=fleet.cell.paused if who.whole else _paused(fleet, who),
+        modes=_modes(fleet, who),
+        phases=phases,
+        nodes=sum(phases.values()),
+        ailing=len(ailing),
+        waiting=len(waiting),
+        operating=len(_members(fleet, who, "operating")),
+        conditions=_by_type(ailing),
+        shared=shared(ailing),
+        stuck=_stuck(waiting),
+        pools=pools,
+        spares=_spares(fleet, pools) if who.whole else (),
+        changes=changes,
+    )
+
+
+def own_pools(fleet: Fleet, who: Identity) -> list[Pool]:
+    """The pools that the caller reaches, by name."""
+    grant = who.grant
+    return [
+        pool
+        for _, pool in sorted(fleet.configuration.pools.items())
+        if (not grant.pool or pool.name == grant.pool) and (who.role is not Role.tenant or pool.tenant == grant.tenant)
+    ]
+
+
+def pool_view(cell: CellView, pool: Pool) -> PoolView:
+    """A pool with its counts."""
+    fleet = cell.view
+    return PoolView(
+        pool=pool,
+        reserved=pool.target,
+        delivered=fleet.index.count(f"pool:{pool.name}"),
+        healthy=fleet.index.count(f"healthy:{pool.name}"),
+        in_use=_in_use(cell, pool),
+        spares=fleet.index.count(f"spare:{pool.sku}"),
+    )
+
+
+def _in_use(cell: CellView, pool: Pool) -> int | None:
+    if not cell.present.scheduler_synced:
+        return None
+    used = 0
+    for node_id in cell.view.index.base.get(f"pool:{pool.name}", {}):
+        here = cell.present.nodes.get(node_id)
+        work = here.workloads if here else None
+        used += any(w.work_class is not WorkClass.infrastructure for w in work or ())
+    return used
+
+
+def _members(fleet: Fleet, who: Identity, key: str) -> list[Node]:
+    nodes = [fleet.nodes[i] for i in fleet.index.members(key)]
+    return nodes if who.whole else [node for node in nodes if sees(who, node)]
+
+
+def _phases(fleet: Fleet, who: Identity) -> dict[str, int]:
+    if who.whole:
+        return {phase.value: n for phase in Phase if (n := fleet.index.count(f"phase:{phase}"))}
+    counts: dict[str, int] = {}
+    for node in reachable(fleet, who):
+        counts[node.phase.value] = counts.get(node.phase.value, 0) + 1
+    return counts
+
+
+def reachable(fleet: Fleet, who: Identity) -> Iterable[Node]:
+    """The nodes of a narrowed token: by its pools where it has any, else by looking at each."""
+    if who.role is Role.tenant or who.grant.pool:
+        ids = [i for pool in own_pools(fleet, who) for i in fleet.index.members(f"pool:{pool.name}")]
+    else:
+        ids = list(fleet.nodes)
+    return (node for i in ids if sees(who, node := fleet.nodes[i]))
+
+
+def _paused(fleet: Fleet, who: Identity) -> tuple[str, ...]:
+    own = own_pools(fleet, who)
+    names = {"fleet", *(f"pool:{p.name}" for p in own), *(f"cluster:{p.cluster}" for p in own)}
+    return tuple(scope for scope in fleet.cell.paused if scope in names)
+
+
+def _modes(fleet: Fleet, who: Identity) -> tuple[ModeRow, ...]:
+    own = own_pools(fleet, who)
+    found = {(p.name, remedy): ModeRow(p.name, remedy, mode, "config") for p in own for remedy, mode in p.modes.items()}
+    names = {pool.name for pool in own}
+    for pool, remedy, mode in fleet.cell.modes:
+        if pool in names:
+            found[pool, remedy] = ModeRow(pool, remedy, mode, "intent")
+    return tuple(found[key] for key in sorted(found))
+
+
+def _by_type(ailing: Iterable[Node]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in ailing:
+        for condition in node.conditions:
+            counts[condition.type] = counts.get(condition.type, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def shared(ailing: Iterable[Node]) -> tuple[Shared, ...]:
+    """Conditions of one type that began on at least three nodes of one failure domain within ten minutes."""
+    groups: defaultdict[tuple[str, str], list[Condition]] = defaultdict(list)
+    for node in ailing:
+        for condition in node.conditions:
+            for domain in node.domains:
+                groups[condition.type, domain].append(condition)
+    found = [one for (kind, domain), members in sorted(groups.items()) for one in _bursts(kind, domain, members)]
+    return tuple(sorted(found, key=lambda s: (-len(s.nodes), s.condition, s.domain))[:SHARED_SHOWN])
+
+
+def _bursts(kind: str, domain: str, members: list[Condition]) -> Iterable[Shared]:
+    """The largest burst of a group, if it is large enough."""
+    ordered = sorted(members, key=lambda c: (c.since, c.node))
+    best: tuple[str, ...] = ()
+    since = ordered[0].since
+    start = 0
+    for end, last in enumerate(ordered):
+        while last.since - ordered[start].since > SHARED_WITHIN:
+            start += 1
+        if end - start + 1 > len(best):
+            nodes = tuple(dict.fromkeys(c.node for c in ordered[start : end + 1]))
+            if len(nodes) > len(best):
+                best, since = nodes, ordered[start].since
+    return (Shared(kind, domain, best, since),) if len(best) >= SHARED_NODES else ()
+
+
+def _stuck(waiting: Iterable[Node]) -> tuple[WaitingRow, ...]:
+    """Who waits longest, first."""
+    rows = sorted((waiting_row(node) for node in waiting), key=lambda row: (row.since, row.node))
+    return tuple(rows[:STUCK_SHOWN])
+
+
+def _spares(fleet: Fleet, pools: Iterable[PoolView]) -> tuple[SpareRow, ...]:
+    by_sku: defaultdict[str, list[PoolView]] = defaultdict(list)
+    for view in pools:
+        by_sku[view.pool.sku].append(view)
+    skus = sorted({*by_sku, *fleet.configuration.skus})
+    return tuple(
+        SpareRow(
+            sku,
+            fleet.index.count(f"spare:{sku}"),
+            tuple(view.pool.name for view in by_sku[sku]),
+            sum(max(0, view.reserved - view.delivered) for view in by_sku[sku]),
+        )
+        for sku in skus
+    )

@@ -1,0 +1,151 @@
+"""Events as they are recorded, over server-sent events: resumed by sequence number, filtered by node, kept alive."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+
+import msgspec
+
+from hostler.core import events as e
+from hostler.core.events import Record, name_of, subjects_of
+from hostler.core.sentences import sentence
+from hostler.engine.ports import JournalError
+from hostler.engine.runner import SlowSubscriberError
+from hostler.server.ports import CellView
+from hostler.server.problems import refuse
+from hostler.server.reach import sees
+from hostler.server.tokens import Identity, Role
+
+ALIVE_S = 15.0
+"""How often a silent stream says that it is there."""
+BEHIND_MAX = 50_000
+"""Records a stream may be resumed over; who missed more reads histories instead."""
+RETRY_MS = 2_000
+
+Keep = Callable[[Record], bool]
+Show = Callable[[object], object]
+
+
+def keeper(cell: CellView, who: Identity, node: str) -> Keep:
+    """Which records a stream shows: of one node ("" for all), and only of what the caller reaches."""
+    reaches: Keep = (lambda _: True) if who.whole else _Reach(cell, who)
+    if not node:
+        return reaches
+    return lambda record: node in subjects_of(record.event) and reaches(record)
+
+
+class _Reach:
+    """Remembers, along the stream, which nodes were the caller's: a node's release is still told to its tenant."""
+
+    def __init__(self, cell: CellView, who: Identity) -> None:
+        self._cell = cell
+        self._who = who
+        self._mine: set[str] = set()
+
+    def __call__(self, record: Record) -> bool:
+        shown = [self._shows(record, subject) for subject in subjects_of(record.event)]
+        return any(shown)
+
+    def _shows(self, record: Record, subject: str) -> bool:
+        node = self._cell.view.nodes.get(subject)
+        if node is not None and sees(self._who, node):
+            since = node.assignment.since if node.assignment and self._who.role is Role.tenant else record.at
+            if since <= record.at:
+                self._mine.add(subject)
+                return True
+        if subject not in self._mine:
+            return False
+        if isinstance(record.event, e.NodeReleased):
+            self._mine.discard(subject)
+        return True
+
+
+class Streams:
+    """The open event streams of a server."""
+
+    def __init__(self, cell: CellView, most: int) -> None:
+        self._cell = cell
+        self._most = most
+        self._closing = asyncio.Event()
+        self.open = 0
+
+    def close(self) -> None:
+        """End every stream, so that the server can stop. Clients resume elsewhere."""
+        self._closing.set()
+
+    def begin(self, last: int | None) -> int:
+        """The record after which a stream starts: `last`, or only what comes from now on. Raises ProblemError."""
+        seq = self._cell.health().seq
+        if self.open >= self._most:
+            raise refuse(503, "busy", f"{self.open} event streams are open already", "try again later")
+        after = seq if last is None else last
+        if after > seq or seq - after > BEHIND_MAX:
+            what = f"record {after} is not within the last {BEHIND_MAX} of {seq}"
+            raise refuse(410, "gone", what, "read what you need anew, then start without Last-Event-ID")
+        return after
+
+    async def lines(self, after: int, keep: Keep, show: Show) -> AsyncIterator[bytes]:
+        """The stream's body. Ends when the server stops or the client is too slow; it then resumes."""
+        self.open += 1
+        try:
+            yield f"retry: {RETRY_MS}\n: from {after}\n\n".encode()
+            async with aclosing(self._records(after)) as records:
+                async for record in records:
+                    if record is None:
+                        yield b": alive\n\n"
+                    elif keep(record):
+                        yield encode(record, show)
+        finally:
+            self.open -= 1
+
+    async def _records(self, after: int) -> AsyncGenerator[Record | None, None]:
+        """Records as they come, None where nothing has come for a while."""
+        source = self._cell.subscribe(after)
+        closing = asyncio.create_task(self._closing.wait())
+        coming = asyncio.ensure_future(anext(source, None))
+        try:
+            while True:
+                done, _ = await asyncio.wait({coming, closing}, timeout=ALIVE_S, return_when=asyncio.FIRST_COMPLETED)
+                if closing in done:
+                    return
+                if coming not in done:
+                    yield None
+                    continue
+                record = await _got(coming)
+                if record is None:
+                    return
+                yield record
+                coming = asyncio.ensure_future(anext(source, None))
+        finally:
+            for task in (coming, closing):
+                task.cancel()
+            await asyncio.gather(coming, closing, return_exceptions=True)
+            await _end(source)
+
+
+async def _got(coming: "asyncio.Future[Record | None]") -> Record | None:
+    """The record, None when the subscription ended or dropped us: the client resumes from what it has."""
+    with suppress(SlowSubscriberError, JournalError):
+        return await coming
+    return None
+
+
+async def _end(source: AsyncIterator[Record]) -> None:
+    close = getattr(source, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def encode(record: Record, show: Show) -> bytes:
+    """One record as a server-sent event; `id` is what a client resumes from."""
+    body = {
+        "seq": record.seq,
+        "at": record.at,
+        "name": name_of(record.event),
+        "text": sentence(record.event),
+        "subjects": subjects_of(record.event),
+        "cause": record.cause,
+        "event": record.event,
+    }
+    data = msgspec.json.encode(show(body))
+    return b"id: %d\nevent: record\ndata: %s\n\n" % (record.seq, data)
