@@ -182,6 +182,8 @@ UNWRITABLE = {
     "half a character": Batch(records=(boot(2, node="\ud800"),)),
     "a cause that is half a character": Batch(records=(Record(2, at(2), 1, "\ud800", boot(2).event),)),
     "a sequence beyond any column": Batch(records=(boot(2),), observations=(observed("n1", 2**63),)),
+    "a cursor beyond any column": Batch(records=(boot(2),), cursors={"n1": ("s", 2**63)}),
+    "a cursor of half a character": Batch(records=(boot(2),), cursors={"n1": ("\ud800", 1)}),
     "an observation of half a character": Batch(records=(boot(2),), observations=(observed("\ud800", 1),)),
 }
 

@@ -210,6 +210,15 @@ def test_a_flipped_bit_before_the_snapshot_is_found_by_reading(path: Path) -> No
     journal.close()
 
 
+def test_reading_cannot_start_at_a_record_that_is_gone(path: Path) -> None:
+    written(path, 10, snapshot_at=5)
+    tamper(path, "DELETE FROM records WHERE seq = 3")
+    journal = SqliteJournal(path)
+    with pytest.raises(CorruptJournalError, match="record 3 is corrupt: it is missing"):
+        list(journal.records(after=3))
+    journal.close()
+
+
 @pytest.mark.parametrize(
     ("statement", "seq"),
     [
@@ -347,19 +356,23 @@ def test_two_snapshots_are_kept_and_pieces_of_a_third_swept(path: Path) -> None:
 
 
 def test_appends_go_on_while_a_snapshot_is_written(path: Path) -> None:
-    """Mutant: the snapshot is written in one transaction, or its pieces overtake waiting appends."""
+    """Mutants: the snapshot is written in one transaction; one plain lock, its pieces then overtake waiting appends."""
     journal = SqliteJournal(path)
     epoch = journal.acquire("a")
     journal.append(boots(1, 1), epoch)
     snapshot = Snapshot(seq=1, digest=journal.digest(), body=os.urandom(100 * SNAPSHOT_PART_BYTES))
+    watch = sqlite3.connect(path)
+    pieces = set()
     with ThreadPoolExecutor(1) as pool:
         saved = pool.submit(journal.save_snapshot, snapshot)
         last = 1
         while not saved.done():
-            journal.append(boots(last + 1, last + 1), epoch)
             last += 1
+            journal.append(boots(last, last), epoch)
+            pieces |= set(watch.execute("SELECT count(*) FROM snapshot_parts"))
         saved.result()
-    assert last > 50
+    watch.close()
+    assert len(pieces) > 85, "appends saw the snapshot grow"
     assert journal.snapshot() == snapshot
     journal.close()
 
@@ -401,6 +414,23 @@ def test_two_controllers_on_one_file_are_fenced(path: Path) -> None:
     first.append(boots(7, 7, 3), 3)
     first.close()
     second.close()
+
+
+def test_an_append_waits_for_another_writer_and_then_succeeds(path: Path) -> None:
+    """Mutant: a deferred BEGIN, whose reading of the lease is stale once it may write."""
+    journal = SqliteJournal(path)
+    epoch = journal.acquire("a")
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        appended = pool.submit(journal.append, boots(1, 3), epoch)
+        time.sleep(0.1)
+        other.execute("INSERT INTO cursors VALUES ('n', 's', 1)")
+        other.execute("COMMIT")
+        appended.result(timeout=10)
+    other.close()
+    assert (journal.latest_seq(), journal.cursors()) == (3, {"n": ("s", 1)})
+    journal.close()
 
 
 def test_every_acquire_gets_its_own_epoch(path: Path) -> None:

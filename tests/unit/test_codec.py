@@ -150,7 +150,7 @@ def test_any_change_of_any_field_breaks_the_chain_there(place: int, field: str, 
 def test_missing_records_are_named(start: int, gone: int) -> None:
     rows = chain()
     del rows[start : min(start + gone, 7)]
-    with pytest.raises(CorruptJournalError) as caught:
+    with pytest.raises(CorruptJournalError, match=f"record {start + 1} is corrupt: it is missing") as caught:
         list(verified(rows, 0, GENESIS))
     assert caught.value.seq == start + 1
 
@@ -204,6 +204,14 @@ def _named(body: Body) -> Body:
 
 def _rebooted(body: Body) -> Body:
     return {**body, "type": "boot_noticed", "boot": f"was-{body['id']}"}
+
+
+def test_an_old_body_is_brought_up_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: the table of upcasters is never asked."""
+    monkeypatch.setitem(UPCASTERS, ("boot_noticed", VERSION - 1), _named)
+    body = b'{"type":"boot_noticed","node":"n1","boot":"b"}'
+    row = seal(boot(1), GENESIS)._replace(name="boot_noticed", version=VERSION - 1, body=body)
+    assert unseal(row).event == BootObserved(node="n1", boot_id="b")
 
 
 def test_upcasters_run_one_version_after_another() -> None:

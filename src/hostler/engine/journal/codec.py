@@ -157,6 +157,18 @@ def seal_observation(observation: Observation) -> ObservationRow:
     return ObservationRow(o.node, o.spool, o.sequence, received, body)
 
 
+def seal_cursors(cursors: dict[str, tuple[str, int]]) -> list[tuple[str, str, int]]:
+    """(node, spool, sequence) of each; UnwritableError for what no column can hold."""
+    rows = [(node, spool, sequence) for node, (spool, sequence) in cursors.items()]
+    try:
+        _canonical(rows)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UnwritableError(f"a cursor cannot be stored: {error}") from error
+    if any(not 0 <= sequence <= INTEGER_MAX for _, _, sequence in rows):
+        raise UnwritableError(f"a cursor cannot be stored: its sequence is outside 0 … {INTEGER_MAX}")
+    return rows
+
+
 def unseal_observation(body: bytes) -> Observation:
     """The observation in a stored body; JournalError where it cannot be read."""
     try:

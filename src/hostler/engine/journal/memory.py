@@ -14,6 +14,7 @@ from hostler.engine.journal.codec import (
     capped,
     micros,
     seal_all,
+    seal_cursors,
     seal_observation,
     unseal,
     verified,
@@ -45,6 +46,7 @@ class MemoryJournal:
     def append(self, batch: Batch, epoch: int) -> None:
         for observation in batch.observations:
             seal_observation(observation)
+        seal_cursors(batch.cursors)
         if epoch != self._epoch or epoch == 0:
             raise FencedError(f"epoch {epoch} is fenced: {self._holder or 'nobody'} holds epoch {self._epoch}")
         self._rows += seal_all(batch.records, len(self._rows), self._digest_at(len(self._rows)), epoch)

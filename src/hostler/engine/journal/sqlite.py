@@ -35,11 +35,11 @@ from hostler.engine.journal.codec import (
     ObservationRow,
     OutOfPlaceError,
     Row,
-    UnwritableError,
     known,
     micros,
     observation_key,
     seal_all,
+    seal_cursors,
     seal_observation,
     unseal,
     unseal_observation,
@@ -118,13 +118,13 @@ class SqliteJournal:
         Raises FencedError for an epoch that is not the lease's, OutOfPlaceError for records that do not follow the
         last one, UnwritableError for what could not be read back, JournalError when the storage fails.
         """
-        observed = [seal_observation(o) for o in batch.observations]
+        observed, read = [seal_observation(o) for o in batch.observations], seal_cursors(batch.cursors)
         with self._transaction() as db:
             _fence(db, epoch)
             _insert(db, _RECORD, seal_all(batch.records, *queries.tail(db), epoch))
             _insert(db, _SUBJECT, _subjects(batch.records))
             _insert(db, _OBSERVATION, observed)
-            _insert(db, _CURSOR, [(node, *cursor) for node, cursor in batch.cursors.items()])
+            _insert(db, _CURSOR, read)
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a checkpoint, piece by piece so that an append never waits for more than one piece.
@@ -256,8 +256,6 @@ class SqliteJournal:
                 yield db
         except DBAPIError as error:
             raise JournalError(f"{self._path} cannot be written, nothing of this is kept: {error.orig}") from error
-        except (OverflowError, UnicodeError) as error:
-            raise UnwritableError(f"{self._path} cannot hold a value of this batch: {error}") from error
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
