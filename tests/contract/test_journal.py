@@ -73,6 +73,12 @@ def test_changes_since_a_moment(journal: SqliteJournal | MemoryJournal) -> None:
     assert journal.changes_since(at(99), limit=3) == []
 
 
+def test_changes_come_by_moment_where_a_clock_went_back(journal: SqliteJournal | MemoryJournal) -> None:
+    records = [Record(seq, at(moment), 1, "", boot(seq).event) for seq, moment in enumerate((5, 9, 7, 7, 1), 1)]
+    journal.append(Batch(records=tuple(records)), journal.acquire("a"))
+    assert [r.seq for r in journal.changes_since(at(5), limit=9)] == [1, 3, 4, 2]
+
+
 def test_history_is_newest_first_and_pages_backwards(journal: SqliteJournal | MemoryJournal) -> None:
     journal.append(boots(1, 50), journal.acquire("a"))
     assert [r.seq for r in journal.history("n3")] == [43, 33, 23, 13, 3]

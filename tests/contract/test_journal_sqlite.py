@@ -12,13 +12,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from sqlalchemy import event
 
 from hostler.core.events import VERSION
 from hostler.engine.journal.codec import DIGEST_BYTES, UnknownEventError
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.journal.sqlite import SNAPSHOT_PART_BYTES, SqliteJournal
 from hostler.engine.ports import Batch, CorruptJournalError, FencedError, JournalError, Snapshot
-from tests.contract.journal_samples import boot, boots, observed
+from tests.contract.journal_samples import START, boot, boots, observed
 
 BATCH = 40
 WRITER = """
@@ -458,3 +459,26 @@ def test_opening_again_goes_on_where_it_ended(path: Path) -> None:
 def test_a_closed_journal_leaves_one_file(path: Path) -> None:
     written(path, 10)
     assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_no_question_walks_a_whole_table(path: Path) -> None:
+    """Mutant: changes_since ordered by seq, which reads the log from its start."""
+    journal = SqliteJournal(path)
+    asked: list[tuple[str, tuple[object, ...]]] = []
+    note = lambda _c, _cursor, statement, values, *_: asked.append((statement, values))  # noqa: E731
+    event.listen(journal._readers, "before_cursor_execute", note)  # noqa: SLF001 - what it asks is the subject
+    journal.history("n1", before=5)
+    journal.changes_since(START, 10)
+    journal.records_between(3, 10)
+    journal.observations_of("n1", START)
+    journal.observation("n1/s/1")
+    list(journal.records(after=0))
+    event.remove(journal._readers, "before_cursor_execute", note)  # noqa: SLF001
+    filtered = [(statement, values) for statement, values in asked if "WHERE" in statement]
+    assert len(filtered) >= 6
+    connection = sqlite3.connect(path)
+    for statement, values in filtered:
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        assert not any("SCAN" in step for step in plan), statement
+    connection.close()
+    journal.close()

@@ -76,7 +76,8 @@ class MemoryJournal:
 
     def changes_since(self, at: datetime, limit: int) -> list[Record]:
         since = micros(at)
-        return [unseal(row) for row in islice((r for r in self._rows if r.at >= since), capped(limit))]
+        found = sorted((row for row in self._rows if row.at >= since), key=lambda row: row.at)
+        return [unseal(row) for row in found[: capped(limit)]]
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
         found = (seq for seq in reversed(self._about.get(subject, ())) if before is None or seq < before)

@@ -16,8 +16,9 @@ def page(connection: Connection, after: int, limit: int) -> list[Row]:
 
 
 def since(connection: Connection, at: int, limit: int) -> list[Row]:
-    """Rows of moment `at` (µs) and later, in order."""
-    return _rows(connection, select(records).where(records.c.at >= at).order_by(records.c.seq), limit)
+    """Rows of moment `at` (µs) and later, by moment; to order by seq would walk the log from its start."""
+    found = select(records).where(records.c.at >= at)
+    return _rows(connection, found.order_by(records.c.at, records.c.seq), limit)
 
 
 def history(connection: Connection, subject: str, before: int | None, limit: int) -> list[Row]:

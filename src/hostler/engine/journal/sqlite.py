@@ -180,7 +180,7 @@ class SqliteJournal:
             return [unseal(row) for row in queries.page(connection, after, limit)]
 
     def changes_since(self, at: datetime, limit: int) -> list[Record]:
-        """At most `limit` records of that moment and later, in order."""
+        """At most `limit` records of that moment and later, by moment."""
         with reading(self._readers) as connection:
             return [unseal(row) for row in queries.since(connection, micros(at), limit)]
 
