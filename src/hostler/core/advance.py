@@ -54,11 +54,15 @@ LAB_FLOOR_S = 15.0
 """No time limit is scaled below this (or its own length): replies over a network do not get faster in a lab."""
 
 
-def scaled(policy: Policy, duration_s: float) -> float:
+LAB_PHASE_FLOOR_S = 300.0
+"""A phase has many steps: its limit in a lab is never below this."""
+
+
+def scaled(policy: Policy, duration_s: float, floor_s: float = LAB_FLOOR_S) -> float:
     """A working time or limit under the policy's time scale, in seconds."""
     if policy.time_scale == 1.0:
         return duration_s
-    return max(duration_s / policy.time_scale, min(duration_s, LAB_FLOOR_S))
+    return max(duration_s / policy.time_scale, min(duration_s, floor_s))
 
 
 def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
@@ -120,8 +124,19 @@ def _bring_up_fails(scene: Scene, node: Node, plan: Plan) -> str:
         return f"over the limit of {node.phase}"
     if node.phase not in (Phase.seatrial, Phase.zap, Phase.test):
         return ""
-    grave = [c for c in node.conditions if c.severity >= Severity.critical and rule_for(scene.fleet.policy, c).remedy]
+    checking = plan.index < len(plan.steps) and plan.steps[plan.index].operation == "run_checks"
+    grave = [
+        c
+        for c in node.conditions
+        if c.severity >= Severity.critical
+        and rule_for(scene.fleet.policy, c).remedy
+        and (checking or c.type not in _AWAY)
+    ]
     return f"{grave[0].type}: {grave[0].evidence[-1].text if grave[0].evidence else ''}" if grave else ""
+
+
+_AWAY = ("agent.lost", "power.off_unexpected")
+"""What a phase that powers its node off and on shows by itself; its waits for the agent have limits of their own."""
 
 
 def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
@@ -155,6 +170,8 @@ def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
     step = plan.steps[plan.index]
     row = OPERATIONS[step.operation]
     if "boot" in row.needs and plan.boot_id and node.boot_id != plan.boot_id:
+        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    if step.operation == "uncordon" and _cordoned_by_person(scene, node):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if stopped := _preconditions(scene, node, plan, row):
         return Wait(plan.name, stopped)
@@ -294,10 +311,15 @@ def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
     if plan.index >= len(tail):
         return Act((e.PlanEnded(node.id, plan.id, plan.result, plan.reason),))
     step = tail[plan.index]
-    kept = [h for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind is HoldKind.cordon]
-    if step.operation == "uncordon" and kept:
+    if step.operation == "uncordon" and _cordoned_by_person(scene, node):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     return Act((e.OperationStarted(start(scene, node, plan, step)),))
+
+
+def _cordoned_by_person(scene: Scene, node: Node) -> bool:
+    """A person keeps new work away too: our cordon stays until theirs is lifted."""
+    kinds = (HoldKind.cordon, HoldKind.physical_work)
+    return any(h.kind in kinds for h in scene.fleet.holds_on(scopes(scene, node)))
 
 
 def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
@@ -393,7 +415,9 @@ def change_phase(scene: Scene, node: Node, after: Phase, why: str) -> tuple[e.Ev
     """The move along an edge of the graph, with what follows from it: limit, release, ticket."""
     assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
     limit_s = PHASES[after].limit_s
-    deadline = scene.now + timedelta(seconds=scaled(scene.fleet.policy, limit_s)) if limit_s else None
+    deadline = (
+        scene.now + timedelta(seconds=scaled(scene.fleet.policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
+    )
     found: list[e.Event] = []
     if node.phase is Phase.production and node.assignment is not None:
         found.append(e.NodeReleased(node.id, scene.now, why))

@@ -238,6 +238,7 @@ class HoldReleased(Struct, frozen=True, tag="hold_released"):
     """The hold is over."""
 
     hold: str
+    scope: str
     person: str
     reason: str
 
@@ -412,6 +413,12 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: PLR0911 - one flat ta
             return tuple(name for name in (t.node, t.hardware, t.id) if name)
         case HoldPlaced(hold=hold):
             return (hold.scope,)
+        case HoldReleased(scope=scope) | PauseSet(scope=scope):
+            return (scope,)
+        case WindowScheduled(window=window):
+            return (window.scope,)
+        case ModeSet(pool=pool):
+            return (f"pool:{pool}",)
         case IntentRecorded(intent=intent):
             return (intent.target,)
         case AssetRegistered(asset=asset):

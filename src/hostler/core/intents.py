@@ -246,7 +246,7 @@ def _uncordon(ask: Ask) -> Granted:
     events: list[e.Event] = []
     for node in nodes:
         held = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
-        events.extend(e.HoldReleased(h.id, ask.intent.person, ask.intent.reason) for h in held)
+        events.extend(e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in held)
     if not events:
         raise RefusalError(f"no cordon of a person stands on {ask.intent.target}; see `hostler node get`")
     return f"{len(events)} cordon(s) lifted", tuple(events)
@@ -263,7 +263,9 @@ def _release(ask: Ask) -> Granted:
         raise RefusalError(f"no hold {ask.intent.target}; see `hostler hold list`")
     if hold.kind is HoldKind.physical_work:
         raise RefusalError("physical work is ended with end-work, by who started it or a shift lead")
-    return f"hold on {hold.scope} released", (e.HoldReleased(hold.id, ask.intent.person, ask.intent.reason),)
+    return f"hold on {hold.scope} released", (
+        e.HoldReleased(hold.id, hold.scope, ask.intent.person, ask.intent.reason),
+    )
 
 
 def _pause(paused: bool) -> Callable[[Ask], Granted]:
@@ -386,7 +388,7 @@ def _end_work(ask: Ask) -> Granted:
     lead = ask.intent.args.get("shift_lead") == "true"
     if holds[0].owner != ask.intent.person and not lead:
         raise RefusalError(f"{holds[0].owner} works on {node.id}: only they or a shift lead end it")
-    events: list[e.Event] = [e.HoldReleased(h.id, ask.intent.person, ask.intent.reason) for h in holds]
+    events: list[e.Event] = [e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in holds]
     events.extend(
         e.ConditionCleared(node.id, c.id, ask.intent.person, "the work is done")
         for c in node.conditions

@@ -3,7 +3,7 @@
 import heapq
 from datetime import UTC, datetime, timedelta
 
-OBSERVE_AFTER_S = (2.0, 5.0, 10.0, 30.0)
+OBSERVE_AFTER_S = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 """How long after an unknown outcome its effect is looked for: first, second … and every later time."""
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
