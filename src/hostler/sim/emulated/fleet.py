@@ -39,14 +39,14 @@ class FleetSettings(Struct, frozen=True):
 class EmulatedFleet:
     """An async context manager: inside it the BMCs answer, and machines live as they are switched on."""
 
-    def __init__(self, settings: FleetSettings, clock: Callable[[], datetime]) -> None:
+    def __init__(self, settings: FleetSettings, scheduler: EmulatedScheduler, clock: Callable[[], datetime]) -> None:
         self._settings = settings
         self._clock = clock
         self._random = random.Random(settings.seed)
         self.password = secrets.token_urlsafe(12)
         self.hosts: dict[str, Host] = {}
         self.specs: list[NodeSpec] = []
-        self.scheduler = EmulatedScheduler(self._jobs(), lambda n: n in self.hosts and self.hosts[n].up)
+        scheduler.alive = lambda node: node in self.hosts and self.hosts[node].up
         self._farm = Farm(clock, credentials=("hostler", self.password))
         self._depot: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -55,7 +55,7 @@ class EmulatedFleet:
     async def __aenter__(self) -> Self:
         await self._farm.__aenter__()
         await self._open_depot()
-        trays = TRAYS if self._settings.nodes >= 2 * TRAYS else self._settings.nodes // 3
+        trays = trays_of(self._settings.nodes)
         for number in range(self._settings.nodes):
             await self._add(number, tray=number < trays)
         self._tasks = [asyncio.create_task(self._turn()), asyncio.create_task(self._break())]
@@ -90,19 +90,6 @@ class EmulatedFleet:
             lines += ["    cluster: lab", "    modes: {'*': act}", f"    owner: {tenant} on-call"]
             lines += ["    budget: {count: 3, percent: 20, reserve: 1}", "    drain_deadline_s: 86400"]
         return "\n".join(lines) + "\n"
-
-    def _jobs(self) -> list[JobSpec]:
-        trays = TRAYS if self._settings.nodes >= 2 * TRAYS else self._settings.nodes // 3
-        servers = self._settings.nodes - trays
-        return [
-            JobSpec("pretrain", "train", "tenant-a", max(1, servers * 4 // 10), WorkClass.uninterruptible, 120.0),
-            JobSpec("finetune", "train", "tenant-a", max(1, servers // 10), WorkClass.uninterruptible, 45.0),
-            *(
-                JobSpec(f"chat-{n}", "serve", "tenant-b", 1, WorkClass.graceful, 1e9)
-                for n in range(max(1, servers * 2 // 10))
-            ),
-            JobSpec("moe", "nvl72", "tenant-a", max(1, trays - 4), WorkClass.uninterruptible, 90.0),
-        ]
 
     async def _add(self, number: int, *, tray: bool) -> None:
         identity, serial = f"c1-n{number + 1:04d}", f"EMU{number + 1:05d}"
@@ -181,6 +168,26 @@ class EmulatedFleet:
         address = gpu_address(self._random.randrange(gpus))
         kinds, weights = zip(*((make, weight) for make, weight in TROUBLES), strict=True)
         host.suffer(self._random.choices(kinds, weights)[0](address))
+
+
+def jobs_of(nodes: int) -> list[JobSpec]:
+    """What customers run on a fleet of so many nodes: training over many of them, inference on single ones."""
+    trays = trays_of(nodes)
+    servers = nodes - trays
+    return [
+        JobSpec("pretrain", "train", "tenant-a", max(1, servers * 4 // 10), WorkClass.uninterruptible, 120.0),
+        JobSpec("finetune", "train", "tenant-a", max(1, servers // 10), WorkClass.uninterruptible, 45.0),
+        *(
+            JobSpec(f"chat-{number}", "serve", "tenant-b", 1, WorkClass.graceful, 1e9)
+            for number in range(max(1, servers * 2 // 10))
+        ),
+        JobSpec("moe", "nvl72", "tenant-a", max(1, trays - 4), WorkClass.uninterruptible, 90.0),
+    ]
+
+
+def trays_of(nodes: int) -> int:
+    """How many of the nodes are trays of the NVL72-like rack."""
+    return TRAYS if nodes >= 2 * TRAYS else nodes // 3
 
 
 def _xid(name: str, rest: str, *cures: str) -> Callable[[str], Trouble]:

@@ -38,13 +38,14 @@ class _Member(Struct):
 class EmulatedScheduler:
     """The Hand for cordon, uncordon, evict, join_cluster and leave_cluster, and the source of who runs what where.
 
-    `alive` tells whether a node's machine is up; a job that loses a node starts again on others.
+    `alive` tells whether a node's machine is up (nobody's is until it is set); a job that loses a node starts again
+    on others.
     """
 
     kinds = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
 
-    def __init__(self, jobs: Iterable[JobSpec], alive: Callable[[str], bool]) -> None:
-        self._alive = alive
+    def __init__(self, jobs: Iterable[JobSpec]) -> None:
+        self.alive: Callable[[str], bool] = lambda _node: False
         self._members: dict[str, _Member] = {}
         self._numbers = itertools.count(1)
         self._jobs = [self._submit(spec) for spec in jobs]
@@ -86,7 +87,7 @@ class EmulatedScheduler:
     def turn(self, now_s: float) -> list[WorkSeen | NodeSeen]:
         """Let jobs begin, end and be restarted; what a scheduler's watch would now tell."""
         for index, job in enumerate(self._jobs):
-            if job.nodes and not all(self._alive(n) for n in job.nodes):
+            if job.nodes and not all(self.alive(n) for n in job.nodes):
                 job.nodes, job.restarts = (), job.restarts + 1
             elif job.nodes and job.ends_s <= now_s:
                 self._jobs[index] = self._submit(job.spec)
@@ -94,7 +95,7 @@ class EmulatedScheduler:
             if not job.nodes:
                 self._place(job, now_s)
         views = tuple(WorkloadView(n, self._work_on(n)) for n in self._members)
-        ready = [NodeSeen(n, ready=self._alive(n)) for n in self._members]
+        ready = [NodeSeen(n, ready=self.alive(n)) for n in self._members]
         return [WorkSeen(views, whole=True), *ready]
 
     def _submit(self, spec: JobSpec) -> _Job:
@@ -105,7 +106,7 @@ class EmulatedScheduler:
         free = [
             n
             for n, m in self._members.items()
-            if m.pool == job.spec.pool and not m.cordoned and n not in busy and self._alive(n)
+            if m.pool == job.spec.pool and not m.cordoned and n not in busy and self.alive(n)
         ]
         if len(free) >= job.spec.nodes:
             job.nodes = tuple(sorted(free)[: job.spec.nodes])

@@ -1,0 +1,258 @@
+"""The composition root: which journal, drivers and server make one running Hostler."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from hostler.cli import context
+from hostler.cli.settings import ServeSettings, UpSettings
+from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.model import FLEET, Intent, Phase
+from hostler.core.policy.documents import parse
+from hostler.drivers.redfish.client import Clients
+from hostler.drivers.redfish.exchange import Access
+from hostler.drivers.redfish.eyes import RedfishEyes
+from hostler.drivers.redfish.hand import RedfishHand
+from hostler.drivers.standalone.hand import StandaloneHand, work_of
+from hostler.engine.intake import NodeSeen, WorkSeen
+from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.engine.ports import Hand
+from hostler.engine.queues import BusyError
+from hostler.engine.ready import Reply
+from hostler.engine.runner import Cell
+from hostler.engine.watch import Watch
+from hostler.server.app import create_app
+from hostler.server.desk import AgentDesk
+from hostler.server.serve import serving
+from hostler.server.settings import Settings
+from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.sim.emulated.fleet import EmulatedFleet, FleetSettings, jobs_of
+from hostler.sim.emulated.scheduler import EmulatedScheduler
+
+THREADS = 512
+"""Emulated machines block threads while they check themselves; most of these sleep."""
+
+Views = Callable[[], Sequence[WorkSeen | NodeSeen]]
+
+
+def now() -> datetime:
+    """The moment, aware."""
+    return datetime.now(UTC)
+
+
+class House(Struct):
+    """What runs: the cell, its tokens, and the address it is served at."""
+
+    cell: Cell
+    tokens: TokenStore
+    address: str
+    data: Path
+
+
+async def serve(settings: ServeSettings) -> None:
+    """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then."""
+    documents = _read(settings.config)
+    configuration = parse(documents) if documents else None
+    async with aiohttp.ClientSession() as session:
+        clients = Clients(session, _credentials(Path(settings.data)))
+        standalone = StandaloneHand()
+        async with _house(_listening(settings), Path(settings.data), [RedfishHand(clients, now), standalone]) as house:
+            if configuration is not None:
+                await _ask(house.cell, "activate", FLEET, configuration=configuration, documents=documents)
+            print(f"hostler serves {house.address}", flush=True)
+            watch = Watch(house.cell, RedfishEyes(clients), now)
+            await _until_told([watch.run(), _tell(house.cell, lambda: [work_of(house.cell.view)])])
+
+
+async def up(settings: UpSettings) -> None:
+    """Hostler with an emulated fleet on this machine, until SIGTERM or SIGINT."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+    with contextlib.ExitStack() as stack:
+        kept = settings.data or stack.enter_context(tempfile.TemporaryDirectory(prefix="hostler-"))
+        async with aiohttp.ClientSession() as session:
+            await _up(settings, Path(kept), session)
+
+
+async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) -> None:
+    access: dict[str, Access] = {}
+    clients = Clients(session, lambda _origin: access["all"])
+    scheduler = EmulatedScheduler(jobs_of(settings.nodes))
+    hands: list[Hand] = [RedfishHand(clients, now), scheduler]
+    async with _house(Settings(port=settings.port, clock=now), data, hands) as house:
+        fleet = EmulatedFleet(
+            FleetSettings(
+                nodes=settings.nodes,
+                scale=settings.scale,
+                seed=settings.seed,
+                faults_per_hour=settings.faults_per_hour,
+                data=data,
+                server=house.address,
+                token=lambda node: house.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
+            ),
+            scheduler,
+            now,
+        )
+        async with fleet:
+            access["all"] = Access("hostler", fleet.password)
+            await _furnish(house, fleet, settings.scale)
+            _announce(house, settings)
+            started = asyncio.get_running_loop().time()
+            turns: Views = lambda: scheduler.turn(asyncio.get_running_loop().time() - started)  # noqa: E731
+            watch = Watch(house.cell, RedfishEyes(clients), now)
+            await _until_told([watch.run(), _tell(house.cell, turns), _certify(house.cell)])
+
+
+@asynccontextmanager
+async def _house(settings: Settings, data: Path, hands: list[Hand]) -> AsyncIterator[House]:
+    """Journal, cell, desk and server, up inside and down outside."""
+    settings.check()
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    journal = SqliteJournal(data / "journal.db")
+    tokens = TokenStore(data / "tokens.db")
+    tokens.bootstrap(data / "operator.token")
+    desk = AgentDesk(lambda: cell.epoch, now)
+    cell = Cell(journal, [desk, *hands], version=version("hostler"))
+    try:
+        await cell.start()
+        async with serving(create_app(cell, tokens, desk, settings), settings) as address:
+            yield House(cell, tokens, address, data)
+    finally:
+        await cell.stop()
+        tokens.close()
+        journal.close()
+
+
+async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
+    """Give the cell the emulated fleet's configuration and nodes, unless its journal knows them already."""
+    policy = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
+    scaled = re.sub(r"(?m)^  time_scale: .*$", f"  time_scale: {scale}", policy)
+    documents = {"policy.yaml": scaled, "fleet.yaml": fleet.configuration()}
+    await _ask(house.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
+    fresh = [spec for spec in fleet.specs if spec.id not in house.cell.view.nodes]
+    if fresh:
+        nodes = msgspec.json.encode(fresh).decode()
+        await _ask(house.cell, "register", FLEET, args={"nodes": nodes})
+
+
+async def _certify(cell: Cell) -> None:
+    """The emulated technician certifies what stands at onboard, and the emulated vendor sends back what it got."""
+    while True:
+        await asyncio.sleep(1.0)
+        for node in list(cell.view.nodes.values()):
+            if node.phase is Phase.onboard:
+                await _ask(cell, "certify", node.id, person="emulated-technician")
+
+
+async def _tell(cell: Cell, views: Views, period_s: float = 0.5) -> None:
+    """Put what the scheduler shows before the controller, again and again."""
+    while True:
+        for seen in views():
+            cell.tell(seen)
+        await asyncio.sleep(period_s)
+
+
+async def _ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:
+    """Put an intent of the composition root itself. Raises InvalidInputError where it is refused."""
+    args = more.pop("args", {})
+    intent = Intent(secrets.token_hex(8), verb, target, person, "set up by the command line", now(), args)  # type: ignore[arg-type]
+    while True:
+        try:
+            reply = await cell.ask(intent, **more)  # type: ignore[arg-type]
+        except BusyError as busy:
+            await asyncio.sleep(busy.retry_after_s)
+            continue
+        if not reply.granted:
+            raise InvalidInputError((Problem(verb, 0, reply.text, "mend that and start again"),))
+        return reply
+
+
+async def _until_told(work: Sequence[object]) -> None:
+    """Run until a signal asks to stop; a task that ends by a bug ends everything."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    tasks = [asyncio.ensure_future(one) for one in work]  # type: ignore[call-overload]
+    told = asyncio.ensure_future(stop.wait())
+    done, _ = await asyncio.wait([*tasks, told], return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    told.cancel()
+    await asyncio.gather(*tasks, told, return_exceptions=True)
+    for task in done - {told}:
+        task.result()
+
+
+def _listening(settings: ServeSettings) -> Settings:
+    return Settings(
+        host=settings.host,
+        port=settings.port,
+        tls_certificate=Path(settings.tls_cert) if settings.tls_cert else None,
+        tls_key=Path(settings.tls_key) if settings.tls_key else None,
+        insecure_plain_http=settings.insecure_plain_http,
+        clock=now,
+    )
+
+
+def _read(paths: Sequence[str]) -> dict[str, str]:
+    """The documents by file name. Raises InvalidInputError for one that cannot be read."""
+    found: dict[str, str] = {}
+    for path in paths:
+        try:
+            found[Path(path).name] = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInputError((Problem(path, 0, str(error), "give a readable YAML file"),)) from error
+    return found
+
+
+def _credentials(data: Path) -> Callable[[str], Access]:
+    """How BMCs are entered: `bmc.json` in the data directory, by origin, "*" for all others.
+
+    Raises InvalidInputError for a file that is not such a mapping or that others can read.
+    """
+    path = data / "bmc.json"
+    if not path.exists():
+        return lambda _origin: Access()
+    if path.stat().st_mode & 0o077:
+        raise InvalidInputError((Problem(str(path), 0, "others can read it", f"chmod 600 {path}"),))
+    try:
+        known = msgspec.json.decode(path.read_bytes(), type=dict[str, Access])
+    except (msgspec.DecodeError, OSError) as error:
+        instead = 'write {"*": {"username": "…", "password": "…"}}'
+        raise InvalidInputError((Problem(str(path), 0, str(error), instead),)) from error
+    return lambda origin: known.get(origin) or known.get("*") or Access()
+
+
+def _announce(house: House, settings: UpSettings) -> None:
+    """Say where everything is, and let commands find it."""
+    token_file = house.data / "operator.token"
+    token = token_file.read_text().strip()
+    written = context.write(context.Context(house.address, str(token_file)))
+    lines = [
+        f"Hostler is up with {settings.nodes} emulated nodes, time {settings.scale:g} times as fast.",
+        f"  console   {house.address}/#token={token}",
+        f"  API       {house.address}/v1",
+        f"  commands  hostler status · hostler node list · hostler node explain NODE   (they read {written})",
+        f"  data      {house.data}",
+        "Stop with Ctrl-C.",
+    ]
+    print("\n".join(lines), flush=True)
+    if os.environ.get("HOSTLER_UP_JSON"):
+        json.dump({"address": house.address, "token_file": str(token_file)}, sys.stderr)

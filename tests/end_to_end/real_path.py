@@ -1,0 +1,175 @@
+"""The real path's world: a served cell, this machine's agent, and sushy-tools' emulator as its BMC, all as processes."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from hostler.server.tokens import Grant, Role, TokenStore
+
+DEADLINE_S = 90.0
+NODE = "this-machine"
+POOLS = """
+skus:
+  this: {gpus: 0}
+pools:
+  lab:
+    sku: this
+    target: 1
+    tenant: lab
+    modes: {"*": act}
+    budget: {count: 1, percent: 100}
+"""
+POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def process(*argv: str, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A child of ours that ends with us."""
+    with log.open("ab") as out:
+        child = await asyncio.create_subprocess_exec(*argv, stdout=out, stderr=out)
+        try:
+            yield child
+        finally:
+            if child.returncode is None:
+                child.terminate()
+            try:
+                await asyncio.wait_for(child.wait(), 20)
+            except TimeoutError:
+                child.kill()
+                await child.wait()
+
+
+@dataclass
+class RealWorld:
+    """One machine, its emulated BMC, its agent and the served cell."""
+
+    directory: Path
+    server: str
+    bmc: str
+    uuid: str
+    token: str
+    session: aiohttp.ClientSession
+
+    async def get(self, path: str) -> Any:
+        async with self.session.get(f"{self.server}{path}", headers=self._headers()) as answer:
+            assert answer.status == 200, await answer.text()
+            return await answer.json()
+
+    async def post(self, path: str, body: object) -> Any:
+        async with self.session.post(f"{self.server}{path}", headers=self._headers(), json=body) as answer:
+            assert answer.status in (200, 201), await answer.text()
+            return await answer.json()
+
+    async def power(self) -> str:
+        """The emulator's own word, read past Hostler."""
+        async with self.session.get(f"{self.bmc}/redfish/v1/Systems/{self.uuid}") as answer:
+            return str((await answer.json())["PowerState"])
+
+    async def until(self, seen: Callable[[Any], bool], path: str) -> Any:
+        """Poll the API until it shows what is waited for."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                found = await self.get(path)
+                if seen(found):
+                    return found
+                await asyncio.sleep(0.1)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+@asynccontextmanager
+async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealWorld]:
+    """Everything up, this machine adopted and in production."""
+    uuid = "6a1f3f0e-33d3-4d0c-9f2e-2f6f1d9c7a11"
+    data = directory / "data"
+    data.mkdir(mode=0o700)
+    bmc_port, port = free_port(), free_port()
+    (directory / "pools.yaml").write_text(POOLS)
+    emulator = directory / "emulator.conf"
+    emulator.write_text(
+        "SUSHY_EMULATOR_FAKE_DRIVER = True\n"
+        f"SUSHY_EMULATOR_STATE_DIR = {str(directory)!r}\n"
+        f"SUSHY_EMULATOR_FAKE_SYSTEMS = [{{'uuid': {uuid!r}, 'name': 'this', 'power_state': 'On', "
+        "'external_notifier': False, 'nics': [{'mac': '00:5c:52:31:3a:9c', 'ip': '172.22.0.100'}]}]\n"
+    )
+    store = TokenStore(data / "tokens.db")
+    operator = store.create(Grant("operator-in-test", Role.operator))
+    (directory / "agent.token").write_text(store.create(Grant(f"agent-{NODE}", Role.agent, node=NODE)))
+    store.close()
+    bin_dir = Path(sys.executable).parent
+    serve = ("serve", "--data", str(data), "--listen", f"127.0.0.1:{port}")
+    documents = ("--config", str(POLICY), "--config", str(directory / "pools.yaml"))
+    log = directory / "log"
+    emulate = (str(bin_dir / "sushy-emulator"), "--config", str(emulator), "-i", "127.0.0.1", "-p", str(bmc_port))
+    async with (
+        aiohttp.ClientSession() as session,
+        process(*emulate, log=log),
+        process(str(bin_dir / "hostler"), *serve, *documents, log=log),
+    ):
+        server, bmc = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{bmc_port}"
+        world = RealWorld(directory, server, bmc, uuid, operator, session)
+        await _answers(world)
+        await _adopt(world, test_mode=test_mode)
+        agent = ("agent", "--server", server, "--node", NODE, "--token-file", str(directory / "agent.token"))
+        state = ("--state-dir", str(directory / "agent"), "--allow-actions")
+        async with process(str(bin_dir / "hostler"), *agent, *state, log=log):
+            await world.until(lambda node: node["phase"] == "production", f"/v1/nodes/{NODE}")
+            yield world
+
+
+async def _answers(world: RealWorld) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        for url in (f"{world.server}/readyz", f"{world.bmc}/redfish/v1/"):
+            while True:
+                try:
+                    async with world.session.get(url) as answer:
+                        if answer.status == 200:
+                            break
+                except aiohttp.ClientError:
+                    pass
+                await asyncio.sleep(0.1)
+
+
+async def _adopt(world: RealWorld, *, test_mode: bool) -> None:
+    spec = {
+        "id": NODE,
+        "sku": "this",
+        "serial": world.uuid,
+        "bmc": f"{world.bmc}/redfish/v1/Systems/{world.uuid}",
+        "pool": "lab",
+        "test_mode": test_mode,
+    }
+    await world.post("/v1/adopt", {"nodes": [spec], "reason": "the real path's test"})
+
+
+def say(line: str) -> None:
+    """Write a line to the real kernel log, as an operator would."""
+    with open("/dev/kmsg", "wb", buffering=0) as kmsg:
+        kmsg.write(f"<3>{line}\n".encode())
+
+
+def explain_by_command(world: RealWorld) -> Any:
+    """`hostler node explain -o json`, run as a person runs it."""
+    import subprocess
+
+    env = {**os.environ, "HOSTLER_SERVER": world.server, "HOSTLER_TOKEN": world.token}
+    argv = [str(Path(sys.executable).parent / "hostler"), "node", "explain", NODE, "-o", "json"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=True)
+    return json.loads(done.stdout)
