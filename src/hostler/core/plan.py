@@ -25,7 +25,7 @@ from hostler.core.model import (
     Ticket,
 )
 from hostler.core.phases import PHASES
-from hostler.core.policy.guards import Request, blockers, mode_of, scopes, storm
+from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes, storm
 from hostler.core.policy.response import Need, is_lemon, need_of
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.core.scene import Scene
@@ -100,7 +100,7 @@ def _remedy(scene: Scene, node: Node, need: Need) -> Answer:
     request = Request(need.remedy, need.act_class, nodes, confirm=need.confirm, approved=wished)
     found = blockers(scene, request)
     if found:
-        return Wait(need.remedy, found)
+        return Wait(need.remedy, found, until=reopens(scene, found))
     if not wished and (why := storm(scene, len(nodes))):
         return Act((e.BrakeLatched(why),))
     return Act(tuple(_remedy_plan(scene, member, need) for member in nodes))
@@ -158,7 +158,7 @@ def _phase_work(scene: Scene, node: Node) -> Answer:
     if node.phase is Phase.triage and (answer := _triage(scene, node)):
         return answer
     if not row.recipe:
-        return Wait(node.phase.value, (Blocker("person", "technician", f"waits for {row.waits_for}", "that is done"),))
+        return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
     return _bring_up(scene, node, RECIPES[row.recipe])
 
 

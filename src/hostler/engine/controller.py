@@ -54,7 +54,9 @@ class Controller:
                 self._sends.append(Send("observe", node.operation, node))
         for node_id in self.fleet.nodes:
             self._schedule(self.fleet.nodes[node_id])
-            self._touched[node_id] = "clock"
+            self.agenda.wake(node_id, now, now)
+        for name in (*self.fleet.holds, *self.fleet.windows):
+            self.agenda.wake(name, now, now)
         return self._finish()
 
     def step(self, inputs: Iterable[intake.Input], now: datetime) -> Ready:
@@ -111,6 +113,10 @@ class Controller:
             case e.OperationFinished(result="revoked" | "timed_out") if event.node in self.fleet.nodes:
                 node = self.fleet.nodes[event.node]
                 self._sends.extend(Send("revoke", o, node) for o in node.settling if o.id == event.operation)
+            case e.HoldPlaced(hold=hold) if hold.until is not None:
+                self.agenda.wake(hold.id, hold.until, self._now)
+            case e.WindowScheduled(window=window):
+                self.agenda.wake(window.id, window.starts, self._now)
 
     def _take(self, one: intake.Input) -> None:
         match one:
@@ -209,6 +215,7 @@ class Controller:
 
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
+            self._expire(node_id)
             self._touch(node_id, "clock")
             node = self.fleet.nodes.get(node_id)
             if (
@@ -217,6 +224,21 @@ class Controller:
                 and self.agenda.observe_now(node.operation.id, self._now)
             ):
                 self._sends.append(Send("observe", node.operation, node))
+
+    def _expire(self, name: str) -> None:
+        """A hold whose time is over ends; a window opens, and closes."""
+        hold, window = self.fleet.holds.get(name), self.fleet.windows.get(name)
+        if hold is not None and hold.until is not None:
+            if hold.until <= self._now:
+                self._record_all((e.HoldReleased(name, hold.scope, "clock", "its time is over"),), "clock")
+            else:
+                self.agenda.wake(name, hold.until, self._now)
+        if window is not None:
+            if window.ends <= self._now:
+                self._record_all((e.WindowEnded(name, "clock"),), "clock")
+            else:
+                self._eased = True
+                self.agenda.wake(name, window.starts if window.starts > self._now else window.ends, self._now)
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
@@ -310,6 +332,7 @@ def _names(wait: Wait | Waiting) -> tuple[tuple[str, str], ...]:
 
 
 _EASING = (
+    e.PlanRecorded,
     e.PlanEnded,
     e.PhaseChanged,
     e.NodeAssigned,
@@ -328,4 +351,7 @@ _EASING = (
     e.ConditionCleared,
     e.OperationSettled,
 )
-"""Events after which pools are balanced and everybody who waits is asked again, once per batch."""
+"""Events after which pools are balanced and everybody who waits is asked again, once per batch.
+
+A plan that begins takes budget: whoever waits is told by name what it waits for now.
+"""

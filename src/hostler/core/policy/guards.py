@@ -4,7 +4,7 @@ Rows and columns are those of the reference: a cell says whether an act of that 
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -157,6 +157,14 @@ def _removal_budget(scene: Scene, pool: Pool, members: list[Node], request: Requ
         return []
     text = f"pool {pool.name}: {done} nodes left it in 24 h, the limit is {pool.budget.removals_per_day}"
     return [Blocker("budget", f"removals:{pool.name}", text, "a day has passed since the first of them")]
+
+
+def reopens(scene: Scene, found: tuple[Blocker, ...]) -> datetime | None:
+    """When the clock alone changes a blocker: a removal budget has room again; None where it never does."""
+    if not any(b.kind == "budget" and b.name.startswith("removals:") for b in found):
+        return None
+    day = timedelta(days=1)
+    return min((r.at + day for r in scene.fleet.cell.recent if r.at + day > scene.now), default=None)
 
 
 def _bring_up_budget(scene: Scene, request: Request) -> list[Blocker]:
