@@ -1,0 +1,22 @@
+"""`hostler asset`: what has a position and is no node: racks, NVLink domains, switch trays, power shelves, switches."""
+
+from cyclopts import App
+
+from hostler.cli.documents import read_entries, submit
+from hostler.cli.listing import show_list
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.views import ASSETS
+
+app = App(name="asset", help="Assets that are not nodes.")
+
+
+@app.command(name="list")
+def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """List assets."""
+    return show_list(connect, ASSETS, show)
+
+
+@app.command
+def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Make the assets of a JSON or YAML list known. FILE `-` reads standard input."""
+    return submit(connect.client(), "/v1/assets", {"assets": read_entries(file, "assets")}, why, show.output)

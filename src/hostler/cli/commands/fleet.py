@@ -1,0 +1,67 @@
+"""Commands about the whole fleet: its status, the storm brake, pauses, and adopting what runs already."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from hostler.cli.asking import Request
+from hostler.cli.documents import read_entries, submit
+from hostler.cli.listing import ask_one, describe
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.output import shown
+from hostler.cli.screen import handover_text, screen
+from hostler.cli.watching import follow
+
+brake = App(name="brake", help="The storm brake.")
+
+Scope = Annotated[str, Parameter(help="`fleet`, `pool:NAME`, `cluster:NAME`, `rack:NAME` or a node.")]
+
+
+def status(
+    *,
+    handover: Annotated[bool, Parameter(negative=(), help="As the text of a shift's report.")] = False,
+    show: Show = SHOW,
+    connect: Connect = CONNECT,
+) -> int:
+    """One screen: brake, pauses, incidents, stuck nodes, spares, and what changed in 24 hours."""
+    client = connect.client()
+
+    def tell() -> None:
+        found = client.get("/v1/status")
+        if show.output in ("table", "wide"):
+            lines = handover_text(found) if handover else screen(found)
+            print("\n".join(shown(line) for line in lines), flush=True)
+        else:
+            describe(found, found["cell"], show.output)
+
+    tell()
+    if show.watch:
+        for event in follow(client):
+            if event["name"].startswith(_NEWS):
+                print()
+                tell()
+    return 0
+
+
+_NEWS = ("brake_", "pause_", "mode_", "phase_", "condition_raised", "condition_cleared", "config_", "controller_")
+
+
+@brake.command
+def release(*, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Let disruption go on after the storm brake has latched."""
+    return ask_one(connect, why, show.output, Request("release-brake", "fleet"))
+
+
+def pause(scope: Scope, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Disturb nothing new within a scope; easing and protection go on."""
+    return ask_one(connect, why, show.output, Request("pause", scope))
+
+
+def resume(scope: Scope, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """End a pause."""
+    return ask_one(connect, why, show.output, Request("resume", scope))
+
+
+def adopt(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Take over nodes that run in production already, as a JSON or YAML list (fields as for `node register`)."""
+    return submit(connect.client(), "/v1/adopt", {"nodes": read_entries(file, "nodes")}, why, show.output)

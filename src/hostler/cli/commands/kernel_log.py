@@ -1,0 +1,89 @@
+"""`hostler kernel-log`: what kernel-log lines mean, without a server."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from hostler.cli.documents import read_text
+from hostler.cli.errors import unusable
+from hostler.cli.output import dump_json, dump_yaml, table
+
+if TYPE_CHECKING:
+    from hostler.core.diagnose.decoded import Decoded
+
+app = App(name="kernel-log", help="Kernel-log lines.")
+
+Output = Annotated[Literal["table", "jsonl", "json", "yaml"], Parameter(name=("--output", "-o"))]
+
+
+@app.command
+def decode(
+    file: Annotated[str, Parameter(help="A log; `-` reads standard input.")] = "-",
+    *,
+    output: Output = "table",
+    cases: Annotated[
+        bool, Parameter(negative=(), help="FILE holds one JSON object a line, each with its log in `line`.")
+    ] = False,
+) -> int:
+    """Say which faults a kernel log reports: code, GPU, recommended action, evidence.
+
+    With `--cases -o jsonl` each case gives one line `{"findings": […]}`, in order.
+    """
+    text = read_text(file)
+    if cases:
+        _dump([{"findings": findings(line)} for line in _cases(text, file)], output)
+        return 0
+    found = [finding for line in text.splitlines() for finding in findings(line)]
+    if output == "table":
+        titles = ("KIND", "CODE", "GPU", "ACTION", "SEVERITY", "WHAT")
+        keys = ("kind", "code", "pci", "action", "severity", "text")
+        table(titles, [[str(f.get(key, "")) or "–" for key in keys] for f in found], empty="no fault is reported")
+    else:
+        _dump(found, output)
+    return 0
+
+
+def findings(text: str) -> list[dict[str, Any]]:
+    """What a log reports, as plain objects: the facts of a line beside what the catalogue says."""
+    from hostler.core.diagnose.kernel_log import decode as decoded
+
+    return [_plain(one) for one in decoded(text)]
+
+
+def _plain(one: "Decoded") -> dict[str, Any]:
+    own = {
+        "kind": one.kind,
+        "code": one.code,
+        "known": one.known,
+        "pci": one.pci,
+        "action": one.action,
+        "severity": one.severity,
+        "category": one.category,
+        "condition": one.condition,
+        "text": one.text,
+        "line": one.line,
+    }
+    facts = {key: list(value) if isinstance(value, tuple) else value for key, value in one.facts.items()}
+    return {**facts, **{key: value for key, value in own.items() if value not in (None, "")}}
+
+
+def _cases(text: str, file: str) -> Iterator[str]:
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            case = json.loads(line)
+            yield str(case["line"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise unusable(f"{file}:{number}: no case: {error}", 'write {"line": "…"} on each line') from error
+
+
+def _dump(found: list[dict[str, Any]], output: str) -> None:
+    match output:
+        case "json":
+            dump_json({"items": found})
+        case "yaml":
+            dump_yaml({"items": found})
+        case _:
+            for one in found:
+                print(json.dumps(one, ensure_ascii=False))

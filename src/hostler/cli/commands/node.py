@@ -1,0 +1,185 @@
+"""`hostler node`: look at nodes, make them known, and ask for acts on them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from hostler.cli.acts import ACTS, Act, More
+from hostler.cli.asking import Request, ask, selection, targets_of
+from hostler.cli.documents import read_entries, submit
+from hostler.cli.listing import describe
+from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
+from hostler.cli.output import emit, shown
+from hostler.cli.pages import node_page
+from hostler.cli.views import AGENTS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
+from hostler.cli.watching import Item, Printer, follow, watch
+
+if TYPE_CHECKING:
+    from hostler.cli.client import Client
+
+HISTORY_SHOWN = 50
+
+app = App(name="node", help="Nodes: look, explain, ask for acts.")
+
+Name = Annotated[str, Parameter(help="A node's id, serial number or host name.")]
+Limit = Annotated[int, Parameter(help="At most so many; 0 is all.")]
+Selector = Annotated[str, Parameter(name=("--selector", "-l"), show_default=False, help="`KEY=VALUE,…`, see above.")]
+
+
+@app.command(name="list", group="Look")
+def list_(*, selector: Selector = "", limit: Limit = 0, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """List nodes. Select with `-l phase=…,pool=…,rack=…,sku=…,condition=…,q=TEXT` (`q`: in ids, names and serials)."""
+    client, query = connect.client(), selection(selector)
+    items = list(client.pages(NODES.path, query, limit))
+    if show.watch:
+        watch(client, NODES, show.output, items, _changed(client, query))
+    emit(items, NODES, show.output)
+    return 0
+
+
+def _changed(client: "Client", query: dict[str, str]) -> Callable[[Item], Iterable[Item]]:
+    """The rows of the nodes that an event is about; one that left the selection is shown once more."""
+    shown_ids: set[str] = set()
+
+    def look(event: Item) -> Iterable[Item]:
+        for subject in event["subjects"]:
+            row = _row(client, query, subject)
+            if row is None and subject in shown_ids:
+                row = _row(client, {}, subject)
+                shown_ids.discard(subject)
+            elif row is not None:
+                shown_ids.add(subject)
+            if row is not None:
+                yield row
+
+    return look
+
+
+def _row(client: "Client", query: dict[str, str], node: str) -> Item | None:
+    found = client.pages(NODES.path, {**query, "q": node})
+    return next((row for row in found if row["id"] == node), None)
+
+
+@app.command(group="Look")
+def get(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show one node with all that stands around it: conditions, plan, what it waits for, holds, tickets, parts."""
+    found = connect.client().get(NODES.one(node))
+    if show.output in ("table", "wide"):
+        for line in node_page(found, wide=show.output == "wide"):
+            print(shown(line))
+    else:
+        describe(found, found["node"]["id"], show.output)
+    return 0
+
+
+@app.command(group="Look")
+def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """Show what is recorded about a node, oldest first. With `-w` it goes on with what comes."""
+    client = connect.client()
+    found = list(client.pages(NODES.one(node, "/history"), limit=limit, go_on="before"))
+    rows = sorted(found, key=lambda row: int(row["seq"]))
+    if not show.watch:
+        emit(rows, HISTORY, show.output)
+        return 0
+    printer = Printer(HISTORY, show.output)
+    printer.show(rows)
+    for event in follow(client, {"node": node}):
+        printer.show([event])
+    return 0
+
+
+@app.command(group="Look")
+def explain(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Say why a node is where it is: from the evidence to the outcome, the latest story first."""
+    found = connect.client().get(NODES.one(node, "/explain"))
+    if show.output in ("table", "wide"):
+        print(shown(_explained(found), breaks=True))
+    else:
+        describe(found, node, show.output)
+    return 0
+
+
+def _explained(found: dict[str, Any]) -> str:
+    import msgspec
+
+    from hostler.core.explain import Explanation, text
+
+    return text(msgspec.convert(found, Explanation))
+
+
+@app.command(group="Look")
+def conditions(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """List the conditions that stand on one node, with their evidence under `-o json`."""
+    found = list(connect.client().pages(NODES.one(node, "/conditions")))
+    emit(found, NODE_CONDITIONS, show.output)
+    return 0
+
+
+@app.command(group="Look")
+def observations(
+    node: Name,
+    *,
+    source: Annotated[str, Parameter(show_default=False, help="`agent`, or `bmc` for the BMC's own log.")] = "",
+    limit: Limit = HISTORY_SHOWN,
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
+) -> int:
+    """List what was seen on or about a node, as it came in, newest first."""
+    found = list(connect.client().pages(NODES.one(node, "/observations"), {"source": source}, limit))
+    emit(found, OBSERVATIONS, show.output)
+    return 0
+
+
+@app.command(group="Look")
+def agents(*, selector: Selector = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """List the nodes' health agents: heard or not, when last, which version."""
+    emit(list(connect.client().pages(AGENTS.path, selection(selector))), AGENTS, show.output)
+    return 0
+
+
+@app.command(group="Look")
+def waiting(*, selector: Selector = "", show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """List who waits, since when, for whom, and what would end it."""
+    emit(list(connect.client().pages(WAITING.path, selection(selector))), WAITING, show.output)
+    return 0
+
+
+@app.command(group="Make known")
+def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Make nodes of a JSON or YAML list known, to be brought up.
+
+    Each entry needs `sku`, and may have: id, hostname, serial, bmc, macs, kubernetes, slurm, cell, site, row, rack, u,
+    domains, profile, provisioner, test_mode, pool, tags. FILE `-` reads standard input.
+    """
+    return submit(connect.client(), NODES.path, {"nodes": read_entries(file, "nodes")}, why, show.output)
+
+
+def _command(act: Act) -> Callable[..., int]:
+    """The function behind one row of ACTS."""
+
+    def run(
+        *targets: Annotated[
+            str, Parameter(help="Nodes by id, serial number or host name, `rack:NAME` or `pool:NAME`.")
+        ],
+        more: More,
+        why: Why,
+        pick: Pick = PICK,
+        show: ShowOnce = SHOW_ONCE,
+        connect: Connect = CONNECT,
+    ) -> int:
+        client = connect.client()
+        requests = [Request(act.verb, target, more.args()) for target in targets_of(client, targets, pick)]
+        return ask(client, why, requests, show.output)
+
+    run.__annotations__["more"] = act.more
+    if all(field.default is not MISSING for field in fields(act.more)):
+        run.__kwdefaults__ = {**(run.__kwdefaults__ or {}), "more": act.more()}
+    run.__name__ = act.verb.replace("-", "_")
+    run.__doc__ = act.help
+    return run
+
+
+for _act in ACTS:
+    app.command(_command(_act), name=_act.verb, group=_act.group)

@@ -1,0 +1,43 @@
+"""`hostler part`: components by serial number, wherever they have been."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from hostler.cli.asking import selection
+from hostler.cli.listing import describe
+from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
+from hostler.cli.output import emit
+from hostler.cli.views import HISTORY, PARTS
+
+app = App(name="part", help="Parts: components by serial number.")
+
+
+@app.command(name="list")
+def list_(
+    *,
+    selector: Annotated[
+        str, Parameter(name=("--selector", "-l"), show_default=False, help="Of these nodes only.")
+    ] = "",
+    kind: Annotated[str, Parameter(show_default=False, help="Of this kind only: gpu, nic, drive …")] = "",
+    shelf: Annotated[bool, Parameter(negative=(), help="Those that are in no node.")] = False,
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
+) -> int:
+    """List parts, by the node they are in."""
+    query = {**selection(selector), "kind": kind, "shelf": "true" if shelf else ""}
+    emit(list(connect.client().pages(PARTS.path, query)), PARTS, show.output)
+    return 0
+
+
+@app.command
+def get(serial: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show one part and its history, newest first."""
+    found = connect.client().get(PARTS.one(serial))
+    if show.output not in ("table", "wide"):
+        describe(found, serial, show.output)
+        return 0
+    emit([found["part"]] if found.get("part") else [], PARTS, show.output)
+    print()
+    emit(found["history"], HISTORY, show.output)
+    return 0

@@ -1,0 +1,47 @@
+"""`hostler plan`: what stands planned, and the approvals it waits for."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from hostler.cli.acts import Hours
+from hostler.cli.asking import Request, ask
+from hostler.cli.listing import every, show_list
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.views import PLANS
+
+if TYPE_CHECKING:
+    from hostler.cli.client import Client
+
+app = App(name="plan", help="Plans: what is under way or proposed.")
+
+PlanName = Annotated[str, Parameter(help="The plan's id, or its node.")]
+FOREVER = Hours()
+
+
+@app.command(name="list")
+def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """List the plans that stand: proposed, running, being taken back."""
+    return show_list(connect, PLANS, show)
+
+
+@app.command
+def approve(plan: PlanName, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Let a proposed plan go on."""
+    client = connect.client()
+    return ask(client, why, [Request("approve", _node(client, plan))], show.output)
+
+
+@app.command
+def reject(
+    plan: PlanName, *, why: Why, hours: Hours = FOREVER, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT
+) -> int:
+    """Drop a proposed plan, and hold its node."""
+    client = connect.client()
+    return ask(client, why, [Request("reject", _node(client, plan), hours.args())], show.output)
+
+
+def _node(client: "Client", name: str) -> str:
+    """The node of the plan with that id; any other name is taken for the node's own."""
+    plan = every(client, PLANS).get(name)
+    return str(plan["node"]) if plan else name

@@ -1,0 +1,55 @@
+"""`hostler policy`: configuration documents, checked offline, shown and activated."""
+
+from cyclopts import App
+
+from hostler.cli.documents import read_documents, submit
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.listing import describe
+from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
+from hostler.cli.output import dump_json, say, shown
+
+app = App(name="policy", help="Policy: check, show and activate configuration.")
+
+
+@app.command
+def check(*files: str) -> int:
+    """Check documents without a server: each problem with file, line and what to write instead.
+
+    Together they must hold a policy. Exit status 2 where there is a problem.
+    """
+    from hostler.core.errors import InvalidInputError
+    from hostler.core.policy.documents import parse
+
+    try:
+        configuration = parse(read_documents(files))
+    except InvalidInputError as error:
+        for problem in error.problems:
+            print(shown(str(problem)))
+        say(f"{len(error.problems)} problem(s)")
+        return ExitCode.usage
+    rules, skus, pools = len(configuration.policy.rules), len(configuration.skus), len(configuration.pools)
+    print(f"sound: {rules} rules, {skus} SKUs, {pools} pools; sha256 {configuration.sha256}")
+    return ExitCode.ok
+
+
+@app.command
+def schema() -> int:
+    """Print the JSON schema of configuration documents, for editors."""
+    from hostler.core.policy.documents import schema as made
+
+    dump_json(made())
+    return 0
+
+
+@app.command
+def activate(*files: str, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Make documents the active configuration; they replace what is active as a whole."""
+    return submit(connect.client(), "/v1/config", {"documents": read_documents(files)}, why, show.output)
+
+
+@app.command(name="show")
+def show_(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show the active configuration."""
+    found = connect.client().get("/v1/config")
+    describe(found, found.get("sha256", ""), show.output)
+    return 0

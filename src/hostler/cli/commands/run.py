@@ -1,0 +1,152 @@
+"""Commands that start something long-lived: a simulated cluster, a cell's controller and API, a node's agent."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from hostler.cli.errors import CommandError, unusable
+from hostler.cli.exit_codes import ExitCode
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class World:
+    """The simulated cluster."""
+
+    nodes: Annotated[int, Parameter(help="How many nodes it has.")] = 64
+    scale: Annotated[
+        float, Parameter(help="How many times faster than the clock it lives; 1440 is a day a minute.")
+    ] = 1440.0
+    seed: Annotated[int, Parameter(help="The same seed draws the same faults.")] = 1
+    faults_per_hour: Annotated[float, Parameter(help="Faults an hour of its own time, over all nodes.")] = 1.0
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Transport:
+    """How the API is reached."""
+
+    listen: Annotated[str, Parameter(help="HOST:PORT; port 0 takes a free one.")] = "127.0.0.1:8440"
+    tls_cert: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
+    tls_key: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
+    insecure_plain_http: Annotated[
+        bool,
+        Parameter(negative=(), help="Serve another address than loopback without TLS: tokens are readable on the way."),
+    ] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class AgentOptions:
+    """Where the agent keeps what it has not delivered yet, and what it reads."""
+
+    state_dir: Annotated[str, Parameter(help="What is not delivered yet is kept here.")] = "/var/lib/hostler-agent"
+    ca: Annotated[str, Parameter(show_default=False, help="Trust these authorities, not the system's.")] = ""
+    kmsg: Annotated[str, Parameter(help='The kernel log; "" reads none.')] = "/dev/kmsg"
+    allow_actions: Annotated[bool, Parameter(negative=(), help="Permit reboot, gpu_reset and sanitise.")] = False
+
+
+WORLD, TRANSPORT, AGENT = World(), Transport(), AgentOptions()
+
+
+def up(
+    *,
+    port: Annotated[int, Parameter(help="0 takes a free one.")] = 8440,
+    world: World = WORLD,
+    data: Annotated[str, Parameter(show_default=False, help="Keep the journal here; otherwise nothing is kept.")] = "",
+) -> int:
+    """Start Hostler with a simulated cluster on this machine, until Ctrl-C. Later commands find it by themselves."""
+    from hostler.cli.compose import up as run_up
+    from hostler.cli.settings import UpSettings
+
+    _log()
+    settings = UpSettings(port, world.nodes, world.scale, data, world.seed, world.faults_per_hour)
+    return _until_stopped(run_up(settings))
+
+
+def serve(
+    *,
+    data: Annotated[str, Parameter(help="Directory of the journal and the tokens; made where it is not there.")],
+    transport: Transport = TRANSPORT,
+    config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = (),
+) -> int:
+    """Serve one cell: its controller and the API, until SIGTERM or Ctrl-C."""
+    host, port = address_of(transport.listen)
+
+    from hostler.cli.compose import serve as run_serve
+    from hostler.cli.settings import ServeSettings
+
+    _log()
+    plain = transport.insecure_plain_http
+    settings = ServeSettings(data, host, port, transport.tls_cert, transport.tls_key, plain, config)
+    return _until_stopped(run_serve(settings))
+
+
+def agent(
+    *,
+    server: Annotated[str, Parameter(env_var="HOSTLER_SERVER", show_default=False)] = "",
+    node: Annotated[str, Parameter(show_default=False, help="This node's id.")] = "",
+    token_file: Annotated[str, Parameter(show_default=False, help="File with this node's token.")] = "",
+    rss: Annotated[bool, Parameter(negative=(), help="Print this process's memory when loaded, and end.")] = False,
+    options: AgentOptions = AGENT,
+) -> int:
+    """Be the agent of this node, until SIGTERM or Ctrl-C."""
+    from hostler.agent.main import AgentSettings, rss_kib, run_agent
+
+    if rss:
+        print(f"{rss_kib()} KiB")
+        return 0
+    for value, name in ((server, "--server URL"), (node, "--node ID"), (token_file, "--token-file FILE")):
+        if not value:
+            raise unusable("an agent needs its server, its node's id and its token", f"give {name}")
+    _log()
+    asyncio.run(
+        run_agent(
+            AgentSettings(
+                node=node,
+                server=server,
+                token_file=Path(token_file),
+                state_dir=Path(options.state_dir),
+                ca_file=options.ca,
+                kernel_log=options.kmsg,
+                allow_actions=options.allow_actions,
+            )
+        )
+    )
+    return 0
+
+
+def address_of(listen: str) -> tuple[str, int]:
+    """Host and port of "HOST:PORT" ("[::1]:8440" for IPv6). Raises CommandError."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not host or not port.isdigit() or int(port) > 65_535:
+        raise unusable(f"--listen {listen}", "write HOST:PORT, as 127.0.0.1:8440 or [::]:8440")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
+    """Run a whole Hostler. Raises CommandError for what kept it from starting."""
+    from hostler.core.errors import InvalidInputError
+    from hostler.engine.ports import JournalError
+    from hostler.server.settings import UnsafeListenError
+
+    try:
+        asyncio.run(run)
+    except (InvalidInputError, UnsafeListenError) as error:
+        raise unusable(str(error)) from error
+    except JournalError as error:
+        raise CommandError(ExitCode.unavailable, f"the journal: {error}", "see `hostler journal check`") from error
+    except OSError as error:
+        raise CommandError(
+            ExitCode.unavailable, f"cannot start: {error}", "is the port taken, or the path right?"
+        ) from error
+    return 0
+
+
+def _log() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")

@@ -1,0 +1,36 @@
+"""`hostler ticket`: work for people."""
+
+from cyclopts import App
+
+from hostler.cli.asking import Request
+from hostler.cli.errors import CommandError
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.listing import ask_one, describe, every, show_list
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.views import TICKETS
+
+CLOSED = "closed ones stand among a node's repairs: `hostler maintenance list --node NODE`"
+
+app = App(name="ticket", help="Tickets: work for people.")
+
+
+@app.command(name="list")
+def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """List open tickets."""
+    return show_list(connect, TICKETS, show)
+
+
+@app.command
+def get(ticket: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show one open ticket."""
+    found = every(connect.client(), TICKETS).get(ticket)
+    if found is None:
+        raise CommandError(ExitCode.not_found, f"no open ticket '{ticket}'", CLOSED)
+    describe(found, ticket, show.output)
+    return 0
+
+
+@app.command
+def close(ticket: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Close a ticket; the reason becomes its resolution."""
+    return ask_one(connect, why, show.output, Request("close-ticket", ticket))

@@ -1,0 +1,102 @@
+"""`hostler token`: who may ask a server, kept in the server's own data directory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from hostler.cli.errors import CommandError, unusable
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.options import SHOW_ONCE, ShowOnce
+from hostler.cli.output import emit, say
+from hostler.cli.views import TOKENS
+
+if TYPE_CHECKING:
+    from hostler.server.tokens import TokenStore
+
+app = App(name="token", help="Tokens, in the server's data directory.")
+
+TOKENS_FILE = "tokens.db"
+Data = Annotated[str, Parameter(help="The server's data directory, as given to `hostler serve --data`.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Bounds:
+    """How far a token reaches, and for how long."""
+
+    site: Annotated[str, Parameter(show_default=False, help="Only nodes of this site.")] = ""
+    pool: Annotated[str, Parameter(show_default=False, help="Only nodes of this pool.")] = ""
+    tenant: Annotated[str, Parameter(show_default=False, help="Whose; for the role tenant, and needed there.")] = ""
+    node: Annotated[str, Parameter(show_default=False, help="Which; for the role agent, and needed there.")] = ""
+    days: Annotated[float | None, Parameter(help="It ends after so many days.")] = None
+
+
+BOUNDS = Bounds()
+
+
+@app.command
+def create(
+    *,
+    data: Data,
+    role: Literal["operator", "technician", "tenant", "viewer", "agent"],
+    name: Annotated[str, Parameter(help="Who it is; every act is recorded under this name.")],
+    bounds: Bounds = BOUNDS,
+) -> int:
+    """Make a token and print it, once: nobody can read it again."""
+    from hostler.server.tokens import Grant, InvalidGrantError, Role
+
+    try:
+        until = datetime.now(UTC) + timedelta(days=bounds.days) if bounds.days is not None else None
+        grant = Grant(name, Role(role), bounds.site, bounds.pool, bounds.tenant, bounds.node, until)
+        with _store(data) as store:
+            print(store.create(grant))
+    except (InvalidGrantError, OverflowError) as error:
+        raise unusable(str(error), "see `hostler token create --help`") from error
+    say(f"the token of {name} ({role}); it is shown this once")
+    return 0
+
+
+@app.command(name="list")
+def list_(*, data: Data, show: ShowOnce = SHOW_ONCE) -> int:
+    """List tokens: who they are, never what they read."""
+    import msgspec
+
+    with _store(data) as store:
+        items: list[dict[str, Any]] = [msgspec.to_builtins(identity) for identity in store.list()]
+    emit(items, TOKENS, show.output)
+    return 0
+
+
+@app.command
+def revoke(token: Annotated[str, Parameter(help="Its id, from `hostler token list`.")], *, data: Data) -> int:
+    """Forget a token; whoever sends it is refused from now on."""
+    with _store(data) as store:
+        if not store.revoke(token):
+            raise CommandError(ExitCode.not_found, f"no token '{token}' in {data}", "see `hostler token list`")
+    print(f"token {token} is revoked")
+    return 0
+
+
+@contextmanager
+def _store(data: str) -> "Iterator[TokenStore]":
+    """The server's token file. Raises CommandError where there is none."""
+    import sqlite3
+
+    from hostler.server.tokens import TokenStore
+
+    path = Path(data) / TOKENS_FILE
+    if not path.is_file():
+        raise unusable(f"{path} is not there", "give the directory that `hostler serve --data` was started with")
+    try:
+        store = TokenStore(path)
+        try:
+            yield store
+        finally:
+            store.close()
+    except (sqlite3.Error, OSError) as error:
+        raise unusable(f"{path}: {error}", "run this on the server's machine, as the user that it runs as") from error

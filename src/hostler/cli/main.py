@@ -1,0 +1,114 @@
+"""The command `hostler`: its tree, and how every command ends. Commands are imported when they are called."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from cyclopts import App, CycloptsError, Group
+
+from hostler.cli.errors import CommandError
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.help import Columns
+
+_START = Group("Start", sort_key=10)
+_FLEET = Group("Fleet", sort_key=20)
+_THINGS = Group("Nodes and what belongs to them", sort_key=30)
+_TOOLS = Group("Tools", sort_key=40)
+
+COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
+    ("up", "run:up", _START, "Start Hostler with a simulated cluster on this machine."),
+    ("serve", "run:serve", _START, "Serve one cell: its controller and the API."),
+    ("agent", "run:agent", _START, "Be the agent of this node."),
+    ("token", "token:app", _START, "Make, list and revoke tokens."),
+    ("status", "fleet:status", _FLEET, "One screen: what is wrong, who waits, what changed."),
+    ("pause", "fleet:pause", _FLEET, "Disturb nothing new within a scope."),
+    ("resume", "fleet:resume", _FLEET, "End a pause."),
+    ("brake", "fleet:brake", _FLEET, "The storm brake."),
+    ("adopt", "fleet:adopt", _FLEET, "Take over nodes that run in production already."),
+    ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
+    ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
+    ("plan", "plan:app", _THINGS, "What is under way or proposed."),
+    ("hold", "hold:app", _THINGS, "Leave this alone."),
+    ("ticket", "ticket:app", _THINGS, "Work for people."),
+    ("asset", "asset:app", _THINGS, "Racks, switches and other assets that are not nodes."),
+    ("part", "part:app", _THINGS, "Components by serial number."),
+    ("maintenance", "maintenance:app", _THINGS, "Windows, current and upcoming work, repairs."),
+    ("policy", "policy:app", _TOOLS, "Check, show and activate configuration."),
+    ("journal", "journal:app", _TOOLS, "What stands in a journal file."),
+    ("kernel-log", "kernel_log:app", _TOOLS, "What kernel-log lines mean."),
+    ("sim", "sim:app", _TOOLS, "What Hostler makes of published failure rates."),
+    ("docs", "docs:app", _TOOLS, "The reference, generated from the code."),
+    ("completion", "shell:completion", _TOOLS, "Print a completion script for a shell."),
+    ("version", "shell:version", _TOOLS, "Print the version."),
+)
+"""Name, where it is (below `hostler.cli.commands`), group, and its line in `hostler --help`."""
+
+
+_ABOUT = """Takes AI cluster nodes from power-on into production, watches them there, and brings them back.
+
+Exit status: 0 done, 1 unexpected, 2 usage or bad input, 3 refused, 4 not found, 5 unreachable or busy, \
+6 unauthorised, 7 not sound."""
+
+
+def build() -> App:
+    """The whole command tree, none of its commands imported."""
+    app = App(
+        name="hostler",
+        help=_ABOUT,
+        version=_version,
+        help_format="plaintext",
+        help_formatter=Columns(),
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        suppress_keyboard_interrupt=False,
+    )
+    for name, where, group, text in COMMANDS:
+        app.command(f"hostler.cli.commands.{where}", name=name, group=group, help=text)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and end the process with its exit status."""
+    sys.exit(run(lambda: build()(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(command: Callable[[], object]) -> ExitCode:
+    """Call the command and say on stderr why it failed, if it did. Returns the exit status."""
+    try:
+        result = command()
+        sys.stdout.flush()
+        return ExitCode(result) if isinstance(result, int) else ExitCode.ok
+    except CommandError as error:
+        return _failed(str(error), error.code)
+    except CycloptsError as error:
+        return _failed(_usage(error), ExitCode.usage)
+    except KeyboardInterrupt:
+        return ExitCode.interrupted
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered still is not for the pipe
+        return ExitCode.closed_pipe
+
+
+def _failed(text: str, code: ExitCode) -> ExitCode:
+    from hostler.cli.output import say
+
+    say(f"hostler: {text}")
+    return code
+
+
+def _usage(error: CycloptsError) -> str:
+    """What is wrong with the command line, and where its help is."""
+    error.verbose = False
+    chain = " ".join(("hostler", *(error.command_chain or ())))
+    return f"{error}\n  see `{chain} --help`"
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("hostler")
+
+
+if __name__ == "__main__":
+    main()

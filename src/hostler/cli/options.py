@@ -1,0 +1,140 @@
+"""Options that many commands share: which server, how to show what it says, and what every act carries."""
+
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from hostler.cli import context
+from hostler.cli.errors import unusable
+
+if TYPE_CHECKING:
+    from hostler.cli.client import Client
+
+Output = Literal["table", "wide", "json", "yaml", "name"]
+
+CONNECTION, SHOWING = "Connection", "Output"
+"""The titles of the groups that most commands have."""
+
+_CONNECTION = Group(CONNECTION, sort_key=90)
+_SHOWING = Group(SHOWING, sort_key=80)
+ACT = Group("Act", sort_key=10)
+
+
+@Parameter(name="*", group=_CONNECTION)
+@dataclass(frozen=True)
+class Connect:
+    """Which server, with whose token: option, then environment, then the file that `hostler up` writes."""
+
+    server: Annotated[str, Parameter(env_var="HOSTLER_SERVER", show_default=False, help="The API's address.")] = ""
+    token_file: Annotated[
+        str, Parameter(show_default=False, help="File with your token. HOSTLER_TOKEN may hold the token itself.")
+    ] = ""
+    ca: Annotated[
+        str, Parameter(env_var="HOSTLER_CA", show_default=False, help="Trust these authorities, not the system's.")
+    ] = ""
+    insecure_plain_http: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="Allow http:// to another machine; it shows your token.")
+    ] = False
+
+    def client(self) -> "Client":
+        """A client for that server. Raises CommandError where none is named or a file cannot be read."""
+        from hostler.cli.client import Address, Client
+
+        known = context.read()
+        server = self.server or known.server
+        if not server:
+            raise unusable("no server is named", "start `hostler up`, or give --server URL (or HOSTLER_SERVER)")
+        mine = server.rstrip("/") == known.server.rstrip("/")
+        ca = self.ca or (known.ca if mine else "")
+        return Client(
+            Address.parse(server, ca, self.insecure_plain_http), self._token(known.token_file if mine else "")
+        )
+
+    def _token(self, fallback: str) -> str:
+        """The token; that of the context file is for the context's own server only."""
+        if not self.token_file and (token := os.environ.get("HOSTLER_TOKEN")):
+            return token.strip()
+        where = self.token_file or fallback
+        if not where:
+            return ""
+        try:
+            return Path(where).expanduser().read_text().strip()
+        except OSError as error:
+            raise unusable(
+                f"token file {where}: {error.strerror}", "give --token-file FILE or HOSTLER_TOKEN"
+            ) from error
+
+
+@Parameter(name="*", group=_SHOWING)
+@dataclass(frozen=True)
+class Show:
+    """How an answer is printed, and whether to go on as it changes."""
+
+    output: Annotated[
+        Output,
+        Parameter(name=("--output", "-o"), help="`json` and `yaml` are the API's own fields, `name` one id a line."),
+    ] = "table"
+    watch: Annotated[bool, Parameter(name=("--watch", "-w"), negative=(), help="Go on, and print what changes.")] = (
+        False
+    )
+
+
+@Parameter(name="*", group=_SHOWING)
+@dataclass(frozen=True)
+class ShowOnce:
+    """How an answer is printed."""
+
+    output: Annotated[
+        Output, Parameter(name=("--output", "-o"), help="`json` and `yaml` are the API's own fields.")
+    ] = "table"
+
+
+@Parameter(name="*", group=ACT)
+@dataclass(frozen=True)
+class Why:
+    """What every request carries: the reason, whether it is only tried, and what makes a repeated one the same."""
+
+    reason: Annotated[str, Parameter(help="Why; it is shown wherever this act is.")]
+    dry_run: Annotated[
+        bool,
+        Parameter(negative=(), help="Print the plan, whom it disturbs and what it would wait for. Nothing is done."),
+    ] = False
+    key: Annotated[
+        str, Parameter(show_default=False, help="Makes a repeated request the same request; issued where not given.")
+    ] = ""
+
+    def key_for(self, target: str = "") -> str:
+        """The idempotency key, of one target where there are several. What is only tried has none."""
+        if self.dry_run:
+            return ""
+        if not self.key:
+            return f"cli-{uuid.uuid4()}"
+        return f"{self.key}/{target}" if target else self.key
+
+
+@Parameter(name="*", group=ACT)
+@dataclass(frozen=True)
+class Pick:
+    """Nodes by what they are, instead of by name."""
+
+    selector: Annotated[
+        str,
+        Parameter(
+            name=("--selector", "-l"),
+            show_default=False,
+            help="Nodes by `phase=production,pool=train,rack=…,sku=…,condition=…`.",
+        ),
+    ] = ""
+    at_most: Annotated[
+        int, Parameter(help="Refuse, and do nothing, where the selector finds more nodes than this.")
+    ] = 10
+
+
+CONNECT = Connect()
+PICK = Pick()
+SHOW = Show()
+SHOW_ONCE = ShowOnce()

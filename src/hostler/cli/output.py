@@ -1,0 +1,120 @@
+"""Prints answers: columns for people, JSON, YAML and bare names for programs. Data goes to stdout, talk to stderr."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hostler.cli.views import View
+
+CELL_MAX = 400
+"""Characters of one cell of a table; `json` and `yaml` give everything."""
+
+_COLOURS: dict[str, str] = {
+    "production": "green",
+    "passed": "green",
+    "triage": "yellow",
+    "zap_fail": "yellow",
+    "debug": "yellow",
+    "rma": "magenta",
+    "retired": "dim",
+    "degraded": "yellow",
+    "critical": "red",
+    "catastrophic": "bold red",
+    "failed": "red",
+}
+
+
+def say(text: str) -> None:
+    """Talk to the person: on stderr, so that piped data stays data."""
+    print(shown(text, breaks=True), file=sys.stderr, flush=True)
+
+
+def shown(text: str, breaks: bool = False) -> str:
+    """The text without control characters: it comes from machines, and a terminal obeys what it is sent."""
+    if text.isprintable():
+        return text
+    from hostler.core.diagnose.line import printable
+
+    return "\n".join(printable(line) for line in text.split("\n")) if breaks else printable(text)
+
+
+def emit(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
+    """Print a list of objects."""
+    match output:
+        case "json":
+            dump_json({"items": list(items)})
+        case "yaml":
+            dump_yaml({"items": list(items)})
+        case "name":
+            for item in items:
+                print(shown(view.name_of(item)))
+        case _:
+            table(view.titles(wide=output == "wide"), [row_of(item, view, output) for item in items], empty=view.empty)
+
+
+def row_of(item: dict[str, Any], view: View, output: str) -> list[str]:
+    """The cells of one object, on one line each."""
+    now = datetime.now(UTC)
+    cells = (column.read(item, now) for column in view.shown(wide=output == "wide"))
+    return [shown(" ".join(cell.split()))[:CELL_MAX] or "–" for cell in cells]
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "none") -> None:
+    """Columns: coloured and fitted on a terminal, plain and whole anywhere else."""
+    if not rows:
+        say(empty)
+    elif fancy():
+        _rich_table(titles, rows)
+    else:
+        _plain_table(titles, rows)
+
+
+def fancy() -> bool:
+    """Whether stdout is a terminal that wants colour (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def line_of(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The cells as one line of columns."""
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(padded).rstrip()
+
+
+def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
+    """The width each column needs."""
+    return [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+
+
+def dump_json(value: Any) -> None:
+    """JSON for programs, and for people who read it."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def dump_yaml(value: Any) -> None:
+    """The same as YAML."""
+    import yaml
+
+    print(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), end="")
+
+
+def _plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = widths_of([titles, *rows])
+    print(line_of(titles, widths))
+    for row in rows:
+        print(line_of(row, widths))
+
+
+def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for title in titles:
+        drawn.add_column(title, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in row))
+    Console(highlight=False).print(drawn)

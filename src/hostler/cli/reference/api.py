@@ -1,0 +1,65 @@
+"""The API's page: every route, who may call it, and what it is for."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from litestar import Router
+from litestar.handlers import HTTPRouteHandler
+
+from hostler.cli.reference.markdown import code, first_sentence, table
+from hostler.server.auth import MAY
+from hostler.server.routes import cell, health, intents, lists, nodes, reports
+
+_ROUTERS = (nodes.router, lists.router, cell.router, intents.router, reports.router)
+
+
+def page() -> str:
+    """The page."""
+    return "\n".join(
+        (
+            "# HTTP API\n",
+            (
+                "JSON over HTTP. Send `Authorization: Bearer hst_…`; `hostler token create` makes one. The running "
+                "server describes bodies and parameters at `/schema/openapi.json`.\n"
+            ),
+            (
+                "Every refusal is a problem document: `error` (a word), `what` (is wrong), `instead` (what to do), and "
+                "`problems` (by file and line) for documents. Lists come in pages: go on with `cursor` until it is "
+                "empty. Requests may carry `key`, or the header `Idempotency-Key`: a repeated one gets the first answer.\n"
+            ),
+            "## Routes\n",
+            table(("route", "what it is for"), sorted(_routes())),
+            "## Roles\n",
+            table(("role", "permissions"), _roles()),
+        )
+    )
+
+
+def _routes() -> Iterator[tuple[str, str]]:
+    for prefix, handler in chain(*(_of_router(router) for router in _ROUTERS), _outside()):
+        for path in sorted(handler.paths):
+            for method in sorted(handler.http_methods - {"HEAD", "OPTIONS"}):
+                said = first_sentence(handler.fn.__doc__)
+                yield f"`{method} {_joined(prefix, path)}`", said
+
+
+def _of_router(router: Router) -> Iterator[tuple[str, HTTPRouteHandler]]:
+    for route in router.routes:
+        for handler in getattr(route, "route_handlers", ()):
+            if isinstance(handler, HTTPRouteHandler) and handler.fn.__module__.startswith("hostler."):
+                yield f"/v1{router.path}", handler
+
+
+def _outside() -> Iterator[tuple[str, HTTPRouteHandler]]:
+    for handler in health.handlers:
+        yield "", handler
+
+
+def _joined(prefix: str, path: str) -> str:
+    parts = [part for part in f"{prefix}/{path}".split("/") if part]
+    return "/" + "/".join(part.replace(":str}", "}").replace(":path}", "}") for part in parts)
+
+
+def _roles() -> Iterator[tuple[str, str]]:
+    for role, permissions in MAY.items():
+        yield code(role), ", ".join(sorted(permissions))

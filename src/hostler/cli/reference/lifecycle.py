@@ -1,0 +1,99 @@
+"""The lifecycle's page: graph, phases, edges, recipes, operations, guards and verbs, from their own tables."""
+
+from collections.abc import Iterator
+
+from hostler.cli.reference.markdown import block, code, table, time_of
+from hostler.core.model import Phase
+from hostler.core.operations import OPERATIONS
+from hostler.core.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS
+from hostler.core.policy.guards import GUARDS
+from hostler.core.recipes import RECIPES, Recipe, StepRow
+from hostler.server.auth import ASKS
+
+
+def page() -> str:
+    """The page."""
+    return "\n".join(
+        (
+            "# Lifecycle\n",
+            (
+                "Every node stands in one phase and moves only along these edges. From every phase but production an "
+                "operator may also retire it.\n"
+            ),
+            block("mermaid", graph()),
+            "## Phases\n",
+            table(("phase", "what happens", "work", "limit", "then", "waits for"), _phases()),
+            "## Edges\n",
+            table(("from", "to", "on", "who"), _edges()),
+            "## Recipes\n",
+            (
+                "What a phase's work or a remedy consists of. A plan is a frozen copy. In brackets: how long a step "
+                "may take; ↶ names what takes it back when the plan ends early; ? marks a step that may fail.\n"
+            ),
+            table(("recipe", "class", "steps", "leads to", "failed"), _recipes()),
+            "## Operations\n",
+            table(("operation", "port", "seen by", "needs", "sent again", "may land late"), _operations()),
+            "## Guards\n",
+            "Whether an act of that class is asked by the guard (●) or passes.\n",
+            table(("guard", *_classes()), _guards()),
+            "## Verbs\n",
+            "What people may ask for, and the permission it takes.\n",
+            table(("verb", "permission"), ((code(verb), str(asks)) for verb, asks in sorted(ASKS.items()))),
+            "## Assets that are not nodes\n",
+            table(("from", "to", "on"), ASSET_TRANSITIONS),
+        )
+    )
+
+
+def graph() -> Iterator[str]:
+    """The phases as a Mermaid state diagram; retiring is left out, it would cross everything."""
+    yield "stateDiagram-v2"
+    yield "    [*] --> registered"
+    for edge in TRANSITIONS:
+        if edge.after is not Phase.retired:
+            who = "" if edge.who == "automatic" else f" ({edge.who})"
+            yield f"    {edge.before} --> {edge.after}: {edge.on.replace(':', ',')}{who}"
+    yield "    retired --> [*]"
+
+
+def _phases() -> Iterator[tuple[str, ...]]:
+    for row in PHASES.values():
+        then = str(row.on_limit) if row.on_limit else ""
+        yield code(row.phase), row.title, code(row.recipe), time_of(row.limit_s), code(then), row.waits_for
+
+
+def _edges() -> Iterator[tuple[str, ...]]:
+    for edge in TRANSITIONS:
+        yield code(edge.before), code(edge.after), edge.on, edge.who
+
+
+def _recipes() -> Iterator[tuple[str, ...]]:
+    for recipe in RECIPES.values():
+        steps = " → ".join(_step(step) for step in recipe.steps)
+        yield code(recipe.name), _class(recipe), steps, str(recipe.to_phase or ""), str(recipe.failed_phase or "")
+
+
+def _class(recipe: Recipe) -> str:
+    return str(recipe.act_class) if recipe.act_class else "as its condition's timing says"
+
+
+def _step(step: StepRow) -> str:
+    args = f" {','.join(step.args.values())}" if step.args else ""
+    each = " for each part off its baseline" if step.each else ""
+    undo = f" ↶ {step.undo}" if step.undo else ""
+    return f"{step.operation}{args}{each}{'?' if step.optional else ''} ({time_of(step.deadline_s)}){undo}"
+
+
+def _operations() -> Iterator[tuple[str, ...]]:
+    for row in OPERATIONS.values():
+        again = "once seen not to have happened" if row.repeatable else "never"
+        yield code(row.kind), row.port, row.observed_by, ", ".join(row.needs), again, time_of(row.settle_s or None)
+
+
+def _classes() -> tuple[str, ...]:
+    return tuple(str(act_class).replace("_", "-") for act_class in next(iter(GUARDS.values())))
+
+
+def _guards() -> Iterator[tuple[str, ...]]:
+    for guard, asked in GUARDS.items():
+        yield guard.replace("_", " "), *("●" if is_asked else "" for is_asked in asked.values())

@@ -1,0 +1,141 @@
+"""The status as text: one screen to read at three in the morning, and a report to hand a shift over with."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hostler.cli.views import age, clock, parsed, span
+
+Status = dict[str, Any]
+
+SHOWN = 10
+_SAID = {
+    "condition_raised": "conditions raised",
+    "condition_cleared": "conditions cleared",
+    "plan_recorded": "plans made",
+    "plan_ended": "plans ended",
+    "phase_changed": "moves between phases",
+    "intent_recorded": "requests of people",
+    "ticket_opened": "tickets opened",
+    "ticket_closed": "tickets closed",
+    "node_assigned": "nodes delivered",
+    "node_released": "nodes taken back",
+}
+"""The day's events that a shift asks about, in this order."""
+
+
+def screen(status: Status) -> list[str]:
+    """What matters first: is it safe, what is wrong, who waits, what stands ready, what changed."""
+    return [
+        *_head(status),
+        *_section("INCIDENTS (one cause, probably)", _shared(status)),
+        *_section("CONDITIONS", _conditions(status)),
+        *_section(f"WAITING ({status['waiting']})", _stuck(status)),
+        *_section("POOLS", _pools(status)),
+        *_section("SPARES", _spares(status)),
+        *_section("MODES", _modes(status)),
+        *_section(_day(status), _changes(status)),
+    ]
+
+
+def handover_text(status: Status) -> list[str]:
+    """The shift's report: the same facts as sentences and lists, to be pasted anywhere."""
+    now = parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    return [
+        f"Shift handover, cell {status['cell']}, {clock(status['now'], now)}",
+        "",
+        *(line.strip() for line in _head(status)),
+        *_paragraph("Look at these first:", [*_shared(status), *_stuck(status)], "Nothing waits, no incident is open."),
+        *_paragraph("Conditions that stand:", _conditions(status), "No condition stands."),
+        *_paragraph("Pools:", _pools(status), "No pool is configured."),
+        *_paragraph("Spares:", _spares(status), "No SKU is configured."),
+        *_paragraph(f"{_day(status).capitalize()}:", _changes(status), "Nothing changed."),
+    ]
+
+
+def _section(title: str, lines: Iterator[str]) -> list[str]:
+    found = [f"  {line}" for line in lines]
+    return ["", title, *found] if found else []
+
+
+def _paragraph(title: str, lines: Any, otherwise: str) -> list[str]:
+    found = [f"- {line}" for line in lines]
+    return ["", title, *found] if found else ["", otherwise]
+
+
+def _head(status: Status) -> Iterator[str]:
+    yield f"cell {status['cell']}  controller {status['controller']}" + (
+        "" if status["ok"] else f"  NOT OK: {status['why']}"
+    )
+    if status["brake"]:
+        yield f"STORM BRAKE LATCHED: {status['brake']} (hostler brake release --reason …)"
+    for scope in status["paused"]:
+        yield f"PAUSED: {scope} (hostler resume {scope} --reason …)"
+    if not status["brake"] and not status["paused"]:
+        yield "brake open, nothing paused"
+    phases = ", ".join(f"{count} {phase}" for phase, count in status["phases"].items())
+    yield f"{status['nodes']} nodes: {phases or 'none'}"
+    yield f"{status['ailing']} with conditions, {status['waiting']} waiting, {status['operating']} being operated on"
+
+
+def _shared(status: Status) -> Iterator[str]:
+    now = parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    for shared in status["shared"][:SHOWN]:
+        nodes = shared["nodes"]
+        names = ", ".join(nodes[:5]) + (" …" if len(nodes) > 5 else "")
+        where = f"{len(nodes)} nodes of {shared['domain']} for {age(shared['since'], now)}"
+        yield f"{shared['condition']} on {where}: {names}"
+
+
+def _conditions(status: Status) -> Iterator[str]:
+    found = list(status["conditions"].items())
+    for kind, count in found[:SHOWN]:
+        yield f"{count:>5} × {kind}"
+    if len(found) > SHOWN:
+        yield f"      and {len(found) - SHOWN} more kinds (hostler node list -o wide)"
+
+
+def _stuck(status: Status) -> Iterator[str]:
+    now = parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    for row in status["stuck"][:SHOWN]:
+        why = "; ".join(row["blockers"]) or "nothing it names"
+        yield f"{row['node']}  {row['what']} for {age(row['since'], now)}: {why}"
+
+
+def _pools(status: Status) -> Iterator[str]:
+    for row in status["pools"]:
+        pool = row["pool"]
+        used = "unknown" if row["in_use"] is None else row["in_use"]
+        short = row["reserved"] - row["delivered"]
+        missing = f"  {short} MISSING" if short > 0 else ""
+        counts = f"{row['healthy']} healthy of {row['delivered']} delivered, {row['reserved']} reserved, {used} in use"
+        yield f"{pool['name']}: {counts}{missing}"
+
+
+def _spares(status: Status) -> Iterator[str]:
+    for row in status["spares"]:
+        missing = f", pools lack {row['missing']}" if row["missing"] else ""
+        yield f"{row['sku']}: {row['spares']} ready{missing}"
+
+
+def _modes(status: Status) -> Iterator[str]:
+    for row in status["modes"]:
+        by = "" if row["set_by"] == "config" else "  set by a person"
+        yield f"{row['pool']}: {row['remedy']} → {row['mode']}{by}"
+
+
+def _day(status: Status) -> str:
+    since, now = parsed(status["changes"]["since"]), parsed(status["now"])
+    return f"LAST {span((now - since).total_seconds())}" if since and now else "LAST 24 H"
+
+
+def _changes(status: Status) -> Iterator[str]:
+    changes, now = status["changes"], parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    counted = [f"{changes['counts'][name]} {said}" for name, said in _SAID.items() if changes["counts"].get(name)]
+    if counted:
+        yield ", ".join(counted)
+    for row in changes["latest"][:SHOWN]:
+        yield f"{clock(row['at'], now)}  {row['text']}"

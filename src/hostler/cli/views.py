@@ -1,0 +1,392 @@
+"""Which fields of the API's objects are shown as columns: one table, for every list of the command line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: a title and the field it shows ("position.rack"), told by `tell`. `wide` ones are for `-o wide`."""
+
+    title: str
+    path: str
+    tell: Callable[[Any, datetime], str] | None = None
+    wide: bool = False
+
+    def read(self, item: dict[str, Any], now: datetime) -> str:
+        """The column's text for one object, "" where the field is not there."""
+        value = field(item, self.path)
+        if value is None or value == "":
+            return ""
+        return self.tell(value, now) if self.tell else text_of(value)
+
+
+@dataclass(frozen=True)
+class View:
+    """A kind of object: where the API lists it, its columns, and the field that names it for `-o name`.
+
+    `events` are the beginnings of the event names after which a watched list is asked for again.
+    """
+
+    path: str
+    columns: tuple[Column, ...]
+    name: str = "id"
+    empty: str = "none"
+    events: tuple[str, ...] = ()
+
+    def one(self, name: str, also: str = "") -> str:
+        """The path of one of them, or of something below it."""
+        return f"{self.path}/{quote(name, safe='')}{also}"
+
+    def name_of(self, item: dict[str, Any]) -> str:
+        return text_of(field(item, self.name))
+
+    def shown(self, wide: bool) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if wide or not column.wide)
+
+    def titles(self, wide: bool) -> list[str]:
+        return [column.title for column in self.shown(wide)]
+
+
+def field(item: Any, path: str) -> Any:
+    """The value at a dotted path, None where any step is missing."""
+    for step in path.split("."):
+        if not isinstance(item, dict):
+            return None
+        item = item.get(step)
+    return item
+
+
+def text_of(value: Any) -> str:
+    """A value in one cell."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(text_of(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={text_of(item)}" for key, item in value.items())
+    return "" if value is None else str(value)
+
+
+def age(value: Any, now: datetime) -> str:
+    """How long ago a moment was ("in 2h" for one to come)."""
+    moment = parsed(value)
+    if moment is None:
+        return str(value)
+    seconds = (now - moment).total_seconds()
+    return span(seconds) if seconds >= 0 else f"in {span(-seconds)}"
+
+
+def span(seconds: float) -> str:
+    """A duration in its one or two greatest units."""
+    whole = int(seconds)
+    if whole < MINUTE_S:
+        return f"{whole}s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S}m"
+    if whole < DAY_S:
+        return f"{whole // HOUR_S}h{whole % HOUR_S // MINUTE_S:02}m"
+    return f"{whole // DAY_S}d{whole % DAY_S // HOUR_S}h"
+
+
+def parsed(value: Any) -> datetime | None:
+    """The moment that an API's text stands for, None for anything else."""
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
+def clock(value: Any, _now: datetime) -> str:
+    """A moment to the second, in UTC."""
+    moment = parsed(value)
+    return f"{moment:%Y-%m-%d %H:%M:%SZ}" if moment else str(value)
+
+
+def severity(value: Any, _now: datetime) -> str:
+    """A severity's word; "" for the -1 of a node that has no condition."""
+    words = ("info", "warning", "degraded", "critical", "catastrophic")
+    return words[value] if isinstance(value, int) and 0 <= value < len(words) else ""
+
+
+def steps(value: Any, _now: datetime) -> str:
+    """A plan's steps in one line."""
+    return " → ".join(step.get("operation", "?") for step in value)
+
+
+def last_text(value: Any, _now: datetime) -> str:
+    """The latest of some evidence, in its own words."""
+    return str(value[-1].get("text", "")) if value else ""
+
+
+NODES = View(
+    "/v1/nodes",
+    (
+        Column("NODE", "id"),
+        Column("PHASE", "phase"),
+        Column("FOR", "phase_since", age),
+        Column("POOL", "pool"),
+        Column("RACK", "position.rack"),
+        Column("HEALTH", "severity", severity),
+        Column("CONDITIONS", "conditions"),
+        Column("PLAN", "plan"),
+        Column("STEP", "step"),
+        Column("WAITS FOR", "waiting"),
+        Column("HOSTNAME", "hostname", wide=True),
+        Column("SERIAL", "serial", wide=True),
+        Column("SKU", "sku", wide=True),
+        Column("TENANT", "tenant", wide=True),
+        Column("SITE", "position.site", wide=True),
+        Column("U", "position.u", wide=True),
+        Column("CORDONED", "cordoned", wide=True),
+        Column("HANDOVER", "handover", clock, wide=True),
+    ),
+    empty="no node matches",
+)
+
+NODE_CONDITIONS = View(
+    "",
+    (
+        Column("NODE", "node"),
+        Column("CONDITION", "type"),
+        Column("PART", "part"),
+        Column("SEVERITY", "severity", severity),
+        Column("SINCE", "since", age),
+        Column("LAST SEEN", "last_seen", age),
+        Column("COUNT", "count"),
+        Column("CLEARED BY", "clears"),
+        Column("SEEN", "evidence", last_text),
+        Column("OWNER", "owner", wide=True),
+        Column("EXPIRES", "expires_at", age, wide=True),
+        Column("ID", "id", wide=True),
+    ),
+    empty="no condition stands",
+)
+
+OBSERVATIONS = View(
+    "",
+    (
+        Column("AT", "received", clock),
+        Column("SOURCE", "source"),
+        Column("KIND", "kind"),
+        Column("COUNT", "count"),
+        Column("TEXT", "text"),
+        Column("FACTS", "facts", wide=True),
+        Column("SPOOL", "spool", wide=True),
+        Column("SEQUENCE", "sequence", wide=True),
+    ),
+    name="sequence",
+    empty="nothing was observed",
+)
+
+AGENTS = View(
+    "/v1/agents",
+    (
+        Column("NODE", "node"),
+        Column("HEARD", "heard"),
+        Column("LAST", "last_heard", age),
+        Column("VERSION", "version"),
+        Column("RSS KIB", "rss_kib"),
+    ),
+    name="node",
+    empty="no node matches",
+)
+
+WAITING = View(
+    "/v1/waiting",
+    (
+        Column("NODE", "node"),
+        Column("WHAT", "what"),
+        Column("FOR", "since", age),
+        Column("WAITS FOR", "blockers"),
+        Column("ENDS WHEN", "ends_when"),
+        Column("PHASE", "phase", wide=True),
+        Column("POOL", "pool", wide=True),
+    ),
+    name="node",
+    empty="nothing waits",
+)
+
+POOLS = View(
+    "/v1/pools",
+    (
+        Column("POOL", "pool.name"),
+        Column("TENANT", "pool.tenant"),
+        Column("CLUSTER", "pool.cluster"),
+        Column("SKU", "pool.sku"),
+        Column("RESERVED", "reserved"),
+        Column("DELIVERED", "delivered"),
+        Column("HEALTHY", "healthy"),
+        Column("IN USE", "in_use"),
+        Column("SPARES", "spares"),
+        Column("MODES", "pool.modes"),
+        Column("BUDGET", "pool.budget", wide=True),
+    ),
+    name="pool.name",
+    empty="no pool is configured",
+    events=("node_", "phase_", "plan_", "config_", "mode_"),
+)
+
+PLANS = View(
+    "/v1/plans",
+    (
+        Column("NODE", "node"),
+        Column("PLAN", "name"),
+        Column("STATE", "state"),
+        Column("CLASS", "act_class"),
+        Column("SINCE", "recorded_at", age),
+        Column("STEPS", "steps", steps),
+        Column("WHY", "causes"),
+        Column("POOL", "pool", wide=True),
+        Column("RULE", "rule", wide=True),
+        Column("ID", "id", wide=True),
+    ),
+    empty="no plan stands",
+    events=("plan_",),
+)
+
+TICKETS = View(
+    "/v1/tickets",
+    (
+        Column("TICKET", "id"),
+        Column("NODE", "node"),
+        Column("KIND", "kind"),
+        Column("COMPONENT", "component"),
+        Column("HARDWARE", "hardware"),
+        Column("OPENED", "opened", age),
+        Column("OWNER", "owner"),
+        Column("SUMMARY", "summary"),
+        Column("FAULT", "fault", wide=True),
+        Column("ACTION", "action", wide=True),
+        Column("ACCOUNT", "account", wide=True),
+        Column("UPDATED", "updated", clock, wide=True),
+        Column("CLOSED", "closed", clock, wide=True),
+        Column("HANDOVER", "handover", clock, wide=True),
+    ),
+    empty="no ticket is open",
+    events=("ticket_",),
+)
+
+HOLDS = View(
+    "/v1/holds",
+    (
+        Column("HOLD", "id"),
+        Column("SCOPE", "scope"),
+        Column("KIND", "kind"),
+        Column("OWNER", "owner"),
+        Column("SINCE", "since", age),
+        Column("UNTIL", "until", age),
+        Column("REASON", "reason"),
+        Column("TICKET", "ticket", wide=True),
+    ),
+    empty="nothing is held",
+    events=("hold_",),
+)
+
+PARTS = View(
+    "/v1/parts",
+    (
+        Column("SERIAL", "serial"),
+        Column("KIND", "kind"),
+        Column("MODEL", "model"),
+        Column("NODE", "node"),
+        Column("SLOT", "slot"),
+        Column("FIRMWARE", "firmware"),
+        Column("SINCE", "since", age),
+    ),
+    name="serial",
+    empty="no part matches",
+    events=("part_", "inventory_"),
+)
+
+WINDOWS = View(
+    "/v1/maintenance",
+    (
+        Column("WINDOW", "id"),
+        Column("SCOPE", "scope"),
+        Column("STARTS", "starts", clock),
+        Column("ENDS", "ends", clock),
+        Column("OWNER", "owner"),
+        Column("REASON", "reason"),
+    ),
+    empty="no maintenance is scheduled",
+    events=("window_",),
+)
+
+HISTORY = View(
+    "",
+    (
+        Column("AT", "at", clock),
+        Column("SEQ", "seq"),
+        Column("EVENT", "name"),
+        Column("WHAT", "text"),
+        Column("CAUSE", "cause", wide=True),
+    ),
+    name="seq",
+    empty="nothing is recorded",
+)
+
+_WORK = (
+    Column("NODE", "node"),
+    Column("RACK", "rack"),
+    Column("STATE", "state"),
+    Column("ACTION", "action"),
+    Column("COMPONENT", "component"),
+    Column("HARDWARE", "hardware"),
+    Column("OPENED", "opened", age),
+    Column("TICKET", "ticket"),
+    Column("FAULT", "fault"),
+    Column("WAITS FOR", "waits_for"),
+    Column("UPDATED", "updated", clock, wide=True),
+    Column("CLOSED", "closed", clock, wide=True),
+    Column("ACCOUNT", "account", wide=True),
+    Column("HANDOVER", "handover", clock, wide=True),
+    Column("RESOLUTION", "resolution", wide=True),
+)
+
+WORK = View("/v1/maintenance", _WORK, name="node", empty="no node is being worked on")
+REPAIRS = View("/v1/maintenance", _WORK, name="ticket", empty="no repair is recorded")
+
+NOTICES = View(
+    "/v1/maintenance",
+    (Column("LEAVES", "node"), Column("RACK", "rack"), Column("SINCE", "at", clock), Column("WHY", "reason")),
+    name="node",
+    empty="no node is about to leave",
+)
+
+TOKENS = View(
+    "",
+    (
+        Column("TOKEN", "token"),
+        Column("NAME", "grant.name"),
+        Column("ROLE", "grant.role"),
+        Column("SITE", "grant.site"),
+        Column("POOL", "grant.pool"),
+        Column("TENANT", "grant.tenant"),
+        Column("NODE", "grant.node"),
+        Column("EXPIRES", "grant.expires", clock),
+    ),
+    name="token",
+    empty="there are no tokens",
+)
+
+ASSETS = View(
+    "/v1/assets",
+    (
+        Column("ASSET", "id"),
+        Column("KIND", "kind"),
+        Column("STATE", "state"),
+        Column("SITE", "position.site"),
+        Column("RACK", "position.rack"),
+        Column("U", "position.u"),
+        Column("DOMAINS", "domains"),
+    ),
+    empty="no asset is known",
+    events=("asset_",),
+)
