@@ -112,6 +112,7 @@ async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) 
         async with fleet:
             access["all"] = Access("hostler", fleet.password)
             await _furnish(house, fleet, settings.scale)
+            await _resume(house, fleet, scheduler)
             _announce(house, settings)
             started = asyncio.get_running_loop().time()
             turns: Views = lambda: scheduler.turn(asyncio.get_running_loop().time() - started)  # noqa: E731
@@ -149,6 +150,18 @@ async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
     if fresh:
         nodes = msgspec.json.encode(fresh).decode()
         await _ask(house.cell, "register", FLEET, args={"nodes": nodes})
+
+
+async def _resume(house: House, fleet: EmulatedFleet, scheduler: EmulatedScheduler) -> None:
+    """Nodes that the journal knows from an earlier run: their emulated machines are new, on other ports."""
+    for spec in fleet.specs:
+        node = house.cell.view.nodes.get(spec.id)
+        if node is None or node.binding("bmc") == spec.bmc:
+            continue
+        await _ask(house.cell, "rebind", node.id, args={"kind": "bmc", "value": spec.bmc})
+        scheduler.restore(node)
+        if node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
+            fleet.hosts[node.id].wake()
 
 
 async def _certify(cell: Cell) -> None:

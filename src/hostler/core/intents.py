@@ -19,6 +19,7 @@ from hostler.core.freeze import Frame, freeze
 from hostler.core.model import (
     FLEET,
     ActClass,
+    Binding,
     Condition,
     Evidence,
     Hold,
@@ -350,6 +351,22 @@ def _rma_return(ask: Ask) -> Granted:
     return f"{node.id} is back from the vendor", (*moved, *cleared, *closed)
 
 
+_REBINDABLE = ("hostname", "serial", "bmc", "mac", "kubernetes", "slurm")
+
+
+def _rebind(ask: Ask) -> Granted:
+    """The outside has a new name for the node: a replaced BMC, a renamed host."""
+    node = _node(ask)
+    kind, value = ask.intent.args.get("kind", ""), ask.intent.args.get("value", "")
+    if kind not in _REBINDABLE or not 0 < len(value) <= 256:
+        raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
+    if holders := [i for i in ask.scene.fleet.index.members(f"{kind}:{value}") if i != node.id]:
+        raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
+    if node.operation is not None:
+        raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
+    return f"{node.id} is now {kind} {value}", (e.BindingChanged(node.id, Binding(kind, value, ask.scene.now)),)
+
+
 def _retire(ask: Ask) -> Granted:
     node = _node(ask)
     if node.phase is Phase.production:
@@ -488,6 +505,7 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "zap-again": _moving(Phase.zap_fail, Phase.zap),
     "triage": _moving(Phase.zap_fail, Phase.triage),
     "retire": _retire,
+    "rebind": _rebind,
     "clear-condition": _clear,
     "close-ticket": _close_ticket,
     "schedule-maintenance": _schedule,

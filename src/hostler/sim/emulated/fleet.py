@@ -46,6 +46,7 @@ class EmulatedFleet:
         self.password = secrets.token_urlsafe(12)
         self.hosts: dict[str, Host] = {}
         self.specs: list[NodeSpec] = []
+        scheduler.gpus = self._gpus
         scheduler.alive = lambda node: node in self.hosts and self.hosts[node].up
         self._farm = Farm(clock, credentials=("hostler", self.password))
         self._depot: web.AppRunner | None = None
@@ -69,6 +70,9 @@ class EmulatedFleet:
         await self._farm.__aexit__(None, None, None)
         if self._depot is not None:
             await self._depot.cleanup()
+
+    def _gpus(self, node: str) -> tuple[str, ...]:
+        return tuple(part.serial for part in self.hosts[node].machine.parts if part.kind == "gpu")
 
     def configuration(self) -> str:
         """SKUs and pools of this fleet as a configuration document."""

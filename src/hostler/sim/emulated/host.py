@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+import uuid
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -43,7 +44,6 @@ class Host:
         self.machine.on_power = self._on_power
         self.machine.on_boot = self._on_boot
         self.trouble: list[Trouble] = []
-        self.boots = 0
         self.up = False
         self._settings = settings
         self._clock = clock
@@ -63,15 +63,20 @@ class Host:
 
     def say(self, line: str) -> None:
         """A record in the emulated kernel log, facility 0 (the kernel's)."""
-        self._written += 1
         stamp = int(time.monotonic() * 1e6)
         os.write(self._log, f"3,{self._written},{stamp},-;{line}\n".encode())
+        self._written += 1
 
     def cure(self, act: str) -> None:
         """An act ends every trouble that it cures."""
         also = {"power_cycle": ("power_cycle", "reboot", "gpu_reset"), "reboot": ("reboot", "gpu_reset")}
         acts = also.get(act, (act,))
         self.trouble = [t for t in self.trouble if not any(a in t.cures for a in acts)]
+
+    def wake(self) -> None:
+        """Be on and booted, as a machine that nobody switched off while Hostler was away."""
+        self.machine.start_powered()
+        self._on_boot(self.node, "Hdd", self._clock())
 
     async def stop(self) -> None:
         """The fleet is taken down."""
@@ -94,10 +99,10 @@ class Host:
 
     def _on_boot(self, _system: str, _source: str, _moment: datetime) -> None:
         self.cure("reboot")
-        self.boots += 1
         self.up = True
+        self._written = 0
         self._stop = asyncio.Event()
-        body = EmulatedServer(self, f"{self.node}-boot-{self.boots}")
+        body = EmulatedServer(self, str(uuid.uuid4()))
         before = self._agent
         self._agent = asyncio.create_task(self._run(body, self._stop, before))
 

@@ -38,17 +38,23 @@ class _Member(Struct):
 class EmulatedScheduler:
     """The Hand for cordon, uncordon, evict, join_cluster and leave_cluster, and the source of who runs what where.
 
-    `alive` tells whether a node's machine is up (nobody's is until it is set); a job that loses a node starts again
-    on others.
+    `alive` tells whether a node's machine is up (nobody's is until it is set), `gpus` which GPUs it has: a job takes
+    all of a node's. A job that loses a node starts again on others.
     """
 
     kinds = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
 
     def __init__(self, jobs: Iterable[JobSpec]) -> None:
         self.alive: Callable[[str], bool] = lambda _node: False
+        self.gpus: Callable[[str], tuple[str, ...]] = lambda _node: ()
         self._members: dict[str, _Member] = {}
         self._numbers = itertools.count(1)
         self._jobs = [self._submit(spec) for spec in jobs]
+
+    def restore(self, node: Node) -> None:
+        """List a node that was in the cluster before Hostler was started again."""
+        if node.assignment is not None:
+            self._members[node.id] = _Member(node.pool, cordoned=bool(node.cordons))
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         await asyncio.sleep(0)
@@ -119,7 +125,7 @@ class EmulatedScheduler:
 
     def _work_on(self, node_id: str) -> tuple[Workload, ...]:
         return tuple(
-            Workload(f"{job.id}/{node_id}", job.spec.tenant, job.spec.work_class, job=job.id)
+            Workload(f"{job.id}/{node_id}", job.spec.tenant, job.spec.work_class, self.gpus(node_id), job.id)
             for job in self._jobs
             if node_id in job.nodes
         )
