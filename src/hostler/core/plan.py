@@ -4,6 +4,7 @@ What does this node need *now*? A plan that runs is advanced (`advance`); else p
 phase's own work. Every answer is a value: events to record (`Act`), a reasoned `Wait`, or `Rest`.
 """
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core import events as e
@@ -251,8 +252,11 @@ def balance(scene: Scene, pool: Pool) -> tuple[e.Event, ...]:
     return tuple(found)
 
 
-def wakes_at(node: Node) -> datetime | None:
-    """When the node must be looked at again by the clock alone: operation, step, phase limit, condition expiry."""
+def wakes_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone gives the node something to do: operation, step, phase limit, condition, rung. None: never.
+
+    What is past already masks nothing that is to come.
+    """
     moments = [node.deadline] if node.deadline else []
     if node.operation is not None:
         moments.append(node.operation.deadline)
@@ -261,4 +265,14 @@ def wakes_at(node: Node) -> datetime | None:
     plan = node.plan
     if plan is not None and plan.step_since is not None and plan.index < len(plan.steps):
         moments.append(plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s))
-    return min(moments, default=None)
+    if node.conditions and node.attempts:
+        moments.extend(_rungs_reopen(scene, node))
+    return min((at for at in moments if at > scene.now), default=None)
+
+
+def _rungs_reopen(scene: Scene, node: Node) -> Iterator[datetime]:
+    """When an attempt counts no longer, so that a gentler rung is open again."""
+    for attempt in node.attempts:
+        rung = scene.fleet.policy.rungs.get(attempt.remedy)
+        if rung is not None:
+            yield attempt.at + timedelta(seconds=rung.window_s)

@@ -322,7 +322,7 @@ class Controller:
         self._schedule(node, until)
 
     def _schedule(self, node: Node, until: datetime | None = None) -> None:
-        moments = [at for at in (until, wakes_at(node)) if at is not None and at > self._now]
+        moments = [at for at in (until, wakes_at(self._scene(), node)) if at is not None and at > self._now]
         if moments:
             self.agenda.wake(node.id, min(moments), self._now)
 
