@@ -1,0 +1,291 @@
+"""What the journal says, read by somebody who does not trust the code that wrote it: the checkers' own bookkeeping."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core import events as e
+from hostler.core.configuration import Configuration, Pool
+from hostler.core.model import Condition, Hold, Node, Operation, Phase, Plan, Waiting
+
+OURS = "hostler"
+
+
+class Page(Struct):
+    """One node, as its records tell."""
+
+    id: str
+    phase: Phase
+    pool: str
+    domains: tuple[str, ...]
+    scopes: tuple[str, ...]
+    managed: bool
+    serial: str
+    boot: str = ""
+    boots: tuple[str, ...] = ()
+    conditions: dict[str, Condition] = {}
+    plan: Plan | None = None
+    state: str = ""
+    index: int = 0
+    reached: int = 0
+    passed: bool = False
+    operation: Operation | None = None
+    settling: dict[str, datetime] = {}
+    cordoned: bool = False
+    waiting: Waiting | None = None
+    deadline: datetime | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """In service for its pool: nothing disruptive, no delivery, no cordon of ours."""
+        busy = self.plan is not None and (self.plan.disruptive or self.plan.name == "deliver")
+        return self.phase is Phase.production and not busy and not self.cordoned
+
+
+class Book:
+    """The cell, as its records tell. `turn` takes the next record; checkers look before and after.
+
+    `clock` is the moment of the record that is being looked at, `now` that of the last one taken in.
+    """
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Page] = {}
+        self.busy: dict[str, None] = {}
+        self.configuration: Configuration | None = None
+        self.holds: dict[str, Hold] = {}
+        self.paused: dict[str, None] = {}
+        self.modes: dict[tuple[str, str], str] = {}
+        self.brake = ""
+        self.now: datetime | None = None
+        self.clock = datetime.min.replace(tzinfo=UTC)
+        self.seq = 0
+        self.epoch = 0
+
+    def pool(self, name: str) -> Pool | None:
+        return self.configuration.pools.get(name) if self.configuration else None
+
+    def members(self, pool: str) -> list[Page]:
+        return [page for page in self.pages.values() if page.pool == pool]
+
+    def scopes(self, page: Page) -> tuple[str, ...]:
+        """Every scope on which a hold or pause reaches this node."""
+        pool = self.pool(page.pool)
+        return (*page.scopes, *((f"pool:{pool.name}", f"cluster:{pool.cluster}") if pool else ()))
+
+    def held(self, page: Page, *kinds: str) -> list[Hold]:
+        scopes = self.scopes(page)
+        return [
+            hold
+            for hold in self.holds.values()
+            if hold.scope in scopes and hold.kind.value in kinds and (hold.until is None or hold.until > self.clock)
+        ]
+
+    def turn(self, record: e.Record) -> None:
+        """Take the record in."""
+        self.now, self.seq = record.at, record.seq
+        self.epoch = record.epoch
+        event = record.event
+        if (write := _CELL.get(type(event))) is not None:
+            write(self, event)
+        elif (change := _NODE.get(type(event))) is not None:
+            self._mind(change(self, event, record.at))
+
+    def _mind(self, page: Page) -> None:
+        """Keep a list of the nodes that have something with a deadline."""
+        if page.operation is not None or page.deadline is not None or page.settling:
+            self.busy[page.id] = None
+        else:
+            self.busy.pop(page.id, None)
+
+
+def _registered(book: Book, event: e.NodeRegistered, _at: datetime) -> Page:
+    node: Node = event.node
+    page = book.pages[node.id] = Page(
+        node.id,
+        node.phase,
+        node.assignment.pool if node.assignment else "",
+        node.domains,
+        ("fleet", node.id, *node.domains),
+        node.profile.value == "managed",
+        next((b.value for b in node.bindings if b.kind == "serial"), ""),
+        conditions={},
+        settling={},
+    )
+    return page
+
+
+def _phase(book: Book, event: e.PhaseChanged, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.phase, page.deadline, page.waiting = event.after, event.deadline, None
+    return page
+
+
+def _condition(book: Book, event: e.ConditionRaised | e.ConditionUpdated, _at: datetime) -> Page:
+    page = book.pages[event.condition.node]
+    page.conditions[event.condition.id] = event.condition
+    return page
+
+
+def _cleared(book: Book, event: e.ConditionCleared, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.conditions.pop(event.condition, None)
+    return page
+
+
+def _planned(book: Book, event: e.PlanRecorded, _at: datetime) -> Page:
+    page = book.pages[event.plan.node]
+    page.plan, page.state, page.index, page.passed = event.plan, event.plan.state, 0, False
+    return page
+
+
+def _approved(book: Book, event: e.PlanApproved, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.state = "running"
+    return page
+
+
+def _advanced(book: Book, event: e.PlanAdvanced, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.index = event.index
+    return page
+
+
+def _undoing(book: Book, event: e.PlanUndoing, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.state, page.reached, page.index = "undoing", page.index, 0
+    return page
+
+
+def _ended(book: Book, event: e.PlanEnded, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.plan, page.state = None, ""
+    return page
+
+
+def _started(book: Book, event: e.OperationStarted, _at: datetime) -> Page:
+    page = book.pages[event.operation.node]
+    page.operation = event.operation
+    return page
+
+
+def _finished(book: Book, event: e.OperationFinished, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.operation = None
+    if event.settle_until is not None:
+        page.settling[event.operation] = event.settle_until
+    if event.result == "done" and event.kind in ("cordon", "uncordon", "leave_cluster"):
+        page.cordoned = event.kind == "cordon"
+    return page
+
+
+def _settled(book: Book, event: e.OperationSettled, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.settling.pop(event.operation, None)
+    return page
+
+
+def _waits(book: Book, event: e.WaitingChanged, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.waiting = event.waiting
+    return page
+
+
+def _booted(book: Book, event: e.BootObserved, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.boot, page.boots = event.boot_id, (*page.boots, event.boot_id)
+    return page
+
+
+def _checked(book: Book, event: e.CheckRecorded, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.passed = event.check.verdict.value == "passed"
+    return page
+
+
+def _assigned(book: Book, event: e.NodeAssigned, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.pool = event.assignment.pool
+    return page
+
+
+def _released(book: Book, event: e.NodeReleased, _at: datetime) -> Page:
+    page = book.pages[event.node]
+    page.pool = ""
+    return page
+
+
+_NODE: dict[type, Callable[..., Page]] = {
+    e.NodeRegistered: _registered,
+    e.PhaseChanged: _phase,
+    e.ConditionRaised: _condition,
+    e.ConditionUpdated: _condition,
+    e.ConditionCleared: _cleared,
+    e.PlanRecorded: _planned,
+    e.PlanApproved: _approved,
+    e.PlanAdvanced: _advanced,
+    e.PlanUndoing: _undoing,
+    e.PlanEnded: _ended,
+    e.OperationStarted: _started,
+    e.OperationFinished: _finished,
+    e.OperationSettled: _settled,
+    e.WaitingChanged: _waits,
+    e.BootObserved: _booted,
+    e.CheckRecorded: _checked,
+    e.NodeAssigned: _assigned,
+    e.NodeReleased: _released,
+}
+
+
+def _config(book: Book, event: e.ConfigActivated) -> None:
+    book.configuration = event.configuration
+
+
+def _held(book: Book, event: e.HoldPlaced) -> None:
+    book.holds[event.hold.id] = event.hold
+
+
+def _unheld(book: Book, event: e.HoldReleased) -> None:
+    book.holds.pop(event.hold, None)
+
+
+def _paused(book: Book, event: e.PauseSet) -> None:
+    book.paused.pop(event.scope, None)
+    if event.paused:
+        book.paused[event.scope] = None
+
+
+def _mode(book: Book, event: e.ModeSet) -> None:
+    book.modes[event.pool, event.remedy] = event.mode.value
+
+
+def _braked(book: Book, event: e.BrakeLatched) -> None:
+    book.brake = event.reason
+
+
+def _unbraked(book: Book, _event: e.BrakeReleased) -> None:
+    book.brake = ""
+
+
+def _resumed(book: Book, event: e.ControllerStarted) -> None:
+    """Nobody was there for a while: what was due then is due as much later."""
+    gap = timedelta(seconds=event.gap_s)
+    for page in book.pages.values():
+        page.settling = {operation: until + gap for operation, until in page.settling.items()}
+        if page.deadline is not None:
+            page.deadline += gap
+        if page.operation is not None:
+            page.operation = replace(page.operation, deadline=page.operation.deadline + gap)
+
+
+_CELL: dict[type, Callable[..., None]] = {
+    e.ConfigActivated: _config,
+    e.HoldPlaced: _held,
+    e.HoldReleased: _unheld,
+    e.PauseSet: _paused,
+    e.ModeSet: _mode,
+    e.BrakeLatched: _braked,
+    e.BrakeReleased: _unbraked,
+    e.ControllerStarted: _resumed,
+}

@@ -1,0 +1,252 @@
+"""Laws 4, 5, 6, 7 and 9: budgets, named waits, other people's marks, doubt, and the customer's work."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from hostler.core import events as e
+from hostler.core.configuration import Pool
+from hostler.core.model import ActClass, Condition, Intent, Phase, Plan
+from hostler.sim.checkers.book import OURS, Book, Page
+from hostler.sim.checkers.law import Case
+from hostler.sim.world.ledger import Disturbance
+
+GUARDED = (ActClass.immediate, ActClass.pending)
+
+
+class Budgets:
+    """Law 4. Every disruption passes the pool's and the domains' budget, pause, brake, holds and mode."""
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.PlanRecorded(plan=plan) if plan.disruptive and plan.act_class in GUARDED:
+                page = case.book.pages[plan.node]
+                yield from _over_budget(case.book, page, plan)
+                yield from _over_domain(case.book, page, plan)
+                yield from _stopped(case.book, page, plan)
+                yield from _mode(case.book, page, plan)
+            case e.OperationStarted(operation=operation) if operation.kind in _POWER:
+                page = case.book.pages[operation.node]
+                protective = page.plan is not None and page.plan.act_class is ActClass.protective
+                if not protective and case.book.held(page, "physical_work"):
+                    yield f"{operation.kind} on {page.id} while somebody's hands are in it"
+            case _:
+                pass
+
+
+_POWER = ("power_on", "power_off", "update_firmware", "reboot", "set_boot_network")
+
+
+def _over_budget(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    pool = book.pool(page.pool)
+    if pool is None or not page.healthy:
+        return
+    healthy = sum(member.healthy for member in book.members(pool.name))
+    out, limit = max(0, pool.target - healthy), _limit(pool, plan)
+    if out + 1 > limit:
+        yield f"{plan.name} of {page.id}: {out} of {pool.target} of {pool.name} are out already, {limit} may be"
+
+
+def _limit(pool: Pool, plan: Plan) -> int:
+    share = pool.target * pool.budget.percent / 100
+    percent = max(1, int(share)) if share > 0 else 0
+    reserve = pool.budget.reserve if plan.act_class is ActClass.immediate else 0
+    return min(pool.budget.count, percent) + reserve
+
+
+def _over_domain(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    assert book.configuration is not None, "nothing is planned without a configuration"
+    for domain in page.domains:
+        budget = book.configuration.policy.domains.get(domain.partition(":")[0])
+        if budget is None or plan.group:
+            continue
+        inside = [other for other in book.pages.values() if domain in other.domains]
+        busy = sum(other.plan is not None and other.plan.disruptive for other in inside)
+        limit = min(budget.count, max(1, int(len(inside) * budget.percent / 100)))
+        if busy + 1 > limit:
+            yield f"{plan.name} of {page.id}: {busy} of {domain} are disturbed already, {limit} may be"
+
+
+def _stopped(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    if book.brake:
+        yield f"{plan.name} of {page.id} under the storm brake"
+    if any(scope in book.paused for scope in book.scopes(page)):
+        yield f"{plan.name} of {page.id} while its scope is paused"
+    held = book.held(page, "operator", "override", "power", "physical_work")
+    if held and (plan.name != "cordon" or held[0].kind.value != "physical_work"):
+        yield f"{plan.name} of {page.id} against the hold {held[0].id}"
+
+
+def _mode(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    pool = book.pool(page.pool)
+    if pool is None or plan.name == "cordon" or any(_wished(page, cause) for cause in plan.causes):
+        return
+    remedy = plan.remedy or plan.name
+    stages = (
+        book.modes.get((pool.name, remedy)),
+        book.modes.get((pool.name, "*")),
+        pool.modes.get(remedy),
+        pool.modes.get("*"),
+    )
+    mode = next((str(stage) for stage in stages if stage), "observe")
+    if mode == "observe" or (mode == "propose" and plan.state != "proposed"):
+        yield f"{plan.name} of {page.id} runs, and its pool stands at {mode}"
+
+
+def _wished(page: Page, cause: str) -> bool:
+    condition = page.conditions.get(cause)
+    return condition is not None and bool(condition.remedy)
+
+
+class NamedWaits:
+    """Law 5. Who waits says for whom, and what ends it; nobody stands still without a word."""
+
+    def record(self, _case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
+                if not waiting.blockers:
+                    yield f"{node} waits for {waiting.what}, and names no blocker"
+                for blocker in waiting.blockers:
+                    if not (blocker.kind and blocker.name and blocker.text and blocker.ends_when):
+                        yield f"{node} waits for a blocker that is not described: {blocker}"
+            case _:
+                pass
+
+    def batch(self, case: Case) -> Iterator[str]:
+        yield from (text for node in case.nodes if (text := _mute(case.book, case.book.pages[node])))
+
+    def end(self, case: Case) -> Iterator[str]:
+        yield from (text for page in case.book.pages.values() if (text := _mute(case.book, page)))
+
+
+def _mute(book: Book, page: Page) -> str:
+    if page.operation is not None or page.waiting is not None or page.settling:
+        return ""
+    why = _should_wait(book, page)
+    return f"{page.id} {why}, does nothing, and waits for nobody" if why else ""
+
+
+_PEOPLE = (Phase.onboard, Phase.rma, Phase.zap_fail, Phase.debug)
+
+
+def _should_wait(book: Book, page: Page) -> str:
+    if page.plan is not None:
+        return f"has the plan {page.plan.name}"
+    if page.phase in _PEOPLE:
+        return f"stands at {page.phase}"
+    if page.phase is Phase.production and page.managed:
+        return next((f"has {c.type}" for c in page.conditions.values() if _asks(book, page, c)), "")
+    return ""
+
+
+def _asks(book: Book, page: Page, condition: Condition) -> bool:
+    if condition.boot_id and condition.boot_id != page.boot and condition.boot_id in page.boots:
+        return False
+    rule = book.configuration.policy.rules.get(condition.type) if book.configuration else None
+    return bool(condition.remedy or (rule and rule.remedy))
+
+
+class OnlyYourOwn:
+    """Law 6. A person's cordon, hold or work is ended by persons only."""
+
+    def __init__(self) -> None:
+        self._persons: dict[str, None] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.IntentRecorded(intent=intent):
+                self._persons[intent.person] = None
+                if intent.verb == "start-work" and record.event.granted:
+                    yield from _wrong_machine(case.book, intent)
+            case e.HoldReleased(hold=hold, person=person):
+                placed = case.book.holds.get(hold)
+                over = placed is not None and placed.until is not None and placed.until <= record.at
+                if placed is not None and placed.owner != OURS and not over and person not in self._persons:
+                    yield f"{person or 'nobody'} releases {hold} of {placed.owner}"
+            case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
+                page = case.book.pages[operation.node]
+                if kept := case.book.held(page, "cordon", "physical_work"):
+                    yield f"{page.id} is uncordoned against {kept[0].id} of {kept[0].owner}"
+            case _:
+                pass
+
+
+def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
+    page = book.pages.get(intent.target)
+    if page is not None and intent.args.get("serial") != page.serial:
+        yield f"work on {page.id} was granted to somebody in front of {intent.args.get('serial')}"
+
+
+class DoubtIsNotHealth:
+    """Law 7. Back to service only with passed checks; made-up lines and mere silence convict nobody."""
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c):
+                seen = c.evidence[-1].observation if c.evidence else ""
+                if seen in case.world.site.ledger.untrusted and c.type != "kernel_log.userspace_origin":
+                    yield f"{c.type} of {c.node} rests on a line that user space wrote ({seen})"
+            case e.PlanRecorded(plan=plan, present=present) if plan.disruptive:
+                alone = _absent_only(case.book.pages[plan.node], plan)
+                if alone and present.get("ready") != "false" and present.get("power") != "off":
+                    yield f"{plan.name} of {plan.node} because it is silent, and no second witness says so"
+            case e.PlanEnded(node=node, plan=plan_id, result="done"):
+                yield from _unproven(case.book.pages[node], plan_id)
+            case e.PhaseChanged(node=node, before=Phase.test, after=Phase.production):
+                if not case.book.pages[node].passed:
+                    yield f"{node} enters production without a passed burn-in"
+            case _:
+                pass
+
+
+def _absent_only(page: Page, plan: Plan) -> bool:
+    causes = [page.conditions[cause].type for cause in plan.causes if cause in page.conditions]
+    return bool(causes) and all(cause == "agent.lost" for cause in causes)
+
+
+def _unproven(page: Page, plan_id: str) -> Iterator[str]:
+    plan = page.plan
+    if plan is None or plan.id != plan_id or page.state != "running":
+        return
+    checked = any(step.operation == "run_checks" for step in plan.steps)
+    if checked and not page.passed:
+        yield f"{plan.name} of {page.id} is done, and its checks have not passed"
+
+
+class SacredWork:
+    """Law 9. A customer's live work ends only where it was doomed, somebody agreed, or hardware was in danger."""
+
+    def __init__(self) -> None:
+        self._judged = 0
+        self._plans: dict[str, tuple[Plan, datetime, str]] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.OperationStarted(operation=operation):
+                page = case.book.pages[operation.node]
+                if page.plan is not None:
+                    self._plans[operation.id] = (page.plan, page.plan.recorded_at, page.pool)
+            case _:
+                pass
+        yield from ()
+
+    def batch(self, case: Case) -> Iterator[str]:
+        ledger = case.world.site.ledger
+        for disturbed in ledger.disturbances[self._judged :]:
+            if not (disturbed.doomed or disturbed.consent or self._excused(case.book, disturbed)):
+                yield f"{disturbed.workload} on {disturbed.node} was ended by {disturbed.by} without a right to"
+        self._judged = len(ledger.disturbances)
+
+    def _excused(self, book: Book, disturbed: Disturbance) -> bool:
+        """Protection, or the pool's recorded agreement after its drain deadline."""
+        found = self._plans.get(disturbed.by)
+        if found is None:
+            return False
+        plan, since, pool_name = found
+        if plan.act_class is ActClass.protective:
+            return disturbed.protective
+        pool = book.pool(pool_name)
+        return (
+            pool is not None
+            and pool.evict_after_deadline
+            and disturbed.at >= since + timedelta(seconds=pool.drain_deadline_s)
+        )

@@ -1,0 +1,24 @@
+"""The nine laws and who watches each. One table."""
+
+from hostler.sim.checkers.care import Budgets, DoubtIsNotHealth, NamedWaits, OnlyYourOwn, SacredWork
+from hostler.sim.checkers.law import Court, Law
+from hostler.sim.checkers.writing import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
+from hostler.sim.world.world import World
+
+
+def court(world: World) -> Court:
+    """A court with a fresh watcher for each of the nine laws."""
+    one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
+    waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
+    laws = (
+        Law(1, one.record, one.batch),
+        Law(2, level.record),
+        Law(3, frozen.record, frozen.batch, frozen.batch),
+        Law(4, budgets.record),
+        Law(5, waits.record, waits.batch, waits.end),
+        Law(6, own.record),
+        Law(7, doubt.record),
+        Law(8, batch=ends.batch, end=ends.end),
+        Law(9, work.record, work.batch, work.batch),
+    )
+    return Court(world, laws)

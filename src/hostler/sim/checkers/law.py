@@ -1,0 +1,99 @@
+"""What a law is to its watchers, and the court that has all of them look at every record and every batch."""
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from hostler.core.events import Record
+from hostler.engine.ready import Ready
+from hostler.sim.checkers.book import Book
+from hostler.sim.world.world import World
+
+MAX_KEPT = 1000
+
+
+class Violation(Struct, frozen=True):
+    """A broken law: its number, after which record it was seen, and what happened."""
+
+    law: int
+    seq: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"law {self.law} after record {self.seq}: {self.text}"
+
+
+class Case(Struct):
+    """What a law looks at: the world as it really is, the book, and the nodes that the last batch concerned."""
+
+    world: World
+    book: Book
+    nodes: tuple[str, ...] = ()
+
+
+Found = Iterable[str]
+"""What is wrong, as sentences."""
+
+
+def _nothing(_case: Case) -> Found:
+    return ()
+
+
+def _nothing_said(_case: Case, _record: Record) -> Found:
+    return ()
+
+
+class Law(Struct, frozen=True):
+    """A law of the house and who watches it.
+
+    `record` is asked before each record enters the book, `batch` when a whole batch has, `end` when the world has
+    been healed and has had its time.
+    """
+
+    number: int
+    record: Callable[[Case, Record], Found] = _nothing_said
+    batch: Callable[[Case], Found] = _nothing
+    end: Callable[[Case], Found] = _nothing
+
+
+class Court:
+    """Keeps the book and hears every law's watcher."""
+
+    def __init__(self, world: World, laws: tuple[Law, ...]) -> None:
+        self.book = Book()
+        self.violations: list[Violation] = []
+        self._case = Case(world, self.book)
+        self._laws = laws
+
+    def hear(self, ready: Ready) -> None:
+        """A batch has become durable."""
+        nodes: dict[str, None] = {}
+        for record in ready.batch.records:
+            self.book.clock = record.at
+            for law in self._laws:
+                self._note(law, law.record(self._case, record))
+            self.book.turn(record)
+            if (node := node_of(record)) in self.book.pages:
+                nodes[node] = None
+        self._case.nodes = tuple(nodes)
+        for law in self._laws:
+            self._note(law, law.batch(self._case))
+
+    def close(self) -> None:
+        """The end: what should have come about by now?"""
+        for law in self._laws:
+            self._note(law, law.end(self._case))
+
+    def _note(self, law: Law, found: Found) -> None:
+        for text in found:
+            if len(self.violations) < MAX_KEPT:
+                self.violations.append(Violation(law.number, self.book.seq, text))
+
+
+def node_of(record: Record) -> str:
+    """The node that a record is about, "" for the cell's."""
+    event = record.event
+    for holder in (event, *(getattr(event, name, None) for name in ("plan", "operation", "condition"))):
+        if isinstance(node := getattr(holder, "node", None), str):
+            return node
+    return str(getattr(getattr(event, "node", None), "id", ""))

@@ -1,0 +1,190 @@
+"""Laws 1, 2, 3 and 8: who writes, what a restart may do, how plans run, and that everything ends."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from hostler.core import events as e
+from hostler.core.model import Operation, Phase
+from hostler.sim.checkers.book import Book, Page
+from hostler.sim.checkers.law import Case
+
+SLACK = timedelta(seconds=65)
+"""How much later than due a clock may notice: the controller looks at everything within a minute."""
+
+
+class OneWriter:
+    """Law 1. Epochs only rise, each begins with a start, numbers have no gap, the deposed are refused."""
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        book = case.book
+        if record.seq != book.seq + 1:
+            yield f"record {record.seq} follows record {book.seq}"
+        if record.epoch < book.epoch:
+            yield f"epoch {record.epoch} writes after epoch {book.epoch}"
+        if record.epoch > book.epoch and not isinstance(record.event, e.ControllerStarted):
+            yield f"epoch {record.epoch} writes before it has said that it started"
+        if book.now is not None and record.at < book.now:
+            yield f"time goes back from {book.now} to {record.at}"
+
+    def batch(self, case: Case) -> Iterator[str]:
+        if not all(case.world.site.ledger.fences):
+            case.world.site.ledger.fences.clear()
+            yield "a deposed controller has written to the journal"
+
+
+class LevelNotEdge:
+    """Law 2. An observation raises a condition once; what is over or of an earlier boot starts nothing."""
+
+    def __init__(self) -> None:
+        self._raised: dict[tuple[str, str], None] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.ConditionRaised(condition=c) if c.evidence and c.evidence[-1].observation:
+                key = (c.id, c.evidence[-1].observation)
+                if key in self._raised:
+                    yield f"{c.id} is raised again by {key[1]}, which raised it before"
+                self._raised[key] = None
+            case e.PlanRecorded(plan=plan) if plan.causes:
+                page = case.book.pages[plan.node]
+                standing = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
+                if not standing:
+                    yield f"{plan.name} of {plan.node} answers {plan.causes[0]}, which does not stand"
+                elif plan.disruptive and all(c.boot_id in page.boots and c.boot_id != page.boot for c in standing):
+                    yield f"{plan.name} of {plan.node} answers findings of an earlier boot only"
+            case _:
+                pass
+
+
+ONCE = ("reboot", "gpu_reset", "update_firmware")
+"""Operations that may not take place twice, however often anybody asks."""
+
+
+class FrozenPlans:
+    """Law 3. Operations are the plan's own steps in order, recorded before they take effect, never repeated blindly."""
+
+    def __init__(self) -> None:
+        self._started: dict[tuple[str, int], int] = {}
+        self._judged = 0
+        self._done: dict[tuple[str, int], None] = {}
+        self._once: dict[str, None] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        book, event = case.book, record.event
+        match event:
+            case e.PlanRecorded(plan=plan):
+                page = book.pages[plan.node]
+                if page.plan is not None:
+                    yield f"{plan.name} is laid down for {plan.node} while {page.plan.name} runs"
+            case e.OperationStarted(operation=operation):
+                self._started.setdefault((operation.id, operation.attempt), record.seq)
+                yield from _fits(book.pages[operation.node], operation)
+                yield from _repeated(case, book.pages[operation.node], operation)
+            case e.PlanAdvanced(node=node, index=index):
+                if index != book.pages[node].index + 1:
+                    yield f"the plan of {node} goes from step {book.pages[node].index} to {index}"
+            case e.PlanEnded(node=node) | e.PlanUndoing(node=node):
+                yield from _at_boundary(book.pages[node], event)
+            case _:
+                pass
+
+    def batch(self, case: Case) -> Iterator[str]:
+        effects = case.world.site.ledger.effects
+        for effect in effects[self._judged :]:
+            key = (effect.operation, effect.attempt)
+            seq = self._started.get(key)
+            if seq is None or seq > effect.journal_seq:
+                yield f"{effect.kind} on {effect.node} took place before it was recorded"
+            if key in self._done or (effect.kind in ONCE and effect.operation in self._once):
+                yield f"{effect.kind} on {effect.node} ({effect.operation}) took place twice"
+            self._done[key] = self._once[effect.operation] = None
+        self._judged = len(effects)
+
+
+def _fits(page: Page, operation: Operation) -> Iterator[str]:
+    plan = page.plan
+    if plan is None or plan.id != operation.plan:
+        yield f"{operation.kind} on {page.id} belongs to no running plan"
+    elif page.state == "proposed":
+        yield f"{operation.kind} on {page.id} belongs to a plan that nobody has approved"
+    elif page.state == "undoing":
+        tail = [name for name in reversed(plan.undo[: page.reached + 1]) if name]
+        if operation.kind not in tail[page.index : page.index + 1]:
+            yield f"{operation.kind} on {page.id} is not the undo tail's step {page.index}"
+    else:
+        step = plan.steps[page.index] if page.index < len(plan.steps) else None
+        evicting = operation.kind == "evict" and step is not None and step.operation == "drain"
+        if step is None or not (evicting or (step.operation == operation.kind and step.args == operation.args)):
+            yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
+
+
+def _repeated(case: Case, page: Page, operation: Operation) -> Iterator[str]:
+    """A further attempt needs an answer that says that the one before did not happen (or, for checks, ended)."""
+    if page.operation is not None and page.operation.id != operation.id:
+        yield f"{operation.kind} on {page.id} begins while {page.operation.kind} is under way"
+    if operation.attempt == 1:
+        return
+    said = case.world.site.ledger.answers.get((operation.id, operation.attempt - 1), [])
+    enough = "not_done" in said or (operation.kind == "run_checks" and "done" in said)
+    if not enough:
+        yield f"{operation.kind} on {page.id} is repeated, and the last attempt's answers were {said or 'none'}"
+
+
+def _at_boundary(page: Page, event: e.PlanEnded | e.PlanUndoing) -> Iterator[str]:
+    if page.plan is None or page.plan.id != event.plan:
+        yield f"a plan of {page.id} ends that did not run: {event.plan}"
+    elif page.operation is not None:
+        yield f"{page.plan.name} of {page.id} ends while {page.operation.kind} is under way"
+    elif isinstance(event, e.PlanEnded) and event.result == "cancelled" and _owes_undo(page):
+        yield f"{page.plan.name} of {page.id} is cancelled and its {page.plan.undo[0]} is left out"
+
+
+def _owes_undo(page: Page) -> bool:
+    """A cancelled plan that had cordoned takes that back first."""
+    assert page.plan is not None, "its caller has looked"
+    return page.state == "running" and page.index > 0 and "uncordon" in page.plan.undo[: page.index] and page.cordoned
+
+
+class EverythingEnds:
+    """Law 8. No operation, step or phase outlives its deadline; the healed world comes to rest or names who is next."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, None] = {}
+
+    def batch(self, case: Case) -> Iterator[str]:
+        now = case.book.now
+        assert now is not None, "a batch has records"
+        for page in [case.book.pages[name] for name in case.book.busy]:
+            for what, due in _due(page):
+                if due + SLACK < now and what not in self._told:
+                    self._told[what] = None
+                    yield f"{what} was due at {due:%d %H:%M:%S}, it is {now:%d %H:%M:%S}"
+
+    def end(self, case: Case) -> Iterator[str]:
+        yield from _unfinished(case.book, case.world.clock.now)
+
+
+def _due(page: Page) -> Iterator[tuple[str, datetime]]:
+    if page.operation is not None:
+        yield f"{page.operation.kind} {page.operation.id}", page.operation.deadline
+    if page.deadline is not None and (page.operation is None or page.phase is not Phase.zap):
+        yield f"{page.phase} of {page.id} since {page.deadline:%d %H:%M}", page.deadline
+    for operation, until in page.settling.items():
+        yield f"settling of {operation}", until
+
+
+REST = (Phase.production, Phase.retired)
+
+
+def _unfinished(book: Book, now: datetime) -> Iterator[str]:
+    for page in book.pages.values():
+        if page.operation is not None:
+            yield f"{page.id}: {page.operation.kind} is still under way at {now:%d %H:%M}"
+        elif page.phase not in REST:
+            yield f"{page.id} has not come back: {page.phase}, {_why(page)}"
+        elif page.plan is not None and page.waiting is None:
+            yield f"{page.id}: {page.plan.name} runs, and nobody is named"
+
+
+def _why(page: Page) -> str:
+    return page.waiting.blockers[0].text if page.waiting else "waits for nobody"

@@ -1,0 +1,67 @@
+"""What a simulated run gave: figures with their units, and the table that people read."""
+
+from msgspec import Struct
+
+
+class Minutes(Struct, frozen=True):
+    """Unproductive minutes per failure, by what they went into; `total` is their sum."""
+
+    detect: float
+    isolate: float
+    replace: float
+    restart: float
+    lost_work: float
+    total: float
+
+
+class Report(Struct, frozen=True):
+    """`goodput` is the job's useful time by all time, 0 to 1; `violations` counts broken laws (there are none)."""
+
+    violations: int
+    failures: int
+    detections: int
+    goodput: float
+    unproductive_minutes_per_failure: Minutes
+    human_touches: int
+    spares_used: int
+    wall_seconds: float
+    seed: int
+    nodes: int
+    days: float
+    rates: str
+    spares: int
+    interruptions: int
+    checkpoint_minutes: float
+    journal_digest: str
+    events: int
+    steps: int
+    sweep_findings: int
+    unanswered_intents: int
+    violation_texts: tuple[str, ...] = ()
+
+
+def format_report(report: Report) -> str:
+    """The report as a table for people."""
+    minutes = report.unproductive_minutes_per_failure
+    rows = (
+        ("nodes", f"{report.nodes:,} and {report.spares:,} spares"),
+        ("simulated", f"{report.days:g} days at {report.rates}'s rates, seed {report.seed}"),
+        ("failures", f"{report.failures:,}, {report.detections:,} of them seen on their node"),
+        ("interruptions of the job", f"{report.interruptions:,}"),
+        ("goodput", f"{report.goodput:.2%}"),
+        ("unproductive per failure", f"{minutes.total:.2f} min"),
+        ("  until detected", f"{minutes.detect:.2f} min"),
+        ("  until isolated", f"{minutes.isolate:.2f} min"),
+        ("  until replaced", f"{minutes.replace:.2f} min"),
+        ("  until restarted", f"{minutes.restart:.2f} min"),
+        ("  work done again", f"{minutes.lost_work:.2f} min"),
+        ("checkpoint every", f"{report.checkpoint_minutes:.1f} min"),
+        ("work of people", f"{report.human_touches:,} times"),
+        ("spares used", f"{report.spares_used:,}"),
+        ("broken laws", f"{report.violations:,}"),
+        ("journal", f"{report.events:,} events, digest {report.journal_digest[:16]}"),
+        ("took", f"{report.wall_seconds:.1f} s, {report.steps:,} steps, {report.sweep_findings} findings of sweeps"),
+    )
+    lines = [f"{name:<26}{value}" for name, value in rows]
+    lines.extend(f"  broken: {text}" for text in report.violation_texts)
+    return "\n".join(lines)

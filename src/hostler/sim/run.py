@@ -1,0 +1,189 @@
+"""One pool, one job over all of it, published failure rates: what does Hostler make of it? `hostler sim run`."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.policy.documents import parse
+from hostler.sim.accounts import Accounts
+from hostler.sim.checkers.every import court
+from hostler.sim.drive import Drive
+from hostler.sim.rates import Rates, load
+from hostler.sim.report import Report
+from hostler.sim.world.people import Errand
+from hostler.sim.world.training import Terms, Training, best_interval_s
+from hostler.sim.world.world import Ground, World
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SETTLE_S = 300.0
+"""Adoption and first readings, before the job starts and the clock of the figures runs."""
+NODES_PER_RACK = 4
+MAX_NODES, MAX_DAYS = 20_000, 3_660.0
+TEXTS_SHOWN = 20
+POOL = "train"
+
+
+class SimSettings(Struct, frozen=True):
+    """What to simulate.
+
+    `rates`: llama3, rsc1, rsc2, or a TSV file. `spares`: None for 3 % and 4; `warm` of them (None: 4 per 1,024 and
+    2) stand in the pool, joined and idle. `checkpoint_minutes` None: the interval that loses least, from
+    `checkpoint_write_s` (how long one stalls the job). `restart_s`: from chosen nodes to the first step.
+    """
+
+    nodes: int = 2048
+    days: float = 54.0
+    rates: str = "llama3"
+    seed: int = 1
+    spares: int | None = None
+    warm: int | None = None
+    checkpoint_minutes: float | None = None
+    checkpoint_write_s: float = 2.0
+    restart_s: float = 120.0
+    hang_s: float = 60.0
+
+
+Progress = Callable[[float], None]
+"""Called with the share of the simulated time that has passed, 0 to 1."""
+
+
+def run(settings: SimSettings, progress: Progress | None = None) -> Report:
+    """Simulate and judge. Raises InvalidInputError for settings out of range or rates that cannot be read."""
+    began = time.perf_counter()
+    _check(settings)
+    rates = load(settings.rates)
+    drive, accounts = build(settings, rates)
+    world = drive.world
+    assert world.training is not None, "the pool's world has a job"
+    world.training.begin()
+    world.fail_at(rates, list(world.training.members))
+    for day in range(1, int(settings.days) + 2):
+        passed = min(float(day), settings.days)
+        drive.run(START + timedelta(seconds=SETTLE_S, days=passed))
+        if progress is not None:
+            progress(passed / settings.days)
+    world.training.finish()
+    return _report(settings, drive, accounts, time.perf_counter() - began)
+
+
+def _check(settings: SimSettings) -> None:
+    bounds = (
+        ("nodes", settings.nodes, 1, MAX_NODES),
+        ("days", settings.days, 0.01, MAX_DAYS),
+        ("spares", settings.spares or 0, 0, MAX_NODES),
+        ("checkpoint_minutes", settings.checkpoint_minutes or 1.0, 0.01, 1e4),
+    )
+    problems = [
+        Problem(name, 0, f"{value:g} is out of range", f"give {least:g} to {most:g}")
+        for name, value, least, most in bounds
+        if not least <= value <= most
+    ]
+    if problems:
+        raise InvalidInputError(tuple(problems))
+
+
+def build(settings: SimSettings, rates: Rates) -> tuple[Drive, Accounts]:
+    """The world at the moment before the job starts: everything adopted, joined and in production."""
+    spares, warm = _spares(settings)
+    world = World(Ground(settings.nodes + spares, settings.seed, START))
+    names = list(world.hosts)
+    members = names[: settings.nodes + warm]
+    drive = Drive(world, court=court(world))
+    accounts = Accounts(world)
+    drive.watchers.append(accounts.see)
+    drive.start()
+    _adopt(drive, settings.nodes + warm)
+    for name in members:
+        world.scheduler.seat(name).joined = True
+    for host in world.hosts.values():
+        world.scheduler.seat(host.node)
+        host.start_running()
+    world.scheduler.tell_all()
+    terms = _terms(settings, rates)
+    world.training = Training(world.site, world.scheduler, world.hosts, terms, "research")
+    world.training.changed = world.show_work
+    world.training.puzzled = world.people.investigate
+    drive.run(START + timedelta(seconds=SETTLE_S))
+    return drive, accounts
+
+
+def _spares(settings: SimSettings) -> tuple[int, int]:
+    spares = round(settings.nodes * 0.03) + 4 if settings.spares is None else settings.spares
+    warm = min(spares, settings.nodes * 4 // 1024 + 2) if settings.warm is None else min(spares, settings.warm)
+    return spares, warm
+
+
+def _terms(settings: SimSettings, rates: Rates) -> Terms:
+    best_s = best_interval_s(settings.checkpoint_write_s, rates.per_second(settings.nodes))
+    every_s = settings.checkpoint_minutes * 60 if settings.checkpoint_minutes else best_s
+    return Terms(settings.nodes, every_s, settings.checkpoint_write_s, settings.restart_s, settings.hang_s)
+
+
+def _adopt(drive: Drive, members: int) -> None:
+    """The configuration, then every node as it stands."""
+    people, world = drive.world.people, drive.world
+    documents = {"policy.yaml": _policy(), "pools.yaml": msgspec.json.encode(_pools(members)).decode()}
+    people.ask(Errand("activate", "fleet", "olga", "the simulated cell"), parse(documents), documents)
+    drive.run(world.clock.now + timedelta(seconds=1))
+    specs = [
+        {
+            "id": host.node,
+            "sku": "h100",
+            "serial": host.serial,
+            "bmc": host.address,
+            "rack": f"r{number // NODES_PER_RACK:04d}",
+            "pool": POOL if number < members else "",
+        }
+        for number, host in enumerate(world.hosts.values())
+    ]
+    errand = Errand("adopt", "fleet", "olga", "the simulated fleet", {"nodes": msgspec.json.encode(specs).decode()})
+    people.ask(errand)
+    drive.run(world.clock.now + timedelta(seconds=1))
+
+
+def _policy() -> str:
+    return files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")
+
+
+def _pools(members: int) -> dict[str, object]:
+    budget = {"count": max(4, members // 50), "percent": 10, "reserve": 8, "removals_per_day": max(8, members // 100)}
+    pool = {"sku": "h100", "target": members, "cluster": "k1", "tenant": "research", "modes": {"*": "act"}}
+    return {
+        "skus": {"h100": {"gpus": 8, "parts": {"nic": 8, "drive": 8}, "temperature_limit_c": 90}},
+        "pools": {POOL: {**pool, "budget": budget}},
+    }
+
+
+def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: float) -> Report:
+    world, training = drive.world, drive.world.training
+    assert training is not None, "the pool's world has a job"
+    failures = len(world.faults)
+    texts = tuple(str(violation) for violation in drive.violations())
+    return Report(
+        violations=len(texts),
+        failures=failures,
+        detections=accounts.detections(),
+        goodput=round(training.useful_s / (settings.days * 86_400), 5),
+        unproductive_minutes_per_failure=accounts.minutes(failures),
+        human_touches=world.people.touches,
+        spares_used=accounts.delivered,
+        wall_seconds=round(wall_s, 2),
+        seed=settings.seed,
+        nodes=settings.nodes,
+        days=settings.days,
+        rates=settings.rates,
+        spares=_spares(settings)[0],
+        interruptions=len(training.outages),
+        checkpoint_minutes=round(training.terms.every_s / 60, 3),
+        journal_digest=drive.journal.digest(),
+        events=drive.journal.latest_seq(),
+        steps=drive.steps,
+        sweep_findings=drive.swept,
+        unanswered_intents=len(world.people.refused),
+        violation_texts=texts[:TEXTS_SHOWN],
+    )

@@ -1,0 +1,246 @@
+"""Who does what an operation asks: the real Redfish driver over emulated BMCs, agents, and the scheduler."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from hostler.core.model import Operation, Outcome
+from hostler.engine.ports import PortError, RefusedError
+from hostler.engine.ready import Send
+from hostler.sim.bmc.service import Service
+from hostler.sim.bmc.twin import Twin, images_by_name
+from hostler.sim.world.faults import Fault
+from hostler.sim.world.host import Host
+from hostler.sim.world.ledger import Effect
+from hostler.sim.world.scheduler import OURS, Scheduler
+from hostler.sim.world.site import Site, Span
+
+BMC_LATENCY_S = (0.05, 0.5)
+SCHEDULER_LATENCY_S = (0.02, 0.3)
+AGENT_LATENCY_S = (0.05, 1.0)
+SCHEDULER_KINDS = ("cordon", "uncordon", "evict", "join_cluster", "leave_cluster")
+
+WORK_S: dict[str, Span] = {
+    "collect_evidence": (1.0, 4.0),
+    "gpu_reset": (10.0, 30.0),
+    "reboot": (0.5, 2.0),
+    "sanitise": (60.0, 300.0),
+    "gate": (45.0, 90.0),
+    "seatrial": (600.0, 1800.0),
+    "suspect": (3600.0, 7200.0),
+    "burn_in": (86_400.0, 90_000.0),
+}
+"""How long an agent works at an operation, or at a profile of checks."""
+
+Ended = Callable[[Host, str, list[Fault]], None]
+
+
+class Mark(Struct):
+    """What an agent has written on disk about an attempt at an operation."""
+
+    attempt: int
+    boot_id: str
+    outcome: Outcome | None = None
+
+
+class Hands:
+    """Performs, observes and revokes what the controller sends."""
+
+    def __init__(self, site: Site, hosts: dict[str, Host], scheduler: Scheduler) -> None:
+        self._site = site
+        self._hosts = hosts
+        self._scheduler = scheduler
+        services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
+        self._twin = Twin(services, images_by_name)
+        self._marks: dict[str, Mark] = {}
+        self._busy: dict[str, str] = {}
+        self._epochs: dict[str, int] = {}
+        self.on_remedied: Ended = _ignore
+        self.on_changed: Callable[[str], None] = lambda _node: None
+
+    def take(self, send: Send, epoch: int) -> None:
+        """Something the controller sends; what it does takes place after the way there."""
+        kind = send.operation.kind
+        late_s = self._site.troubles.lateness_s() if send.how == "perform" else 0.0
+        if kind in SCHEDULER_KINDS:
+            span, act = SCHEDULER_LATENCY_S, self._schedule
+        elif kind in self._twin.kinds:
+            span, act = BMC_LATENCY_S, self._redfish
+        else:
+            span, act = AGENT_LATENCY_S, self._agent
+        self._site.clock.after(self._site.draw(span) + late_s, lambda: act(send, epoch))
+
+    def _effect(self, operation: Operation, epoch: int) -> None:
+        site = self._site
+        site.ledger.effects.append(
+            Effect(site.clock.now, operation.node, operation.kind, operation.id, operation.attempt, site.seq, epoch)
+        )
+
+    # the BMC, through the driver that runs in production
+
+    def _redfish(self, send: Send, epoch: int) -> None:
+        if send.how == "revoke":
+            return
+        operation, host = send.operation, self._hosts[send.node.id]
+        before = sum(host.machine.counts.values())
+        if send.how == "perform" and operation.kind == "power_off":
+            self._power_goes(host, operation)
+        ask = self._twin.perform if send.how == "perform" else self._twin.observe
+        try:
+            outcome = ask(operation, send.node, self._site.clock.now)
+        except PortError as error:
+            result = "refused" if isinstance(error, RefusedError) else "unknown"
+            outcome = Outcome(operation.id, operation.node, result, str(error), attempt=operation.attempt)
+        if sum(host.machine.counts.values()) != before:
+            self._effect(operation, epoch)
+        host.advance()
+        self._site.reply(outcome, self._site.draw(BMC_LATENCY_S))
+
+    def _power_goes(self, host: Host, operation: Operation) -> None:
+        """The power is about to go: whatever still runs there ends now, and what a power cycle cures is cured."""
+        if host.machine.away(self._site.clock.now) or host.machine.deaf(self._site.clock.now):
+            return
+        if host.machine.power == "On":
+            self._scheduler.disturbs(host.node, operation.id, host.faults)
+            self.on_remedied(host, "power_cycle", host.remedied("power_cycle"))
+
+    # the scheduler
+
+    def _schedule(self, send: Send, epoch: int) -> None:
+        if send.how == "revoke":
+            return
+        operation, node = send.operation, send.node.id
+        done = self._is_so(operation)
+        if send.how == "perform" and not done:
+            self._effect(operation, epoch)
+            self._change(operation, node)
+            done = True
+        result = "done" if done else "not_done"
+        said = Outcome(operation.id, node, result, attempt=operation.attempt)
+        self._site.reply(said, self._site.draw(SCHEDULER_LATENCY_S))
+
+    def _is_so(self, operation: Operation) -> bool:
+        seat = self._scheduler.seat(operation.node)
+        match operation.kind:
+            case "cordon":
+                return OURS in seat.cordons
+            case "uncordon":
+                return OURS not in seat.cordons
+            case "join_cluster":
+                return seat.joined
+            case "leave_cluster":
+                return not seat.joined
+            case _:
+                return not any(work in seat.works for work in _works(operation))
+
+    def _change(self, operation: Operation, node: str) -> None:
+        seat = self._scheduler.seat(node)
+        match operation.kind:
+            case "cordon":
+                self._scheduler.cordon(node, OURS)
+            case "uncordon":
+                self._scheduler.uncordon(node, OURS)
+            case "join_cluster":
+                seat.joined = True
+                self._scheduler.cordon(node, OURS)
+            case "leave_cluster":
+                seat.joined = False
+                self._scheduler.uncordon(node, OURS)
+                self._scheduler.disturbs(node, operation.id, self._hosts[node].faults)
+            case _:
+                self._scheduler.disturbs(node, operation.id, self._hosts[node].faults, _works(operation))
+        self.on_changed(node)
+
+    # the agent
+
+    def _agent(self, send: Send, epoch: int) -> None:
+        operation, host = send.operation, self._hosts[send.node.id]
+        if not host.heard:
+            self._undelivered(send)
+            return
+        self._epochs[host.node] = max(epoch, self._epochs.get(host.node, 0))
+        if send.how == "revoke":
+            self._busy.pop(host.node, None)
+        elif send.how == "observe" or self._knows(operation):
+            self._say(self._seen(operation, host))
+        elif host.node in self._busy:
+            self._say(_outcome(operation, "busy", f"{self._busy[host.node]} is running"))
+        elif operation.boot_id not in ("", host.boot_id) or epoch < self._epochs[host.node]:
+            self._say(_outcome(operation, "refused", "it is meant for another boot or from a deposed one"))
+        else:
+            self._begin(operation, host, epoch)
+
+    def _knows(self, operation: Operation) -> bool:
+        mark = self._marks.get(operation.id)
+        return mark is not None and mark.attempt >= operation.attempt
+
+    def cut_off(self, host: Host) -> None:
+        """The host went down: what its agent was doing ends without a result."""
+        self._busy.pop(host.node, None)
+
+    def _undelivered(self, send: Send) -> None:
+        """Nobody fetches the order; an observation gets no answer, and that is all that is known."""
+        if send.how != "revoke":
+            self._site.reply(_outcome(send.operation, "unknown", "the agent is not heard"), 30.0)
+
+    def _seen(self, operation: Operation, host: Host) -> Outcome:
+        mark = self._marks.get(operation.id)
+        if mark is None:
+            rebooted = operation.kind == "reboot" and operation.boot_id not in ("", host.boot_id)
+            return _outcome(operation, "done" if rebooted else "not_done", "this agent never began it")
+        if mark.outcome is not None:
+            return mark.outcome
+        if self._busy.get(host.node) == operation.id:
+            return _outcome(operation, "busy", "it is running")
+        if operation.kind == "reboot":
+            return _outcome(operation, "done" if mark.boot_id != host.boot_id else "unknown")
+        return _outcome(operation, "unknown" if operation.kind == "gpu_reset" else "not_done", "it was cut off")
+
+    def _begin(self, operation: Operation, host: Host, epoch: int) -> None:
+        mark = self._marks[operation.id] = Mark(operation.attempt, host.boot_id)
+        self._busy[host.node] = operation.id
+        self._effect(operation, epoch)
+        span = WORK_S[operation.args.get("profile", operation.kind)]
+        if operation.kind in ("gpu_reset", "reboot"):
+            self._scheduler.disturbs(host.node, operation.id, host.faults)
+        self._site.clock.after(self._site.draw(span), lambda: self._ends(operation, host, mark))
+
+    def _ends(self, operation: Operation, host: Host, mark: Mark) -> None:
+        if self._busy.get(host.node) == operation.id:
+            del self._busy[host.node]
+        elif operation.kind == "run_checks":
+            return  # revoked: nobody waits for its verdict
+        if host.boot_id != mark.boot_id:
+            return
+        if operation.kind == "reboot":
+            self._say(_outcome(operation, "unknown", "reboot requested"))
+            self.on_remedied(host, "reboot", host.remedied("reboot"))
+            host.reboot()
+            return
+        mark.outcome = self._result(operation, host)
+        self._say(mark.outcome)
+
+    def _result(self, operation: Operation, host: Host) -> Outcome:
+        if operation.kind == "gpu_reset":
+            self.on_remedied(host, "gpu_reset", host.remedied("gpu_reset"))
+        if operation.kind != "run_checks":
+            return _outcome(operation, "done")
+        profile = operation.args.get("profile", "gate")
+        verdict, detail = host.check(profile)
+        facts = {"profile": profile, "verdict": verdict}
+        return Outcome(operation.id, operation.node, "done", detail, dict(facts), attempt=operation.attempt)
+
+    def _say(self, outcome: Outcome) -> None:
+        self._site.reply(outcome, self._site.draw(AGENT_LATENCY_S))
+
+
+def _works(operation: Operation) -> tuple[str, ...]:
+    return tuple(operation.args.get("workloads", "").split(","))
+
+
+def _outcome(operation: Operation, result: str, detail: str = "") -> Outcome:
+    return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)
+
+
+def _ignore(_host: Host, _remedy: str, _ended: list[Fault]) -> None:
+    pass

@@ -1,0 +1,246 @@
+"""One server: a machine with its BMC, an operating system that boots and dies, and the faults in it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+from msgspec.structs import replace
+
+from hostler.core.model import Part
+from hostler.engine import intake
+from hostler.sim.bmc.machine import Delays, Machine, gpu_server
+from hostler.sim.bmc.service import Service
+from hostler.sim.world.faults import Fault, pci_of
+from hostler.sim.world.site import Site
+from hostler.sim.world.spool import Said, Spool
+
+NOT_READY_S = 40.0
+"""After this a scheduler calls a silent node not ready (Kubernetes' default)."""
+BOOT_S = (90.0, 240.0)
+AGENT_START_S = (5.0, 20.0)
+BMC_POLL_S = (1.0, 60.0)
+HOT_C, COOL_C = 97.0, 45.0
+COVERED = "gpu,nic,drive"
+
+
+class Host:
+    """A server as it really is. `boot_id` is "" while no operating system runs."""
+
+    def __init__(self, site: Site, node: str, number: int, gpus: int = 8) -> None:
+        self.site = site
+        self.node = node
+        self.serial = f"SN{number:06d}"
+        self.address = f"https://10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        self.gpus = gpus
+        self.machine = Machine(f"sys{number}", gpu_server(self.serial, gpus), Delays(seed=number))
+        self.machine.on_power = self._powered
+        self.machine.on_boot = self._booted
+        self.service = Service([self.machine])
+        self.spool = Spool(site, node, "agent", f"{self.serial}-1")
+        self.eyes = Spool(site, node, "bmc", "bmc")
+        self.faults: list[Fault] = []
+        self.boot_id = ""
+        self.heard = False
+        self.boots = self.repairs = 0
+        self.down_since: datetime | None = None
+        self.on_up: Callable[[Host], None] = _ignore
+        self.on_down: Callable[[Host], None] = _ignore
+        self._life = 0
+        self._tending: datetime | None = None
+
+    @property
+    def up(self) -> bool:
+        return bool(self.boot_id)
+
+    def start_running(self) -> None:
+        """Begin life switched on, booted and heard, as an adopted node does."""
+        self.machine.start_powered()
+        self._boot(0.0)
+        self.show_power()
+
+    # what breaks
+
+    def breaks(self, fault: Fault) -> None:
+        """The fault is there from now on, and shows itself."""
+        self.faults.append(fault)
+        self.show(fault)
+
+    def show(self, fault: Fault) -> None:
+        match fault.kind.shows:
+            case "lines":
+                self.log(*fault.kind.lines, pci=pci_of(fault.slot))
+            case "crash":
+                self.die()
+            case "dark":
+                self._dark()
+            case "gone":
+                self.site.clock.after(self.site.draw((5, 60)), self.report_inventory)
+            case "heat":
+                self.machine.sensors[f"{fault.slot}_temp_c"] = HOT_C
+                self.site.clock.after(self.site.draw(BMC_POLL_S), self.show_sensors)
+            case _:
+                pass
+
+    def remedied(self, remedy: str) -> list[Fault]:
+        """Whatever this remedy ends is over; the faults that ended."""
+        ended = [fault for fault in self.faults if fault.cured_by(remedy)]
+        for fault in ended:
+            fault.cured = self.site.clock.now
+            if fault.kind.shows == "heat":
+                self.machine.sensors[f"{fault.slot}_temp_c"] = COOL_C
+        self.faults = [fault for fault in self.faults if fault.active]
+        return ended
+
+    def check(self, profile: str) -> tuple[str, str]:
+        """What a check profile finds: verdict and detail. A gate sees less than a long look."""
+        sharp = {"gate": 0.85, "suspect": 1.0, "burn_in": 1.0}.get(profile, 0.9)
+        for fault in self.faults:
+            if self.site.chance.random() < fault.kind.found * sharp:
+                return "failed", f"{fault.component} {fault.slot} ({fault.kind.name})".replace("  ", " ")
+        return "passed", ""
+
+    # what it reports
+
+    def log(self, *lines: str, pci: str = "", facility: int = 0) -> None:
+        """The kernel (facility 0) or a program writes lines that the agent reads."""
+        if self.heard:
+            text = "\n".join(lines).format(pci=pci)
+            seen = self.spool.put("kernel_log", Said(text, facility=facility), self.boot_id)
+            if facility:
+                self.site.ledger.untrusted[seen] = None
+
+    def report_inventory(self) -> None:
+        if self.heard:
+            self.spool.put("inventory", Said(facts={"covers": COVERED}, parts=self.present_parts()), self.boot_id)
+
+    def present_parts(self) -> tuple[Part, ...]:
+        gone = {fault.slot for fault in self.faults if fault.kind.shows == "gone"}
+        return tuple(part for part in self.machine.parts if part.slot not in gone)
+
+    def show_power(self) -> None:
+        """The BMC is polled."""
+        power = self.machine.power.lower()
+        self.site.tell(intake.NodeSeen(self.node, power=power))
+        self.eyes.put("power", Said(facts={"power": power}))
+
+    def show_sensors(self) -> None:
+        facts = {name: self.machine.read_sensor(name, self.site.clock.now) for name in sorted(self.machine.sensors)}
+        self.eyes.put("sensors", Said(facts={name: value for name, value in facts.items() if name.endswith("_c")}))
+
+    # life of the operating system
+
+    def reboot(self) -> None:
+        """Restart the operating system in band."""
+        self.die()
+        self._life += 1
+        life = self._life
+        self.site.clock.after(self.site.draw(BOOT_S), lambda: self._boot_if(life))
+
+    def die(self) -> None:
+        """The operating system stops, whatever the power does."""
+        if not self.boot_id:
+            return
+        self._life += 1
+        self.boot_id, self.heard, self.spool.open = "", False, False
+        self.down_since = self.site.clock.now
+        life = self._life
+        self.on_down(self)
+        self.site.clock.after(NOT_READY_S, lambda: self._missed(life))
+        self.site.clock.after(self.site.silence_s, lambda: self._silent(life))
+
+    def advance(self) -> None:
+        """Let the machine catch up with the clock, and see to it that it will again."""
+        self.machine.advance(self.site.clock.now)
+        self._tend()
+
+    def _tend(self) -> None:
+        due = self.machine.next_due()
+        if due is not None and (self._tending is None or due < self._tending):
+            self._tending = due
+            self.site.clock.at(due, self._tended)
+
+    def _tended(self) -> None:
+        self._tending = None
+        self.advance()
+
+    def _powered(self, _system: str, state: str, _at: datetime) -> None:
+        if state == "Off":
+            self.die()
+            self._life += 1
+        elif any(fault.kind.shows == "dark" for fault in self.faults):
+            self.site.clock.after(2.0, self._dark)
+        self.site.clock.after(self.site.draw(BMC_POLL_S), self.show_power)
+
+    def _dark(self) -> None:
+        """The supply gives in; the BMC restarts, the server stays off."""
+        self.machine.lose_power(self.site.clock.now)
+        self.machine.restore_power(self.site.clock.now)
+        self._tend()
+
+    def repair(self) -> None:
+        """Somebody with spare parts replaces everything faulty; new parts have new serial numbers. It is left off."""
+        broken = {fault.slot for fault in self.faults}
+        self.repairs += 1
+        self.machine.parts = tuple(
+            replace(part, serial=f"{part.serial.partition('/')[0]}/{self.repairs}") if part.slot in broken else part
+            for part in self.machine.parts
+        )
+        self.remedied("part")
+        if self.machine.power == "On":
+            self._dark()
+
+    def _booted(self, _system: str, _source: str, _at: datetime) -> None:
+        self._life += 1
+        self._boot(self.site.draw(AGENT_START_S))
+
+    def _boot_if(self, life: int) -> None:
+        if self._life == life and self.machine.power == "On":
+            self._boot(self.site.draw(AGENT_START_S))
+
+    def _boot(self, agent_s: float) -> None:
+        """A fault that kills the host lets it boot every other time, and kills it again."""
+        if any(fault.kind.shows == "crash" for fault in self.faults) and self.site.chance.random() < 0.5:
+            return
+        if self.boot_id:
+            return
+        self.boots += 1
+        self.boot_id = f"{self.serial}-b{self.boots}"
+        boot = self.boot_id
+        if agent_s:
+            self.site.clock.after(agent_s, lambda: self._agent_starts(boot))
+        else:
+            self._agent_starts(boot)
+
+    def _agent_starts(self, boot: str) -> None:
+        if self.boot_id != boot:
+            return
+        self.heard, self.spool.open, self.down_since = True, True, None
+        self.greet()
+        self.report_inventory()
+        self.on_up(self)
+        for fault in list(self.faults):
+            if fault.kind.shows in ("lines", "crash") and self.site.chance.random() < fault.kind.found:
+                self.site.clock.after(self.site.draw((1, 30)), partial(self._again, fault))
+
+    def greet(self) -> None:
+        """What a fresh controller hears from the agent and the scheduler."""
+        if self.heard:
+            self.site.tell(intake.Heard(self.node, self.boot_id))
+            self.site.tell(intake.NodeSeen(self.node, ready=True))
+            self.spool.post_soon()
+
+    def _again(self, fault: Fault) -> None:
+        if fault.active and self.heard:
+            self.show(fault)
+
+    def _missed(self, life: int) -> None:
+        if self._life == life or not self.boot_id:
+            self.site.tell(intake.NodeSeen(self.node, ready=False))
+
+    def _silent(self, _life: int) -> None:
+        if not self.heard and self.down_since is not None:
+            self.site.tell(intake.Silent(self.node, self.down_since))
+
+
+def _ignore(_host: Host) -> None:
+    pass

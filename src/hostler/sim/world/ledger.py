@@ -1,0 +1,47 @@
+"""What really happened, written down as it happened: the evidence that checkers judge by."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+
+class Effect(Struct, frozen=True):
+    """Something an operation did to the world. `operation` is its id, `attempt` which send did it."""
+
+    at: datetime
+    node: str
+    kind: str
+    operation: str
+    attempt: int
+    journal_seq: int
+    epoch: int
+
+
+class Disturbance(Struct, frozen=True):
+    """A customer's live workload ended by an operation. `doomed`: a fault had already taken what it uses.
+
+    `consent` says that its class (or its pool's agreement) allows it; `protective` that hardware was in danger.
+    """
+
+    at: datetime
+    node: str
+    workload: str
+    by: str
+    doomed: bool
+    consent: bool
+    protective: bool
+
+
+class Ledger:
+    """Everything that happened to the world, in order.
+
+    `untrusted` are ids of observations that user space made up, `fences` what became of a deposed controller's
+    attempts to write (True: refused).
+    """
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.disturbances: list[Disturbance] = []
+        self.answers: dict[tuple[str, int], list[str]] = {}
+        self.untrusted: dict[str, None] = {}
+        self.fences: list[bool] = []

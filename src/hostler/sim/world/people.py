@@ -1,0 +1,173 @@
+"""Technicians, operators, engineers and the vendor: they see what the console shows, and take their time."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from hostler.core import events as e
+from hostler.core.configuration import Configuration
+from hostler.core.model import HoldKind, Intent, Phase
+from hostler.engine import intake
+from hostler.engine.ready import Reply
+from hostler.sim.world.host import Host
+from hostler.sim.world.site import Site, Span
+
+HOUR_S = 3600.0
+DAY_S = 86_400.0
+RETRY_S = 900.0
+TRIES = 60
+REFUSALS_KEPT = 100
+"""How often somebody tries again what was refused or never answered."""
+
+
+class Paces(Struct, frozen=True):
+    """How long people take, in seconds (least, most)."""
+
+    technician: Span = (1 * HOUR_S, 8 * HOUR_S)
+    operator: Span = (5 * 60.0, 30 * 60.0)
+    engineer: Span = (10 * 60.0, 40 * 60.0)
+    vendor: Span = (5 * DAY_S, 10 * DAY_S)
+
+
+class Errand(Struct, frozen=True):
+    """Something a person will ask of Hostler."""
+
+    verb: str
+    target: str
+    person: str
+    reason: str
+    args: dict[str, str] = {}
+
+
+class People:
+    """Everybody who works with the cluster. `touches` counts what they had to do by hand."""
+
+    def __init__(self, site: Site, hosts: dict[str, Host], paces: Paces) -> None:
+        self.touches = 0
+        self.refused: list[str] = []
+        self._site = site
+        self._hosts = hosts
+        self._paces = paces
+        self._on_it: dict[str, None] = {}
+        self._zapped: dict[str, int] = {}
+
+    def see(self, event: e.Event) -> None:
+        """Something was recorded; whoever it concerns sets out."""
+        match event:
+            case e.PhaseChanged(node=node, after=after):
+                self._phase(node, after)
+            case e.HoldPlaced(hold=hold) if hold.kind is HoldKind.power and hold.owner == "hostler":
+                self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope, hold.id))
+            case e.BrakeLatched():
+                self._go(self._paces.operator, Errand("release-brake", "fleet", "olga", "looked at: no storm"))
+            case e.TicketOpened(ticket=ticket) if ticket.kind in ("consent", "stuck"):
+                self._go(self._paces.engineer, Errand("close-ticket", ticket.id, "erik", "looked at"))
+            case e.ConditionRaised(condition=c) if c.clears == "operator" and c.type == "gpu.xid_unknown":
+                errand = Errand("clear-condition", c.node, "erik", "looked at", {"condition": c.id})
+                self._go(self._paces.engineer, errand)
+            case e.ConditionRaised(condition=c) if c.type == "operator.maintenance":
+                errand = Errand("clear-condition", c.node, c.owner, "maintenance is over", {"condition": c.id})
+                self._go(self._paces.technician, errand)
+            case e.PlanRecorded(plan=plan) if plan.state == "proposed":
+                self._go(self._paces.operator, Errand("approve", plan.node, "olga", "go on"))
+            case _:
+                pass
+
+    def _phase(self, node: str, after: Phase) -> None:
+        match after:
+            case Phase.onboard:
+                self._go(self._paces.technician, Errand("certify", node, "tina", "inspected and cabled"))
+            case Phase.rma:
+                self._later(self._paces.vendor, f"rma {node}", lambda: self._vendor(node))
+            case Phase.zap_fail:
+                tried = self._zapped.get(node, 0)
+                self._zapped[node] = tried + 1
+                verb = "triage" if tried % 2 else "zap-again"
+                self._go(self._paces.engineer, Errand(verb, node, "erik", "looked at"))
+            case Phase.debug:
+                self._go(self._paces.engineer, Errand("onboard", node, "erik", "repaired"))
+            case _:
+                pass
+
+    def mention(self, errand: Errand) -> None:
+        """Ask Hostler now, and take its word for it."""
+        self._ask(Request(errand), 1)
+
+    def ask(
+        self, errand: Errand, configuration: Configuration | None = None, documents: dict[str, str] | None = None
+    ) -> None:
+        """Ask Hostler now; what is refused or never answered is asked again later, a few times."""
+        self._ask(Request(errand, configuration, documents or {}), TRIES)
+
+    def investigate(self, suspects: list[str]) -> None:
+        """The job does not start: an engineer finds the node and asks for another."""
+        for node in suspects:
+            errand = Errand("request-replacement", node, "erik", "its rank never joins", {"now": "true"})
+            self._go(self._paces.engineer, errand)
+
+    def _vendor(self, node: str) -> None:
+        self._hosts[node].repair()
+        self.touches += 1
+        self.ask(Errand("rma-return", node, "tina", "repaired by the vendor"))
+
+    def _mend(self, node: str, hold: str) -> None:
+        self._hosts[node].repair()
+        self.touches += 1
+        self.ask(Errand("release", hold, "tina", "cooling is mended"))
+        self._site.clock.after(60.0, self._hosts[node].show_sensors)
+
+    def _go(self, span: Span, errand: Errand) -> None:
+        self._later(span, f"{errand.verb} {errand.target}", lambda: self._touch(errand))
+
+    def _touch(self, errand: Errand) -> None:
+        self.touches += 1
+        self.ask(errand)
+
+    def _later(self, span: Span, what: str, act: Callable[[], None]) -> None:
+        """Somebody is on the way; nobody sets out twice for the same thing."""
+        if what in self._on_it:
+            return
+        self._on_it[what] = None
+
+        def arrive() -> None:
+            del self._on_it[what]
+            act()
+
+        self._site.clock.after(self._site.draw(span), arrive)
+
+    def _ask(self, request: "Request", tries: int, key: str = "") -> None:
+        """No answer: the same request again under its key. Refused: another request, later."""
+        site, errand = self._site, request.errand
+        site.asked += 1
+        key = key or f"{errand.person}-{site.asked}"
+        answers: list[bool] = []
+
+        def heard(reply: Reply) -> None:
+            answers.append(reply.granted)
+            if not reply.granted:
+                self.refused = [*self.refused, f"{errand.verb} {errand.target}: {reply.text}"][-REFUSALS_KEPT:]
+
+        def again() -> None:
+            if not any(answers) and tries > 1:
+                self._ask(request, tries - 1, "" if answers else key)
+
+        intent = Intent(
+            id=f"i{site.asked}",
+            verb=errand.verb,
+            target=errand.target,
+            person=errand.person,
+            reason=errand.reason,
+            at=site.clock.now,
+            args=errand.args,
+            key=key,
+        )
+        site.tell(intake.Asked(site.token(heard), intent, request.configuration, request.documents))
+        site.clock.after(RETRY_S, again)
+
+
+class Request(Struct, frozen=True):
+    """An errand with the documents that go with it."""
+
+    errand: Errand
+    configuration: Configuration | None = None
+    documents: dict[str, str] = {}

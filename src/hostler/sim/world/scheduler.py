@@ -1,0 +1,92 @@
+"""The customer's scheduler: who is a member, who keeps new work away, and what runs where."""
+
+from msgspec import Struct
+
+from hostler.core.model import WorkClass, Workload
+from hostler.engine import intake
+from hostler.engine.ports import WorkloadView
+from hostler.sim.world.faults import Fault
+from hostler.sim.world.ledger import Disturbance
+from hostler.sim.world.site import Site
+
+OURS = "hostler"
+CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastructure)
+
+
+class Seat(Struct):
+    """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id."""
+
+    joined: bool = False
+    cordons: tuple[str, ...] = ()
+    works: dict[str, Workload] = {}
+
+
+class Scheduler:
+    """What runs where, in truth. Hostler sees it through `view`."""
+
+    def __init__(self, site: Site) -> None:
+        self.seats: dict[str, Seat] = {}
+        self._site = site
+
+    def seat(self, node: str) -> Seat:
+        found = self.seats.get(node)
+        if found is None:
+            found = self.seats[node] = Seat(works={})
+        return found
+
+    def view(self, node: str) -> WorkloadView:
+        seat = self.seat(node)
+        foreign = next((owner for owner in seat.cordons if owner != OURS), "")
+        return WorkloadView(node, tuple(seat.works.values()), foreign)
+
+    def tell(self, node: str) -> None:
+        """Let the controller see this node's work."""
+        self._site.tell(intake.WorkSeen((self.view(node),)))
+
+    def tell_all(self) -> None:
+        """A fresh list of everything, as after a (re)start."""
+        self._site.tell(intake.WorkSeen(tuple(self.view(node) for node in self.seats), whole=True))
+
+    def start(self, node: str, work: Workload) -> None:
+        self.seat(node).works[work.id] = work
+
+    def finish(self, node: str, work: str) -> None:
+        self.seat(node).works.pop(work, None)
+
+    def cordon(self, node: str, owner: str) -> None:
+        seat = self.seat(node)
+        if owner not in seat.cordons:
+            seat.cordons = (*seat.cordons, owner)
+
+    def uncordon(self, node: str, owner: str) -> None:
+        seat = self.seat(node)
+        seat.cordons = tuple(o for o in seat.cordons if o != owner)
+
+    def disturbs(self, node: str, by: str, faults: list[Fault], works: tuple[str, ...] = ()) -> list[Workload]:
+        """An operation ends these live workloads (all of the node without a list): written down with the truth."""
+        seat = self.seat(node)
+        ended = [work for work in seat.works.values() if not works or work.id in works]
+        for work in ended:
+            del seat.works[work.id]
+            self._write(node, by, work, faults)
+        return ended
+
+    def _write(self, node: str, by: str, work: Workload, faults: list[Fault]) -> None:
+        self._site.ledger.disturbances.append(
+            Disturbance(
+                self._site.clock.now,
+                node,
+                work.id,
+                by,
+                doomed=any(dooms(fault, work) for fault in faults),
+                consent=work.work_class in CONSENTING,
+                protective=any(fault.kind.shows == "heat" for fault in faults),
+            )
+        )
+
+
+def dooms(fault: Fault, work: Workload) -> bool:
+    """Whether the fault has taken what the workload runs on."""
+    if fault.kind.ends == "node":
+        return True
+    return fault.kind.ends == "part" and (work.parts is None or fault.slot in work.parts)

@@ -1,0 +1,66 @@
+"""What all inhabitants of a world share: time, chance, the way to the controller, and the ledger."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+from hostler.core.model import Outcome
+from hostler.engine import intake
+from hostler.engine.ready import Reply
+from hostler.sim.world.clock import Clock
+from hostler.sim.world.ledger import Ledger
+from hostler.sim.world.troubles import Calm, Troubles
+
+Span = tuple[float, float]
+"""Least and most, in seconds."""
+
+TOKENS_KEPT = 100_000
+
+
+class Site:
+    """The ground that hosts, schedulers and people stand on.
+
+    `inbox` is what the controller has not been given yet. `silence_s` is after how long an agent counts as lost.
+    """
+
+    def __init__(self, clock: Clock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
+        self.clock = clock
+        self.chance = random.Random(seed)
+        self.silence_s = silence_s
+        self.troubles: Troubles = troubles or Calm()
+        self.inbox: list[intake.Input] = []
+        self.ledger = Ledger()
+        self.seq = 0
+        self.epoch = 0
+        self.asked = 0
+        self._token = 0
+        self._waiting: dict[int, Callable[[Reply], None]] = {}
+
+    def draw(self, span: Span) -> float:
+        return self.chance.uniform(*span)
+
+    def tell(self, one: intake.Input) -> None:
+        """Give the controller something to know in its next step."""
+        self.inbox.append(one)
+
+    def token(self, answered: Callable[[Reply], None]) -> int:
+        """A token for an input whose answer is awaited. Answers that never come are forgotten in order."""
+        self._token += 1
+        self._waiting[self._token] = answered
+        if len(self._waiting) > TOKENS_KEPT:
+            del self._waiting[next(iter(self._waiting))]
+        return self._token
+
+    def answer(self, reply: Reply) -> None:
+        answered = self._waiting.pop(reply.token, None)
+        if answered is not None:
+            answered(reply)
+
+    def reply(self, outcome: Outcome, after_s: float) -> None:
+        """A driver's answer on its way to the controller; it may be lost, doubled or late (`troubles`)."""
+        for delay_s, said in self.troubles.replies(outcome, after_s):
+            self.clock.after(delay_s, partial(self._arrives, said))
+
+    def _arrives(self, outcome: Outcome) -> None:
+        self.ledger.answers.setdefault((outcome.operation, outcome.attempt), []).append(outcome.result)
+        self.tell(intake.Replied(outcome))

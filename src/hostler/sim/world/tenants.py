@@ -1,0 +1,94 @@
+"""Customers of small worlds: services that never end, small jobs, single-GPU pods; and their return after a fault."""
+
+from functools import partial
+
+from hostler.core.model import WorkClass, Workload
+from hostler.sim.world.faults import Fault
+from hostler.sim.world.host import Host
+from hostler.sim.world.scheduler import Scheduler, dooms
+from hostler.sim.world.site import Site
+
+RETURN_S = (60.0, 900.0)
+JOB_S = (1800.0, 20_000.0)
+CRASH_SEEN_S = (1.0, 20.0)
+KINDS = ("service", "graceful", "pods", "job", "empty")
+
+
+class Tenants:
+    """Whoever runs work on the nodes of small worlds. Each node keeps its kind of customer."""
+
+    def __init__(self, site: Site, scheduler: Scheduler, hosts: dict[str, Host]) -> None:
+        self._site = site
+        self._scheduler = scheduler
+        self._hosts = hosts
+        self._kinds = {name: site.chance.choice(KINDS) for name in hosts}
+        self._coming: dict[str, None] = {}
+        self._numbered = 0
+
+    def usable(self, node: str) -> bool:
+        seat = self._scheduler.seats.get(node)
+        return seat is not None and seat.joined and not seat.cordons and self._hosts[node].heard
+
+    def come(self, node: str) -> None:
+        """Work comes (back) to a node that is open to it, after a while."""
+        if node not in self._coming:
+            self._coming[node] = None
+            self._site.clock.after(self._site.draw(RETURN_S), lambda: self._arrive(node))
+
+    def struck(self, fault: Fault) -> None:
+        """Work that a fault has taken crashes, or hangs and stays listed."""
+        seat = self._scheduler.seat(fault.node)
+        lost = [work.id for work in seat.works.values() if dooms(fault, work)]
+        if lost and self._site.chance.random() < 0.5:
+            self._site.clock.after(self._site.draw(CRASH_SEEN_S), lambda: self._ended(fault.node, lost))
+
+    def down(self, node: str) -> None:
+        """The host went down, and with it all that ran there."""
+        seat = self._scheduler.seat(node)
+        if seat.works:
+            self._ended(node, list(seat.works))
+
+    def _ended(self, node: str, works: list[str]) -> None:
+        for work in works:
+            self._scheduler.finish(node, work)
+        self._scheduler.tell(node)
+        self.come(node)
+
+    def _arrive(self, node: str) -> None:
+        self._coming.pop(node, None)
+        if not self.usable(node) or self._scheduler.seat(node).works:
+            return
+        for work in self._works(node):
+            self._scheduler.start(node, work)
+            if work.job:
+                ends = self._site.draw(JOB_S)
+                self._site.clock.after(ends, partial(self._over, node, work.id))
+        self._scheduler.tell(node)
+
+    def _over(self, node: str, work: str) -> None:
+        if work in self._scheduler.seat(node).works:
+            self._ended(node, [work])
+
+    def _works(self, node: str) -> list[Workload]:
+        self._numbered += 1
+        name, gpus = f"w{self._numbered}", self._hosts[node].gpus
+        whole = tuple(f"gpu{n}" for n in range(gpus))
+        infra = Workload(f"{name}-exporter", "platform", WorkClass.infrastructure, ())
+        match self._kinds[node]:
+            case "service":
+                return [infra, Workload(f"{name}-serve", "acme", WorkClass.uninterruptible, whole)]
+            case "graceful":
+                return [infra, Workload(f"{name}-serve", "acme", WorkClass.graceful, None)]
+            case "job":
+                return [infra, Workload(f"{name}-train", "acme", WorkClass.uninterruptible, None, job="train")]
+            case "pods":
+                classes = (WorkClass.uninterruptible, WorkClass.interruptible, WorkClass.graceful)
+                return [
+                    infra,
+                    *(
+                        Workload(f"{name}-pod{n}", "acme", self._site.chance.choice(classes), (f"gpu{n}",))
+                        for n in range(gpus)
+                    ),
+                ]
+            case _:
+                return [infra]

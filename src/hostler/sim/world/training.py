@@ -1,0 +1,211 @@
+"""One training job over many nodes: it checkpoints, ends when any node fails, and starts again from its checkpoint."""
+
+from collections.abc import Callable
+from datetime import datetime
+from math import sqrt
+
+from msgspec import Struct
+
+from hostler.core.model import WorkClass, Workload
+from hostler.sim.world.faults import Fault
+from hostler.sim.world.host import Host
+from hostler.sim.world.scheduler import Scheduler
+from hostler.sim.world.site import Site
+
+NOTICE_S = 5.0
+"""How long a job's launcher takes to notice that a rank has died."""
+TRIES = 2
+"""Starts that fail before an engineer is asked to find out why."""
+
+
+class Terms(Struct, frozen=True):
+    """What a job costs, in seconds.
+
+    `write_s`: how long a checkpoint stalls it; `restart_s`: from chosen nodes to the next step; `hang_s`: its own
+    watchdog's patience with a stalled collective.
+    """
+
+    nodes: int
+    every_s: float
+    write_s: float = 2.0
+    restart_s: float = 120.0
+    hang_s: float = 60.0
+
+
+def best_interval_s(write_s: float, failures_per_s: float) -> float:
+    """The checkpoint interval that loses least: sqrt(2 w / rate) (Young 1974)."""
+    return sqrt(2 * write_s / failures_per_s)
+
+
+class Outage(Struct):
+    """An interruption of the job. Moments are None until they came; `lost_s` is work done since the checkpoint.
+
+    `known` is when the journal had a condition for it, `noticed` when the job's own launcher gave the run up.
+    """
+
+    began: datetime
+    faults: list[Fault]
+    lost_s: float
+    known: datetime | None = None
+    noticed: datetime | None = None
+    isolated: datetime | None = None
+    chosen: datetime | None = None
+    ended: datetime | None = None
+    tries: int = 0
+
+
+class Training:
+    """The job. `members` run it now or will as soon as it starts."""
+
+    def __init__(self, site: Site, scheduler: Scheduler, hosts: dict[str, Host], terms: Terms, tenant: str) -> None:
+        self.terms = terms
+        self.members: dict[str, None] = {}
+        self.running_since: datetime | None = None
+        self.useful_s = 0.0
+        self.outages: list[Outage] = []
+        self.outage: Outage | None = None
+        self.changed: Callable[[], None] = lambda: None
+        self.puzzled: Callable[[list[str]], None] = lambda _suspects: None
+        self._site = site
+        self._scheduler = scheduler
+        self._hosts = hosts
+        self._tenant = tenant
+        self._starting = 0
+
+    @property
+    def running(self) -> bool:
+        return self.running_since is not None
+
+    def begin(self) -> None:
+        """Start at once on the nodes there are."""
+        self._choose()
+        self._run()
+
+    # failing
+
+    def fails(self, fault: Fault, wasted_s: float = 0.0) -> None:
+        """A fault ends the job, wherever it stands; a hang is noticed by the job's own watchdog.
+
+        `wasted_s` of its work was wrong already and is done again.
+        """
+        now = self._site.clock.now
+        if self.outage is None:
+            lost_s = self._stop()
+            wasted_s = min(wasted_s, self.useful_s)
+            self.useful_s -= wasted_s
+            self.outage = Outage(now, [fault], lost_s + wasted_s)
+            self.outages.append(self.outage)
+            patience = self.terms.hang_s if fault.kind.hangs else NOTICE_S
+            self._site.clock.after(patience, self._notice)
+        else:
+            self.outage.faults.append(fault)
+            self._again()
+
+    def loses(self, node: str) -> None:
+        """A member was taken away (cordoned, drained, dark)."""
+        if node in self.members and self.outage is not None:
+            self.outage.isolated = self._site.clock.now
+            self._again()
+
+    def interrupted(self, node: str) -> None:
+        """Somebody ended the job's work on a member while it ran."""
+        if node in self.members and self.outage is None:
+            now = self._site.clock.now
+            self.outage = Outage(now, [], self._stop(), noticed=now)
+            self.outages.append(self.outage)
+            self._site.clock.after(NOTICE_S, self._notice)
+
+    def _stop(self) -> float:
+        """End the run: its useful work counts up to the last checkpoint. Returns the work lost, in seconds."""
+        if self.running_since is None:
+            return 0.0
+        ran_s = (self._site.clock.now - self.running_since).total_seconds()
+        self.running_since = None
+        period_s = self.terms.every_s + self.terms.write_s
+        kept = int(ran_s / period_s)
+        self.useful_s += kept * self.terms.every_s
+        return ran_s - kept * period_s
+
+    def finish(self) -> None:
+        """The simulation ends: what runs now counts."""
+        if self.running_since is not None:
+            ran_s = (self._site.clock.now - self.running_since).total_seconds()
+            self.useful_s += ran_s * self.terms.every_s / (self.terms.every_s + self.terms.write_s)
+
+    # starting again
+
+    def _notice(self) -> None:
+        if self.outage is None:
+            return
+        self.outage.noticed = self.outage.noticed or self._site.clock.now
+        for node in self.members:
+            self._scheduler.finish(node, f"job@{node}")
+        self.changed()
+        self._again()
+
+    def _again(self) -> None:
+        """Choose nodes anew; a start under way counts for nothing."""
+        self._starting += 1
+        start = self._starting
+        self._site.clock.after(NOTICE_S, lambda: self._try(start))
+
+    def retry(self) -> None:
+        """The cluster has changed: perhaps there are enough nodes now."""
+        if self.outage is not None and self.outage.noticed and self.outage.chosen is None:
+            self._again()
+
+    def _try(self, start: int) -> None:
+        if start != self._starting or self.outage is None or self.outage.noticed is None:
+            return
+        self.outage.chosen = None
+        if self._choose():
+            self.outage.chosen = self._site.clock.now
+            self._site.clock.after(self.terms.restart_s, lambda: self._started(start))
+
+    def usable(self, node: str) -> bool:
+        """As far as the scheduler knows: a member of the cluster, open to work, and alive."""
+        seat = self._scheduler.seats.get(node)
+        return seat is not None and seat.joined and not seat.cordons and self._hosts[node].heard
+
+    def _choose(self) -> bool:
+        """Keep the members that are usable, fill up with others in order; whether there are enough."""
+        kept = [node for node in self.members if self.usable(node)]
+        have = dict.fromkeys(kept)
+        if len(kept) < self.terms.nodes:
+            for node in self._scheduler.seats:
+                if len(have) == self.terms.nodes:
+                    break
+                if node not in have and self.usable(node):
+                    have[node] = None
+        self.members = have
+        return len(have) == self.terms.nodes
+
+    def _started(self, start: int) -> None:
+        """Ranks meet at the first collective: a fault among them ends the start as it ended the run."""
+        if start != self._starting or self.outage is None:
+            return
+        bad = [node for node in self.members if any(f.kind.ends != "none" for f in self._stopping(node))]
+        if bad:
+            self.outage.tries += 1
+            self.outage.chosen = None
+            if self.outage.tries >= TRIES:
+                self.puzzled(bad)
+            for node in bad:
+                for fault in self._stopping(node):
+                    self._hosts[node].show(fault)
+            self._site.clock.after(self.terms.hang_s, lambda: self._try(start))
+            return
+        self.outage.ended = self._site.clock.now
+        self.outage = None
+        self._run()
+
+    def _stopping(self, node: str) -> list[Fault]:
+        """The faults of a node that work meets at once; silent corruption lets it start."""
+        return [fault for fault in self._hosts[node].faults if fault.kind.name != "corruption"]
+
+    def _run(self) -> None:
+        self.running_since = self._site.clock.now
+        for node in self.members:
+            work = Workload(f"job@{node}", self._tenant, WorkClass.uninterruptible, None, "training")
+            self._scheduler.start(node, work)
+        self.changed()

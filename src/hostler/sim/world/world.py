@@ -1,0 +1,182 @@
+"""A cluster put together: hosts, hands, scheduler, people, perhaps one great training job, and what befalls them."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.engine import intake
+from hostler.sim.rates import Rates
+from hostler.sim.world.clock import Clock
+from hostler.sim.world.faults import COMPONENTS, KINDS, OTHER, Fault, FaultKind
+from hostler.sim.world.hands import Hands
+from hostler.sim.world.host import Host
+from hostler.sim.world.people import Paces, People
+from hostler.sim.world.scheduler import Scheduler
+from hostler.sim.world.site import Site
+from hostler.sim.world.spool import Said
+from hostler.sim.world.tenants import Tenants
+from hostler.sim.world.training import Training
+from hostler.sim.world.troubles import Troubles
+
+PASSES_S = (10.0, 60.0)
+CORRUPTION_SEEN_S = (600.0, 3600.0)
+"""How long a job computes nonsense before its owner sees it in the loss. An estimate: nobody has published it."""
+
+
+class Ground(Struct, frozen=True):
+    """What a world is made of. `silence_s` is the policy's limit for silent agents."""
+
+    nodes: int
+    seed: int
+    start: datetime
+    silence_s: float = 30.0
+    gpus: int = 8
+    paces: Paces = Paces()
+
+
+class World:
+    """Everything that exists outside the controller."""
+
+    def __init__(self, ground: Ground, troubles: Troubles | None = None) -> None:
+        self.clock = Clock(ground.start)
+        self.site = Site(self.clock, ground.seed, ground.silence_s, troubles)
+        names = [f"n{number:05d}" for number in range(ground.nodes)]
+        self.hosts = {name: Host(self.site, name, number, ground.gpus) for number, name in enumerate(names)}
+        self.scheduler = Scheduler(self.site)
+        self.people = People(self.site, self.hosts, ground.paces)
+        self.hands = Hands(self.site, self.hosts, self.scheduler)
+        self.training: Training | None = None
+        self.tenants: Tenants | None = None
+        self.faults: list[Fault] = []
+        self.watched: dict[str, None] = {}
+        self.hands.on_changed = self.changed
+        for host in self.hosts.values():
+            host.on_down = self._down
+            host.on_up = self._up
+
+    # what breaks
+
+    def breaks(self, component: str, node: str) -> Fault:
+        """Something of this component breaks on this node, in one of its ways."""
+        kind = KINDS[self._pick(COMPONENTS.get(component, OTHER))]
+        fault = Fault(
+            len(self.faults), kind, component, node, self._slot(kind, node), self._pick(kind.cures), self.clock.now
+        )
+        self.faults.append(fault)
+        self.watch(node)
+        if self.tenants is not None:
+            self.tenants.struck(fault)
+        self.hosts[node].breaks(fault)
+        if fault.cure == "itself":
+            self.clock.after(self.site.draw(PASSES_S), lambda: self._passes(fault))
+        self._strikes(fault)
+        return fault
+
+    def _pick(self, shares: tuple[tuple[str, float], ...]) -> str:
+        names = [name for name, _ in shares]
+        return self.site.chance.choices(names, [share for _, share in shares])[0]
+
+    def _slot(self, kind: FaultKind, node: str) -> str:
+        if kind.part == "host":
+            return ""
+        if kind.part[-1].isdigit():
+            return kind.part
+        return f"{kind.part}{self.site.chance.randrange(self.hosts[node].gpus)}"
+
+    def _passes(self, fault: Fault) -> None:
+        self.hosts[fault.node].remedied("itself")
+
+    def _strikes(self, fault: Fault) -> None:
+        """The job meets the fault; silent corruption is noticed much later, by its owner."""
+        training = self.training
+        if training is None or fault.node not in training.members:
+            return
+        if fault.kind.name == "corruption":
+            delay_s = self.site.draw(CORRUPTION_SEEN_S)
+            self.clock.after(delay_s, lambda: self._noticed(fault, delay_s))
+        else:
+            training.fails(fault)
+
+    def _noticed(self, fault: Fault, wasted_s: float) -> None:
+        training = self.training
+        if training is None or not fault.active or fault.node not in training.members:
+            return
+        training.fails(fault, wasted_s)
+        self.clock.after(self.site.draw((600.0, 2400.0)), lambda: self._convict(fault))
+
+    def _convict(self, fault: Fault) -> None:
+        """An engineer runs the same step on every node and finds the one that differs."""
+        host = self.hosts[fault.node]
+        if fault.active and host.heard:
+            self.people.touches += 1
+            facts = {"check": "train_replay", "verdict": "failed"}
+            host.spool.put("verdict", Said("digest differs from its peers'", dict(facts)), host.boot_id)
+
+    def fail_at(self, rates: Rates, among: list[str]) -> None:
+        """Have these nodes fail from now on at these rates, each as likely as another."""
+        per_second = rates.per_second(len(among))
+
+        def strike() -> None:
+            components = tuple((share.component, share.share) for share in rates.shares)
+            self.breaks(self._pick(components), self._victim(among))
+            self.clock.after(self.site.chance.expovariate(per_second), strike)
+
+        if per_second > 0:
+            self.clock.after(self.site.chance.expovariate(per_second), strike)
+
+    def _victim(self, among: list[str]) -> str:
+        """One of the job's members where there is a job: its places are what fails at these rates."""
+        running = list(self.training.members) if self.training and self.training.members else among
+        return self.site.chance.choice(running)
+
+    # what the scheduler shows
+
+    def watch(self, node: str) -> None:
+        """Keep the controller's view of this node's work fresh from now on."""
+        if node not in self.watched:
+            self.watched[node] = None
+            self.scheduler.tell(node)
+
+    def show_work(self) -> None:
+        """Work started or ended: the nodes that anybody looks at are told."""
+        views = tuple(self.scheduler.view(node) for node in self.watched)
+        if views:
+            self.site.tell(intake.WorkSeen(views))
+
+    def changed(self, node: str) -> None:
+        """The scheduler's view of a node changed by an operation."""
+        self.scheduler.tell(node)
+        if self.tenants is not None:
+            self.tenants.come(node)
+        training = self.training
+        if training is None:
+            return
+        if training.usable(node):
+            training.retry()
+        elif node in training.members:
+            if training.running and f"job@{node}" not in self.scheduler.seat(node).works:
+                training.interrupted(node)
+            else:
+                training.loses(node)
+
+    def _down(self, host: Host) -> None:
+        self.hands.cut_off(host)
+        if self.tenants is not None:
+            self.tenants.down(host.node)
+        if self.training is not None:
+            self.training.loses(host.node)
+
+    def _up(self, host: Host) -> None:
+        if self.tenants is not None:
+            self.tenants.come(host.node)
+        if self.training is not None:
+            self.training.retry()
+
+    def greet(self) -> None:
+        """Everything volatile that a fresh controller is told: work, power, who is heard."""
+        self.scheduler.tell_all()
+        for host in self.hosts.values():
+            self.site.tell(intake.NodeSeen(host.node, power=host.machine.power.lower(), ready=host.heard))
+            host.greet()
+            if not host.heard and host.down_since is not None:
+                self.site.tell(intake.Silent(host.node, host.down_since))
