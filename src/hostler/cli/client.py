@@ -16,6 +16,8 @@ from hostler.cli.exit_codes import ExitCode
 TIMEOUT_S = 30.0
 SILENCE_S = 90.0
 """How long an event stream may say nothing, not even a comment, before it counts as lost."""
+AGAIN_S = 2.0
+AGAIN_MAX_S = 30.0
 PAGE = 500
 ATTEMPTS = 3
 WAIT_MAX_S = 5.0
@@ -81,12 +83,16 @@ def _tls(ca: str, scheme: str) -> ssl.SSLContext | None:
 
 
 class Client:
-    """Asks one server, over one connection that it opens when first asked. Every failure is a CommandError."""
+    """Asks one server, over one connection that it opens when first asked. Every failure is a CommandError.
+
+    `again_s` is how long to wait before an event stream that broke off is asked for again.
+    """
 
     def __init__(self, address: Address, token: str) -> None:
         self.address = address
         self._token = token
         self._connection: http.client.HTTPConnection | None = None
+        self.again_s = AGAIN_S
 
     def get(self, path: str, query: Query = NO_QUERY) -> Any:
         """The JSON at the path; empty query values are left out."""
@@ -111,6 +117,12 @@ class Client:
             if not cursor or (limit and given >= limit):
                 return
 
+    def close(self) -> None:
+        """Let go of the connection; the next question opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def events(self, after: int = 0, query: Query = NO_QUERY) -> Iterator[dict[str, Any]]:
         """The server's events as they come, or those after record `after`, until the stream ends."""
         connection = self._open(SILENCE_S)
@@ -119,11 +131,24 @@ class Client:
             response = self._send(connection, ("GET", "/v1/events" + _query(query), None), _STREAM | also)
             if response.status != http.client.OK:
                 raise self._refused(response.status, response.read())
-            yield from _events(response)
+            yield from self._events(response)
         except (OSError, http.client.HTTPException) as error:
             raise self._away(error, "") from error
         finally:
             connection.close()
+
+    def _events(self, response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+        """The `data` of every event of a stream; `retry` is minded, comments and other fields are passed over."""
+        data: list[str] = []
+        for raw in response:
+            name, _, value = raw.decode(errors="replace").rstrip("\r\n").partition(":")
+            if name == "data":
+                data.append(value.removeprefix(" "))
+            elif name == "retry" and value.strip().isdigit():
+                self.again_s = min(int(value) / 1000, AGAIN_MAX_S)
+            elif not name and data:
+                yield json.loads("\n".join(data))
+                data = []
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Any:
         status, text, wait_s = self._exchange(method, path, body)
@@ -149,8 +174,7 @@ class Client:
             response = self._send(self._connection, (method, path, body), _JSON)
             return response.status, response.read(), _retry_after_s(response.getheader("Retry-After"))
         except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            self._connection = None
+            self.close()
             raise self._away(error, method) from error
 
     def _send(
@@ -229,15 +253,3 @@ def _problem(text: bytes) -> tuple[str, str]:
 def _place(problem: Mapping[str, Any]) -> str:
     where = f"{problem.get('file', '')}:{problem['line']}" if problem.get("line") else problem.get("file", "")
     return f"{where}: {problem.get('what', '')}; {problem.get('instead', '')}"
-
-
-def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The `data` of every event of a stream; comments and other fields are passed over."""
-    data: list[str] = []
-    for raw in response:
-        line = raw.decode(errors="replace").rstrip("\r\n")
-        if line.startswith("data:"):
-            data.append(line[5:].removeprefix(" "))
-        elif not line and data:
-            yield json.loads("\n".join(data))
-            data = []

@@ -46,7 +46,7 @@ def describe(found: Any, name: str, output: str) -> None:
 def lines_of(value: dict[str, Any], indent: str = "") -> Iterator[str]:
     """The object as indented lines; what is empty is left out."""
     for key, inner in value.items():
-        title = f"{indent}{key.replace('_', ' ')}:"
+        title = f"{indent}{key}:"
         if inner in (None, "", [], {}):
             continue
         if isinstance(inner, dict):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Group
 
+from hostler.cli.endings import ending
 from hostler.cli.errors import CommandError
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.help import Columns
@@ -76,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(command: Callable[[], object]) -> ExitCode:
     """Call the command and say on stderr why it failed, if it did. Returns the exit status."""
     try:
-        result = command()
+        with ending():
+            result = command()
         sys.stdout.flush()
         return ExitCode(result) if isinstance(result, int) else ExitCode.ok
     except CommandError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 
 from hostler.cli import context
+from hostler.cli.endings import at_end
 from hostler.cli.errors import unusable
 
 if TYPE_CHECKING:
@@ -50,9 +51,10 @@ class Connect:
             raise unusable("no server is named", "start `hostler up`, or give --server URL (or HOSTLER_SERVER)")
         mine = server.rstrip("/") == known.server.rstrip("/")
         ca = self.ca or (known.ca if mine else "")
-        return Client(
-            Address.parse(server, ca, self.insecure_plain_http), self._token(known.token_file if mine else "")
-        )
+        address = Address.parse(server, ca, self.insecure_plain_http)
+        client = Client(address, self._token(known.token_file if mine else ""))
+        at_end(client.close)
+        return client
 
     def _token(self, fallback: str) -> str:
         """The token; that of the context file is for the context's own server only."""

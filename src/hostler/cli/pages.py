@@ -25,7 +25,9 @@ def node_page(found: Object, wide: bool) -> Iterator[str]:
     if wide:
         yield from _section("parts", [_part(part) for part in found.get("parts") or []])
         yield from _section("checks", [_check(check, now) for check in node.get("checks") or []])
-        yield from _section("names", [f"{b['kind']} {b['value']}" for b in node.get("bindings") or []])
+        yield from _section(
+            "names", [f"{b['kind']} {b['value']}" for b in node.get("bindings") or [] if not b.get("until")]
+        )
         yield from _section("firmware", [f"{name} {version}" for name, version in node.get("firmware") or []])
 
 

@@ -1,6 +1,7 @@
 """The status as text: one screen to read at three in the morning, and a report to hand a shift over with."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from hostler.cli.views import age, clock, parsed, span
@@ -137,5 +138,7 @@ def _changes(status: Status) -> Iterator[str]:
     counted = [f"{changes['counts'][name]} {said}" for name, said in _SAID.items() if changes["counts"].get(name)]
     if counted:
         yield ", ".join(counted)
-    for row in changes["latest"][:SHOWN]:
-        yield f"{clock(row['at'], now)}  {row['text']}"
+    runs = [(text, list(rows)) for text, rows in groupby(changes["latest"], key=lambda row: str(row["text"]))]
+    for text, rows in runs[:SHOWN]:
+        times = f" ({len(rows)} times)" if len(rows) > 1 else ""
+        yield f"{clock(rows[0]['at'], now)}  {text}{times}"

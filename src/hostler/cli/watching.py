@@ -18,7 +18,7 @@ Look = Callable[[Item], Iterable[Item]]
 """Given an event, the objects to compare with what was printed."""
 
 TRIES = 60
-AGAIN_S = 2.0
+"""How often in a row a stream is asked for again."""
 
 
 def follow(client: "Client", query: dict[str, str] | None = None) -> Iterator[Item]:
@@ -34,7 +34,7 @@ def follow(client: "Client", query: dict[str, str] | None = None) -> Iterator[It
             if error.code is not ExitCode.unavailable or not after or failures > TRIES:
                 raise
             say(f"{error.what}; trying again")
-        time.sleep(AGAIN_S)
+        time.sleep(client.again_s)
 
 
 def watch(client: "Client", view: View, output: str, first: list[Item], look: Look) -> None:

@@ -13,6 +13,9 @@ from hostler.cli.output import dump_json, dump_yaml, table
 if TYPE_CHECKING:
     from hostler.core.diagnose.decoded import Decoded
 
+PIECE_CHARS = 60_000
+"""Under `kernel_log.TEXT_LIMIT_CHARS`."""
+
 app = App(name="kernel-log", help="Kernel-log lines.")
 
 Output = Annotated[Literal["table", "jsonl", "json", "yaml"], Parameter(name=("--output", "-o"))]
@@ -35,7 +38,7 @@ def decode(
     if cases:
         _dump([{"findings": findings(line)} for line in _cases(text, file)], output)
         return 0
-    found = [finding for line in text.splitlines() for finding in findings(line)]
+    found = [finding for piece in _pieces(text) for finding in findings(piece)]
     if output == "table":
         titles = ("KIND", "CODE", "GPU", "ACTION", "SEVERITY", "WHAT")
         keys = ("kind", "code", "pci", "action", "severity", "text")
@@ -67,6 +70,19 @@ def _plain(one: "Decoded") -> dict[str, Any]:
     }
     facts = {key: list(value) if isinstance(value, tuple) else value for key, value in one.facts.items()}
     return {**facts, **{key: value for key, value in own.items() if value not in (None, "")}}
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The log in pieces of whole lines that the decoder reads to their end; a report may span lines."""
+    lines: list[str] = []
+    size = 0
+    for line in text.splitlines(keepends=True):
+        if size + len(line) > PIECE_CHARS:
+            yield "".join(lines)
+            lines, size = [], 0
+        lines.append(line)
+        size += len(line)
+    yield "".join(lines)
 
 
 def _cases(text: str, file: str) -> Iterator[str]:

@@ -34,14 +34,13 @@ def list_(*, selector: Selector = "", limit: Limit = 0, show: Show = SHOW, conne
     client, query = connect.client(), selection(selector)
     items = list(client.pages(NODES.path, query, limit))
     if show.watch:
-        watch(client, NODES, show.output, items, _changed(client, query))
+        watch(client, NODES, show.output, items, _changed(client, query, {item["id"] for item in items}))
     emit(items, NODES, show.output)
     return 0
 
 
-def _changed(client: "Client", query: dict[str, str]) -> Callable[[Item], Iterable[Item]]:
+def _changed(client: "Client", query: dict[str, str], shown_ids: set[str]) -> Callable[[Item], Iterable[Item]]:
     """The rows of the nodes that an event is about; one that left the selection is shown once more."""
-    shown_ids: set[str] = set()
 
     def look(event: Item) -> Iterable[Item]:
         for subject in event["subjects"]:

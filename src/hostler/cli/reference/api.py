@@ -25,7 +25,8 @@ def page() -> str:
             (
                 "Every refusal is a problem document: `error` (a word), `what` (is wrong), `instead` (what to do), and "
                 "`problems` (by file and line) for documents. Lists come in pages: go on with `cursor` until it is "
-                "empty. Requests may carry `key`, or the header `Idempotency-Key`: a repeated one gets the first answer.\n"
+                "empty. Requests may carry `key`, or the header `Idempotency-Key`: a repeated one gets the first "
+                "answer.\n"
             ),
             "## Routes\n",
             table(("route", "what it is for"), sorted(_routes())),

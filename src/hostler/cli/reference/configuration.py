@@ -20,8 +20,8 @@ def page() -> str:
             "# Configuration\n",
             (
                 f"YAML documents with the sections {', '.join(map(code, SECTIONS))}. A row's name is its key and "
-                "need not be said again. `hostler policy check FILE…` checks them offline, `hostler policy schema` prints the JSON "
-                "schema for editors, `hostler policy activate FILE…` makes them active as a whole.\n"
+                "need not be said again. `hostler policy check FILE…` checks them offline, `hostler policy schema` "
+                "prints the JSON schema for editors, `hostler policy activate FILE…` makes them active as a whole.\n"
             ),
             f"A rule's `remedy` is one of {', '.join(map(code, ACTIONS))}, or empty to watch only.\n",
             *(_section(struct) for struct in _STRUCTS),

@@ -1,0 +1,198 @@
+"""Finding the server, sending the token, reading pages, and what each failure becomes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from hostler.cli import context
+from hostler.cli.exit_codes import ExitCode
+from tests.cli_api import Asked, FakeApi, hostler, page, serving
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HOSTLER_SERVER", "HOSTLER_TOKEN", "HOSTLER_CA", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOSTLER_CONTEXT", str(tmp_path / "context.json"))
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with serving() as fake:
+        yield fake
+
+
+def test_a_list_is_read_to_its_last_page_also_past_an_empty_one(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: stop at a page without items; a selection that is sparse then shows nothing."""
+    api.says("GET /v1/holds", page({"id": "h1"}, cursor="h1"))
+    api.says("GET /v1/holds", page(cursor="h7"))
+    api.says("GET /v1/holds", page({"id": "h9"}))
+    assert hostler("hold", "list", "-o", "name", "--server", api.url) == ExitCode.ok
+    assert capsys.readouterr().out == "h1\nh9\n"
+    assert [asked.query.get("cursor") for asked in api.asked] == [None, "h1", "h7"]
+
+
+def test_a_limit_ends_the_list_and_asks_for_no_more(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/nodes", page({"id": "n1"}, {"id": "n2"}, cursor="n2"))
+    assert hostler("node", "list", "--limit", "2", "-o", "name", "--server", api.url) == ExitCode.ok
+    assert capsys.readouterr().out == "n1\nn2\n"
+    assert [asked.query["limit"] for asked in api.asked] == ["2"]
+
+
+def test_the_context_that_up_writes_is_found_and_private(api: FakeApi, tmp_path: Path) -> None:
+    token = tmp_path / "operator.token"
+    token.write_text("hst_abc\n")
+    written = context.write(context.Context(api.url, str(token)))
+    assert written.stat().st_mode & 0o077 == 0
+    api.says("GET /v1/holds", page())
+    assert hostler("hold", "list") == ExitCode.ok
+    assert api.asked[0].headers["Authorization"] == "Bearer hst_abc"
+
+
+def test_the_contexts_token_is_for_the_contexts_server_only(api: FakeApi, tmp_path: Path) -> None:
+    """Mutant: fall back to the context's token for any server; a mistyped --server then gets an operator's token."""
+    token = tmp_path / "operator.token"
+    token.write_text("hst_abc\n")
+    context.write(context.Context("http://127.0.0.1:9", str(token)))
+    api.says("GET /v1/holds", page())
+    assert hostler("hold", "list", "--server", api.url) == ExitCode.ok
+    assert "Authorization" not in api.asked[0].headers
+
+
+def test_environment_is_asked_before_the_file_and_options_before_both(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context.write(context.Context("http://127.0.0.1:9", ""))
+    monkeypatch.setenv("HOSTLER_SERVER", api.url)
+    monkeypatch.setenv("HOSTLER_TOKEN", "hst_env")
+    api.says("GET /v1/holds", page())
+    (tmp_path / "t").write_text("hst_file")
+    assert hostler("hold", "list") == ExitCode.ok
+    assert hostler("hold", "list", "--token-file", str(tmp_path / "t")) == ExitCode.ok
+    assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer hst_env", "Bearer hst_file"]
+
+
+def test_without_a_server_it_says_how_to_get_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("hold", "list") == ExitCode.usage
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "hostler up" in said.err
+
+
+def test_a_broken_context_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    context.path().write_text("{")
+    assert hostler("hold", "list") == ExitCode.usage
+    assert str(context.path()) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1:8440", "ftp://localhost", "localhost:8440", "http://localhost:port"])
+def test_addresses_that_are_none_or_would_show_the_token_are_refused(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hostler("hold", "list", "--server", url) == ExitCode.usage
+    assert url in capsys.readouterr().err
+
+
+def test_nobody_there_is_unavailable(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("hold", "list", "--server", "http://127.0.0.1:1") == ExitCode.unavailable
+    assert "cannot reach http://127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, ExitCode.usage),
+        (401, ExitCode.unauthorised),
+        (403, ExitCode.unauthorised),
+        (404, ExitCode.not_found),
+        (409, ExitCode.refused),
+        (410, ExitCode.usage),
+        (422, ExitCode.usage),
+        (500, ExitCode.unexpected),
+        (502, ExitCode.unavailable),
+    ],
+)
+def test_each_refusal_has_its_exit_status_and_is_told_whole(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], status: int, code: ExitCode
+) -> None:
+    found = {"file": "p.yaml", "line": 7, "what": "no remedy 'x'", "instead": "write reboot"}
+    problem = {"error": "e", "what": "that is wrong", "instead": "do this", "problems": [found]}
+    api.says("GET /v1/holds", problem, status)
+    assert hostler("hold", "list", "--server", api.url) == code
+    said = capsys.readouterr().err
+    assert "that is wrong\n  p.yaml:7: no remedy 'x'; write reboot\n  do this\n" in said
+
+
+def test_something_that_is_not_json_is_not_taken_for_an_answer(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.does("GET /v1/holds", lambda _: web.Response(text="<html>a proxy's page</html>"))
+    assert hostler("hold", "list", "--server", api.url) == ExitCode.unexpected
+    assert "not JSON" in capsys.readouterr().err
+
+
+def test_a_busy_server_is_asked_again_with_the_same_key(api: FakeApi) -> None:
+    """Mutant: make the key per attempt; an act that was recorded before the answer got lost is then done twice."""
+    busy = {"error": "busy", "what": "not now", "instead": "later"}
+    api.says("POST /v1/intents", busy, 503, {"Retry-After": "0"})
+    api.says("POST /v1/intents", {"granted": True, "text": "done", "detail": {}})
+    assert hostler("brake", "release", "--reason", "r", "--server", api.url) == ExitCode.ok
+    first, second = api.posted()
+    assert first == second
+    assert first["key"].startswith("cli-")
+
+
+def test_a_server_that_stays_busy_is_left_alone(api: FakeApi) -> None:
+    api.says("GET /v1/holds", {"error": "busy", "what": "not now", "instead": "later"}, 503, {"Retry-After": "0"})
+    assert hostler("hold", "list", "--server", api.url) == ExitCode.unavailable
+    assert len(api.asked) == 3
+
+
+def test_names_are_one_segment_of_the_path(api: FakeApi) -> None:
+    assert hostler("pool", "get", "../status?x", "--server", api.url) == ExitCode.not_found
+    assert api.asked[0].path == "/v1/pools/../status?x"
+    assert api.asked[0].query == {}
+
+
+def test_watching_prints_what_changed_and_resumes_where_the_stream_broke_off(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: forget the last sequence number; what happened while the stream was away is then never shown."""
+    hold = {"id": "h1", "scope": "n1", "reason": "a"}
+    api.says("GET /v1/holds", page(hold))
+    api.says("GET /v1/holds", page(hold, {"id": "h2", "scope": "n2", "reason": "b"}))
+    api.streams({"seq": 4, "name": "phase_changed"}, {"seq": 5, "name": "hold_placed"})
+    api.streams({"seq": 6, "name": "hold_placed"})
+    api.says("GET /v1/events", {"error": "unauthenticated", "what": "revoked", "instead": ""}, 401)
+    assert hostler("hold", "list", "-w", "-o", "json", "--server", api.url) == ExitCode.unauthorised
+    shown = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["h1", "h2"]
+    streams = [asked.headers.get("Last-Event-ID") for asked in api.asked if asked.path == "/v1/events"]
+    assert streams == [None, "5", "6"]
+    assert sum(asked.path == "/v1/holds" for asked in api.asked) == 3, "an event about phases asks for no holds"
+
+
+def test_a_watched_node_is_asked_for_alone_and_shown_once_more_when_it_leaves(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: ask with the selection only; a node that fails then silently stays in the watcher's last table."""
+    here = {"id": "n1", "phase": "production"}
+    gone = {"id": "n1", "phase": "triage"}
+
+    def rows(asked: Asked) -> web.Response:
+        selected = "phase" in asked.query
+        moved = sum(a.path == "/v1/events" for a in api.asked) > 0
+        return web.json_response(page(*([] if selected and moved else [gone if moved else here])))
+
+    api.does("GET /v1/nodes", rows)
+    api.streams({"seq": 1, "name": "phase_changed", "subjects": ["n1"]})
+    api.says("GET /v1/events", {"error": "x", "what": "over", "instead": ""}, 401)
+    hostler("node", "list", "-l", "phase=production", "-w", "-o", "json", "--server", api.url)
+    shown = [json.loads(line)["phase"] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["production", "triage"]
+    assert all(asked.query.get("q") == "n1" for asked in api.asked[2:] if asked.path == "/v1/nodes")
