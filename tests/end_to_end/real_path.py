@@ -1,10 +1,14 @@
-"""The real path's world: a served cell, this machine's agent, and sushy-tools' emulator as its BMC, all as processes."""
+"""The real path's world: a served cell, this machine's agent, sushy-tools' emulator as its BMC, all as processes."""
 
 import asyncio
+import contextlib
 import json
 import os
+import secrets
 import socket
+import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
@@ -12,7 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 
+from hostler.agent.body import this_boot
+from hostler.agent.collectors.kernel_log import CURSOR, Position
+from hostler.agent.spool import Spool
 from hostler.server.tokens import Grant, Role, TokenStore
 
 DEADLINE_S = 90.0
@@ -127,10 +135,11 @@ async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealW
         world = RealWorld(directory, server, bmc, uuid, operator, session)
         await _answers(world)
         await _adopt(world, test_mode=test_mode)
+        _read_up(directory / "agent")
         agent = ("agent", "--server", server, "--node", NODE, "--token-file", str(directory / "agent.token"))
         state = ("--state-dir", str(directory / "agent"), "--allow-actions")
         async with process(str(bin_dir / "hostler"), *agent, *state, log=log):
-            await world.until(lambda node: node["phase"] == "production", f"/v1/nodes/{NODE}")
+            await world.until(lambda seen: seen["node"]["phase"] == "production", f"/v1/nodes/{NODE}")
             yield world
 
 
@@ -159,16 +168,29 @@ async def _adopt(world: RealWorld, *, test_mode: bool) -> None:
     await world.post("/v1/adopt", {"nodes": [spec], "reason": "the real path's test"})
 
 
+def _read_up(state: Path) -> None:
+    """The agent has read this machine's kernel log before: what older runs wrote there is no news."""
+    state.mkdir()
+    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    newest = -1
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            newest = int(os.read(log, 16_384).split(b",", 2)[1])
+    os.close(log)
+    boot = this_boot()
+    spool = Spool(state, boot, time.monotonic, lambda: secrets.token_hex(8))
+    spool.append([], (CURSOR, msgspec.json.encode(Position(boot, newest))))
+    spool.close()
+
+
 def say(line: str) -> None:
     """Write a line to the real kernel log, as an operator would."""
-    with open("/dev/kmsg", "wb", buffering=0) as kmsg:
+    with Path("/dev/kmsg").open("wb", buffering=0) as kmsg:
         kmsg.write(f"<3>{line}\n".encode())
 
 
 def explain_by_command(world: RealWorld) -> Any:
     """`hostler node explain -o json`, run as a person runs it."""
-    import subprocess
-
     env = {**os.environ, "HOSTLER_SERVER": world.server, "HOSTLER_TOKEN": world.token}
     argv = [str(Path(sys.executable).parent / "hostler"), "node", "explain", NODE, "-o", "json"]
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=True)

@@ -17,10 +17,13 @@ from tests.contract.agent_world import DEADLINE_S, FakeController, served
 KMSG = Path("/dev/kmsg")
 MAX_RSS_KIB = 56 * 1024
 
-pytestmark = pytest.mark.skipif(
-    not os.access(KMSG, os.R_OK | os.W_OK),
-    reason="/dev/kmsg cannot be written: run as root, in a container with --privileged",
-)
+pytestmark = [
+    pytest.mark.xdist_group("kernel_log"),
+    pytest.mark.skipif(
+        not os.access(KMSG, os.R_OK | os.W_OK),
+        reason="/dev/kmsg cannot be written: run as root, in a container with --privileged",
+    ),
+]
 
 
 @asynccontextmanager

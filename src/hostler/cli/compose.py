@@ -69,13 +69,13 @@ class House(Struct):
 async def serve(settings: ServeSettings) -> None:
     """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then."""
     documents = _read(settings.config)
-    configuration = parse(documents) if documents else None
+    if documents:
+        parse(documents)
     async with aiohttp.ClientSession() as session:
         clients = Clients(session, _credentials(Path(settings.data)))
         standalone = StandaloneHand()
-        async with _house(_listening(settings), Path(settings.data), [RedfishHand(clients, now), standalone]) as house:
-            if configuration is not None:
-                await _ask(house.cell, "activate", FLEET, configuration=configuration, documents=documents)
+        hands: list[Hand] = [RedfishHand(clients, now), standalone]
+        async with _house(_listening(settings), Path(settings.data), hands, documents) as house:
             print(f"hostler serves {house.address}", flush=True)
             watch = Watch(house.cell, RedfishEyes(clients), now)
             await _until_told([watch.run(), _tell(house.cell, lambda: [work_of(house.cell.view)])])
@@ -121,10 +121,12 @@ async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) 
 
 
 @asynccontextmanager
-async def _house(settings: Settings, data: Path, hands: list[Hand]) -> AsyncIterator[House]:
-    """Journal, cell, desk and server, up inside and down outside."""
+async def _house(
+    settings: Settings, data: Path, hands: list[Hand], documents: dict[str, str] | None = None
+) -> AsyncIterator[House]:
+    """Journal, cell, desk and server, up inside and down outside; the documents are active before anybody can ask."""
     settings.check()
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    await asyncio.to_thread(data.mkdir, 0o700, parents=True, exist_ok=True)
     journal = SqliteJournal(data / "journal.db")
     tokens = TokenStore(data / "tokens.db")
     tokens.bootstrap(data / "operator.token")
@@ -132,6 +134,8 @@ async def _house(settings: Settings, data: Path, hands: list[Hand]) -> AsyncIter
     cell = Cell(journal, [desk, *hands], version=version("hostler"))
     try:
         await cell.start()
+        if documents:
+            await _ask(cell, "activate", FLEET, configuration=parse(documents), documents=documents)
         async with serving(create_app(cell, tokens, desk, settings), settings) as address:
             yield House(cell, tokens, address, data)
     finally:
