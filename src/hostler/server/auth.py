@@ -61,6 +61,7 @@ ASKS: dict[str, Permission] = {
             "zap-again",
             "triage",
             "retire",
+            "rebind",
             "clear-condition",
             "schedule-maintenance",
             "cancel-maintenance",

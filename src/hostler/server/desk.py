@@ -17,7 +17,7 @@ from hostler.core.model import Node, Operation, Outcome
 from hostler.core.operations import OPERATIONS
 from hostler.engine.ports import UnreachableError
 
-Mode = Literal["perform", "observe"]
+Mode = Literal["perform", "observe", "revoke"]
 
 KINDS = frozenset(row.kind for row in OPERATIONS.values() if row.port == "agent")
 ORDERS_MAX = 16
@@ -27,6 +27,13 @@ REPEAT_S = 15.0
 OBSERVE_S = 30.0
 """How long an agent may take to say whether an operation's effect is there."""
 OVERDUE_S = 1.0
+
+
+REVOKE_S = 4.0
+"""How long an agent may take to call an operation off; the operation settles all the same."""
+
+_ANSWERED: dict[str, tuple[Mode, ...]] = {"not_done": ("observe",), "revoked": ("revoke",)}
+"""Which orders a result answers, where it does not answer both performances and observations."""
 
 
 class Order(Struct, frozen=True):
@@ -81,13 +88,16 @@ class AgentDesk:
         return await self._ask(Order(operation, self._epoch(), "observe"), node.id, OBSERVE_S)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Take an order back. One that its agent never fetched is refused, and so certain not to land."""
+        """Take an order back. One that its agent never fetched is refused, and so certain not to land; another is
+        called off by the agent where that helps.
+        """
         box = self._boxes.get(node.id)
         waiting = box.orders.get((operation.id, operation.attempt, "perform")) if box else None
-        if waiting is None:
+        if waiting is None or waiting.sent_s is not None:
+            await self._ask(Order(operation, self._epoch(), "revoke"), node.id, REVOKE_S)
             return
         waiting.recalled = True
-        if waiting.sent_s is None and not waiting.outcome.done():
+        if not waiting.outcome.done():
             detail = "taken back before the agent had it"
             waiting.outcome.set_result(Outcome(operation.id, node.id, "refused", detail, attempt=operation.attempt))
 
@@ -121,7 +131,7 @@ class AgentDesk:
         What says that nothing happened answers an observation only: a performance goes on.
         """
         box = self._boxes.get(outcome.node)
-        modes: tuple[Mode, ...] = ("observe",) if outcome.result == "not_done" else ("perform", "observe")
+        modes = _ANSWERED.get(outcome.result, ("perform", "observe"))
         taken = False
         for mode in modes:
             waiting = box.orders.get((outcome.operation, outcome.attempt, mode)) if box else None
@@ -129,6 +139,11 @@ class AgentDesk:
                 waiting.outcome.set_result(outcome)
                 taken = True
         return taken
+
+    @property
+    def waiting(self) -> int:
+        """Nodes for which an order or an agent waits here."""
+        return len(self._boxes)
 
     def close(self) -> None:
         """End every poll, so that the server can stop."""

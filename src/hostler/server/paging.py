@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Generic, TypeVar
 
-from litestar.params import Parameter
+from litestar.params import FromQuery, QueryParameter
 from msgspec import Struct
 
 from hostler.core.fleet import Fleet, Table
@@ -19,8 +19,8 @@ LOOKED_MAX = 20_000
 FEW = 5_000
 """An index entry with no more members than this is sorted anew for each page; a larger one is found by walking."""
 
-Name = Annotated[str, Parameter(max_length=200)]
-Limit = Annotated[int, Parameter(ge=1, le=LIMIT_MAX)]
+Name = Annotated[str, QueryParameter(max_length=200)]
+Limit = Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX)]
 
 
 class Page(Struct, Generic[T], frozen=True):
@@ -66,7 +66,7 @@ class Selection(Struct, frozen=True):
 
 
 def selection(  # noqa: PLR0913 - one argument per parameter of the URL
-    phase: Phase | None = None,
+    phase: FromQuery[Phase | None] = None,
     pool: Name = "",
     rack: Name = "",
     sku: Name = "",

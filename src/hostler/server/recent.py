@@ -20,23 +20,16 @@ AT_ONCE = 20_000
 CHANGES_KEPT = 100
 HOURS_KEPT = 25
 
-_BY_PEOPLE = (
-    e.ConfigActivated,
-    e.PauseSet,
-    e.ModeSet,
-    e.BrakeLatched,
-    e.BrakeReleased,
-    e.HoldPlaced,
-    e.HoldReleased,
-    e.WindowScheduled,
-    e.WindowEnded,
-    e.NodeRegistered,
-    e.ControllerStarted,
-)
+
+def _is_change(event: e.Event) -> bool:
+    """Whether it belongs among the changes that somebody looking for a cause wants to see."""
+    if isinstance(event, e.IntentRecorded):
+        return event.granted
+    return isinstance(event, e.BrakeLatched | e.ControllerStarted)
 
 
 class Changes(Struct, frozen=True):
-    """Events by name since `since`, and the latest changes of rules, holds, modes and controllers, newest first."""
+    """Events by name since `since`; newest first, what people had done, brakes latched and controllers started."""
 
     since: datetime | None
     counts: dict[str, int]
@@ -76,7 +69,7 @@ class Recent:
         for record in records:
             hour = record.at.replace(minute=0, second=0, microsecond=0)
             self._hours.setdefault(hour, Counter())[name_of(record.event)] += 1
-            if isinstance(record.event, _BY_PEOPLE):
+            if _is_change(record.event):
                 self._latest.append(record)
         if records:
             self._since = self._since or records[0].at

@@ -16,6 +16,7 @@ from hostler.server.resources import PoolView, WaitingRow, waiting_row
 from hostler.server.tokens import Identity, Role
 
 STUCK_SHOWN = 20
+FIRST_SHOWN = 3
 SHARED_NODES = 3
 SHARED_WITHIN = timedelta(minutes=10)
 SHARED_SHOWN = 50
@@ -37,6 +38,17 @@ class ModeRow(Struct, frozen=True):
     remedy: str
     mode: str
     set_by: str
+
+
+class WaitGroup(Struct, frozen=True):
+    """Nodes that wait for the same: how many, the first few, and since when the first of them does."""
+
+    what: str
+    text: str
+    ends_when: str
+    nodes: int
+    first: tuple[str, ...]
+    since: datetime
 
 
 class SpareRow(Struct, frozen=True):
@@ -69,6 +81,7 @@ class Status(Struct, frozen=True):
     conditions: dict[str, int]
     shared: tuple[Shared, ...]
     stuck: tuple[WaitingRow, ...]
+    waits: tuple[WaitGroup, ...]
     pools: tuple[PoolView, ...]
     spares: tuple[SpareRow, ...]
     changes: Changes
@@ -100,6 +113,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
         conditions=_by_type(ailing),
         shared=shared(ailing),
         stuck=_stuck(waiting),
+        waits=_waits(waiting),
         pools=pools,
         spares=_spares(fleet, pools) if who.whole else (),
         changes=changes,
@@ -218,6 +232,22 @@ def _stuck(waiting: Iterable[Node]) -> tuple[WaitingRow, ...]:
     """Who waits longest, first."""
     rows = sorted((waiting_row(node) for node in waiting), key=lambda row: (row.since, row.node))
     return tuple(rows[:STUCK_SHOWN])
+
+
+def _waits(waiting: Iterable[Node]) -> tuple[WaitGroup, ...]:
+    """Everybody who waits, by what they wait for, the longest first."""
+    groups: defaultdict[tuple[str, str, str], list[Node]] = defaultdict(list)
+    for node in waiting:
+        assert node.waiting is not None, "the index lists those who wait"
+        first = node.waiting.blockers[0] if node.waiting.blockers else None
+        groups[node.waiting.what, first.text if first else "", first.ends_when if first else ""].append(node)
+    rows = [_wait_group(*key, members) for key, members in groups.items()]
+    return tuple(sorted(rows, key=lambda row: (row.since, row.first))[:STUCK_SHOWN])
+
+
+def _wait_group(what: str, text: str, ends_when: str, members: list[Node]) -> WaitGroup:
+    ordered = sorted((node.waiting.since, node.id) for node in members if node.waiting)
+    return WaitGroup(what, text, ends_when, len(ordered), tuple(i for _, i in ordered[:FIRST_SHOWN]), ordered[0][0])
 
 
 def _spares(fleet: Fleet, pools: Iterable[PoolView]) -> tuple[SpareRow, ...]:

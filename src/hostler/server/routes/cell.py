@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from litestar import Router, get, post
-from litestar.params import Parameter
+from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
@@ -19,22 +19,22 @@ from hostler.core.policy import documents
 from hostler.core.policy.guards import GUARDS
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.server.auth import ASKS, Permission, needs
+from hostler.server.given import TheRoom, Who
 from hostler.server.problems import invalid, refuse
 from hostler.server.reach import Veil
 from hostler.server.recent import Changes
 from hostler.server.resources import IntentView
-from hostler.server.room import Room
-from hostler.server.routes.intents import Caller, Key, Reason, Wish, submit
+from hostler.server.routes.intents import Key, Reason, TheCaller, Wish, submit
 from hostler.server.status import Status, status
 from hostler.server.stream import keeper
-from hostler.server.tokens import Identity, Role
+from hostler.server.tokens import Role
 
 DOCUMENTS_MAX = 32
 LARGE = 8 * 1024 * 1024
 
 
 @get("/status", guards=[needs(Permission.see)])
-async def get_status(room: Room, who: Identity) -> Status:
+async def get_status(room: TheRoom, who: Who) -> Status:
     """The fleet on one screen."""
     now = room.now()
     changes = await room.recent.changes(now) if who.whole else Changes(None, {}, ())
@@ -52,7 +52,7 @@ class ConfigView(Struct, frozen=True):
 
 
 @get("/config", guards=[needs(Permission.see_cell)])
-async def get_config(room: Room) -> ConfigView:
+async def get_config(room: TheRoom) -> ConfigView:
     """The active configuration."""
     active = room.fleet.configuration
     return ConfigView(active.sha256, active.activated, active.policy, active.skus, active.pools)
@@ -68,7 +68,7 @@ class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @post("/config", guards=[needs(Permission.configure)], request_max_body_size=LARGE, status_code=200)
-async def post_config(room: Room, caller: Caller, data: ConfigBody) -> IntentView:
+async def post_config(room: TheRoom, caller: TheCaller, data: JSONBody[ConfigBody]) -> IntentView:
     """Check the documents whole and activate them; refused with 422 and every problem by file and line."""
     try:
         fresh = await asyncio.to_thread(documents.parse, data.documents)
@@ -117,7 +117,7 @@ class Me(Struct, frozen=True):
 
 
 @get("/me", guards=[needs(Permission.see)])
-async def me(room: Room, who: Identity) -> Me:
+async def me(room: TheRoom, who: Who) -> Me:
     """The caller's own grant."""
     grant = who.grant
     return Me(grant.name, grant.role, grant.site, grant.pool, grant.tenant, room.cell.name, room.cell.version)
@@ -125,10 +125,10 @@ async def me(room: Room, who: Identity) -> Me:
 
 @get("/events", guards=[needs(Permission.see)], media_type="text/event-stream")
 async def events(
-    room: Room,
-    who: Identity,
-    node: Annotated[str, Parameter(max_length=200)] = "",
-    last_event_id: Annotated[str, Parameter(header="Last-Event-ID", max_length=20)] = "",
+    room: TheRoom,
+    who: Who,
+    node: Annotated[str, QueryParameter(max_length=200)] = "",
+    last_event_id: Annotated[str, HeaderParameter(name="Last-Event-ID", max_length=20)] = "",
 ) -> Stream:
     """Records as server-sent events from now on, or after `Last-Event-ID`; `node` gives one node's only."""
     if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):

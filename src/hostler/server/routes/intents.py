@@ -5,7 +5,8 @@ from uuid import uuid4
 
 import msgspec
 from litestar import Router, post
-from litestar.params import Parameter
+from litestar.di import NamedDependency
+from litestar.params import FromPath, HeaderParameter, JSONBody
 from msgspec import Meta, Struct
 
 from hostler.core import registration
@@ -15,6 +16,7 @@ from hostler.core.intents import REASON_MAX, WISHES
 from hostler.core.model import Intent
 from hostler.core.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.server.auth import ASKS, Permission, demand, needs
+from hostler.server.given import TheRoom, Who
 from hostler.server.problems import Problem, ProblemError, invalid, refuse, unknown
 from hostler.server.reach import demand_reach, sees
 from hostler.server.resources import IntentView
@@ -27,7 +29,7 @@ Reason = Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
 Key = Annotated[str, Meta(max_length=100)]
 Target = Annotated[str, Meta(min_length=1, max_length=200)]
 Args = Annotated[dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=1000)]], Meta(max_length=16)]
-KeyHeader = Annotated[str, Parameter(header="Idempotency-Key", max_length=100)]
+KeyHeader = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=100)]
 
 NODE_VERBS = frozenset(
     {
@@ -46,6 +48,7 @@ NODE_VERBS = frozenset(
         "zap-again",
         "triage",
         "retire",
+        "rebind",
         "clear-condition",
         "schedule-maintenance",
     }
@@ -113,9 +116,12 @@ class Caller(Struct, frozen=True):
     key: str = ""
 
 
-def caller(who: Identity, idempotency_key: KeyHeader = "") -> Caller:
+def caller(who: Who, idempotency_key: KeyHeader = "") -> Caller:
     """The caller of an intent's route."""
     return Caller(who, idempotency_key)
+
+
+TheCaller = NamedDependency[Caller]
 
 
 async def submit(
@@ -154,7 +160,7 @@ async def submit(
 
 
 @post("/intents", guards=[needs(Permission.see)], status_code=200)
-async def post_intent(room: Room, caller: Caller, data: IntentBody) -> IntentView:
+async def post_intent(room: TheRoom, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
     """Ask for anything that people may ask for. 409 with the reason where it is refused."""
     if data.verb in OWN_ROUTES:
         instead = ", ".join(f"POST /v1/{path}" for path in OWN_ROUTES.values())
@@ -163,7 +169,9 @@ async def post_intent(room: Room, caller: Caller, data: IntentBody) -> IntentVie
 
 
 @post("/nodes/{node_id:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
-async def post_node_verb(room: Room, caller: Caller, node_id: str, verb: str, data: ActBody) -> IntentView:
+async def post_node_verb(
+    room: TheRoom, caller: TheCaller, node_id: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
+) -> IntentView:
     """Ask for a verb on one node, by id, serial or host name."""
     if verb not in NODE_VERBS:
         raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a node", f"use one of {', '.join(sorted(NODE_VERBS))}")
@@ -174,7 +182,9 @@ async def post_node_verb(room: Room, caller: Caller, node_id: str, verb: str, da
 
 
 @post("/racks/{rack:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
-async def post_rack_verb(room: Room, caller: Caller, rack: str, verb: str, data: ActBody) -> IntentView:
+async def post_rack_verb(
+    room: TheRoom, caller: TheCaller, rack: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
+) -> IntentView:
     """Ask for a verb on a rack's nodes in production."""
     if verb not in RACK_VERBS:
         raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a rack", f"use one of {', '.join(sorted(RACK_VERBS))}")
@@ -182,19 +192,19 @@ async def post_rack_verb(room: Room, caller: Caller, rack: str, verb: str, data:
 
 
 @post("/nodes", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
-async def post_nodes(room: Room, caller: Caller, data: RegisterBody) -> IntentView:
+async def post_nodes(room: TheRoom, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Make nodes known; their bring-up begins. All or none."""
     return await _enrol(room, caller, "register", data)
 
 
 @post("/adopt", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
-async def post_adopt(room: Room, caller: Caller, data: RegisterBody) -> IntentView:
+async def post_adopt(room: TheRoom, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Take over nodes that serve already: nothing of theirs is touched. All or none."""
     return await _enrol(room, caller, "adopt", data)
 
 
 @post("/assets", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
-async def post_assets(room: Room, caller: Caller, data: AssetsBody) -> IntentView:
+async def post_assets(room: TheRoom, caller: TheCaller, data: JSONBody[AssetsBody]) -> IntentView:
     """Make assets known. All or none."""
     args = {"assets": msgspec.json.encode(data.assets).decode()}
     wish = Wish("register-assets", "fleet", data.reason, args, data.dry_run, data.key)

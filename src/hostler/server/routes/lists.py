@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 from litestar import Router, get
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Asset, Hold, Node, Part, Plan, Ticket
 from hostler.core.policy.guards import scopes
 from hostler.server.auth import Permission, needs
+from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.maintenance import (
     Maintenance,
     NoticeRow,
@@ -20,7 +21,7 @@ from hostler.server.maintenance import (
     repair,
     work_of,
 )
-from hostler.server.paging import Limit, Page, Selection, listed, paged
+from hostler.server.paging import Limit, Name, Page, Selection, listed, paged
 from hostler.server.problems import unknown
 from hostler.server.reach import sees
 from hostler.server.resources import (
@@ -42,7 +43,6 @@ SEE_CELL = [needs(Permission.see_cell)]
 REPAIR_RECORDS = 1_000
 
 T = TypeVar("T")
-Name = Annotated[str, Parameter(max_length=200)]
 
 
 def _by_index(room: Room, who: Identity, wanted: Selection, key: str, items: Callable[[Node], Iterable[T]]) -> Page[T]:
@@ -55,7 +55,7 @@ def _by_index(room: Room, who: Identity, wanted: Selection, key: str, items: Cal
 
 
 @get("/conditions", guards=SEE)
-async def list_conditions(room: Room, who: Identity, wanted: Selection) -> Page[ConditionRow]:
+async def list_conditions(room: TheRoom, who: Who, wanted: Wanted) -> Page[ConditionRow]:
     """Conditions that stand, by node."""
 
     def rows(node: Node) -> list[ConditionRow]:
@@ -70,13 +70,13 @@ async def list_conditions(room: Room, who: Identity, wanted: Selection) -> Page[
 
 
 @get("/plans", guards=SEE)
-async def list_plans(room: Room, who: Identity, wanted: Selection) -> Page[Plan]:
+async def list_plans(room: TheRoom, who: Who, wanted: Wanted) -> Page[Plan]:
     """Plans that are proposed, running or being taken back."""
     return _by_index(room, who, wanted, "planned", lambda node: (node.plan,) if node.plan else ())
 
 
 @get("/operations", guards=SEE)
-async def list_operations(room: Room, who: Identity, wanted: Selection) -> Page[OperationRow]:
+async def list_operations(room: TheRoom, who: Who, wanted: Wanted) -> Page[OperationRow]:
     """Operations under way, and those given up that may still land."""
 
     def rows(node: Node) -> list[OperationRow]:
@@ -87,13 +87,15 @@ async def list_operations(room: Room, who: Identity, wanted: Selection) -> Page[
 
 
 @get("/waiting", guards=SEE)
-async def list_waiting(room: Room, who: Identity, wanted: Selection) -> Page[WaitingRow]:
+async def list_waiting(room: TheRoom, who: Who, wanted: Wanted) -> Page[WaitingRow]:
     """Who waits, since when, and for whom."""
     return _by_index(room, who, wanted, "waiting", lambda node: (waiting_row(node),))
 
 
 @get("/parts", guards=SEE)
-async def list_parts(room: Room, who: Identity, wanted: Selection, kind: Name = "", shelf: bool = False) -> Page[Part]:
+async def list_parts(
+    room: TheRoom, who: Who, wanted: Wanted, kind: Name = "", shelf: FromQuery[bool] = False
+) -> Page[Part]:
     """Parts in nodes, by node; with `shelf=true` those that are in none."""
     parts = room.fleet.parts
     if shelf:
@@ -111,7 +113,9 @@ async def list_parts(room: Room, who: Identity, wanted: Selection, kind: Name = 
 
 
 @get("/parts/{serial:str}", guards=SEE)
-async def get_part(room: Room, who: Identity, serial: str, before: Before = None, limit: Limit = 100) -> PartView:
+async def get_part(
+    room: TheRoom, who: Who, serial: FromPath[str], before: Before = None, limit: Limit = 100
+) -> PartView:
     """One part by its serial, with its history across nodes, newest first."""
     part = room.fleet.parts.get(serial)
     node = room.fleet.nodes.get(part.node) if part and part.node else None
@@ -127,7 +131,7 @@ async def get_part(room: Room, who: Identity, serial: str, before: Before = None
 
 
 @get("/pools", guards=SEE)
-async def list_pools(room: Room, who: Identity, wanted: Selection) -> Page[PoolView]:
+async def list_pools(room: TheRoom, who: Who, wanted: Wanted) -> Page[PoolView]:
     """Pools with their counts."""
     pools = {pool.name: pool for pool in own_pools(room.fleet, who)}
     page = listed(((name, pool) for name, pool in pools.items() if wanted.sku in ("", pool.sku)), wanted)
@@ -135,7 +139,7 @@ async def list_pools(room: Room, who: Identity, wanted: Selection) -> Page[PoolV
 
 
 @get("/pools/{name:str}", guards=SEE)
-async def get_pool(room: Room, who: Identity, name: str) -> PoolView:
+async def get_pool(room: TheRoom, who: Who, name: FromPath[str]) -> PoolView:
     """One pool with its counts."""
     found = next((pool for pool in own_pools(room.fleet, who) if pool.name == name), None)
     if found is None:
@@ -144,7 +148,7 @@ async def get_pool(room: Room, who: Identity, name: str) -> PoolView:
 
 
 @get("/tickets", guards=SEE)
-async def list_tickets(room: Room, who: Identity, wanted: Selection, node: Name = "") -> Page[Ticket]:
+async def list_tickets(room: TheRoom, who: Who, wanted: Wanted, node: Name = "") -> Page[Ticket]:
     """Open tickets; closed ones stand in the repair history (GET /v1/maintenance?node=…)."""
     found = ((t.id, t) for t in room.fleet.tickets.values() if node in ("", t.node))
     return listed(((key, t) for key, t in found if _concerns(room, who, wanted, t.node)), wanted)
@@ -157,7 +161,7 @@ def _concerns(room: Room, who: Identity, wanted: Selection, node_id: str) -> boo
 
 
 @get("/holds", guards=SEE)
-async def list_holds(room: Room, who: Identity, wanted: Selection) -> Page[Hold]:
+async def list_holds(room: TheRoom, who: Who, wanted: Wanted) -> Page[Hold]:
     """Holds, cordons and physical work that stand; a narrowed token sees those on what it reaches."""
     seen = None if who.whole else _scopes_within(room, who)
     return listed(((h.id, h) for h in room.fleet.holds.values() if seen is None or h.scope in seen), wanted)
@@ -172,7 +176,7 @@ def _scopes_within(room: Room, who: Identity) -> frozenset[str]:
 
 
 @get("/assets", guards=SEE_CELL)
-async def list_assets(room: Room, wanted: Selection, kind: Name = "") -> Page[Asset]:
+async def list_assets(room: TheRoom, wanted: Wanted, kind: Name = "") -> Page[Asset]:
     """What has a position and is no node: racks, NVLink domains, switch trays, power shelves, switches."""
     assets = room.fleet.assets
 
@@ -184,7 +188,7 @@ async def list_assets(room: Room, wanted: Selection, kind: Name = "") -> Page[As
 
 
 @get("/maintenance", guards=SEE)
-async def maintenance(room: Room, who: Identity, wanted: Selection, node: Name = "") -> Maintenance:
+async def maintenance(room: TheRoom, who: Who, wanted: Wanted, node: Name = "") -> Maintenance:
     """Windows, current and upcoming work, notices; for one node (`node=`) its repair history too (BFX02)."""
     fleet = room.fleet
     if node:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated
 
 from litestar import Router, get
-from litestar.params import Parameter
+from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 
 from hostler.core.events import Record
@@ -12,7 +12,8 @@ from hostler.core.explain import Explanation, explain
 from hostler.core.fleet import is_healthy
 from hostler.core.model import Condition, Node, Observation, Phase
 from hostler.server.auth import Permission, needs
-from hostler.server.paging import Limit, Page, Selection, paged
+from hostler.server.given import TheRoom, Wanted, Who
+from hostler.server.paging import Limit, Name, Page, Selection, paged
 from hostler.server.ports import ObservationLog
 from hostler.server.problems import refuse, unknown
 from hostler.server.reach import sees
@@ -38,7 +39,7 @@ OWN_PAGES_MAX = 20
 """Pages of a node's history read to find a tenant's intervals."""
 MAP_MAX = 10_000
 
-Before = Annotated[int | None, Parameter(ge=1, description="continue before this record (the last page's cursor)")]
+Before = Annotated[int | None, QueryParameter(ge=1, description="continue before this record (the last page's cursor)")]
 
 
 def ids_for(room: Room, who: Identity, wanted: Selection) -> list[str]:
@@ -56,7 +57,7 @@ def selected(room: Room, who: Identity, wanted: Selection, node_id: str) -> tupl
 
 
 @get("/nodes", guards=SEE)
-async def list_nodes(room: Room, who: Identity, wanted: Selection) -> Page[NodeRow]:
+async def list_nodes(room: TheRoom, who: Who, wanted: Wanted) -> Page[NodeRow]:
     """Nodes in id order."""
     page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
     return Page(tuple(node_row(node) for node in page.items), page.cursor)
@@ -81,7 +82,7 @@ class Map(Struct, frozen=True):
 
 @get("/map", guards=SEE)
 async def fleet_map(
-    room: Room, who: Identity, cursor: str = "", limit: Annotated[int, Parameter(ge=1, le=MAP_MAX)] = MAP_MAX
+    room: TheRoom, who: Who, cursor: Name = "", limit: Annotated[int, QueryParameter(ge=1, le=MAP_MAX)] = MAP_MAX
 ) -> Map:
     """Up to 10,000 nodes as columns."""
     wanted = Selection(cursor=cursor[:200], limit=limit)
@@ -112,7 +113,7 @@ def _flags(room: Room, node: Node) -> int:
 
 
 @get("/nodes/{node_id:str}", guards=SEE)
-async def get_node(room: Room, who: Identity, node_id: str) -> NodeView:
+async def get_node(room: TheRoom, who: Who, node_id: FromPath[str]) -> NodeView:
     """One node, by id, serial or host name."""
     node = room.node(who, node_id)
     here = room.cell.present.nodes.get(node.id)
@@ -131,14 +132,14 @@ async def get_node(room: Room, who: Identity, node_id: str) -> NodeView:
 
 
 @get("/nodes/{node_id:str}/conditions", guards=SEE)
-async def node_conditions(room: Room, who: Identity, node_id: str) -> Page[Condition]:
+async def node_conditions(room: TheRoom, who: Who, node_id: FromPath[str]) -> Page[Condition]:
     """What ails a node."""
     return Page(room.node(who, node_id).conditions)
 
 
 @get("/nodes/{node_id:str}/history", guards=SEE)
 async def node_history(
-    room: Room, who: Identity, node_id: str, before: Before = None, limit: Limit = 100
+    room: TheRoom, who: Who, node_id: FromPath[str], before: Before = None, limit: Limit = 100
 ) -> Page[HistoryRow]:
     """Records about a node, newest first; of a retired one too."""
     records = await history(room, who, node_id, before, limit)
@@ -147,7 +148,7 @@ async def node_history(
 
 
 @get("/nodes/{node_id:str}/explain", guards=SEE)
-async def node_explain(room: Room, who: Identity, node_id: str) -> Explanation:
+async def node_explain(room: TheRoom, who: Who, node_id: FromPath[str]) -> Explanation:
     """Why a node is where it is: evidence → condition → rule → remedy → operations → outcome, latest first."""
     records = await history(room, who, node_id, None, EXPLAINED_MAX)
     node = room.fleet.resolve(node_id)
@@ -158,7 +159,7 @@ async def node_explain(room: Room, who: Identity, node_id: str) -> Explanation:
 
 @get("/nodes/{node_id:str}/observations", guards=SEE)
 async def node_observations(
-    room: Room, who: Identity, node_id: str, source: str = "", limit: Limit = 100
+    room: TheRoom, who: Who, node_id: FromPath[str], source: Name = "", limit: Limit = 100
 ) -> Page[Observation]:
     """Raw observations of a node, newest first; `source=bmc` gives its BMC's log."""
     node, journal = room.node(who, node_id), room.cell.journal
@@ -170,7 +171,7 @@ async def node_observations(
 
 
 @get("/agents", guards=SEE)
-async def list_agents(room: Room, who: Identity, wanted: Selection) -> Page[AgentView]:
+async def list_agents(room: TheRoom, who: Who, wanted: Wanted) -> Page[AgentView]:
     """Every node's agent: heard or not, when last, which version, how much memory."""
     page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
     return Page(tuple(room.agent_view(node) for node in page.items), page.cursor)

@@ -6,6 +6,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from litestar import Request, Response, get
+from litestar.params import FromPath
 from msgspec import Struct
 
 from hostler.server.problems import refuse
@@ -66,7 +67,7 @@ async def front(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 
 @get("/console/{name:path}", include_in_schema=False)
-async def page(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
+async def page(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
     """One file of the console."""
     return _send(request, name.lstrip("/"))
 

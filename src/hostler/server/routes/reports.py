@@ -3,13 +3,14 @@
 from typing import Annotated
 
 from litestar import Router, get, post
-from litestar.params import Parameter
+from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from hostler.core.model import Node, Observation, Outcome
 from hostler.server.auth import Permission, needs
 from hostler.server.desk import KINDS, Order
+from hostler.server.given import TheRoom, Who
 from hostler.server.problems import ProblemError, refuse
 from hostler.server.resources import AgentSeen
 from hostler.server.room import Room
@@ -67,7 +68,7 @@ class Orders(Struct, frozen=True):
 
 
 @post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
-async def observations(room: Room, who: Identity, data: ObservationsBody) -> Receipt:
+async def observations(room: TheRoom, who: Who, data: JSONBody[ObservationsBody]) -> Receipt:
     """Take observations; when this answers they are durable up to `acknowledged`."""
     node = _own(room, who, data.node)
     received = room.now()
@@ -81,7 +82,7 @@ async def observations(room: Room, who: Identity, data: ObservationsBody) -> Rec
 
 
 @post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=204)
-async def heartbeat(room: Room, who: Identity, data: HeartbeatBody) -> None:
+async def heartbeat(room: TheRoom, who: Who, data: JSONBody[HeartbeatBody]) -> None:
     """The agent is heard."""
     node = _own(room, who, data.node)
     room.agents[node.id] = AgentSeen(data.version, data.rss_kib)
@@ -90,17 +91,17 @@ async def heartbeat(room: Room, who: Identity, data: HeartbeatBody) -> None:
 
 @get("/operations", guards=REPORT)
 async def operations(
-    room: Room,
-    who: Identity,
-    node: Annotated[str, Parameter(max_length=128)],
-    wait_s: Annotated[float, Parameter(ge=0, le=WAIT_MAX_S)] = 0.0,
+    room: TheRoom,
+    who: Who,
+    node: Annotated[str, QueryParameter(max_length=128)],
+    wait_s: Annotated[float, QueryParameter(ge=0, le=WAIT_MAX_S)] = 0.0,
 ) -> Orders:
     """What the agent is to do; waits up to `wait_s` for something."""
     return Orders(await room.desk.collect(_own(room, who, node).id, wait_s))
 
 
 @post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
-async def outcomes(room: Room, who: Identity, data: OutcomesBody) -> None:
+async def outcomes(room: TheRoom, who: Who, data: JSONBody[OutcomesBody]) -> None:
     """Take outcomes; one that nobody waits for any more still reaches the controller."""
     node = _own(room, who, data.node)
     for place, outcome in enumerate(data.outcomes):

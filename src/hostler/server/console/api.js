@@ -1,0 +1,117 @@
+// Talking to this server, and to nobody else: the token, questions, and the stream of events.
+import { signal } from "./ui.js";
+
+const KEPT = "hostler.token";
+
+export const token = signal(takeToken());
+export const live = signal("connecting");
+
+// `hostler up` opens the console with #token=…; a fragment is never sent anywhere. It is kept for this tab only.
+function takeToken() {
+  const found = /[#&]token=(hst_[0-9a-f]{12}_[\w-]{43})/.exec(location.hash);
+  if (found) {
+    sessionStorage.setItem(KEPT, found[1]);
+    history.replaceState(null, "", `${location.pathname}#/`);
+  }
+  return sessionStorage.getItem(KEPT) || "";
+}
+
+export function setToken(value) {
+  if (value) sessionStorage.setItem(KEPT, value);
+  else sessionStorage.removeItem(KEPT);
+  token.value = value;
+}
+
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body.what || `the server answered ${status}`);
+    this.status = status;
+    this.instead = body.instead || "";
+  }
+}
+
+export async function ask(path) {
+  const answer = await fetch(`/v1${path}`, { headers: headers() });
+  if (!answer.ok) throw await problem(answer);
+  return answer.json();
+}
+
+function headers(more) {
+  return { Authorization: `Bearer ${token.value}`, ...more };
+}
+
+async function problem(answer) {
+  let body = {};
+  try {
+    body = await answer.json();
+  } catch {
+    body = {};
+  }
+  if (answer.status === 401) setToken("");
+  return new Problem(answer.status, body);
+}
+
+// Calls `take` with every record from now on, resuming after the last one seen whenever the connection breaks.
+// When too much was missed to resume, `lost` is called and the stream starts anew. Returns a way to stop it.
+export function follow(take, lost) {
+  const stop = new AbortController();
+  run(take, lost, stop.signal);
+  return () => stop.abort();
+}
+
+async function run(take, lost, stopped) {
+  let last = "";
+  let pause = 500;
+  while (!stopped.aborted && token.value) {
+    try {
+      live.value = last ? "reconnecting" : "connecting";
+      const answer = await fetch("/v1/events", {
+        headers: headers(last ? { "Last-Event-ID": last } : {}),
+        signal: stopped,
+      });
+      if (answer.status === 410) {
+        last = "";
+        lost();
+      }
+      if (!answer.ok) throw await problem(answer);
+      live.value = "live";
+      pause = 500;
+      for await (const [id, data] of messages(answer.body)) {
+        last = id;
+        take(JSON.parse(data));
+      }
+    } catch (error) {
+      if (stopped.aborted) return;
+      console.debug("stream", error.message);
+    }
+    live.value = "reconnecting";
+    await new Promise((done) => setTimeout(done, pause));
+    pause = Math.min(pause * 2, 15000);
+  }
+}
+
+async function* messages(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    let end = rest.indexOf("\n\n");
+    while (end >= 0) {
+      const message = fields(rest.slice(0, end));
+      rest = rest.slice(end + 2);
+      if (message.data) yield [message.id, message.data];
+      end = rest.indexOf("\n\n");
+    }
+  }
+}
+
+function fields(block) {
+  const found = {};
+  for (const line of block.split("\n")) {
+    const at = line.indexOf(":");
+    if (at > 0) found[line.slice(0, at)] = line.slice(at + 1).trimStart();
+  }
+  return found;
+}

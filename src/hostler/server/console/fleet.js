@@ -1,0 +1,170 @@
+// The first page: is anything braked, how many nodes stand where, who waits for whom, and what stands ready.
+import { html } from "./ui.js";
+import { Grid } from "./grid.js";
+import { filter, fleet, status } from "./state.js";
+import { PHASES, count, moment, plain, since } from "./words.js";
+
+export function Fleet() {
+  const now = status.value;
+  if (!now) return html`<p class="loading">Reading the fleet …</p>`;
+  return html`
+    <main class="fleet">
+      <${Banners} now=${now} />
+      <section class="stage" aria-label="Fleet by phase">
+        <${Phases} phases=${now.phases} />
+        <${Grid} />
+        <${Legend} />
+      </section>
+      <aside>
+        <${Waits} now=${now} />
+        <${Shared} now=${now} />
+        <${Conditions} now=${now} />
+        <${Pools} now=${now} />
+        <${Changes} now=${now} />
+      </aside>
+    </main>
+  `;
+}
+
+function Banners({ now }) {
+  const told = [];
+  if (!now.ok) told.push(["critical", `The controller does not decide (${now.controller}): ${now.why}`]);
+  if (now.brake) told.push(["critical", `Storm brake latched since ${moment(now.brake_since)}: ${now.brake}`]);
+  if (now.paused.length) told.push(["warning", `Disruption is paused for ${now.paused.join(", ")}`]);
+  return html`<div class="banners">${told.map(([kind, text]) => html`<p class="banner ${kind}" role="alert">${text}</p>`)}</div>`;
+}
+
+function Phases({ phases }) {
+  return html`
+    <div class="phases" role="group" aria-label="Nodes by phase; choose one to see only it">
+      ${PHASES.filter((phase) => phases[phase] || phase === "production").map(
+        (phase) => html`
+          <button
+            class="phase" aria-pressed=${filter.value === phase}
+            onClick=${() => (filter.value = filter.value === phase ? "" : phase)}
+          >
+            <i class="swatch p-${phase.replace("_", "-")}"></i>
+            <b>${count(phases[phase])}</b>
+            <span>${plain(phase)}</span>
+          </button>
+        `,
+      )}
+    </div>
+  `;
+}
+
+function Legend() {
+  return html`
+    <p class="legend">
+      <span><i class="swatch p-production"></i>delivered</span>
+      <span><i class="swatch p-spare"></i>spare</span>
+      <span><i class="swatch s-critical"></i>critical</span>
+      <span><i class="swatch s-degraded"></i>degraded</span>
+      <span><i class="swatch s-warning"></i>warning</span>
+      <span><i class="swatch ring"></i>waits</span>
+      <span><i class="swatch bar"></i>operation under way</span>
+    </p>
+  `;
+}
+
+export function NodeLink({ id }) {
+  return html`<a href="#/node/${encodeURIComponent(id)}">${id}</a>`;
+}
+
+function Waits({ now }) {
+  return html`
+    <section>
+      <h2>Waiting <small>${count(now.waiting)}</small></h2>
+      ${now.waits.length === 0 && html`<p class="quiet">Nobody waits.</p>`}
+      <ol class="waits">${now.waits.map((wait) => html`<${Wait} wait=${wait} now=${now.now} />`)}</ol>
+    </section>
+  `;
+}
+
+function Wait({ wait, now }) {
+  const more = wait.nodes - wait.first.length;
+  return html`
+    <li>
+      <div>
+        <span>${wait.first.map((id, n) => html`${n > 0 && ", "}<${NodeLink} id=${id} />`)}${more > 0 && ` and ${count(more)} more`}</span>
+        <time>${since(wait.since, now)}</time>
+      </div>
+      <p><span class="tag">${plain(wait.what)}</span> ${wait.text}</p>
+      <p><small>ends when ${wait.ends_when}</small></p>
+    </li>
+  `;
+}
+
+function Shared({ now }) {
+  if (!now.shared.length) return null;
+  return html`
+    <section>
+      <h2>Shared by several nodes</h2>
+      <ul class="waits">
+        ${now.shared.slice(0, 5).map(
+          (one) => html`
+            <li>
+              <div><b>${one.condition}</b><time>${since(one.since, now.now)}</time></div>
+              <p>${one.nodes.length} nodes of ${one.domain}, within ten minutes</p>
+            </li>
+          `,
+        )}
+      </ul>
+    </section>
+  `;
+}
+
+function Conditions({ now }) {
+  const found = Object.entries(now.conditions);
+  return html`
+    <section>
+      <h2>Conditions <small>${count(now.ailing)} nodes</small></h2>
+      ${found.length === 0 && html`<p class="quiet">None stands.</p>`}
+      <table><tbody>
+        ${found.slice(0, 8).map(([type, number]) => html`<tr><td>${type}</td><td class="number">${count(number)}</td></tr>`)}
+      </tbody></table>
+    </section>
+  `;
+}
+
+function Pools({ now }) {
+  if (!now.pools.length) return null;
+  return html`
+    <section>
+      <h2>Pools</h2>
+      <table>
+        <thead><tr><th>pool</th><th class="number">healthy</th><th class="number">delivered</th><th class="number">reserved</th><th class="number">spares</th></tr></thead>
+        <tbody>
+          ${now.pools.map(
+            (row) => html`
+              <tr class=${row.healthy < row.reserved ? "short" : ""}>
+                <td>${row.pool.name}</td>
+                <td class="number">${count(row.healthy)}</td>
+                <td class="number">${count(row.delivered)}</td>
+                <td class="number">${count(row.reserved)}</td>
+                <td class="number">${count(row.spares)}</td>
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </section>
+  `;
+}
+
+function Changes({ now }) {
+  const latest = now.changes.latest;
+  if (!latest.length) return null;
+  return html`
+    <section>
+      <h2>Changes in 24 h</h2>
+      <ol class="changes">
+        ${latest.slice(0, 12).map((row) => html`<li><time>${row.at.slice(11, 16)}</time><span>${row.text}</span></li>`)}
+      </ol>
+    </section>
+  `;
+}
+
+export function total() {
+  return fleet.value.ids.length;
+}

@@ -1,0 +1,80 @@
+// Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
+import { live, setToken, token } from "./api.js";
+import { Fleet, total } from "./fleet.js";
+import { Node } from "./node.js";
+import { begin, failure, me, openNode, route, status } from "./state.js";
+import { effect, html, render, signal } from "./ui.js";
+import { count } from "./words.js";
+
+const theme = signal(localStorage.getItem("hostler.theme") || "");
+
+function App() {
+  if (!token.value) return html`<${Login} />`;
+  return html`
+    <a class="skip" href="#main">Skip to content</a>
+    <${Bar} />
+    ${failure.value && html`<p class="banner warning" role="alert">${failure.value}</p>`}
+    <div id="main" tabindex="-1">${route.value ? html`<${Node} />` : html`<${Fleet} />`}</div>
+  `;
+}
+
+function Bar() {
+  const now = status.value;
+  return html`
+    <header class="bar">
+      <a class="home" href="#/">Hostler</a>
+      <span>${now ? `cell ${now.cell}` : ""}</span>
+      <span class="quiet">${now ? `${count(total())} nodes` : ""}</span>
+      <form role="search" onSubmit=${find}>
+        <input name="q" type="search" placeholder="node, serial or host name" aria-label="Open a node by id, serial or host name" autocomplete="off" />
+      </form>
+      <span class="live ${live.value}" role="status"><i></i>${live.value}${now ? ` · record ${count(now.seq)}` : ""}</span>
+      <span class="quiet">${me.value ? `${me.value.name}, ${me.value.role}` : ""}</span>
+      <button onClick=${turn} aria-label="Change between light, dark and the system's colours">${theme.value || "auto"}</button>
+      <button onClick=${() => setToken("")}>Sign out</button>
+    </header>
+  `;
+}
+
+function find(event) {
+  event.preventDefault();
+  const wanted = new FormData(event.target).get("q").trim();
+  if (wanted) location.hash = `#/node/${encodeURIComponent(wanted)}`;
+  event.target.reset();
+}
+
+function turn() {
+  theme.value = { "": "light", light: "dark", dark: "" }[theme.value];
+  localStorage.setItem("hostler.theme", theme.value);
+}
+
+function Login() {
+  const enter = (event) => {
+    event.preventDefault();
+    setToken(new FormData(event.target).get("token").trim());
+  };
+  return html`
+    <main class="login">
+      <h1>Hostler</h1>
+      <form onSubmit=${enter}>
+        <label for="token">Token</label>
+        <input id="token" name="token" type="password" required autocomplete="off" autofocus placeholder="hst_…" />
+        <button>Open the console</button>
+      </form>
+      <p class="quiet">It stays in this tab. An operator makes one with <code>hostler token create</code>.</p>
+    </main>
+  `;
+}
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+  dispatchEvent(new Event("theme"));
+});
+effect(() => {
+  if (token.value) begin();
+});
+effect(() => {
+  if (token.value) openNode(route.value);
+});
+
+render(html`<${App} />`, document.getElementById("app"));

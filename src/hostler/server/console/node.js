@@ -1,0 +1,177 @@
+// One node: where it stands, what it waits for, why (chains from evidence to outcome), and its history as it happens.
+import { html } from "./ui.js";
+import { lifecycle, node, route, status, story, timeline } from "./state.js";
+import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
+
+const MAIN = ["registered", "initializing", "onboard", "seatrial", "zap", "test", "production"];
+const ASIDE = ["zap_fail", "triage", "debug", "rma"];
+
+export function Node() {
+  const seen = node.value;
+  const now = status.value?.now;
+  if (!seen || !story.value) return html`<main class="node"><p class="loading">Reading ${route.value} …</p></main>`;
+  return html`
+    <main class="node">
+      <${Head} seen=${seen} now=${now} />
+      <section class="story" aria-label="Why it is where it is">
+        <${Waiting} now=${now} />
+        <h2>Why</h2>
+        ${story.value.chains.length === 0 && html`<p class="quiet">Nothing has ailed it.</p>`}
+        ${story.value.chains.map((chain) => html`<${Chain} key=${chain.seq} chain=${chain} />`)}
+      </section>
+      <section class="history" aria-label="History">
+        <h2>History <small>newest first</small></h2>
+        <ol class="timeline">
+          ${timeline.value.map(
+            (row, place) => html`
+              ${day(row) !== day(timeline.value[place - 1]) && html`<li class="day">${day(row)}</li>`}
+              <li key=${row.seq} class=${kind(row.name)}>
+                <time title=${moment(row.at)}>${clock(row.at)}</time>
+                <div title=${`record ${row.seq}, ${row.name}, because of ${row.cause}`}><p>${row.text}</p></div>
+              </li>
+            `,
+          )}
+        </ol>
+      </section>
+      <${Facts} seen=${seen} now=${now} />
+    </main>
+  `;
+}
+
+function day(row) {
+  return row ? row.at.slice(0, 10) : "";
+}
+
+function kind(name) {
+  if (name === "plan_advanced" || name === "waiting_changed") return "k-small";
+  if (name === "phase_changed") return "k-phase";
+  if (name.startsWith("condition")) return name === "condition_cleared" ? "k-good" : "k-bad";
+  if (name.startsWith("plan")) return "k-plan";
+  if (name.startsWith("operation")) return "k-operation";
+  return "k-other";
+}
+
+function Head({ seen, now }) {
+  const one = seen.node;
+  return html`
+    <header class="nodehead">
+      <div>
+        <h1>${one.id}</h1>
+        <p>${[seen.hostname, one.sku, place(one.position), one.assignment ? `pool ${one.assignment.pool}` : ""].filter(Boolean).join(" · ")}</p>
+      </div>
+      <${Track} phase=${one.phase} />
+      <p class="stands"><b>${plain(one.phase)}</b> for ${since(one.phase_since, now)}</p>
+    </header>
+  `;
+}
+
+function place(position) {
+  return position.rack ? `rack ${position.rack}${position.u ? ` U${position.u}` : ""}` : "";
+}
+
+function Track({ phase }) {
+  const titles = Object.fromEntries((lifecycle.value?.phases ?? []).map((row) => [row.phase, row.title]));
+  const step = (name) => html`
+    <li class=${name === phase ? "now" : ""} aria-current=${name === phase ? "step" : undefined} title=${titles[name] ?? ""}>
+      <i class="swatch p-${name.replace("_", "-")}"></i>${plain(name)}
+    </li>
+  `;
+  return html`<ol class="track">${MAIN.map(step)}<li class="gap"></li>${ASIDE.map(step)}</ol>`;
+}
+
+function Waiting({ now }) {
+  const waiting = story.value.waiting;
+  if (!waiting) return null;
+  return html`
+    <div class="waiting" role="status">
+      <h2>${plain(waiting.what)} waits for ${since(waiting.since, now)}</h2>
+      ${waiting.blockers.map((b) => html`<p>${b.text}<small>ends when ${b.ends_when}</small></p>`)}
+    </div>
+  `;
+}
+
+function Chain({ chain }) {
+  return html`
+    <article class="chain ${chain.open ? "open" : ""}">
+      <h3><time>${moment(chain.at)}</time>${chain.outcome}</h3>
+      ${chain.conditions.map((link) => html`<${Link} link=${link} />`)}
+      ${chain.remedy && html`<${Remedy} remedy=${chain.remedy} />`}
+      ${chain.operations.length > 0 && html`
+        <table class="acts"><tbody>${chain.operations.map((act) => html`<${Act} act=${act} />`)}</tbody></table>
+      `}
+    </article>
+  `;
+}
+
+function Link({ link }) {
+  return html`
+    <div class="link">
+      <p><i class="swatch s-${SEVERITIES[link.severity]}"></i><b>${link.type}</b>${link.part && ` on ${link.part}`}
+        ${link.count > 1 && html`<small> ${link.count} times</small>`}
+        ${link.cleared && html`<small> cleared ${clock(link.cleared)} by ${link.cleared_by}</small>`}</p>
+      ${link.evidence.map((e) => html`<code>${clock(e.at)} ${e.source}: ${e.text}</code>`)}
+    </div>
+  `;
+}
+
+function Remedy({ remedy }) {
+  const running = remedy.state === "running";
+  return html`
+    <div class="remedy">
+      <p>${remedy.rule && html`rule <b>${remedy.rule}</b> → `}<b>${remedy.name}</b> <span class="tag">${plain(remedy.act_class)}</span>
+        ${remedy.config && html`<small> configuration ${remedy.config.slice(0, 12)}</small>`}
+        ${remedy.approved_by && html`<small> approved by ${remedy.approved_by}</small>`}</p>
+      <ol class="steps">
+        ${remedy.steps.map(
+          (step, n) => html`<li class=${n < remedy.index || remedy.result === "done" ? "done" : n === remedy.index && running ? "now" : ""}>${plain(step)}</li>`,
+        )}
+      </ol>
+    </div>
+  `;
+}
+
+function Act({ act }) {
+  const result = act.result || "under way";
+  return html`
+    <tr class="r-${act.result || "open"}">
+      <td><time>${clock(act.started)}</time></td><td>${plain(act.kind)}</td><td>${plain(result)}</td>
+      <td class="number">${span(act.seconds)}</td><td>${act.detail}</td>
+    </tr>
+  `;
+}
+
+function Facts({ seen, now }) {
+  const one = seen.node;
+  const rows = [
+    ["power", seen.power],
+    ["agent", seen.agent.last_heard ? `heard ${since(seen.agent.last_heard, now)} ago ${seen.agent.version}` : "not heard"],
+    ["serial", binding(one, "serial")],
+    ["BMC", binding(one, "bmc")],
+    ["tenant", one.assignment?.tenant],
+    ["in production since", moment(one.handover)],
+    ["boot", one.boot_id],
+    ["workloads", seen.workloads === null ? "unknown" : seen.workloads.map((w) => w.id).join(", ") || "none"],
+    ["cordoned by", one.cordons.join(", ")],
+  ].filter(([, value]) => value);
+  return html`
+    <aside>
+      <section><h2>Node</h2><dl>${rows.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl></section>
+      ${seen.holds.length > 0 && html`
+        <section><h2>Holds</h2><ul class="waits">${seen.holds.map((h) => html`<li><div><b>${h.owner}</b> <span class="tag">${plain(h.kind)}</span></div><p>${h.reason}</p></li>`)}</ul></section>
+      `}
+      ${seen.tickets.length > 0 && html`
+        <section><h2>Tickets</h2><ul class="waits">${seen.tickets.map((t) => html`<li><div><b>${t.id}</b></div><p>${t.summary}</p></li>`)}</ul></section>
+      `}
+      ${one.checks.length > 0 && html`
+        <section><h2>Checks</h2><table><tbody>${one.checks.map((c) => html`<tr><td>${plain(c.profile)}</td><td class="v-${c.verdict}">${plain(c.verdict)}</td><td class="number">${clock(c.at)}</td></tr>`)}</tbody></table></section>
+      `}
+      ${seen.parts.length > 0 && html`
+        <section><h2>Parts <small>${seen.parts.length}</small></h2><table><tbody>${seen.parts.map((p) => html`<tr><td>${p.slot || p.kind}</td><td>${p.model}</td><td class="number">${p.serial}</td></tr>`)}</tbody></table></section>
+      `}
+    </aside>
+  `;
+}
+
+function binding(one, kind) {
+  return one.bindings.find((b) => b.kind === kind && !b.until)?.value;
+}

@@ -1,0 +1,132 @@
+// What the pages show, kept true by the stream: the fleet's map, its status, and the node that is open.
+import { ask, follow, token } from "./api.js";
+import { batch, signal } from "./ui.js";
+
+export const me = signal(null);
+export const status = signal(null);
+export const fleet = signal({ ids: [], phase: [], severity: [], flags: [], rack: [] });
+export const lifecycle = signal(null);
+export const failure = signal("");
+export const route = signal(here());
+export const node = signal(null);
+export const story = signal(null);
+export const timeline = signal([]);
+export const filter = signal("");
+
+const TIMELINE_MAX = 500;
+let places = new Map();
+let stop = null;
+
+addEventListener("hashchange", () => {
+  route.value = here();
+});
+
+function here() {
+  const found = /^#\/node\/(.+)$/.exec(location.hash);
+  return found ? decodeURIComponent(found[1]) : "";
+}
+
+export async function begin() {
+  stop?.();
+  await attempt(async () => {
+    me.value = await ask("/me");
+    lifecycle.value = await ask("/lifecycle");
+    await Promise.all([readFleet(), readStatus()]);
+    stop = follow(take, () => later.fleet(0));
+  });
+}
+
+async function attempt(act) {
+  try {
+    await act();
+    failure.value = "";
+  } catch (error) {
+    if (token.value) failure.value = `${error.message}${error.instead ? `: ${error.instead}` : ""}`;
+  }
+}
+
+async function readFleet() {
+  const whole = { ids: [], phase: [], severity: [], flags: [], rack: [] };
+  let cursor = "";
+  do {
+    const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}`);
+    for (const column of Object.keys(whole)) whole[column] = whole[column].concat(page[column]);
+    cursor = page.cursor;
+    whole.phases = page.phases;
+  } while (cursor);
+  places = new Map(whole.ids.map((id, place) => [id, place]));
+  fleet.value = whole;
+}
+
+async function readStatus() {
+  status.value = await ask("/status");
+}
+
+export async function openNode(name) {
+  batch(() => {
+    node.value = story.value = null;
+    timeline.value = [];
+  });
+  if (name) await attempt(() => readNode(name));
+}
+
+async function readNode(name) {
+  const path = `/nodes/${encodeURIComponent(name)}`;
+  const [seen, why, past] = await Promise.all([
+    ask(path), ask(`${path}/explain`), ask(`${path}/history?limit=200`),
+  ]);
+  if (route.value !== name) return;
+  batch(() => {
+    node.value = seen;
+    story.value = why;
+    timeline.value = merged(past.items, timeline.value);
+  });
+}
+
+function merged(...lists) {
+  const bySeq = new Map(lists.flat().map((row) => [row.seq, row]));
+  return [...bySeq.values()].sort((a, b) => b.seq - a.seq).slice(0, TIMELINE_MAX);
+}
+
+// A record arrived. What it says of phases and conditions is drawn at once; the rest is read again, not too often.
+function take(record) {
+  draw(record);
+  later.status(1000);
+  later.fleet(fleet.value.ids.length > 20000 ? 30000 : fleet.value.ids.length > 2000 ? 5000 : 1500);
+  if (node.value && record.subjects.includes(node.value.node.id)) {
+    timeline.value = merged([record], timeline.value);
+    later.node(400);
+  }
+}
+
+function draw(record) {
+  const place = places.get(record.subjects[0]);
+  const shown = fleet.value;
+  if (place === undefined) return;
+  if (record.name === "phase_changed") shown.phase[place] = shown.phases.indexOf(record.event.after);
+  else if (record.name === "condition_raised") {
+    shown.severity[place] = Math.max(shown.severity[place], record.event.condition.severity);
+  } else return;
+  fleet.value = { ...shown };
+}
+
+// One timer per thing: the first call starts it, those that follow change nothing, so reading is never put off forever.
+function throttled(act) {
+  let timer = null;
+  return (wait) => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      attempt(act);
+    }, wait);
+  };
+}
+
+const later = {
+  fleet: throttled(readFleet),
+  status: throttled(readStatus),
+  node: throttled(() => (route.value ? readNode(route.value) : undefined)),
+};
+
+setInterval(() => {
+  if (token.value && me.value) later.status(0);
+}, 15000);

@@ -1,0 +1,180 @@
+"""A small real cell behind a real server: an obliging hand does what it is asked, clients speak for each role."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from hostler.core.model import Node, Operation, Outcome, Part, WorkClass, Workload
+from hostler.core.operations import OPERATIONS
+from hostler.engine import intake
+from hostler.engine.journal.memory import MemoryJournal
+from hostler.engine.ports import WorkloadView
+from hostler.engine.runner import Cell
+from hostler.server.app import create_app
+from hostler.server.desk import KINDS, AgentDesk
+from hostler.server.serve import serving
+from hostler.server.settings import Settings
+from hostler.server.tokens import Grant, Role, TokenStore
+
+POLICY = (Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml").read_text()
+FLEET = """
+skus:
+  h100: {gpus: 8, parts: {gpu: 2}}
+pools:
+  alpha: {sku: h100, target: 3, tenant: acme, cluster: k-acme, modes: {"*": act}, budget: {count: 3, percent: 100}}
+  beta: {sku: h100, target: 3, tenant: globex, cluster: k-globex, modes: {"*": act}, budget: {count: 3, percent: 100}}
+"""
+DOCUMENTS = {"policy.yaml": POLICY, "fleet.yaml": FLEET}
+XID79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
+
+
+class ObligingHand:
+    """Does everything at once, except kinds in `stuck`, which it never answers. What powers on, boots."""
+
+    def __init__(self, kinds: frozenset[str]) -> None:
+        self.kinds = kinds
+        self.stuck: set[str] = set()
+        self.boots = 0
+        self.cell: Cell | None = None
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        if operation.kind in self.stuck:
+            await asyncio.Event().wait()
+        facts: dict[str, Any] = {"verdict": "passed"} if operation.kind == "run_checks" else {}
+        if operation.kind in ("power_on", "reboot"):
+            self.boots += 1
+            asyncio.get_running_loop().call_soon(self.heard, node.id, f"boot-{self.boots}")
+        if operation.kind == "join_cluster":
+            asyncio.get_running_loop().call_soon(self.works, node.id, ())
+        return Outcome(operation.id, node.id, "done", facts=facts, attempt=operation.attempt)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return Outcome(operation.id, node.id, "unknown", attempt=operation.attempt)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        pass
+
+    def heard(self, node_id: str, boot_id: str) -> None:
+        assert self.cell is not None
+        self.cell.heartbeat(node_id, boot_id)
+
+    def works(self, node_id: str, work: tuple[Workload, ...]) -> None:
+        assert self.cell is not None
+        self.cell.tell(intake.WorkSeen((WorkloadView(node_id, work),), whole=True))
+
+
+class Client:
+    """One token's conversation with the server."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession, token: str) -> None:
+        self.url = url
+        self.session = session
+        self.token = token
+
+    async def call(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
+        """Status and decoded body."""
+        headers = {"Authorization": f"Bearer {self.token}", **more.pop("headers", {})}
+        async with self.session.request(method, self.url + path, headers=headers, **more) as answer:
+            raw = await answer.read()
+            is_json = "json" in answer.headers.get("Content-Type", "")
+            return answer.status, msgspec.json.decode(raw) if raw and is_json else raw.decode()
+
+    async def get(self, path: str, **more: Any) -> Any:
+        """The body of a question that must succeed."""
+        status, body = await self.call("GET", path, **more)
+        assert status == 200, (path, status, body)
+        return body
+
+    async def post(self, path: str, body: Any, **more: Any) -> tuple[int, Any]:
+        return await self.call("POST", path, json=body, **more)
+
+
+class House:
+    """The cell, its server, and a client per role."""
+
+    def __init__(self, cell: Cell, tokens: TokenStore, desk: AgentDesk, hand: ObligingHand, url: str) -> None:
+        self.cell = cell
+        self.tokens = tokens
+        self.desk = desk
+        self.hand = hand
+        self.url = url
+        self.session = aiohttp.ClientSession()
+        self.operator = self.client(Grant("ada", Role.operator))
+        self._sequences: dict[str, int] = {}
+
+    def client(self, grant: Grant) -> Client:
+        return Client(self.url, self.session, self.tokens.create(grant))
+
+    def agent(self, node: str) -> Client:
+        return self.client(Grant(f"agent-{node}", Role.agent, node=node))
+
+    async def configure(self) -> None:
+        status, body = await self.operator.post(
+            "/v1/config", {"documents": DOCUMENTS, "reason": "a first configuration"}
+        )
+        assert status == 200, body
+
+    async def adopt(self, count: int, pool: str = "alpha", start: int = 0) -> list[str]:
+        """Nodes that serve the pool already, in production: n0, n1 … in racks of four."""
+        names = [f"n{number}" for number in range(start, start + count)]
+        nodes = [
+            {"id": n, "sku": "h100", "hostname": f"host-{n}", "serial": f"SN-{n}", "rack": f"r{i // 4}", "pool": pool}
+            for i, n in enumerate(names)
+        ]
+        status, body = await self.operator.post("/v1/adopt", {"nodes": nodes, "reason": "they serve already"})
+        assert status == 200, body
+        for name in names:
+            await self.inventory(name)
+            self.hand.heard(name, f"first-{name}")
+            self.hand.works(name, ())
+        await self.until(lambda: all(self.cell.view.nodes[n].phase == "production" for n in names))
+        return names
+
+    async def inventory(self, node: str) -> None:
+        parts = tuple(Part(f"GPU-{node}-{slot}", "gpu", "H100", f"gpu{slot}") for slot in range(2))
+        await self.report(node, kind="inventory", parts=msgspec.to_builtins(parts))
+
+    async def report(self, node: str, **seen: Any) -> int:
+        """One observation from the node's agent."""
+        sequence = self._sequences[node] = self._sequences.get(node, 0) + 1
+        observation = {"node": node, "source": "agent", "spool": "s1", "sequence": sequence, **seen}
+        body = {"node": node, "spool": "s1", "boot_id": "", "observations": [observation]}
+        status, answer = await self.agent(node).post("/v1/agent/observations", body)
+        assert status == 200, answer
+        return int(answer["acknowledged"])
+
+    def work(self, node: str, tenant: str) -> None:
+        """A customer's uninterruptible work on the node."""
+        self.hand.works(node, (Workload(f"{tenant}/train-0", tenant, WorkClass.uninterruptible),))
+
+    async def until(self, holds: Any, limit_s: float = 5.0) -> None:
+        """Wait until the committed view says so."""
+        async with asyncio.timeout(limit_s):
+            while not holds():  # noqa: ASYNC110 - the view has no event to wait for
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def house(folder: Path, *, agents: bool = False, **settings: Any) -> AsyncIterator[House]:
+    """A running cell and server. With `agents`, the agents' operations go to the desk instead of the obliging hand."""
+    kinds = frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present")
+    hand = ObligingHand(kinds - KINDS if agents else kinds)
+    tokens = TokenStore(folder / "tokens.sqlite")
+    desk = AgentDesk(lambda: cell.epoch)
+    cell = Cell(MemoryJournal(), [hand, desk])
+    hand.cell = cell
+    await cell.start()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(cell.stop)
+        stack.callback(tokens.close)
+        chosen = Settings(port=0, stop_s=1.0, **settings)
+        url = await stack.enter_async_context(serving(create_app(cell, tokens, desk, chosen), chosen))
+        inside = House(cell, tokens, desk, hand, url)
+        stack.push_async_callback(inside.session.close)
+        await inside.configure()
+        yield inside

@@ -1,0 +1,192 @@
+"""Lists and reach without a server: pages that miss nobody, at fleet size, and what tenants may read."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostler.core import events as e
+from hostler.core.configuration import Configuration, Policy, Pool
+from hostler.core.fleet import Fleet
+from hostler.core.model import Assignment, Binding, Condition, Node, Phase, Position, Severity
+from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
+from hostler.server.reach import OTHERS, Veil, intervals, own_records, sees
+from hostler.server.status import shared
+from hostler.server.tokens import Grant, Identity, Role
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def a_node(name: str, **changes: object) -> Node:
+    fields: dict[str, object] = {
+        "id": name,
+        "position": Position("c1", "ams", rack="r1"),
+        "sku": "h100",
+        "phase": Phase.production,
+        "phase_since": T0,
+        "registered_at": T0,
+        "bindings": (Binding("hostname", f"host-{name}", T0), Binding("serial", f"SN{name}", T0)),
+    }
+    return Node(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def fleet_of(nodes: list[Node]) -> Fleet:
+    fleet = Fleet()
+    for node in nodes:
+        fleet.put_node(node.id, node)
+    fleet.merge()
+    return fleet
+
+
+def everything(nodes: Nodes, fleet: Fleet, wanted: Selection) -> list[str]:
+    found: list[str] = []
+    cursor = ""
+    while True:
+        asked = Selection(wanted.phase, wanted.pool, wanted.rack, wanted.sku, wanted.condition, wanted.q, cursor, 7)
+        page: Page[str] = nodes.page(fleet, asked, lambda _: True, lambda n: n.id)
+        found.extend(page.items)
+        cursor = page.cursor
+        if not cursor:
+            return found
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.sampled_from(list(Phase)), st.sampled_from(["r1", "r2"])), max_size=60),
+    st.sampled_from([None, Phase.production, Phase.zap]),
+    st.sampled_from(["", "r1"]),
+    st.sampled_from(["", "host-n1", "sn", "zzz"]),
+)
+def test_pages_together_are_the_selection(
+    drawn: list[tuple[int, Phase, str]], phase: Phase | None, rack: str, q: str
+) -> None:
+    """Mutant: bisect_left on the cursor; the last node of a page then stands on the next one too."""
+    by_id = {f"n{number}": (at, where) for number, at, where in drawn}
+    positions = {name: Position("c1", rack=where) for name, (_, where) in by_id.items()}
+    all_nodes = [
+        a_node(name, phase=at, position=positions[name], domains=(f"rack:{where}",))
+        for name, (at, where) in by_id.items()
+    ]
+    wanted = Selection(phase, rack=rack, q=q)
+    expected = sorted(n.id for n in all_nodes if wanted.matches(n))
+    assert everything(Nodes(), fleet_of(all_nodes), wanted) == expected
+
+
+def test_the_sorted_ids_follow_the_fleet() -> None:
+    fleet, nodes = fleet_of([a_node("b"), a_node("d")]), Nodes()
+    assert everything(nodes, fleet, Selection()) == ["b", "d"]
+    fleet.put_node("a", a_node("a"))
+    fleet.put_node("d", None)
+    fleet.merge()
+    assert everything(nodes, fleet, Selection()) == ["a", "b"]
+
+
+def test_a_page_looks_at_a_bounded_number_of_nodes() -> None:
+    looked = 0
+
+    def items(key: str) -> tuple[str, ...]:
+        nonlocal looked
+        looked += 1
+        return ()
+
+    page = paged([f"{n:06}" for n in range(3 * LOOKED_MAX)], Selection(), items)
+    assert (looked, page.items) == (LOOKED_MAX, ())
+    assert page.cursor == f"{LOOKED_MAX - 1:06}"
+
+
+def test_a_hundred_thousand_nodes_page_fast() -> None:
+    fleet = fleet_of([a_node(f"n{n:06}") for n in range(100_000)])
+    nodes = Nodes()
+    nodes.ids(fleet, Selection())
+    began = time.perf_counter()
+    for cursor in ("", "n050000", "n099000"):
+        page = nodes.page(fleet, Selection(Phase.production, cursor=cursor, limit=1000), lambda _: True, lambda n: n.id)
+        assert len(page.items) >= 999
+    assert time.perf_counter() - began < 0.5
+
+
+def assigned(name: str, tenant: str) -> e.NodeAssigned:
+    return e.NodeAssigned(name, Assignment("p", tenant, "k", T0))
+
+
+def history(*events: e.Event) -> list[e.Record]:
+    return [e.Record(seq, T0 + timedelta(seconds=seq), 1, "x", event) for seq, event in enumerate(events, 1)]
+
+
+def test_a_tenant_reads_its_own_intervals() -> None:
+    note = e.BootObserved("n1", "b")
+    records = history(
+        e.NodeRegistered(a_node("n1")), note, assigned("n1", "acme"), note, e.NodeReleased("n1", T0, "moved"), note,
+        assigned("n1", "globex"), note, e.NodeReleased("n1", T0, "moved"), assigned("n1", "acme"), note,
+    )  # fmt: skip
+    assert [r.seq for r in own_records(records, "acme")] == [3, 4, 5, 10, 11]
+    assert [r.seq for r in own_records(list(reversed(records)), "globex")] == [9, 8, 7]
+    assert own_records(records, "initech") == []
+
+
+@given(st.lists(st.sampled_from(["acme", "globex", "", "note", "retired"]), max_size=30))
+def test_no_record_belongs_to_two_tenants_but_a_handover(steps: list[str]) -> None:
+    """Mutant: end an interval at the next assignment to the same tenant only."""
+    made: list[e.Event] = []
+    for step in steps:
+        match step:
+            case "":
+                made.append(e.NodeReleased("n1", T0, "r"))
+            case "note":
+                made.append(e.BootObserved("n1", "b"))
+            case "retired":
+                made.append(e.PhaseChanged("n1", Phase.rma, Phase.retired, "r"))
+            case tenant:
+                made.append(assigned("n1", tenant))
+    records = history(*made)
+    mine, theirs = ({r.seq for r in own_records(records, t)} for t in ("acme", "globex"))
+    handovers = {r.seq for r in records if isinstance(r.event, e.NodeAssigned)}
+    assert mine & theirs <= handovers
+    assert all(span.until is None or span.since < span.until for span in intervals(records, "acme"))
+
+
+@pytest.mark.parametrize(
+    ("grant", "seen"),
+    [
+        (Grant("a", Role.operator), True),
+        (Grant("a", Role.operator, site="ams"), True),
+        (Grant("a", Role.operator, site="fra"), False),
+        (Grant("a", Role.viewer, pool="alpha"), True),
+        (Grant("a", Role.viewer, pool="beta"), False),
+        (Grant("a", Role.tenant, tenant="acme"), True),
+        (Grant("a", Role.tenant, tenant="globex"), False),
+        (Grant("a", Role.tenant, tenant="acme", pool="beta"), False),
+        (Grant("a", Role.agent, node="n1"), True),
+        (Grant("a", Role.agent, node="n2"), False),
+    ],
+)
+def test_reach(grant: Grant, seen: bool) -> None:
+    node = a_node("n1", assignment=Assignment("alpha", "acme", "k", T0))
+    assert sees(Identity("t", grant), node) is seen
+
+
+def configured(*pools: Pool) -> Fleet:
+    return Fleet(Configuration(Policy({}, {}), pools={pool.name: pool for pool in pools}))
+
+
+def test_other_customers_names_are_veiled() -> None:
+    fleet = configured(
+        Pool("alpha", "h100", 1, "k1", "acme"), Pool("globex-train", "h100", 1, "shared", "globex"),
+        Pool("x", "h100", 1, "shared", "acme"), Pool("test", "h100", 1, "", "Initech"),
+    )  # fmt: skip
+    told = Veil(fleet, "acme").over({"text": "pool globex-train of GLOBEX is short; Initech's too", "phase": "test"})
+    assert told == {"text": f"pool {OTHERS} of {OTHERS} is short; {OTHERS}'s too", "phase": "test"}
+    assert Veil(fleet, "acme").over(["shared", "alpha", "globexes"]) == ["shared", "alpha", "globexes"]
+
+
+def test_a_burst_in_one_domain_is_shared() -> None:
+    def ailing(name: str, minute: int, domain: str = "rack:r1") -> Node:
+        when = T0 + timedelta(minutes=minute)
+        fault = Condition(f"{name}/x", "x", name, Severity.critical, when, when, "remedy", "hostler")
+        return a_node(name, domains=(domain,), conditions=(fault,))
+
+    burst = [ailing("a", 0), ailing("b", 5), ailing("c", 9)]
+    (found,) = shared([*burst, ailing("d", 40), ailing("e", 1, "rack:r2")])
+    assert (found.condition, found.domain, found.nodes) == ("x", "rack:r1", ("a", "b", "c"))
+    assert shared([ailing("a", 0), ailing("b", 5), ailing("c", 16)]) == ()
