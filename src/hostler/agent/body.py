@@ -52,6 +52,10 @@ class Body(Protocol):
 
     def check(self, profile: str) -> gate_check.Report: ...
 
+    def call_off(self) -> None:
+        """End a running check early, from another thread; it is then inconclusive. Nothing happens where none runs."""
+        ...
+
     def sanitise(self) -> str:
         """Erase the tenant's data; returns what was erased."""
         ...
@@ -105,6 +109,9 @@ class RealBody:
             return gate_check.Report(Verdict.failed, f"hung: {error}")
         except (OSError, msgspec.MsgspecError) as error:
             return gate_check.Report(Verdict.inconclusive, f"the check crashed: {error}")
+
+    def call_off(self) -> None:
+        """The gate check is over within GATE_S, and there is no longer one yet."""
 
     def sanitise(self) -> str:
         self._need_permission("sanitise")
@@ -161,6 +168,9 @@ class EmulatedBody:
     def check(self, profile: str) -> gate_check.Report:
         self._ask(f"check {profile}")
         return gate_check.Report(self.verdict, "emulated")
+
+    def call_off(self) -> None:
+        self.asked.append("call_off")
 
     def sanitise(self) -> str:
         self._ask("sanitise")

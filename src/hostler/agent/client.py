@@ -50,11 +50,11 @@ class Receipt(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    """An operation for this node: to be performed, or only observed."""
+    """An operation for this node: to be performed, only observed, or called off."""
 
     operation: Operation
     epoch: int
-    mode: Literal["perform", "observe"] = "perform"
+    mode: Literal["perform", "observe", "revoke"] = "perform"
 
 
 class _Orders(Struct, frozen=True):

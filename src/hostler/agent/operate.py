@@ -88,7 +88,8 @@ class Operator:
         act.add_done_callback(self._acts.discard)
 
     async def _handle(self, order: Order) -> None:
-        ask = self._hands.observe if order.mode == "observe" else self._hands.perform
+        modes = {"observe": self._hands.observe, "revoke": self._hands.revoke}
+        ask = modes.get(order.mode, self._hands.perform)
         try:
             outcome = await asyncio.to_thread(ask, order.operation, order.epoch)
         except sqlite3.Error:

@@ -155,6 +155,15 @@ class Hands:
             return _outcome(operation, Answer("done", "the boot id has changed", {"boot_id": boot_id}))
         return _outcome(operation, Answer("not_done", "this agent never began it"))
 
+    def revoke(self, operation: Operation, epoch: int) -> Outcome:
+        """Call the operation off if it is the one that runs; only checks can be ended early."""
+        self._marks.see(epoch)
+        running = self._current == operation.id
+        if running and operation.kind == "run_checks":
+            self._body.call_off()
+        detail = "called off" if running else "it does not run"
+        return _outcome(operation, Answer("revoked", detail))
+
     def settle(self) -> list[Outcome]:
         """At the agent's start: what can be said of the acts that an earlier process began. Safe to repeat."""
         return [self._known(mark) for mark in self._marks.unfinished() if mark.operation != self._current]

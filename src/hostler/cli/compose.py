@@ -49,6 +49,12 @@ from hostler.sim.emulated.scheduler import EmulatedScheduler
 THREADS = 512
 """Emulated machines block threads while they check themselves; most of these sleep."""
 
+LAB_BRAKE = "{disruptions: 200, percent: 50, window_s: 3600}"
+"""Sixty-four nodes that fail once a minute would latch the default brake within half an hour, rightly."""
+
+VENDOR_S = 60.0
+"""How long the emulated vendor keeps a node."""
+
 Views = Callable[[], Sequence[WorkSeen | NodeSeen]]
 
 
@@ -117,7 +123,7 @@ async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) 
             started = asyncio.get_running_loop().time()
             turns: Views = lambda: scheduler.turn(asyncio.get_running_loop().time() - started)  # noqa: E731
             watch = Watch(house.cell, RedfishEyes(clients), now)
-            await _until_told([watch.run(), _tell(house.cell, turns), _certify(house.cell)])
+            await _until_told([watch.run(), _tell(house.cell, turns), _staff(house.cell, fleet)])
 
 
 @asynccontextmanager
@@ -147,8 +153,9 @@ async def _house(
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
     """Give the cell the emulated fleet's configuration and nodes, unless its journal knows them already."""
     policy = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
-    scaled = re.sub(r"(?m)^  time_scale: .*$", f"  time_scale: {scale}", policy)
-    documents = {"policy.yaml": scaled, "fleet.yaml": fleet.configuration()}
+    for line, lab in (("time_scale", str(scale)), ("brake", LAB_BRAKE)):
+        policy = re.sub(rf"(?m)^  {line}: .*$", f"  {line}: {lab}", policy)
+    documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
     await _ask(house.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
     fresh = [spec for spec in fleet.specs if spec.id not in house.cell.view.nodes]
     if fresh:
@@ -168,13 +175,16 @@ async def _resume(house: House, fleet: EmulatedFleet, scheduler: EmulatedSchedul
             fleet.hosts[node.id].wake()
 
 
-async def _certify(cell: Cell) -> None:
-    """The emulated technician certifies what stands at onboard, and the emulated vendor sends back what it got."""
+async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
+    """The emulated technician certifies what stands at onboard, and the emulated vendor repairs and sends back."""
     while True:
         await asyncio.sleep(1.0)
         for node in list(cell.view.nodes.values()):
             if node.phase is Phase.onboard:
                 await _ask(cell, "certify", node.id, person="emulated-technician")
+            elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
+                fleet.hosts[node.id].cure("repair")
+                await _ask(cell, "rma-return", node.id, person="emulated-vendor")
 
 
 async def _tell(cell: Cell, views: Views, period_s: float = 0.5) -> None:

@@ -7,7 +7,7 @@ class UpSettings(Struct, frozen=True):
     """A Hostler with a simulated cluster on this machine.
 
     `port` 0 takes a free one, `scale` is how many times faster than the clock the simulated world lives, `data` ""
-    keeps nothing, `faults_per_hour` counts simulated hours over the whole cluster.
+    keeps nothing, `faults_per_hour` counts real hours over the whole fleet.
     """
 
     port: int = 8440
@@ -15,7 +15,7 @@ class UpSettings(Struct, frozen=True):
     scale: float = 1440.0
     data: str = ""
     seed: int = 1
-    faults_per_hour: float = 1.0
+    faults_per_hour: float = 60.0
 
 
 class ServeSettings(Struct, frozen=True):

@@ -186,10 +186,12 @@ class Controller:
         if node is None:
             return
         reply = intake.of_reply(self._scene(), node, outcome)
-        if reply.observe:
-            self.agenda.observe_later(outcome.operation, outcome.node, self._now)
+        if reply.observe or reply.resend:
+            how = "observe" if reply.observe else "perform"
+            self.agenda.return_to(how, outcome.operation, outcome.node, self._now)
             return
-        self.agenda.known(outcome.operation)
+        if outcome.result != "not_done":
+            self.agenda.known(outcome.operation)
         self._record_all(reply.events, f"operation:{outcome.operation}")
 
     def _heard(self, node_id: str, boot_id: str) -> None:
@@ -218,12 +220,13 @@ class Controller:
             self._expire(node_id)
             self._touch(node_id, "clock")
             node = self.fleet.nodes.get(node_id)
-            if (
-                node is not None
-                and node.operation is not None
-                and self.agenda.observe_now(node.operation.id, self._now)
-            ):
+            if node is None or node.operation is None:
+                continue
+            how = self.agenda.due_for(node.operation.id, self._now)
+            if how == "observe":
                 self._sends.append(Send("observe", node.operation, node))
+            elif how == "perform":
+                self._emit(e.OperationStarted(intake.again(node.operation, node)), "clock")
 
     def _expire(self, name: str) -> None:
         """A hold whose time is over ends; a window opens, and closes."""

@@ -201,10 +201,11 @@ def of_reach(node: Node, unreachable: bool, now: datetime) -> e.Event | None:
 
 
 class Reply(Struct, frozen=True):
-    """What a driver's reply leads to: events, and whether the effect is to be observed before anything else."""
+    """What a driver's reply leads to: events, or in a while its effect is observed, or it is sent again."""
 
     events: tuple[e.Event, ...] = ()
     observe: bool = False
+    resend: bool = False
 
 
 def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
@@ -218,8 +219,10 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
     if outcome.result in ("unknown", "busy"):
         return Reply(observe=True)
     if outcome.result == "not_done":
-        if row.repeatable and operation.attempt < ATTEMPTS:
-            return Reply((e.OperationStarted(_again(operation, node)),))
+        if row.repeatable and operation.attempt > 1:
+            return Reply(resend=True)
+        if row.repeatable:
+            return Reply((e.OperationStarted(again(operation, node)),))
         failed = Outcome(outcome.operation, node.id, "failed", "observed not to have happened")
         return Reply(conclude(scene, node, operation, failed))
     if outcome.result == "done":
@@ -230,7 +233,8 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
     return Reply(conclude(scene, node, operation, failed))
 
 
-def _again(operation: Operation, node: Node) -> Operation:
+def again(operation: Operation, node: Node) -> Operation:
+    """The same operation, to be sent once more."""
     return Operation(
         id=operation.id,
         kind=operation.kind,
@@ -287,7 +291,7 @@ def _checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -
     if verdict is Verdict.passed:
         return Reply((recorded, *_verified(node, profile), *conclude(scene, node, operation, outcome)))
     if verdict is not Verdict.failed and operation.attempt < ATTEMPTS:
-        return Reply((recorded, e.OperationStarted(_again(operation, node))))
+        return Reply((recorded, e.OperationStarted(again(operation, node))))
     failed = Outcome(operation.id, node.id, "failed", f"{profile}: {verdict} {outcome.detail}", outcome.facts)
     raised: tuple[e.Event, ...] = ()
     if verdict is Verdict.failed:

@@ -88,8 +88,10 @@ class AgentDesk:
         return await self._ask(Order(operation, self._epoch(), "observe"), node.id, OBSERVE_S)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Take an order back. One that its agent never fetched is refused, and so certain not to land; another is
-        called off by the agent where that helps.
+        """Take an order back.
+
+        One that its agent never fetched is refused, and so certain not to land; another is called off by the agent
+        where that helps.
         """
         box = self._boxes.get(node.id)
         waiting = box.orders.get((operation.id, operation.attempt, "perform")) if box else None

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -69,7 +70,11 @@ class Host:
 
     def cure(self, act: str) -> None:
         """An act ends every trouble that it cures."""
-        also = {"power_cycle": ("power_cycle", "reboot", "gpu_reset"), "reboot": ("reboot", "gpu_reset")}
+        also = {
+            "repair": ("repair", "power_cycle", "reboot", "gpu_reset"),
+            "power_cycle": ("power_cycle", "reboot", "gpu_reset"),
+            "reboot": ("reboot", "gpu_reset"),
+        }
         acts = also.get(act, (act,))
         self.trouble = [t for t in self.trouble if not any(a in t.cures for a in acts)]
 
@@ -125,6 +130,7 @@ class EmulatedServer:
         self._host = host
         self._boot_id = boot_id
         self._loop = asyncio.get_running_loop()
+        self._called_off = threading.Event()
 
     def boot_id(self) -> str:
         return self._boot_id
@@ -146,11 +152,16 @@ class EmulatedServer:
         return Inventory(parts=self._host.machine.parts)
 
     def check(self, profile: str) -> gate_check.Report:
-        time.sleep(self._host.check_s(profile))
+        self._called_off.clear()
+        if self._called_off.wait(self._host.check_s(profile)):
+            return gate_check.Report(Verdict.inconclusive, "called off")
         standing = [t for t in self._host.trouble if t.cures]
         if standing:
             return gate_check.Report(Verdict.failed, f"{standing[0].name} is still there")
         return gate_check.Report(Verdict.passed, "emulated")
+
+    def call_off(self) -> None:
+        self._called_off.set()
 
     def sanitise(self) -> str:
         time.sleep(0.1)
