@@ -13,7 +13,7 @@ from hostler.core.present import Present
 from hostler.engine import intake
 from hostler.engine.controller import Controller
 from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.ports import FencedError, Snapshot
+from hostler.engine.ports import JournalError, Snapshot
 from hostler.engine.ready import Ready
 from hostler.sim.checkers.law import Court, Violation
 from hostler.sim.world.world import World
@@ -148,7 +148,7 @@ class Drive:
         ready = controller.step([intake.Asked(0, ghost)], now)
         try:
             self.journal.append(ready.batch, controller.epoch)
-        except FencedError:
+        except JournalError:
             self.world.site.ledger.fences.append(True)
         else:
             self.world.site.ledger.fences.append(False)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core import events as e
-from hostler.core.model import Operation, Phase
+from hostler.core.model import Operation, Phase, Plan
 from hostler.sim.checkers.book import Book, Page
 from hostler.sim.checkers.law import Case
 
@@ -23,6 +23,8 @@ class OneWriter:
             yield f"epoch {record.epoch} writes after epoch {book.epoch}"
         if record.epoch > book.epoch and not isinstance(record.event, e.ControllerStarted):
             yield f"epoch {record.epoch} writes before it has said that it started"
+        if record.epoch <= book.epoch and isinstance(record.event, e.ControllerStarted):
+            yield f"a controller starts under epoch {record.epoch}, which another has held"
         if book.now is not None and record.at < book.now:
             yield f"time goes back from {book.now} to {record.at}"
 
@@ -108,8 +110,7 @@ def _fits(page: Page, operation: Operation) -> Iterator[str]:
     elif page.state == "proposed":
         yield f"{operation.kind} on {page.id} belongs to a plan that nobody has approved"
     elif page.state == "undoing":
-        tail = [name for name in reversed(plan.undo[: page.reached + 1]) if name]
-        if operation.kind not in tail[page.index : page.index + 1]:
+        if operation.kind not in _tail(plan, page.reached)[page.index : page.index + 1]:
             yield f"{operation.kind} on {page.id} is not the undo tail's step {page.index}"
     else:
         step = plan.steps[page.index] if page.index < len(plan.steps) else None
@@ -135,14 +136,20 @@ def _at_boundary(page: Page, event: e.PlanEnded | e.PlanUndoing) -> Iterator[str
         yield f"a plan of {page.id} ends that did not run: {event.plan}"
     elif page.operation is not None:
         yield f"{page.plan.name} of {page.id} ends while {page.operation.kind} is under way"
-    elif isinstance(event, e.PlanEnded) and event.result == "cancelled" and _owes_undo(page):
-        yield f"{page.plan.name} of {page.id} is cancelled and its {page.plan.undo[0]} is left out"
+    elif isinstance(event, e.PlanEnded) and (owed := _owed(page, event.result)):
+        yield f"{page.plan.name} of {page.id} ends {event.result} and its {owed[0]} is left out"
 
 
-def _owes_undo(page: Page) -> bool:
-    """A cancelled plan that had cordoned takes that back first."""
+def _owed(page: Page, result: str) -> list[str]:
+    """What a plan that ends early has not taken back yet."""
     assert page.plan is not None, "its caller has looked"
-    return page.state == "running" and page.index > 0 and "uncordon" in page.plan.undo[: page.index] and page.cordoned
+    if page.state == "undoing":
+        return _tail(page.plan, page.reached)[page.index :]
+    return _tail(page.plan, page.index - 1) if result == "cancelled" and page.state == "running" and page.index else []
+
+
+def _tail(plan: Plan, reached: int) -> list[str]:
+    return [name for name in reversed(plan.undo[: reached + 1]) if name]
 
 
 class EverythingEnds:
