@@ -100,6 +100,18 @@ class Which:
         return {"condition": self.condition}
 
 
+@Parameter(name="*", group=ACT)
+@dataclass(frozen=True)
+class NewName:
+    """A name that the outside has for the node now."""
+
+    kind: Annotated[str, Parameter(help="Which kind of name: hostname, serial, bmc, mac, kubernetes or slurm.")]
+    value: Annotated[str, Parameter(help="The new name; for bmc the Redfish address.")]
+
+    def args(self) -> dict[str, str]:
+        return {"kind": self.kind, "value": self.value}
+
+
 @dataclass(frozen=True)
 class Act:
     """A verb, the group it is listed under, one sentence, and the options it takes."""
@@ -135,6 +147,7 @@ ACTS: tuple[Act, ...] = (
     Act("triage", _LIFE, "From zap_fail to triage."),
     Act("debug", _LIFE, "From triage to engineers."),
     Act("onboard", _LIFE, "From debug back to onboarding."),
+    Act("rebind", _LIFE, "It has another name now: a replaced BMC, a renamed host.", NewName),
     Act("retire", _LIFE, "Gone for good; its history remains."),
 )
 """Every verb of `core.intents.VERBS` that is about one node; a test holds the two together."""

@@ -150,23 +150,40 @@ NODES = View(
     empty="no node matches",
 )
 
-NODE_CONDITIONS = View(
-    "",
-    (
-        Column("NODE", "node"),
-        Column("CONDITION", "type"),
-        Column("PART", "part"),
-        Column("SEVERITY", "severity", severity),
-        Column("SINCE", "since", age),
-        Column("LAST SEEN", "last_seen", age),
-        Column("COUNT", "count"),
-        Column("CLEARED BY", "clears"),
-        Column("SEEN", "evidence", last_text),
-        Column("OWNER", "owner", wide=True),
-        Column("EXPIRES", "expires_at", age, wide=True),
-        Column("ID", "id", wide=True),
-    ),
+
+def _condition(prefix: str = "") -> tuple[Column, ...]:
+    """The columns of a condition that stands below `prefix` in its row."""
+    return (
+        Column("NODE", f"{prefix}node"),
+        Column("CONDITION", f"{prefix}type"),
+        Column("PART", f"{prefix}part"),
+        Column("SEVERITY", f"{prefix}severity", severity),
+        Column("SINCE", f"{prefix}since", age),
+        Column("LAST SEEN", f"{prefix}last_seen", age),
+        Column("COUNT", f"{prefix}count"),
+        Column("CLEARED BY", f"{prefix}clears"),
+        Column("SEEN", f"{prefix}evidence", last_text),
+        Column("OWNER", f"{prefix}owner", wide=True),
+        Column("EXPIRES", f"{prefix}expires_at", age, wide=True),
+        Column("ID", f"{prefix}id", wide=True),
+    )
+
+
+NODE_CONDITIONS = View("", _condition(), empty="no condition stands")
+
+_STANDING = (
+    Column("PHASE", "phase"),
+    Column("POOL", "pool"),
+    Column("PLAN", "plan"),
+    Column("RACK", "rack", wide=True),
+)
+
+CONDITIONS = View(
+    "/v1/conditions",
+    (*_condition("condition."), *_STANDING),
+    name="condition.id",
     empty="no condition stands",
+    events=("condition_", "phase_", "plan_"),
 )
 
 OBSERVATIONS = View(

@@ -13,7 +13,7 @@ from hostler.cli.listing import describe
 from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
 from hostler.cli.output import emit, shown
 from hostler.cli.pages import node_page
-from hostler.cli.views import AGENTS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
+from hostler.cli.views import AGENTS, CONDITIONS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
 from hostler.cli.watching import Item, Printer, follow, watch
 
 if TYPE_CHECKING:
@@ -109,10 +109,19 @@ def _explained(found: dict[str, Any]) -> str:
 
 
 @app.command(group="Look")
-def conditions(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """List the conditions that stand on one node, with their evidence under `-o json`."""
-    found = list(connect.client().pages(NODES.one(node, "/conditions")))
-    emit(found, NODE_CONDITIONS, show.output)
+def conditions(
+    node: Annotated[str, Parameter(show_default=False, help="Of this node only.")] = "",
+    *,
+    selector: Selector = "",
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
+) -> int:
+    """List the conditions that stand, on one node or on all; with their evidence under `-o json`."""
+    client = connect.client()
+    if node:
+        emit(list(client.pages(NODES.one(node, "/conditions"))), NODE_CONDITIONS, show.output)
+    else:
+        emit(list(client.pages(CONDITIONS.path, selection(selector))), CONDITIONS, show.output)
     return 0
 
 

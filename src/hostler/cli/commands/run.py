@@ -11,6 +11,10 @@ from cyclopts import Parameter
 
 from hostler.cli.errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.settings import ServeSettings, UpSettings
+
+_UP = UpSettings()
+_SERVE = ServeSettings(data="")
 
 
 @Parameter(name="*")
@@ -18,12 +22,12 @@ from hostler.cli.exit_codes import ExitCode
 class World:
     """The simulated cluster."""
 
-    nodes: Annotated[int, Parameter(help="How many nodes it has.")] = 64
+    nodes: Annotated[int, Parameter(help="How many nodes it has.")] = _UP.nodes
     scale: Annotated[
         float, Parameter(help="How many times faster than the clock it lives; 1440 is a day a minute.")
-    ] = 1440.0
-    seed: Annotated[int, Parameter(help="The same seed draws the same faults.")] = 1
-    faults_per_hour: Annotated[float, Parameter(help="Faults an hour of its own time, over all nodes.")] = 1.0
+    ] = _UP.scale
+    seed: Annotated[int, Parameter(help="The same seed draws the same faults.")] = _UP.seed
+    faults_per_hour: Annotated[float, Parameter(help="Faults an hour, over the whole fleet.")] = 60.0
 
 
 @Parameter(name="*")
@@ -31,7 +35,7 @@ class World:
 class Transport:
     """How the API is reached."""
 
-    listen: Annotated[str, Parameter(help="HOST:PORT; port 0 takes a free one.")] = "127.0.0.1:8440"
+    listen: Annotated[str, Parameter(help="HOST:PORT; port 0 takes a free one.")] = f"{_SERVE.host}:{_SERVE.port}"
     tls_cert: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
     tls_key: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
     insecure_plain_http: Annotated[
@@ -56,13 +60,12 @@ WORLD, TRANSPORT, AGENT = World(), Transport(), AgentOptions()
 
 def up(
     *,
-    port: Annotated[int, Parameter(help="0 takes a free one.")] = 8440,
+    port: Annotated[int, Parameter(help="0 takes a free one.")] = _UP.port,
     world: World = WORLD,
     data: Annotated[str, Parameter(show_default=False, help="Keep the journal here; otherwise nothing is kept.")] = "",
 ) -> int:
     """Start Hostler with a simulated cluster on this machine, until Ctrl-C. Later commands find it by themselves."""
     from hostler.cli.compose import up as run_up
-    from hostler.cli.settings import UpSettings
 
     _log()
     settings = UpSettings(port, world.nodes, world.scale, data, world.seed, world.faults_per_hour)
@@ -79,7 +82,6 @@ def serve(
     host, port = address_of(transport.listen)
 
     from hostler.cli.compose import serve as run_serve
-    from hostler.cli.settings import ServeSettings
 
     _log()
     plain = transport.insecure_plain_http

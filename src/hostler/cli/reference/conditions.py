@@ -18,22 +18,22 @@ _CLEARS = {
 
 def page() -> str:
     """The page."""
+    rules = _default()
     return "\n".join(
         (
             "# Conditions\n",
             "What can ail a node. The answer is the default policy's; your documents may say otherwise.\n",
-            *(_group(name) for name in dict.fromkeys(kind.partition(".")[0] for kind in CONDITIONS)),
+            *(_group(name, rules) for name in dict.fromkeys(kind.partition(".")[0] for kind in CONDITIONS)),
         )
     )
 
 
-def _group(name: str) -> str:
+def _group(name: str, rules: dict[str, Rule]) -> str:
     titles = ("condition", "severity", "meaning", "look at", "ended by", "default answer")
-    return f"## {name.replace('_', ' ')}\n\n{table(titles, _rows(name))}"
+    return f"## {name.replace('_', ' ')}\n\n{table(titles, _rows(name, rules))}"
 
 
-def _rows(group: str) -> Iterator[tuple[str, ...]]:
-    rules = _default()
+def _rows(group: str, rules: dict[str, Rule]) -> Iterator[tuple[str, ...]]:
     for kind in CONDITIONS.values():
         if kind.type.partition(".")[0] == group:
             after = f" ({time_of(kind.expires_s)})" if kind.expires_s else ""

@@ -1,0 +1,249 @@
+"""Commands that need no server: checking, decoding, tokens, simulation, and the generated reference."""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from hostler.agent.main import AgentSettings
+from hostler.cli.commands import kernel_log, run
+from hostler.cli.errors import CommandError
+from hostler.cli.exit_codes import MEANINGS, ExitCode
+from hostler.cli.main import COMMANDS, build
+from hostler.cli.reference import commands, pages
+from hostler.core.conditions import CONDITIONS
+from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
+from hostler.core.events import Event
+from hostler.core.model import Phase
+from hostler.core.operations import OPERATIONS
+from hostler.core.phases import TRANSITIONS
+from hostler.core.recipes import RECIPES
+from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.server.tokens import Role, TokenStore
+from tests.cli_api import hostler
+
+LINE = "NVRM: Xid (PCI:0000:4c:00): 79, pid=4711, name=trainer, GPU has fallen off the bus."
+POLICY = "policy:\n  rules:\n    gpu.thermal: {remedy: REMEDY}\n  rungs: {}\n"
+
+
+def words() -> Iterator[tuple[str, ...]]:
+    """Every command of the tree."""
+    app = build()
+    for name, *_ in COMMANDS:
+        yield (name,)
+        yield from ((name, sub) for sub in app[name] if not sub.startswith("-"))
+
+
+@pytest.mark.parametrize("command", list(words()), ids=" ".join)
+def test_every_command_explains_itself(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler(*command, "--help") == ExitCode.ok
+    said = capsys.readouterr()
+    assert said.out.startswith(f"Usage: hostler {' '.join(command)}")
+    assert len(said.out.splitlines()) > 2, "usage, an empty line, and what it does"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (("nodd",), 'Did you mean "node"'),
+        (("node", "lst"), "list"),
+        (("node", "list", "--colour"), "--colour"),
+        (("node", "list", "-o", "xml"), "xml"),
+        (("hold", "release"), "hold"),
+    ],
+)
+def test_a_wrong_command_line_is_told_apart_from_everything_else(
+    line: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hostler(*line) == ExitCode.usage
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said.lower() in err.lower()
+    assert "--help" in err
+
+
+def test_every_exit_status_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(ExitCode)
+
+
+def test_a_sound_policy_is_called_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.yaml").write_text(POLICY.replace("REMEDY", "reboot"))
+    assert hostler("policy", "check", str(tmp_path / "p.yaml")) == ExitCode.ok
+    assert capsys.readouterr().out.startswith("sound: 1 rules")
+
+
+def test_each_problem_has_its_line_and_what_to_write_instead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.yaml").write_text(POLICY.replace("REMEDY", "dance"))
+    assert hostler("policy", "check", str(tmp_path / "p.yaml")) == ExitCode.usage
+    assert re.match(r"p\.yaml:3: no remedy 'dance'; write one of ", capsys.readouterr().out)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "latin.yaml").write_bytes(b"policy: \xff")
+    assert hostler("policy", "check", str(tmp_path / "none.yaml")) == ExitCode.usage
+    assert hostler("policy", "check", str(tmp_path / "latin.yaml")) == ExitCode.usage
+    assert hostler("policy", "check") == ExitCode.usage
+    assert re.search(r"none\.yaml: No such file.*latin\.yaml: not UTF-8 at byte 8", capsys.readouterr().err, re.DOTALL)
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("policy", "schema") == ExitCode.ok
+    assert json.loads(capsys.readouterr().out)["properties"].keys() == {"policy", "skus", "pools"}
+
+
+def test_a_log_is_decoded_from_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"usb 1-4: new device\n{LINE}\n".encode())))
+    assert hostler("kernel-log", "decode", "-o", "jsonl") == ExitCode.ok
+    (found,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (found["kind"], found["code"], found["known"], found["pci"]) == ("xid", 79, True, "0000:4c:00")
+    assert (found["action"], found["pid"], found["process"]) == ("RESTART_BM", 4711, "trainer")
+
+
+def test_each_case_gives_its_findings_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [{"line": LINE}, {"line": "nothing"}, {"line": f"{LINE}\n{LINE.replace('4c', '4d')}"}]
+    file = tmp_path / "cases.jsonl"
+    file.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    assert hostler("kernel-log", "decode", str(file), "--cases", "-o", "jsonl") == ExitCode.ok
+    found = [json.loads(line)["findings"] for line in capsys.readouterr().out.splitlines()]
+    assert [[one["pci"] for one in findings] for findings in found] == [
+        ["0000:4c:00"],
+        [],
+        ["0000:4c:00", "0000:4d:00"],
+    ]
+
+
+def test_a_case_that_is_none_is_named_by_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text('{"line": "x"}\n{"lime": "x"}\n')
+    assert hostler("kernel-log", "decode", str(file), "--cases") == ExitCode.usage
+    assert f"{file}:2: no case" in capsys.readouterr().err
+
+
+def test_a_log_longer_than_the_decoder_reads_is_decoded_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: hand the whole log over at once; everything behind 65,536 characters is then silently healthy."""
+    assert kernel_log.PIECE_CHARS < TEXT_LIMIT_CHARS
+    filler = "usb 1-4: new device\n" * (TEXT_LIMIT_CHARS // 10)
+    (tmp_path / "log").write_text(filler + LINE + "\n" + filler)
+    hostler("kernel-log", "decode", str(tmp_path / "log"), "-o", "jsonl")
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_a_sound_journal_is_called_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "journal.db"
+    SqliteJournal(path).close()
+    assert hostler("journal", "check", str(path)) == ExitCode.ok
+    assert capsys.readouterr().out.endswith("sound\n")
+    assert hostler("journal", "check", str(tmp_path / "none.db")) == ExitCode.usage
+
+
+def test_a_token_is_made_listed_and_revoked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    TokenStore(tmp_path / "tokens.db").close()
+    at = ("--data", str(tmp_path))
+    made = ("token", "create", "--role", "agent", "--name", "agent-n1", "--node", "n1", "--days", "30")
+    assert hostler(*made, *at) == ExitCode.ok
+    said = capsys.readouterr()
+    token = said.out.strip()
+    assert token.startswith("hst_")
+    assert token not in said.err
+    store = TokenStore(tmp_path / "tokens.db")
+    who = store.verify(token)
+    assert who is not None
+    assert (who.role, who.grant.node) == (Role.agent, "n1")
+    assert who.grant.expires is not None
+    assert 29 < (who.grant.expires - datetime.now(UTC)).total_seconds() / 86_400 < 31
+    assert hostler("token", "list", "-o", "json", *at) == ExitCode.ok
+    listed = capsys.readouterr().out
+    assert token.rpartition("_")[2] not in listed
+    assert json.loads(listed)["items"][0]["token"] == who.token
+    assert hostler("token", "revoke", who.token, *at) == ExitCode.ok
+    assert store.verify(token) is None
+    assert hostler("token", "revoke", who.token, *at) == ExitCode.not_found
+    store.close()
+
+
+def test_a_token_that_contradicts_itself_or_has_no_server_is_not_made(tmp_path: Path) -> None:
+    """Mutant: make the token file where there is none; a mistyped --data then gives tokens that open nothing."""
+    at = ("--data", str(tmp_path), "--name", "a")
+    assert hostler("token", "create", "--role", "viewer", *at) == ExitCode.usage
+    assert not (tmp_path / "tokens.db").exists()
+    TokenStore(tmp_path / "tokens.db").close()
+    assert hostler("token", "create", "--role", "agent", *at) == ExitCode.usage
+    assert hostler("token", "create", "--role", "king", *at) == ExitCode.usage
+
+
+def test_a_simulation_prints_clean_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("sim", "run", "--nodes", "16", "--days", "0.5", "--seed", "3", "-o", "json") == ExitCode.ok
+    report = json.loads(capsys.readouterr().out)
+    assert (report["nodes"], report["seed"], report["violations"]) == (16, 3, 0)
+
+
+def test_a_simulation_of_nothing_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("sim", "run", "--nodes", "0") == ExitCode.usage
+    assert hostler("sim", "run", "--rates", "nobody") == ExitCode.usage
+    assert "llama3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [("127.0.0.1:8440", ("127.0.0.1", 8440)), ("[::1]:0", ("::1", 0)), ("lab.example:443", ("lab.example", 443))],
+)
+def test_listening_addresses(listen: str, address: tuple[str, int]) -> None:
+    assert run.address_of(listen) == address
+
+
+@pytest.mark.parametrize("listen", ["8440", ":8440", "host:", "host:http", "host:70000"])
+def test_addresses_that_cannot_be_listened_on(listen: str) -> None:
+    with pytest.raises(CommandError):
+        run.address_of(listen)
+
+
+def test_an_agent_without_its_identity_does_not_start(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("agent", "--server", "http://127.0.0.1:1", "--node", "n1") == ExitCode.usage
+    assert "--token-file" in capsys.readouterr().err
+
+
+def test_an_agents_defaults_are_its_settings_own() -> None:
+    agent = AgentSettings("n", "s", Path("t"), Path("d"))
+    assert (run.AGENT.kmsg, run.AGENT.allow_actions) == (agent.kernel_log, agent.allow_actions)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("completion", shell) == ExitCode.ok
+    script = capsys.readouterr().out
+    assert "request-replacement" in script
+
+
+def test_the_reference_comes_out_the_same_again_and_holds_every_row(tmp_path: Path) -> None:
+    """Mutant: leave one table out of a page; a phase, event or condition then has no documentation."""
+    assert hostler("docs", "generate", "--out", str(tmp_path / "new" / "reference")) == ExitCode.ok
+    made = pages()
+    for name, text in made.items():
+        assert (tmp_path / "new" / "reference" / name).read_text() == text
+        assert "0x" not in re.sub(r"PCI\S*", "", text), "an object's address would differ each time"
+    lifecycle = made["lifecycle.md"]
+    for row in (*Phase, *RECIPES, *OPERATIONS):
+        assert f"| `{row}` |" in lifecycle
+    for edge in TRANSITIONS:
+        assert f"| `{edge.before}` | `{edge.after}` |" in lifecycle
+    for kind in CONDITIONS:
+        assert f"| `{kind}` |" in made["conditions.md"]
+    for event in get_args(Event):
+        assert f"| `{event.__struct_config__.tag}` |" in made["events.md"]
+    for command in words():
+        assert f"### hostler {' '.join(command)}\n" in made["cli.md"]
+
+
+def test_the_reference_does_not_depend_on_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = commands.page()
+    monkeypatch.setenv("COLUMNS", "47")
+    assert commands.page() == made

@@ -1,0 +1,256 @@
+"""What people and programs read: tables, pages, the night's screen, and nothing that a terminal would obey."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hostler.cli import output
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.views import NODES, age, clock, field, severity, span
+from hostler.core.model import Severity
+from tests.cli_api import FakeApi, hostler, page, serving
+
+NODE: dict[str, Any] = {
+    "id": "n1",
+    "hostname": "gpu-1",
+    "serial": "S1",
+    "sku": "h100",
+    "phase": "production",
+    "phase_since": "2026-01-01T00:00:00Z",
+    "pool": "train",
+    "tenant": "t",
+    "position": {"cell": "c1", "site": "s", "row": "", "rack": "r1", "u": 4},
+    "severity": 3,
+    "conditions": ["gpu.fallen_off_bus"],
+    "plan": "power_cycle",
+    "step": "drain",
+    "waiting": "job 7 runs here",
+    "cordoned": True,
+}
+
+STATUS: dict[str, Any] = {
+    "cell": "c1",
+    "now": "2026-01-02T03:00:00Z",
+    "controller": "active",
+    "ok": True,
+    "why": "",
+    "brake": "21 disruptions within 60 min, the limit is 20",
+    "paused": ["pool:train"],
+    "modes": [{"pool": "train", "remedy": "*", "mode": "act", "set_by": "intent"}],
+    "phases": {"production": 60, "triage": 4},
+    "nodes": 64,
+    "ailing": 5,
+    "waiting": 1,
+    "operating": 2,
+    "conditions": {"network.link": 4},
+    "shared": [
+        {
+            "condition": "network.link",
+            "domain": "leaf:l3",
+            "nodes": ["n1", "n2", "n3", "n4", "n5", "n6"],
+            "since": "2026-01-02T02:50:00Z",
+        }
+    ],
+    "stuck": [
+        {"node": "n9", "what": "reboot", "since": "2026-01-01T03:00:00Z", "blockers": ["job 7 runs here"]},
+    ],
+    "pools": [{"pool": {"name": "train"}, "reserved": 60, "delivered": 58, "healthy": 57, "in_use": None}],
+    "spares": [{"sku": "h100", "spares": 0, "missing": 2}],
+    "changes": {
+        "since": "2026-01-01T03:00:00Z",
+        "counts": {"condition_raised": 9, "check_recorded": 500},
+        "latest": [
+            {"at": "2026-01-02T02:51:00Z", "text": "brake latched"},
+            {"at": "2026-01-02T01:00:00Z", "text": "registered"},
+            {"at": "2026-01-02T01:00:00Z", "text": "registered"},
+        ],
+    },
+}
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeApi]:
+    monkeypatch.setenv("HOSTLER_CONTEXT", str(tmp_path / "context.json"))
+    with serving() as fake:
+        monkeypatch.setenv("HOSTLER_SERVER", fake.url)
+        yield fake
+
+
+def test_a_table_in_a_pipe_is_plain_columns(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/nodes", page(NODE, {"id": "n2"}))
+    assert hostler("node", "list") == ExitCode.ok
+    titles, first, second = capsys.readouterr().out.splitlines()
+    assert titles.split()[:6] == ["NODE", "PHASE", "FOR", "POOL", "RACK", "HEALTH"]
+    assert "critical" in first
+    assert first.endswith("job 7 runs here")
+    assert first.index("gpu.fallen_off_bus") == titles.index("CONDITIONS")
+    assert set(second.split()) == {"n2", "–"}
+
+
+def test_wide_shows_more_columns(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/nodes", page(NODE))
+    hostler("node", "list", "-o", "wide")
+    titles, row = capsys.readouterr().out.splitlines()
+    assert "HOSTNAME" in titles
+    assert {"gpu-1", "S1", "h100", "yes"} <= set(row.split())
+
+
+def test_programs_get_the_apis_own_fields(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/nodes", page(NODE))
+    hostler("node", "list", "-o", "json")
+    assert json.loads(capsys.readouterr().out) == {"items": [NODE]}
+    hostler("node", "list", "-o", "yaml")
+    assert yaml.safe_load(capsys.readouterr().out) == {"items": [NODE]}
+    hostler("node", "list", "-o", "name")
+    assert capsys.readouterr().out == "n1\n"
+
+
+def test_nothing_found_is_talk_not_data(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/nodes", page())
+    assert hostler("node", "list") == ExitCode.ok
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "no node matches\n")
+
+
+def test_what_machines_say_never_moves_the_cursor(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    r"""Mutant: print names as they are; a serial number with \x1b]0; then retitles the operator's terminal."""
+    api.says("GET /v1/nodes", page({"id": "n1", "waiting": "\x1b[2J\x1b]0;owned\x07"}))
+    api.says("GET /v1/nodes", page({"id": "a\rb"}))
+    hostler("node", "list")
+    hostler("node", "list", "-o", "name")
+    api.says("GET /v1/nodes/n1", {"error": "x", "what": "\x1b[31mred", "instead": ""}, 404)
+    hostler("node", "get", "n1")
+    said = capsys.readouterr()
+    assert not set("\x1b\x07\r") & set(said.out + said.err)
+    assert "\\x1b[2J" in said.out
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert output.fancy()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not output.fancy()
+
+
+def test_the_screen_says_first_what_is_not_safe(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/status", STATUS)
+    assert hostler("status") == ExitCode.ok
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("STORM BRAKE LATCHED: 21 disruptions")
+    assert lines[2].startswith("PAUSED: pool:train")
+    text = "\n".join(lines)
+    assert "network.link on 6 nodes of leaf:l3 for 10m: n1, n2, n3, n4, n5 …" in text
+    assert "n9  reboot for 1d0h: job 7 runs here" in text
+    assert "train: 57 healthy of 58 delivered, 60 reserved, unknown in use  2 MISSING" in text
+    assert "h100: 0 ready, pools lack 2" in text
+    assert "9 conditions raised" in text
+    assert "registered (2 times)" in text
+
+
+def test_the_handover_is_the_same_in_sentences(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/status", STATUS)
+    assert hostler("status", "--handover") == ExitCode.ok
+    text = capsys.readouterr().out
+    assert text.startswith("Shift handover, cell c1, 2026-01-02 03:00:00Z\n")
+    assert "Look at these first:\n- network.link on 6 nodes" in text
+    calm = {**STATUS, "brake": "", "paused": [], "shared": [], "stuck": []}
+    api.says("GET /v1/status", calm)
+    hostler("status", "--handover")
+    hostler("status", "--handover")
+    assert "Nothing waits, no incident is open." in capsys.readouterr().out
+
+
+def test_a_sick_controller_is_not_called_well(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says(
+        "GET /v1/status", {**STATUS, "ok": False, "why": "disk full", "changes": {**STATUS["changes"], "since": None}}
+    )
+    hostler("status")
+    assert "NOT OK: disk full" in capsys.readouterr().out
+
+
+def test_a_nodes_page_says_what_it_waits_for_and_who_ends_that(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocker = {"text": "job 7 of t runs here", "ends_when": "it ends by itself"}
+    steps = [{"operation": name} for name in ("cordon", "drain", "reboot")]
+    node = {
+        "id": "n1",
+        "phase": "production",
+        "phase_since": "2026-01-01T00:00:00Z",
+        "sku": "h100",
+        "position": {"site": "s", "row": "", "rack": "r1"},
+        "assignment": {"pool": "train", "tenant": "t"},
+        "waiting": {"what": "drain", "since": "2026-01-01T00:00:00Z", "blockers": [blocker]},
+        "plan": {
+            "name": "reboot",
+            "act_class": "pending",
+            "state": "running",
+            "recorded_at": "2026-01-01T00:00:00Z",
+            "steps": steps,
+            "index": 1,
+        },
+        "conditions": [
+            {"type": "gpu.thermal", "severity": 2, "since": "2026-01-01T00:00:00Z", "count": 3, "evidence": []}
+        ],
+        "bindings": [
+            {"kind": "bmc", "value": "old", "until": "2026-01-01T00:00:00Z"},
+            {"kind": "bmc", "value": "new", "until": None},
+        ],
+    }
+    api.says("GET /v1/nodes/n1", {"node": node, "hostname": "gpu-1", "power": "on", "agent": {}, "workloads": None})
+    assert hostler("node", "get", "n1", "-o", "wide") == ExitCode.ok
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "job 7 of t runs here (ends when it ends by itself)" in lines
+    assert lines[lines.index("✓ cordon") + 1] == "▸ drain"
+    assert "bmc new" in lines
+    assert "bmc old" not in lines
+    assert "workloads   the scheduler has not told" in lines
+
+
+def test_a_history_reads_downwards_and_is_the_latest_part(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"seq": seq, "at": "2026-01-01T00:00:00Z", "name": "x", "text": "t"} for seq in (9, 8)]
+    api.says("GET /v1/nodes/n1/history", page(*rows, cursor="8"))
+    api.says("GET /v1/nodes/n1/history", page(rows[0] | {"seq": 4}))
+    assert hostler("node", "history", "n1", "--limit", "3", "-o", "name") == ExitCode.ok
+    assert capsys.readouterr().out.split() == ["4", "8", "9"]
+    assert [asked.query.get("before") for asked in api.asked] == [None, "8"]
+
+
+def test_maintenance_is_read_page_by_page_and_told_in_sections(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notice = {"node": "n7", "reason": "retired", "at": "2026-01-01T00:00:00Z"}
+    one = {"windows": [], "work": [{"node": "n1", "state": "current"}], "notices": [notice], "repairs": []}
+    api.says("GET /v1/maintenance", {**one, "cursor": "n1"})
+    api.says("GET /v1/maintenance", {**one, "work": [{"node": "n2", "state": "upcoming"}], "cursor": ""})
+    assert hostler("maintenance", "list", "-o", "json") == ExitCode.ok
+    found = json.loads(capsys.readouterr().out)
+    assert [row["node"] for row in found["work"]] == ["n1", "n2"]
+    assert found["notices"] == [notice]
+
+
+def test_an_open_ticket_is_found_in_the_list(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    api.says("GET /v1/tickets", page({"id": "t1", "summary": "swap GPU 3"}))
+    assert hostler("ticket", "get", "t1") == ExitCode.ok
+    assert "summary: swap GPU 3" in capsys.readouterr().out
+    assert hostler("ticket", "get", "t2") == ExitCode.not_found
+
+
+def test_times_and_severities_in_words() -> None:
+    assert [span(s) for s in (5, 65, 3_700, 90_000)] == ["5s", "1m", "1h01m", "1d1h"]
+    assert severity(-1, None) == ""  # type: ignore[arg-type]
+    assert [severity(int(s), None) for s in Severity] == [s.name for s in Severity]  # type: ignore[arg-type]
+    assert age("not a time", None) == "not a time"  # type: ignore[arg-type]
+    assert clock("2026-01-01T00:00:00.123456Z", None) == "2026-01-01 00:00:00Z"  # type: ignore[arg-type]
+    assert field({"a": {"b": 1}}, "a.b") == 1
+    assert field({"a": None}, "a.b") is None
+
+
+def test_wide_is_never_narrower() -> None:
+    assert set(NODES.titles(wide=False)) < set(NODES.titles(wide=True))
