@@ -76,9 +76,10 @@ RECIPES: dict[str, Recipe] = {
         Recipe(
             "examine",
             (
-                StepRow("power_on", 180),
-                StepRow("wait_agent", 1500),
                 StepRow("collect_evidence", 300, optional=True),
+                StepRow("power_off", 180),
+                StepRow("power_on", 180),
+                StepRow("wait_boot", 1500),
                 StepRow("run_checks", 4 * 3600, args={"profile": "suspect"}),
             ),
             ActClass.bring_up,
