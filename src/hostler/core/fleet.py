@@ -50,6 +50,11 @@ class Table(Generic[V]):
         gone = sum(1 for key, value in self.over.items() if value is None and key in self.base)
         return len(self.base) + fresh - gone
 
+    @property
+    def bare(self) -> bool:
+        """Certainly empty; told without counting."""
+        return not self.base and not self.over
+
     def values(self) -> Iterator[V]:
         return (self[key] for key in self)
 

@@ -212,6 +212,8 @@ def _triage(scene: Scene, node: Node) -> Answer | None:
 
 
 def _in_production(scene: Scene, node: Node) -> Answer:
+    if scene.fleet.holds.bare and OWNER not in node.cordons:
+        return Rest()
     kept = [h for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind in _CORDONING]
     if kept and OWNER not in node.cordons and node.assignment is not None:
         request = Request("cordon", ActClass.immediate, (node,), approved=True)
@@ -257,6 +259,8 @@ def wakes_at(scene: Scene, node: Node) -> datetime | None:
 
     What is past already masks nothing that is to come.
     """
+    if node.deadline is None and node.plan is None and not node.conditions and not node.settling:
+        return None
     moments = [node.deadline] if node.deadline else []
     if node.operation is not None:
         moments.append(node.operation.deadline)

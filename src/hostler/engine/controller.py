@@ -298,6 +298,8 @@ class Controller:
 
     def _clockwork(self, node: Node) -> tuple[e.Event, ...]:
         """What the clock and the heartbeats alone say of a node."""
+        if not node.conditions and not node.settling and node.id not in self.silent:
+            return ()
         found = list(expired(node, self._now))
         found.extend(
             e.OperationSettled(node.id, o.id, "its settle time is over")
