@@ -89,17 +89,22 @@ async def test_an_order_that_was_never_fetched_is_taken_back(desk: AgentDesk) ->
     assert await desk.collect("n1", 0) == ()
 
 
-async def test_a_fetched_order_is_not_called_certain_when_revoked(
+async def test_a_fetched_order_is_called_off_by_its_agent_and_not_repeated(
     desk: AgentDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Mutant: leave the fetched order in the mailbox; the agent is handed it again after it was revoked."""
     task = await asked(desk, desk.perform, operation())
     await desk.collect("n1", 0)
-    await desk.revoke(operation(), NODE)
+    revoking = asyncio.create_task(desk.revoke(operation(), NODE))
+    await asyncio.sleep(0)
     monkeypatch.setattr(desks, "REPEAT_S", 0.0)
-    assert await desk.collect("n1", 0) == ()
+    assert [o.mode for o in await desk.collect("n1", 0)] == ["revoke"]
     assert not task.done()
-    desk.answer(done())
-    assert (await task).result == "done"
+    assert desk.answer(done(result="revoked"))
+    await revoking
+    assert not task.done()
+    desk.answer(done(result="failed"))
+    assert (await task).result == "failed"
 
 
 async def test_not_done_answers_the_observation_only(desk: AgentDesk) -> None:

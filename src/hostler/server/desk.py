@@ -95,10 +95,11 @@ class AgentDesk:
         """
         box = self._boxes.get(node.id)
         waiting = box.orders.get((operation.id, operation.attempt, "perform")) if box else None
+        if waiting is not None:
+            waiting.recalled = True
         if waiting is None or waiting.sent_s is not None:
             await self._ask(Order(operation, self._epoch(), "revoke"), node.id, REVOKE_S)
             return
-        waiting.recalled = True
         if not waiting.outcome.done():
             detail = "taken back before the agent had it"
             waiting.outcome.set_result(Outcome(operation.id, node.id, "refused", detail, attempt=operation.attempt))

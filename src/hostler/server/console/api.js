@@ -16,6 +16,10 @@ function takeToken() {
   return sessionStorage.getItem(KEPT) || "";
 }
 
+addEventListener("hashchange", () => {
+  token.value = takeToken();
+});
+
 export function setToken(value) {
   if (value) sessionStorage.setItem(KEPT, value);
   else sessionStorage.removeItem(KEPT);

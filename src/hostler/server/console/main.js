@@ -2,7 +2,7 @@
 import { live, setToken, token } from "./api.js";
 import { Fleet, total } from "./fleet.js";
 import { Node } from "./node.js";
-import { begin, failure, me, openNode, route, status } from "./state.js";
+import { begin, end, failure, me, openNode, route, status } from "./state.js";
 import { effect, html, render, signal } from "./ui.js";
 import { count } from "./words.js";
 
@@ -72,6 +72,7 @@ effect(() => {
 });
 effect(() => {
   if (token.value) begin();
+  else end();
 });
 effect(() => {
   if (token.value) openNode(route.value);

@@ -36,6 +36,14 @@ export async function begin() {
   });
 }
 
+export function end() {
+  stop?.();
+  stop = null;
+  batch(() => {
+    me.value = status.value = node.value = story.value = null;
+  });
+}
+
 async function attempt(act) {
   try {
     await act();

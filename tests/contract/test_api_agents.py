@@ -1,0 +1,151 @@
+"""The agents' side, spoken by the agent's own client where it can be, and by a liar where it must be."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from hostler.agent.client import Controller
+from hostler.core.model import Observation, Outcome
+from hostler.engine.queues import BusyError
+from tests.contract.api_world import XID79, Client, House, house
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path, agents=True) as inside:
+        await inside.adopt(2)
+        yield inside
+
+
+def observation(node: str = "n0", sequence: Any = 2, **changes: Any) -> dict[str, Any]:
+    plain = {"node": node, "kind": "kernel_log", "source": "agent", "spool": "s1", "sequence": sequence, "text": "ok"}
+    return {**plain, **changes}
+
+
+def batch(*seen: dict[str, Any], node: str = "n0", spool: str = "s1") -> dict[str, Any]:
+    return {"node": node, "spool": spool, "boot_id": "b", "observations": list(seen)}
+
+
+async def controller(world: House, folder: Path, session: aiohttp.ClientSession) -> Controller:
+    file = folder / "agent.token"
+    file.write_text(world.agent("n0").token)
+    return Controller(session, world.url, file, "n0")
+
+
+async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path) -> None:
+    agent = await controller(world, tmp_path, world.session)
+    await agent.heartbeat("boot-9", "1.2.3", 40_960)
+    seen = [Observation("n0", "kernel_log", "agent", "s1", n, text=XID79, facility=0) for n in (2, 3)]
+    receipt = await agent.observations("s1", "boot-9", seen)
+    assert (receipt.spool, receipt.acknowledged) == ("s1", 3)
+    again = await agent.observations("s1", "boot-9", seen)
+    assert again.acknowledged == 3
+    shown = await world.operator.get("/v1/nodes/n0")
+    assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
+
+
+async def test_an_order_reaches_the_agent_and_its_outcome_the_plan(world: House, tmp_path: Path) -> None:
+    agent = await controller(world, tmp_path, world.session)
+    status, _ = await world.operator.post("/v1/nodes/n0/reset-gpu", {"reason": "stuck"})
+    assert status == 200
+    done: list[str] = []
+    while "run_checks" not in done:
+        for order in await agent.operations():
+            assert (order.mode, order.epoch) == ("perform", world.cell.epoch)
+            done.append(order.operation.kind)
+            await agent.outcomes([Outcome(order.operation.id, "n0", "done", facts={"verdict": "passed"})])
+    assert done == ["collect_evidence", "gpu_reset", "run_checks"]
+    await world.until(lambda: world.cell.view.nodes["n0"].plan is None)
+
+
+async def test_an_empty_poll_ends_in_time(world: House) -> None:
+    began = asyncio.get_running_loop().time()
+    assert await world.agent("n0").get("/v1/agent/operations?node=n0&wait_s=0.1") == {"operations": []}
+    assert asyncio.get_running_loop().time() - began < 2
+    assert (await world.agent("n0").call("GET", "/v1/agent/operations?node=n0&wait_s=26"))[0] == 400
+
+
+async def refused(client: Client, path: str, body: Any) -> int:
+    return (await client.post(path, body))[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (batch(observation(node="n1")), 403),
+        (batch(observation(), node="n1"), 403),
+        (batch(observation(source="bmc")), 403),
+        (batch(observation(received="2026-01-01T00:00:00Z")), 403),
+        (batch(observation(spool="other")), 422),
+        (batch(observation(sequence=0)), 422),
+        (batch(observation(sequence=2**53)), 422),
+        (batch(observation(count=0)), 422),
+        (batch(observation(text="x" * 4097)), 422),
+        (batch(observation(text="é" * 2049)), 422),
+        (batch(observation(facts={f"f{n}": 1 for n in range(129)})), 422),
+        (batch(*(observation(sequence=n) for n in range(2, 1003))), 422),
+        (batch(observation(sequence="2")), 422),
+        (batch(observation(sequence=2.5)), 422),
+        (batch(observation(facts={"a": {"b": 1}})), 422),
+        (batch(spool="a/b"), 422),
+        (batch(spool="a\x00"), 422),
+        (batch(spool=""), 422),
+        ({"node": "n0"}, 422),
+        ([], 422),
+        (None, 400),
+    ],
+)
+async def test_what_an_agent_may_not_say(world: House, body: Any, status: int) -> None:
+    before = await asyncio.to_thread(lambda: dict(world.cell.journal.cursors()))
+    assert await refused(world.agent("n0"), "/v1/agent/observations", body) == status
+    assert await asyncio.to_thread(lambda: dict(world.cell.journal.cursors())) == before
+
+
+async def test_an_agent_sees_and_does_nothing_else(world: House) -> None:
+    agent = world.agent("n0")
+    for path in ("/v1/nodes", "/v1/nodes/n0", "/v1/status", "/v1/events", "/metrics", "/v1/config"):
+        assert (await agent.call("GET", path))[0] == 403, path
+    assert await refused(agent, "/v1/nodes/n0/cordon", {"reason": "x"}) == 403
+    assert (await agent.call("GET", "/v1/agent/operations?node=n1"))[0] == 403
+    assert await refused(world.operator, "/v1/agent/heartbeat", {"node": "n0", "boot_id": "b"}) == 403
+    forged = {"operation": "o", "node": "n1", "result": "done"}
+    assert await refused(agent, "/v1/agent/outcomes", {"node": "n0", "outcomes": [forged]}) == 403
+
+
+async def test_an_agent_does_not_answer_for_the_bmc(world: House) -> None:
+    """Mutant: forward every outcome to the controller; the node then counts as powered off while it is on."""
+    world.hand.stuck.add("power_off")
+    await world.operator.post("/v1/nodes/n0/power-cycle", {"reason": "x"})
+    agent = world.agent("n0")
+    async with asyncio.timeout(5):
+        while (o := world.cell.view.nodes["n0"].operation) is None or o.kind != "power_off":
+            for order in (await agent.get("/v1/agent/operations?node=n0"))["operations"]:
+                out = {"operation": order["operation"]["id"], "node": "n0", "result": "done"}
+                await agent.post("/v1/agent/outcomes", {"node": "n0", "outcomes": [out]})
+            await asyncio.sleep(0.01)
+    forged = {"operation": o.id, "node": "n0", "result": "done"}
+    assert await refused(agent, "/v1/agent/outcomes", {"node": "n0", "outcomes": [forged]}) == 204
+    await world.operator.post("/v1/nodes/n1/hold", {"reason": "one more commit"})
+    assert world.cell.view.nodes["n0"].operation == o
+
+
+async def test_a_retired_nodes_agent_is_told_to_stop(world: House) -> None:
+    agent = world.agent("gone")
+    assert (await agent.post("/v1/agent/heartbeat", {"node": "gone", "boot_id": "b"}))[0] == 409
+
+
+async def test_a_busy_controller_says_when_to_come_back(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def busy(*_: Any) -> Any:
+        raise BusyError(2.5)
+
+    monkeypatch.setattr(world.cell, "observe", busy)
+    agent = world.agent("n0")
+    headers = {"Authorization": f"Bearer {agent.token}"}
+    path = f"{world.url}/v1/agent/observations"
+    async with world.session.post(path, json=batch(observation()), headers=headers) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "3")
+        assert (await answer.json(content_type=None))["error"] == "busy"

@@ -1,0 +1,206 @@
+"""What people ask for over the API: in whose name, how often, on what, and how far a narrowed token reaches."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hostler.core import events as e
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import XID79, House, house
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as inside:
+        yield inside
+
+
+def recorded(world: House) -> list[e.IntentRecorded]:
+    return [r.event for r in world.cell.journal.records() if isinstance(r.event, e.IntentRecorded)]
+
+
+async def test_an_intent_carries_the_tokens_name_and_the_nodes_id(world: House) -> None:
+    await world.adopt(1)
+    bob = world.client(Grant("bob", Role.operator))
+    status, answer = await bob.post("/v1/nodes/host-n0/cordon", {"reason": "fan noise"})
+    assert (status, answer["granted"]) == (200, True)
+    said = recorded(world)[-1]
+    assert (said.intent.person, said.intent.target, said.intent.verb) == ("bob", "n0", "cordon")
+    status, _ = await bob.post("/v1/nodes/n0/uncordon", {"reason": "x", "person": "ada"})
+    assert status == 422
+
+
+async def test_a_refusal_says_why_and_is_recorded(world: House) -> None:
+    await world.adopt(1)
+    status, body = await world.operator.post("/v1/nodes/n0/certify", {"reason": "looks good"})
+    assert (status, body["error"]) == (409, "refused")
+    assert "stands at production" in body["what"]
+    assert not recorded(world)[-1].granted
+
+
+async def test_a_dry_run_tells_the_plan_and_records_nothing(world: House) -> None:
+    await world.adopt(1)
+    world.work("n0", "acme")
+    await world.until(lambda: world.cell.present.workloads("n0"))
+    before = world.cell.health().seq
+    status, answer = await world.operator.post("/v1/nodes/n0/reboot", {"reason": "x", "dry_run": True})
+    assert status == 200
+    assert "cordon → drain" in answer["detail"]["plan"]
+    assert "acme/train-0" in answer["detail"]["waits_for"]
+    assert world.cell.health().seq == before
+
+
+@pytest.mark.parametrize("by_header", [True, False])
+async def test_a_repeated_key_gets_the_first_answer_once(world: House, by_header: bool) -> None:
+    await world.adopt(1)
+    body = {"reason": "look", "key": "" if by_header else "k1"}
+    headers = {"Idempotency-Key": "k1"} if by_header else {}
+    first = await world.operator.post("/v1/nodes/n0/hold", body, headers=headers)
+    again = await world.operator.post("/v1/nodes/n0/hold", body, headers=headers)
+    assert first[1]["text"] == again[1]["text"]
+    assert again[1]["detail"]["repeated"] == "yes"
+    assert len(world.cell.view.holds) == 1
+
+
+async def test_keys_of_different_people_do_not_meet(world: House) -> None:
+    """Mutant: hand the key to the core as it is; the second person then gets the first one's answer."""
+    await world.adopt(1)
+    bob = world.client(Grant("bob", Role.operator))
+    for person in (world.operator, bob):
+        status, answer = await person.post("/v1/nodes/n0/hold", {"reason": "look", "key": "k"})
+        assert (status, "repeated" in answer["detail"]) == (200, False)
+    assert sorted(h.owner for h in world.cell.view.holds.values()) == ["ada", "bob"]
+
+
+async def test_a_rack_is_returned_for_maintenance_as_a_whole(world: House) -> None:
+    names = await world.adopt(4)
+    status, answer = await world.operator.post("/v1/racks/r0/return-for-maintenance", {"reason": "PDU swap"})
+    assert status == 200, answer
+    asked = [c for n in names for c in world.cell.view.nodes[n].conditions if c.type == "operator.maintenance"]
+    assert [c.node for c in asked] == names
+    assert len({c.group for c in asked}) == 1
+    (wait,) = (await world.operator.get("/v1/status"))["waits"]
+    assert (wait["nodes"], "4 more would pass the budget" in wait["text"]) == (4, True)
+
+
+async def test_a_technician_does_a_technicians_work_only(world: House) -> None:
+    rita = world.client(Grant("rita", Role.technician))
+    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0"}]
+    await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+    await world.until(lambda: (n := world.cell.view.nodes.get("m0")) and n.phase == "onboard")
+    assert (await rita.post("/v1/nodes/m0/retire", {"reason": "x"}))[0] == 403
+    assert (await rita.post("/v1/nodes/m0/certify", {"reason": "cabled"}))[0] == 200
+    status, body = await rita.post("/v1/nodes/m0/end-work", {"reason": "x", "args": {"shift_lead": "true"}})
+    assert (status, "shift lead" in body["what"]) == (403, True)
+
+
+async def test_a_narrowed_operator_acts_within_reach_only(world: House) -> None:
+    await world.adopt(2)
+    await world.adopt(2, "beta", start=2)
+    beth = world.client(Grant("beth", Role.operator, pool="beta"))
+    assert [n["id"] for n in (await beth.get("/v1/nodes"))["items"]] == ["n2", "n3"]
+    assert (await beth.post("/v1/nodes/n2/hold", {"reason": "look"}))[0] == 200
+    assert (await beth.post("/v1/nodes/n0/hold", {"reason": "look"}))[0] == 404
+    for target in ("n0", "pool:alpha", "rack:r0", "fleet", "cluster:k-acme", "nonsense", "rack:", "pool:"):
+        body = {"verb": "hold", "target": target, "reason": "look"}
+        assert (await beth.post("/v1/intents", body))[0] == 403, target
+    (own,) = [h.id for h in world.cell.view.holds.values()]
+    await world.operator.post("/v1/nodes/n0/hold", {"reason": "ada's"})
+    (other,) = [h.id for h in world.cell.view.holds.values() if h.id != own]
+    assert (await beth.post("/v1/intents", {"verb": "release", "target": other, "reason": "x"}))[0] == 403
+    assert (await beth.post("/v1/intents", {"verb": "release", "target": own, "reason": "x"}))[0] == 200
+    assert (await beth.call("GET", "/v1/config"))[0] == 403
+
+
+async def test_registration_names_each_bad_entry(world: House) -> None:
+    nodes = [{"sku": "h100"}, {"sku": "nope"}, {"sku": "h100", "id": "a b"}]
+    status, body = await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+    assert status == 422
+    assert [p["file"] for p in body["problems"]] == ["nodes[1]", "nodes[2]"]
+    assert len(world.cell.view.nodes) == 0
+
+
+async def test_documents_do_not_slip_in_through_the_general_door(world: House) -> None:
+    for verb in ("register", "adopt", "activate", "register-assets"):
+        body = {"verb": verb, "target": "fleet", "reason": "x", "args": {"nodes": "[]"}}
+        assert (await world.operator.post("/v1/intents", body))[0] == 400
+    assert (await world.operator.post("/v1/intents", {"verb": "fly", "target": "fleet", "reason": "x"}))[0] == 404
+    assert (await world.operator.post("/v1/nodes/n0/pause", {"reason": "x"}))[0] == 404
+
+
+async def tenants(world: House) -> None:
+    """n0 and n1 serve acme, n2 and n3 globex, in one rack; then n0 fails and leaves acme's pool."""
+    await world.adopt(2)
+    await world.adopt(2, "beta", start=2)
+    await world.report("n1", kind="kernel_log", text=XID79, facility=0)
+    await world.operator.post("/v1/intents", {"verb": "pause", "target": "pool:beta", "reason": "globex asked"})
+    await world.operator.post("/v1/nodes/n2/reboot", {"reason": "for globex"})
+    await world.until(lambda: not world.cell.view.nodes["n1"].plan)
+
+
+TENANT_PATHS = (
+    "/v1/nodes", "/v1/map", "/v1/status", "/v1/conditions", "/v1/plans", "/v1/operations", "/v1/waiting", "/v1/parts",
+    "/v1/pools", "/v1/tickets", "/v1/holds", "/v1/maintenance", "/v1/agents", "/v1/me", "/v1/nodes/n0",
+    "/v1/nodes/n0/history", "/v1/nodes/n0/explain", "/v1/nodes/n0/conditions", "/v1/nodes/n0/observations",
+    "/v1/nodes/n1/history", "/v1/nodes/n1/explain", "/v1/maintenance?node=n1", "/v1/parts/GPU-n0-0",
+    "/v1/parts?shelf=true",
+)  # fmt: skip
+
+
+async def test_a_tenant_reads_no_other_customers_name_anywhere(world: House) -> None:
+    """Mutant: leave `sees` out of any list, or the veil out of the response."""
+    await tenants(world)
+    alice = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    for path in TENANT_PATHS:
+        status, body = await alice.call("GET", path)
+        assert status == 200, (path, body)
+        told = str(body).lower()
+        for secret in ("globex", "beta", "'n2'", "'n3'", "sn-n2"):
+            assert secret not in told, (path, secret, told)
+    assert [n["id"] for n in (await alice.get("/v1/nodes"))["items"]] == ["n0", "n1"]
+    assert [p["pool"]["name"] for p in (await alice.get("/v1/pools"))["items"]] == ["alpha"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/nodes/n2", "/v1/nodes/n2/history", "/v1/nodes/n2/explain", "/v1/nodes/SN-n2", "/v1/pools/beta",
+        "/v1/parts/GPU-n2-0", "/v1/maintenance?node=n2", "/v1/events?node=n2", "/v1/nodes/n2/observations",
+    ],
+)  # fmt: skip
+async def test_another_customers_node_is_unknown_to_a_tenant(world: House, path: str) -> None:
+    await tenants(world)
+    alice = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    status, body = await alice.call("GET", path)
+    unknown_status, unknown = await alice.call("GET", path.replace("n2", "n9").replace("beta", "nope"))
+    assert (status, unknown_status) == (404, 404)
+    assert body["what"].replace("n2", "n9").replace("beta", "nope") == unknown["what"]
+
+
+async def test_a_tenant_acts_on_its_own_nodes_only(world: House) -> None:
+    await tenants(world)
+    alice = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    assert (await alice.post("/v1/nodes/n0/cordon", {"reason": "we drain it"}))[0] == 200
+    assert (await alice.post("/v1/nodes/n2/cordon", {"reason": "x"}))[0] == 404
+    for target in ("n2", "rack:r0", "pool:beta", "fleet"):
+        body = {"verb": "cordon", "target": target, "reason": "x"}
+        assert (await alice.post("/v1/intents", body))[0] == 403, target
+    assert (await alice.post("/v1/intents", {"verb": "cordon", "target": "pool:alpha", "reason": "x"}))[0] == 200
+    for verb in ("retire", "hold", "certify"):
+        assert (await alice.post(f"/v1/nodes/n0/{verb}", {"reason": "x"}))[0] == 403, verb
+    for path in ("/v1/config", "/v1/assets", "/metrics"):
+        assert (await alice.call("GET", path))[0] == 403, path
+
+
+async def test_a_tenants_past_node_shows_its_own_interval(world: House) -> None:
+    await tenants(world)
+    await world.operator.post("/v1/nodes/n0/return-for-maintenance", {"reason": "shrink"})
+    await world.until(lambda: world.cell.view.nodes["n0"].phase == "triage")
+    await world.operator.post("/v1/nodes/n0/hold", {"reason": "secret afterwards"})
+    alice = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    assert (await alice.call("GET", "/v1/nodes/n0"))[0] == 404
+    history = (await alice.get("/v1/nodes/n0/history"))["items"]
+    assert history[0]["name"] == "node_released"
+    assert len((await world.operator.get("/v1/nodes/n0/history"))["items"]) > len(history)
+    assert "secret afterwards" not in str(history)

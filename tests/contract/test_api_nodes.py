@@ -1,0 +1,271 @@
+"""What the API shows of a small real cell: nodes, lists, pools, maintenance, status, and the stream."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import XID79, House, house
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as inside:
+        yield inside
+
+
+async def test_a_node_is_found_by_id_serial_and_host_name(world: House) -> None:
+    await world.adopt(2)
+    for name in ("n1", "SN-n1", "host-n1"):
+        assert (await world.operator.get(f"/v1/nodes/{name}"))["node"]["id"] == "n1"
+    status, body = await world.operator.call("GET", "/v1/nodes/n77")
+    assert (status, body["error"]) == (404, "unknown")
+
+
+async def test_lists_are_paged_and_selected(world: House) -> None:
+    await world.adopt(6)
+    found, cursor = [], ""
+    while True:
+        page = await world.operator.get(f"/v1/nodes?limit=4&cursor={cursor}")
+        found += [row["id"] for row in page["items"]]
+        cursor = page["cursor"]
+        if not cursor:
+            break
+    assert found == [f"n{n}" for n in range(6)]
+    for query, ids in {
+        "rack=r1": ["n4", "n5"],
+        "phase=production&rack=r1": ["n4", "n5"],
+        "phase=zap": [],
+        "pool=alpha&q=host-n2": ["n2"],
+        "sku=h100&q=SN-N3": ["n3"],
+        "condition=gpu.thermal": [],
+    }.items():
+        page = await world.operator.get(f"/v1/nodes?{query}")
+        assert [row["id"] for row in page["items"]] == ids, query
+
+
+async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None:
+    await world.adopt(2)
+    world.hand.stuck.add("power_off")
+    await world.report("n0", kind="kernel_log", text=XID79, facility=0)
+    await world.until(lambda: (n := world.cell.view.nodes["n0"]).operation and n.operation.kind == "power_off")
+    get = world.operator.get
+    (row,) = (await get("/v1/conditions?condition=gpu.fallen_off_bus"))["items"]
+    assert (row["condition"]["node"], row["plan"]) == ("n0", "power_cycle")
+    assert [p["name"] for p in (await get("/v1/plans"))["items"]] == ["power_cycle"]
+    assert [o["operation"]["kind"] for o in (await get("/v1/operations"))["items"]] == ["power_off"]
+    assert [c["type"] for c in (await get("/v1/nodes/n0/conditions"))["items"]] == ["gpu.fallen_off_bus"]
+    (work,) = (await get("/v1/maintenance?rack=r0"))["work"]
+    assert (work["state"], work["action"], work["account"]) == ("current", "power_cycle", "acme")
+    assert work["hardware"]
+    assert work["handover"]
+    explained = await get("/v1/nodes/n0/explain")
+    chain = explained["chains"][0]
+    assert chain["open"]
+    assert chain["remedy"]["rule"] == "gpu.fallen_off_bus"
+    assert chain["conditions"][0]["evidence"][0]["observation"] == "n0/s1/2"
+    raw = (await get("/v1/nodes/n0/observations?source=agent"))["items"]
+    assert raw[0]["text"] == XID79
+    assert raw[0]["received"]
+
+
+async def test_a_pool_counts_what_it_has(world: House) -> None:
+    await world.adopt(3)
+    world.work("n0", "acme")
+    await world.until(lambda: world.cell.present.workloads("n0"))
+    pool = await world.operator.get("/v1/pools/alpha")
+    assert [pool[k] for k in ("reserved", "delivered", "healthy", "in_use", "spares")] == [3, 3, 3, 1, 0]
+    assert [p["pool"]["name"] for p in (await world.operator.get("/v1/pools"))["items"]] == ["alpha", "beta"]
+
+
+async def test_parts_have_a_history(world: House) -> None:
+    await world.adopt(1)
+    part = await world.operator.get("/v1/parts/GPU-n0-1")
+    assert (part["part"]["node"], part["part"]["slot"]) == ("n0", "gpu1")
+    listed = (await world.operator.get("/v1/parts?kind=gpu"))["items"]
+    assert [p["serial"] for p in listed] == ["GPU-n0-0", "GPU-n0-1"]
+    assert (await world.operator.call("GET", "/v1/parts/none"))[0] == 404
+
+
+async def test_status_is_one_screen(world: House) -> None:
+    await world.adopt(3)
+    world.work("n0", "acme")
+    await world.operator.post("/v1/nodes/n0/reboot", {"reason": "kernel update"})
+    await world.operator.post("/v1/intents", {"verb": "pause", "target": "pool:beta", "reason": "freeze"})
+    await world.until(lambda: world.cell.view.nodes["n0"].waiting)
+    status = await world.operator.get("/v1/status")
+    assert status["phases"] == {"production": 3}
+    assert status["paused"] == ["pool:beta"]
+    assert {"pool": "alpha", "remedy": "*", "mode": "act", "set_by": "config"} in status["modes"]
+    assert [w["node"] for w in status["stuck"]] == ["n0"]
+    assert "acme/train-0" in status["waits"][0]["text"]
+    assert any("asked for pause" in c["text"] for c in status["changes"]["latest"])
+    assert status["changes"]["counts"]["node_registered"] == 3
+
+
+async def test_the_same_fault_on_three_nodes_of_a_rack_is_named_as_shared(world: House) -> None:
+    await world.adopt(4)
+    world.hand.stuck.add("cordon")
+    for n in range(3):
+        await world.report(f"n{n}", kind="kernel_log", text=XID79, facility=0)
+    (one,) = (await world.operator.get("/v1/status"))["shared"]
+    assert (one["condition"], one["domain"], one["nodes"]) == ("gpu.fallen_off_bus", "rack:r0", ["n0", "n1", "n2"])
+
+
+async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None:
+    world.hand.kinds -= {"power_on"}
+    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9"}]
+    await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+    await world.until(lambda: len(world.cell.view.tickets))
+    (ticket,) = (await world.operator.get("/v1/tickets"))["items"]
+    closing = {"verb": "close-ticket", "target": ticket["id"], "reason": "new board"}
+    status, _ = await world.operator.post("/v1/intents", closing)
+    assert status == 200
+    (repair,) = (await world.operator.get("/v1/maintenance?node=m0"))["repairs"]
+    assert (repair["state"], repair["ticket"], repair["resolution"]) == ("closed", ticket["id"], "new board")
+    assert repair["closed"]
+
+
+async def test_holds_and_windows_are_listed(world: House) -> None:
+    await world.adopt(1)
+    await world.operator.post("/v1/nodes/n0/hold", {"reason": "look at it", "args": {"hours": "2"}})
+    (hold,) = (await world.operator.get("/v1/holds"))["items"]
+    assert (hold["scope"], hold["owner"], hold["reason"]) == ("n0", "ada", "look at it")
+    assert [h["id"] for h in (await world.operator.get("/v1/nodes/n0"))["holds"]] == [hold["id"]]
+    args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
+    status, _ = await world.operator.post(
+        "/v1/intents", {"verb": "schedule-maintenance", "target": "pool:alpha", "reason": "switch", "args": args}
+    )
+    assert status == 200
+    for path in ("/v1/maintenance", "/v1/maintenance?node=n0"):
+        assert [w["scope"] for w in (await world.operator.get(path))["windows"]] == ["pool:alpha"]
+
+
+async def test_assets_are_registered_and_listed(world: House) -> None:
+    body = {"assets": [{"id": "nvl1", "kind": "nvlink_domain", "rack": "r1"}], "reason": "new domain"}
+    assert (await world.operator.post("/v1/assets", body))[0] == 200
+    assert [a["id"] for a in (await world.operator.get("/v1/assets"))["items"]] == ["nvl1"]
+    status, answer = await world.operator.post("/v1/assets", body)
+    assert (status, answer["problems"][0]["file"]) == (422, "assets[0]")
+
+
+async def test_the_lifecycle_is_what_the_tables_say(world: House) -> None:
+    lifecycle = await world.operator.get("/v1/lifecycle")
+    assert {"before": "onboard", "after": "seatrial", "on": "certified", "who": "technician"} in lifecycle[
+        "transitions"
+    ]
+    assert {r["name"] for r in lifecycle["recipes"]} >= {"zap", "power_cycle"}
+    assert lifecycle["guards"]["pause"]["protective"] is False
+    assert lifecycle["verbs"]["certify"] == "work"
+
+
+async def test_a_configuration_is_refused_with_every_problem_by_line(world: House) -> None:
+    documents = {"fleet.yaml": "skus:\n  h100: {gpus: many}\npools:\n  alpha: {sku: h100, target: 1, color: red}\n"}
+    status, body = await world.operator.post("/v1/config", {"documents": documents, "reason": "try"})
+    assert status == 422
+    assert {p["file"] for p in body["problems"] if p["line"] > 0} == {"fleet.yaml"}
+    assert all(p["what"] and p["instead"] for p in body["problems"])
+    assert len((await world.operator.get("/v1/config"))["sha256"]) == 64
+
+
+async def test_health_and_metrics(world: House) -> None:
+    await world.adopt(2)
+    for path in ("/healthz", "/readyz"):
+        async with world.session.get(world.url + path) as answer:
+            assert answer.status == 200
+            assert (await answer.json())["ok"]
+    text = await world.operator.get("/metrics")
+    assert 'hostler_nodes{phase="production"} 2.0' in text
+    assert 'hostler_pool_nodes{pool="alpha",state="delivered"} 2.0' in text
+    assert "hostler_brake_latched 0.0" in text
+    assert "n0" not in text
+    await world.cell.stop()
+    async with world.session.get(world.url + "/readyz") as answer:
+        assert answer.status == 503
+
+
+async def test_the_api_describes_itself_without_fetching_anything(world: House) -> None:
+    async with world.session.get(world.url + "/schema/openapi.json") as answer:
+        schema = await answer.json(content_type=None)
+    assert "/v1/nodes/{node_id}/explain" in schema["paths"]
+    assert schema["paths"]["/v1/intents"]["post"]["requestBody"]
+    for path in ("/schema/redoc", "/schema/swagger", "/schema/elements"):
+        async with world.session.get(world.url + path) as answer:
+            assert answer.status == 404
+
+
+async def messages(world: House, path: str, count: int, **headers: str) -> list[dict[str, Any]]:
+    """The first `count` records of a stream."""
+    sent = {"Authorization": f"Bearer {world.operator.token}", **headers}
+    found: list[dict[str, Any]] = []
+    async with asyncio.timeout(5), world.session.get(world.url + path, headers=sent) as answer:
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        async for line in answer.content:
+            if line.startswith(b"data: "):
+                found.append(msgspec.json.decode(line[6:]))
+                if len(found) == count:
+                    break
+    return found
+
+
+async def test_a_stream_resumes_where_it_was_cut_off(world: House) -> None:
+    """Mutant: start at Last-Event-ID itself; the record is then told twice."""
+    await world.adopt(2)
+    first = await messages(world, "/v1/events", 3, **{"Last-Event-ID": "1"})
+    assert [m["seq"] for m in first] == [2, 3, 4]
+    again = await messages(world, "/v1/events", 2, **{"Last-Event-ID": "4"})
+    assert [m["seq"] for m in again] == [5, 6]
+    assert all(m["text"] and m["name"] and m["event"]["type"] == m["name"] for m in first)
+
+
+async def test_a_stream_tells_what_happens_now_and_of_one_node_only(world: House) -> None:
+    await world.adopt(2)
+    reading = asyncio.create_task(messages(world, "/v1/events?node=host-n1", 1))
+    await world.until(lambda: world.cell._subscribers)  # noqa: SLF001 - nothing else says that it listens
+    for node in ("n0", "n1"):
+        await world.operator.post(f"/v1/nodes/{node}/hold", {"reason": f"look at {node}"})
+    (record,) = await reading
+    assert record["subjects"] == ["n1"]
+
+
+async def test_a_stream_that_missed_too_much_is_told_so(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hostler.server.stream.BEHIND_MAX", 2)
+    await world.adopt(2)
+    for last in ("1", "999999"):
+        assert (await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": last}))[0] == 410
+    assert (await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": "-1"}))[0] == 400
+
+
+async def test_a_silent_stream_says_that_it_is_there(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hostler.server.stream.ALIVE_S", 0.02)
+    headers = {"Authorization": f"Bearer {world.operator.token}"}
+    async with asyncio.timeout(5), world.session.get(world.url + "/v1/events", headers=headers) as answer:
+        async for line in answer.content:
+            if line == b": alive\n":
+                break
+
+
+async def test_streams_are_counted_and_bounded(tmp_path: Path) -> None:
+    async with house(tmp_path, streams_max=1) as world:
+        headers = {"Authorization": f"Bearer {world.operator.token}"}
+        async with world.session.get(world.url + "/v1/events", headers=headers) as answer:
+            await answer.content.readline()
+            assert (await world.operator.call("GET", "/v1/events"))[0] == 503
+
+
+async def test_a_viewer_sees_and_does_nothing(world: House) -> None:
+    await world.adopt(1)
+    viewer = world.client(Grant("vera", Role.viewer))
+    assert len((await viewer.get("/v1/nodes"))["items"]) == 1
+    for path, body in {
+        "/v1/nodes/n0/cordon": {"reason": "x"},
+        "/v1/intents": {"verb": "pause", "target": "fleet", "reason": "x"},
+        "/v1/config": {"documents": {"a": "b"}, "reason": "x"},
+        "/v1/nodes": {"nodes": [{"sku": "h100"}], "reason": "x"},
+    }.items():
+        assert (await viewer.post(path, body))[0] == 403, path

@@ -1,0 +1,147 @@
+"""The console in Debian's Chromium, over a real cell: pages load clean, follow what happens, work by keys."""
+
+import hashlib
+import re
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, async_playwright, expect
+
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import XID79, House, house
+
+CHROMIUM = shutil.which("chromium")
+CONSOLE = Path(__file__).parents[2] / "src/hostler/server/console"
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("console"),
+]
+
+
+class Tab:
+    """A page of the console with everything it complained about or fetched from elsewhere."""
+
+    def __init__(self, page: Page, house: House) -> None:
+        self.page = page
+        self.house = house
+        self.complaints: list[str] = []
+        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda r: None if r.url.startswith(house.url) else self.complaints.append(r.url))
+
+    async def open(self, token: str, path: str = "") -> None:
+        await self.page.goto(f"{self.house.url}/#token={token}")
+        await expect(self.page.locator(".live")).to_contain_text("live")
+        if path:
+            await self.page.evaluate("path => { location.hash = path }", path)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as inside:
+        await inside.adopt(4)
+        yield inside
+
+
+@pytest.fixture
+async def tab(world: House) -> AsyncIterator[Tab]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        page = await browser.new_page(viewport={"width": 1280, "height": 800})
+        found = Tab(page, world)
+        yield found
+        assert found.complaints == []
+        await browser.close()
+
+
+async def test_the_fleet_is_shown_and_follows_what_happens(world: House, tab: Tab) -> None:
+    await tab.open(world.operator.token)
+    await expect(tab.page.locator(".phase")).to_contain_text(["4production"])
+    await expect(tab.page.locator("table", has_text="alpha")).to_contain_text("alpha4430")
+    world.work("n2", "acme")
+    await world.operator.post("/v1/nodes/n2/reboot", {"reason": "kernel update"})
+    await expect(tab.page.locator(".waits").first).to_contain_text("acme/train-0 of acme runs here")
+    await world.operator.post("/v1/intents", {"verb": "pause", "target": "fleet", "reason": "calm"})
+    await expect(tab.page.get_by_role("alert")).to_contain_text("paused for fleet")
+    overflow = await tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert not overflow
+
+
+async def test_a_node_tells_its_story_live(world: House, tab: Tab) -> None:
+    await tab.open(world.operator.token, "#/node/n1")
+    await expect(tab.page.locator("h1")).to_have_text("n1")
+    await expect(tab.page.locator(".timeline")).to_contain_text("adopted as h100")
+    await world.report("n1", kind="kernel_log", text=XID79, facility=0)
+    await expect(tab.page.locator(".timeline")).to_contain_text("power_cycle planned for gpu.fallen_off_bus")
+    chain = tab.page.locator(".chain").first
+    await expect(chain).to_contain_text("gpu.fallen_off_bus cleared")
+    await expect(chain.locator("code").first).to_contain_text("Xid 79")
+    await expect(chain.locator(".steps li.done")).to_have_count(8)
+
+
+async def test_the_grid_works_by_keyboard(world: House, tab: Tab) -> None:
+    await tab.open(world.operator.token)
+    await tab.page.locator("canvas").focus()
+    await expect(tab.page.locator(".readout")).to_contain_text("n0 · rack r0 · production")
+    await tab.page.keyboard.press("ArrowRight")
+    await expect(tab.page.locator(".readout")).to_contain_text("n1")
+    await tab.page.keyboard.press("Enter")
+    await expect(tab.page).to_have_url(re.compile(r"#/node/n1$"))
+    await expect(tab.page.locator("h1")).to_have_text("n1")
+
+
+async def test_a_pasted_token_opens_it_and_the_fragment_is_forgotten(world: House, tab: Tab) -> None:
+    await tab.page.goto(world.url)
+    await tab.page.get_by_label("Token").fill(world.operator.token)
+    await tab.page.get_by_role("button", name="Open").click()
+    await expect(tab.page.locator(".live")).to_contain_text("live")
+    await tab.page.get_by_role("button", name="Sign out").click()
+    await expect(tab.page.get_by_label("Token")).to_be_visible()
+    await tab.open(world.operator.token)
+    assert "hst_" not in tab.page.url
+
+
+async def test_a_tenants_console_shows_its_own(world: House, tab: Tab) -> None:
+    await world.adopt(2, "beta", start=8)
+    token = world.client(Grant("alice", Role.tenant, tenant="acme")).token
+    await tab.open(token)
+    await expect(tab.page.locator(".phase")).to_contain_text(["4production"])
+    assert "globex" not in await tab.page.content()
+    assert "beta" not in await tab.page.content()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+async def test_text_stands_out_in_both_colour_schemes(world: House, tab: Tab, scheme: str) -> None:
+    await tab.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    await tab.open(world.operator.token)
+    colours = await tab.page.evaluate(
+        """() => ["--text", "--muted", "--accent"].map((name) => {
+            const lum = (hex) => {
+                const part = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255);
+                const [r, g, b] = part.map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            };
+            const style = getComputedStyle(document.documentElement);
+            const [a, b] = [name, "--panel"].map((n) => lum(style.getPropertyValue(n).trim())).sort((x, y) => y - x);
+            return (a + 0.05) / (b + 0.05);
+        })"""
+    )
+    assert all(ratio >= 4.5 for ratio in colours), colours
+
+
+def test_the_vendored_files_are_the_ones_that_are_named() -> None:
+    listed = (CONSOLE / "vendor/VENDOR.md").read_text()
+    for file in sorted((CONSOLE / "vendor").glob("*.js")):
+        assert hashlib.sha256(file.read_bytes()).hexdigest() in listed, file.name
+
+
+def test_no_page_runs_inline_scripts_or_fetches_from_elsewhere() -> None:
+    for file in [*CONSOLE.glob("*.js"), *CONSOLE.glob("*.html"), *CONSOLE.glob("*.css")]:
+        text = file.read_text()
+        assert not re.search(r"https?://", text), file.name
+        assert "innerHTML" not in text
+        assert not re.search(r"<script(?![^>]*src=)", text), file.name
