@@ -189,12 +189,16 @@ class CheckRecorded(Struct, frozen=True, tag="check_recorded"):
 
 
 class InventorySeen(Struct, frozen=True, tag="inventory_seen"):
-    """The node's parts as seen at `at`; recorded only when they differ from what was known."""
+    """The node's parts as seen at `at`; recorded only when they differ from what was known.
+
+    `addresses` are (PCI address, serial): how the kernel's log names a part.
+    """
 
     node: str
     at: datetime
     parts: tuple[Part, ...]
     firmware: tuple[tuple[str, str], ...] = ()
+    addresses: tuple[tuple[str, str], ...] = ()
 
 
 class PartMoved(Struct, frozen=True, tag="part_moved"):

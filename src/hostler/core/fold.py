@@ -259,7 +259,8 @@ def _see_inventory(fleet: Fleet, event: e.InventorySeen) -> None:
     for part in event.parts:
         fleet.parts.put(part.serial, replace(part, node=node.id, since=_since(fleet, part, node.id, event.at)))
     firmware = event.firmware or node.firmware
-    fleet.put_node(node.id, replace(node, slots=slots, inventory_at=event.at, firmware=firmware))
+    seen = replace(node, slots=slots, addresses=event.addresses, inventory_at=event.at, firmware=firmware)
+    fleet.put_node(node.id, seen)
 
 
 def _since(fleet: Fleet, part: Part, node_id: str, at: datetime) -> datetime:

@@ -379,9 +379,10 @@ class Node(Struct, frozen=True):
     """A GPU server: identity, place in life, what ails it, and what is being done about it.
 
     `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the
-    owners that keep new work away. `deadline` ends the phase where it has a limit. `test_mode` accepts
-    kernel-log lines written by user space as if the kernel had, and takes a machine that is heard after its BMC's
-    power cycle for restarted: the BMC of such a node may be an emulator.
+    owners that keep new work away. `slots` and `addresses` ("pci:0000:4c:00") lead to the serials of parts.
+    `deadline` ends the phase where it has a limit. `test_mode` accepts kernel-log lines written by user space as if
+    the kernel had, and takes a machine that is heard after its BMC's power cycle for restarted: the BMC of such a
+    node may be an emulator.
     """
 
     id: str
@@ -409,6 +410,7 @@ class Node(Struct, frozen=True):
     boots: tuple[str, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     slots: tuple[tuple[str, str], ...] = ()
+    addresses: tuple[tuple[str, str], ...] = ()
     inventory_at: datetime | None = None
     firmware: tuple[tuple[str, str], ...] = ()
     certified_by: str = ""

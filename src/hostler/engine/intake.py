@@ -125,7 +125,8 @@ def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetim
         return
     known = dict(node.slots)
     slots = {part.slot or part.serial: part.serial for part in parts}
-    if known == slots and node.inventory_at is not None:
+    addresses = _addresses(node, seen, slots)
+    if known == slots and addresses == node.addresses and node.inventory_at is not None:
         return
     present = frozenset(slots.values())
     for part in parts:
@@ -136,7 +137,16 @@ def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetim
         held = fleet.parts.get(serial)
         if serial not in present and held is not None and held.node == node.id:
             yield e.PartMoved(serial, node.id, "", "")
-    yield e.InventorySeen(node.id, at, parts)
+    yield e.InventorySeen(node.id, at, parts, addresses=addresses)
+
+
+def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """PCI address → serial, as an agent says it (fact "pci:0000:4c:00" is a slot); a BMC's look leaves it as it was."""
+    stated = {name: slots[str(slot)] for name, slot in seen.facts.items() if name.startswith("pci:") and slot in slots}
+    if not stated:
+        present = frozenset(slots.values())
+        stated = {name: serial for name, serial in node.addresses if serial in present}
+    return tuple(sorted(stated.items()))
 
 
 def of_boot(node: Node, boot_id: str) -> Iterator[Caused]:

@@ -50,7 +50,7 @@ def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[
         text = "a line that looks like a hardware fault was not written by the kernel"
         facts: Facts = {"line": decoded[0].line, "facility": observation.facility}
         return [stands("kernel_log.userspace_origin", text, facts=facts)]
-    serials = dict(node.slots)
+    serials = {**dict(node.slots), **dict(node.addresses)}
     told: dict[tuple[str, str], list[Decoded]] = {}
     for one in decoded:
         slot = f"pci:{one.pci}" if one.pci else ""

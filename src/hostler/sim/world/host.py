@@ -111,7 +111,9 @@ class Host:
 
     def report_inventory(self) -> None:
         if self.heard:
-            self.spool.put("inventory", Said(facts={"covers": COVERED}, parts=self.present_parts()), self.boot_id)
+            addresses = {f"pci:{pci_of(f'gpu{n}')}": f"gpu{n}" for n in range(self.gpus)}
+            said = Said(facts={"covers": COVERED, **addresses}, parts=self.present_parts())
+            self.spool.put("inventory", said, self.boot_id)
 
     def present_parts(self) -> tuple[Part, ...]:
         gone = {fault.slot for fault in self.faults if fault.kind.shows == "gone"}
