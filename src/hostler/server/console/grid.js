@@ -15,11 +15,15 @@ let shape = { cells: [], size: 12, order: [] };
 
 export function Grid() {
   const canvas = useRef(null);
+  const frame = useRef(null);
   const shown = fleet.value;
   const only = filter.value;
   const place = picked.value;
   useEffect(() => {
-    const paint = () => draw(canvas.current, shown, only, place);
+    const paint = () => {
+      draw(canvas.current, shown, only);
+      mark(frame.current, picked.peek());
+    };
     paint();
     const watch = new ResizeObserver(paint);
     watch.observe(canvas.current.parentElement);
@@ -31,7 +35,8 @@ export function Grid() {
       scheme.removeEventListener("change", paint);
       removeEventListener("theme", paint);
     };
-  }, [shown, only, place]);
+  }, [shown, only]);
+  useEffect(() => mark(frame.current, place), [place]);
   const open = () => {
     if (picked.value >= 0) location.hash = `#/node/${encodeURIComponent(shown.ids[picked.value])}`;
   };
@@ -45,6 +50,7 @@ export function Grid() {
         onFocus=${() => { if (picked.value < 0) picked.value = shape.order[0] ?? -1; }}
         onKeyDown=${(event) => (event.key === "Enter" ? open() : step(event))}
       ></canvas>
+      <i class="pick" ref=${frame}></i>
     </div>
     <p class="readout" aria-live="polite">${said(shown, place)}</p>
   `;
@@ -83,7 +89,17 @@ function at(event) {
   return hit ? hit.place : -1;
 }
 
-function draw(canvas, shown, only, place) {
+// The chosen cell's frame lies over the canvas, so that choosing one of 100,000 cells repaints none.
+function mark(frame, place) {
+  const cell = shape.cells.find((one) => one.place === place);
+  frame.style.display = cell ? "block" : "none";
+  if (!cell) return;
+  Object.assign(frame.style, {
+    left: `${cell.x - 2}px`, top: `${cell.y - 2}px`, width: `${shape.size + 4}px`, height: `${shape.size + 4}px`,
+  });
+}
+
+function draw(canvas, shown, only) {
   const box = canvas.parentElement.getBoundingClientRect();
   const ratio = devicePixelRatio || 1;
   const colours = palette();
@@ -101,12 +117,6 @@ function draw(canvas, shown, only, place) {
     pen.fillText(label.text, label.x, label.y);
   }
   for (const cell of shape.cells) paint(pen, cell, shown, only, colours);
-  const chosen = shape.cells.find((cell) => cell.place === place);
-  if (chosen) {
-    pen.strokeStyle = colours.text;
-    pen.lineWidth = 2;
-    pen.strokeRect(chosen.x - 1.5, chosen.y - 1.5, shape.size + 3, shape.size + 3);
-  }
 }
 
 function paint(pen, { x, y, place }, shown, only, colours) {
@@ -163,7 +173,7 @@ function finish(cells, labels, size, gap, order, height, columns) {
 }
 
 function field(order, width, size) {
-  const gap = size > 4 ? 2 : 1;
+  const gap = size > 6 ? 2 : 1;
   const columns = Math.max(1, Math.floor(width / (size + gap)));
   const cells = order.map((place, number) => ({
     place, x: (number % columns) * (size + gap), y: Math.floor(number / columns) * (size + gap),
