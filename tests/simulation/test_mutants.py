@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core import advance
-from hostler.core.advance import Wait
+from hostler.core.answers import Wait
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.model import Blocker, Mode, Waiting
 from hostler.core.policy import disturb, guards
@@ -94,7 +94,7 @@ def test_law_4_holds_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_law_4_every_pool_acts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: the mode of a pool is not looked at."""
-    monkeypatch.setattr("hostler.core.plan.mode_of", lambda *_: Mode.act)
+    monkeypatch.setattr("hostler.core.remedy.mode_of", lambda *_: Mode.act)
     assert "its pool stands at" in caught(4)
 
 
@@ -154,5 +154,5 @@ def test_law_9_everybody_is_doomed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_law_9_an_agreement_holds_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: a pool that lets work be ended after its drain deadline has it ended at once."""
-    monkeypatch.setattr(disturb, "_overdue", lambda *_: True)
+    monkeypatch.setattr(advance, "_agreed_at", lambda scene, _plan, _pool: scene.now)
     assert "without a right to" in caught(9)

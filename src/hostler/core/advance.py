@@ -2,19 +2,16 @@
 
 from datetime import datetime, timedelta
 
-from msgspec import Struct
-
 from hostler.core import events as e
-from hostler.core.configuration import Policy, Pool
+from hostler.core.answers import Act, Answer, Wait
+from hostler.core.configuration import Pool, scaled
+from hostler.core.ending import complete, fail_plan, fail_step, tickets, undone
 from hostler.core.model import (
     ActClass,
     Blocker,
-    Condition,
-    Evidence,
     HoldKind,
     Node,
     Operation,
-    Outcome,
     Phase,
     Plan,
     Severity,
@@ -23,46 +20,12 @@ from hostler.core.model import (
     WorkClass,
 )
 from hostler.core.operations import OPERATIONS, OperationRow
-from hostler.core.phases import PHASES, edge
 from hostler.core.policy.disturb import Act as Disturbance
-from hostler.core.policy.disturb import may_disturb
+from hostler.core.policy.disturb import Consent, may_disturb
 from hostler.core.policy.guards import GUARDS, Request, blockers, scopes
 from hostler.core.policy.response import Need, rank, rule_for
+from hostler.core.remedy import held, may_begin
 from hostler.core.scene import Scene
-
-
-class Act(Struct, frozen=True):
-    """Record these. Operations among them are sent after the commit."""
-
-    events: tuple[e.Event, ...]
-
-
-class Wait(Struct, frozen=True):
-    """Nothing can be done now, because of these; at `until` the clock alone changes that."""
-
-    what: str
-    blockers: tuple[Blocker, ...]
-    until: datetime | None = None
-
-
-class Rest(Struct, frozen=True):
-    """Nothing is to be done."""
-
-
-Answer = Act | Wait | Rest
-LAB_FLOOR_S = 15.0
-"""No time limit is scaled below this (or its own length): replies over a network do not get faster in a lab."""
-
-
-LAB_PHASE_FLOOR_S = 300.0
-"""A phase has many steps: its limit in a lab is never below this."""
-
-
-def scaled(policy: Policy, duration_s: float, floor_s: float = LAB_FLOOR_S) -> float:
-    """A working time or limit under the policy's time scale, in seconds."""
-    if policy.time_scale == 1.0:
-        return duration_s
-    return max(duration_s / policy.time_scale, min(duration_s, floor_s))
 
 
 def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
@@ -77,7 +40,7 @@ def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     if early is not None:
         return Act(early)
     if plan.index >= len(plan.steps):
-        return Act(_complete(scene, node, plan))
+        return Act(complete(scene, node, plan))
     return _step(scene, node, plan)
 
 
@@ -145,7 +108,8 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
         return fail_plan(scene, node, plan, why)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not plan.disruptive:
         return None
-    if need is not None and _is_graver(need, plan):
+    # where nobody is disturbed yet and the graver plan would wait, the cordon would stand without an answer to why
+    if need is not None and _is_graver(need, plan) and (plan.disturbed or may_begin(scene, node, need)):
         return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
     if plan.disturbed:
         return None
@@ -160,10 +124,13 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
 
 
 def _is_graver(need: Need, plan: Plan) -> bool:
+    """A higher rung, or the same at once instead of later; never between power off and on."""
     between_off_and_on = (
         plan.disturbed and plan.index < len(plan.steps) and plan.steps[plan.index].operation == "power_on"
     )
-    return rank(need.remedy) > rank(plan.remedy) and not between_off_and_on
+    sooner = need.act_class is ActClass.immediate and plan.act_class is ActClass.pending and not plan.disturbed
+    graver = rank(need.remedy) > rank(plan.remedy) or (need.remedy == plan.remedy and sooner)
+    return graver and not between_off_and_on
 
 
 def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
@@ -173,11 +140,19 @@ def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if step.operation == "uncordon" and _cordoned_by_person(scene, node):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    if "drained" in row.needs and plan.disruptive and (undrained := _empty(scene, node, plan)):
+        return undrained
     if stopped := _preconditions(scene, node, plan, row):
         return Wait(plan.name, stopped)
     if row.port == "present":
         return _PRESENT[step.operation](scene, node, plan)
     return Act((e.OperationStarted(start(scene, node, plan, step)),))
+
+
+def _cordoned_by_person(scene: Scene, node: Node) -> bool:
+    """A person keeps new work away too: our cordon stays until theirs is lifted."""
+    kinds = (HoldKind.cordon, HoldKind.physical_work)
+    return any(h.kind in kinds for h in scene.fleet.holds_on(scopes(scene, node)))
 
 
 def start(scene: Scene, node: Node, plan: Plan, step: Step) -> Operation:
@@ -199,7 +174,7 @@ def start(scene: Scene, node: Node, plan: Plan, step: Step) -> Operation:
 
 def _preconditions(scene: Scene, node: Node, plan: Plan, row: OperationRow) -> tuple[Blocker, ...]:
     found: list[Blocker] = []
-    if "drained" in row.needs and plan.act_class is not ActClass.protective:
+    if "drained" in row.needs and not plan.disruptive:
         found.extend(_undrained(scene, node, plan))
     if "power" in row.needs or ("power_off" in row.needs and plan.act_class is not ActClass.protective):
         found.extend(_dark(scene, node, "power" in row.needs))
@@ -216,68 +191,93 @@ def _preconditions(scene: Scene, node: Node, plan: Plan, row: OperationRow) -> t
 
 
 def _undrained(scene: Scene, node: Node, plan: Plan) -> list[Blocker]:
-    pool = scene.fleet.configuration.pools.get(node.pool)
-    consents = may_disturb(node, scene.present, _disturbance(scene, node, plan), pool, scene.now)
+    consents = _consents(scene, node, plan)
     if isinstance(consents, Blocker):
         return [consents]
     return [
-        c.blocker or Blocker("workload", c.workload.id, f"{c.workload.id} still runs here", "it has been evicted")
-        for c in consents
-        if c.workload.work_class is not WorkClass.infrastructure
+        c.blocker or Blocker("workload", c.workload.id, f"{c.workload.id} still runs here", "it ends") for c in consents
     ]
+
+
+def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blocker:
+    """The answers of the customers' work on the node; a Blocker where that work is unknown."""
+    if plan.state == "running" and any(s.operation == "leave_cluster" for s in plan.steps[: plan.index]):
+        return ()
+    condition = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
+    dooms = rule_for(scene.fleet.policy, condition).dooms if condition else "none"
+    pool = scene.fleet.configuration.pools.get(node.pool)
+    overdue = pool is not None and _agreed_at(scene, plan, pool) <= scene.now
+    said = may_disturb(node, scene.present, Disturbance(plan.act_class, plan.part, dooms, overdue), pool)
+    if isinstance(said, Blocker):
+        return said
+    return tuple(c for c in said if c.workload.work_class is not WorkClass.infrastructure)
+
+
+def _agreed_at(scene: Scene, plan: Plan, pool: Pool) -> datetime:
+    """When a pool's recorded agreement lets its work be ended; time that nobody attended to does not count."""
+    drains = plan.index < len(plan.steps) and plan.steps[plan.index].operation == "drain"
+    since = plan.step_since if drains and plan.step_since else plan.recorded_at
+    return since + timedelta(seconds=scaled(scene.fleet.policy, pool.drain_deadline_s))
 
 
 def _dark(scene: Scene, node: Node, powers_on: bool) -> list[Blocker]:
     kinds = (HoldKind.physical_work, HoldKind.power) if powers_on else (HoldKind.physical_work,)
-    return [
-        Blocker("hold", h.id, f"{h.owner} holds {h.scope}: {h.reason}", "the hold is released")
-        for h in scene.fleet.holds_on(scopes(scene, node))
-        if h.kind in kinds
-    ]
-
-
-def _disturbance(scene: Scene, node: Node, plan: Plan) -> Disturbance:
-    condition = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
-    dooms = rule_for(scene.fleet.policy, condition).dooms if condition else "none"
-    return Disturbance(plan.act_class, plan.part, dooms, plan.recorded_at)
+    return [held(h) for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind in kinds]
 
 
 def _drain(scene: Scene, node: Node, plan: Plan) -> Answer:
-    pool = scene.fleet.configuration.pools.get(node.pool)
-    consents = may_disturb(node, scene.present, _disturbance(scene, node, plan), pool, scene.now)
+    return _empty(scene, node, plan) or Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+
+
+def _empty(scene: Scene, node: Node, plan: Plan) -> Answer | None:
+    """End the work that may be ended, wait for the rest; None where no work is left."""
+    if plan.act_class is ActClass.protective:
+        return None
+    consents = _consents(scene, node, plan)
     if isinstance(consents, Blocker):
-        return _overdue(scene, node, plan, (consents,), pool)
-    work = [c for c in consents if c.workload.work_class is not WorkClass.infrastructure]
-    if not work:
-        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    allowed = [c.workload.id for c in work if c.allowed]
+        return _overdue(scene, node, plan, (consents,))
+    allowed = [c.workload.id for c in consents if c.allowed]
     if allowed:
         left = (step_deadline(plan) - scene.now).total_seconds()
         step = Step("evict", max(60.0, min(left, 600.0)), {"workloads": ",".join(allowed[:64])})
         return Act((e.OperationStarted(start(scene, node, plan, step)),))
-    return _overdue(scene, node, plan, tuple(c.blocker for c in work if c.blocker), pool)
+    stopped = tuple(c.blocker for c in consents if c.blocker)
+    return _overdue(scene, node, plan, stopped) if stopped else None
 
 
-def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...], pool: Pool | None) -> Answer:
-    """Waiting for work to end; past the deadline it becomes a named person's decision, never an eviction."""
+def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
+    """Waiting for work to end; past the deadline it becomes a named person's decision, never an eviction.
+
+    A plan that can still be taken back then is. What is broken already, or must not wait, stays cordoned.
+    """
+    pool = scene.fleet.configuration.pools.get(node.pool)
     deadline = step_deadline(plan)
     if scene.now < deadline:
-        until = deadline
-        if pool is not None and pool.evict_after_deadline:
-            until = plan.recorded_at + timedelta(seconds=scaled(scene.fleet.policy, pool.drain_deadline_s))
-        return Wait(plan.name, stopped, until=until if until > scene.now else deadline)
-    owner = (pool.owner if pool else "") or "the pool's owner"
-    ticket = Ticket(
+        agreed = _agreed_at(scene, plan, pool) if pool is not None and pool.evict_after_deadline else deadline
+        return Wait(plan.name, stopped, until=agreed if scene.now < agreed < deadline else deadline)
+    asked = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
+    stays = plan.disturbed or plan.act_class is ActClass.immediate
+    if stays and asked is not None:
+        text = f"{asked.owner} is asked to consent (ticket {asked.id})"
+        return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, "the work ends")))
+    ticket = asked or _consent_ticket(scene, node, plan, stopped[0].text, pool)
+    opened = () if asked is not None else (e.TicketOpened(ticket),)
+    if stays:
+        return Act(opened)
+    why = f"the drain deadline has passed; {ticket.owner} is asked (ticket {ticket.id})"
+    return Act((*opened, e.PlanUndoing(node.id, plan.id, why)))
+
+
+def _consent_ticket(scene: Scene, node: Node, plan: Plan, waits_for: str, pool: Pool | None) -> Ticket:
+    return Ticket(
         id=f"{node.id}-t{scene.fleet.cell.seq}",
         node=node.id,
         kind="consent",
-        summary=f"{plan.name} is needed ({plan.rule}) and waits for {stopped[0].text}",
+        summary=f"{plan.name} is needed ({plan.rule}) and waits: {waits_for}",
         opened=scene.now,
-        owner=owner,
+        owner=(pool.owner if pool else "") or "the pool's owner",
         account=pool.tenant if pool else "",
     )
-    why = f"the drain deadline has passed; {owner} is asked (ticket {ticket.id})"
-    return Act((e.TicketOpened(ticket), e.PlanUndoing(node.id, plan.id, why)))
 
 
 def _wait_boot(scene: Scene, node: Node, plan: Plan) -> Answer:
@@ -309,137 +309,10 @@ def undo_tail(plan: Plan) -> tuple[Step, ...]:
 def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
     tail = undo_tail(plan)
     if plan.index >= len(tail):
-        return Act((e.PlanEnded(node.id, plan.id, plan.result, plan.reason),))
+        return Act(undone(scene, node, plan))
     step = tail[plan.index]
     if step.operation == "uncordon" and _cordoned_by_person(scene, node):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    if "drained" in OPERATIONS[step.operation].needs and (stopped := _undrained(scene, node, plan)):
+        return Wait(plan.name, tuple(stopped))
     return Act((e.OperationStarted(start(scene, node, plan, step)),))
-
-
-def _cordoned_by_person(scene: Scene, node: Node) -> bool:
-    """A person keeps new work away too: our cordon stays until theirs is lifted."""
-    kinds = (HoldKind.cordon, HoldKind.physical_work)
-    return any(h.kind in kinds for h in scene.fleet.holds_on(scopes(scene, node)))
-
-
-def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
-    """What a known outcome (done, failed, refused) of the outstanding operation means for its plan."""
-    finished = e.OperationFinished(
-        node.id, operation.id, operation.kind, outcome.result, outcome.detail[:500], outcome.facts
-    )
-    plan = node.plan
-    if plan is None or plan.id != operation.plan:
-        return (finished,)
-    if outcome.result == "done":
-        again = operation.kind == "evict" and plan.state == "running"
-        moved = () if again else (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
-        return (finished, *moved)
-    return (finished, *fail_step(scene, node, plan, f"{operation.kind}: {outcome.detail or outcome.result}"))
-
-
-def fail_step(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, ...]:
-    """An optional step (or a step of the undo tail) is passed over; any other ends the plan."""
-    if plan.state == "undoing" or plan.steps[plan.index].optional:
-        return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
-    return fail_plan(scene, node, plan, why)
-
-
-def fail_plan(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, ...]:
-    """The plan has failed: its phase says where the node goes; a remedy leaves the next rung to the ladder.
-
-    Before anybody was disturbed the undo tail runs; afterwards the node stays out of service.
-    """
-    if plan.failed_phase:
-        ended = e.PlanEnded(node.id, plan.id, "failed", why)
-        return (ended, *change_phase(scene, node, Phase(plan.failed_phase), why))
-    if plan.name in ("deliver", "return_to_service"):
-        released = (e.NodeReleased(node.id, scene.now, why),) if plan.name == "deliver" else ()
-        return (
-            e.PlanEnded(node.id, plan.id, "failed", why),
-            *released,
-            e.ConditionRaised(_failed_remedy(node, plan, why, scene.now)),
-        )
-    if plan.disruptive and not plan.disturbed:
-        return (e.PlanUndoing(node.id, plan.id, why, "failed"),)
-    return (e.PlanEnded(node.id, plan.id, "failed", why),)
-
-
-def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition:
-    return Condition(
-        id=f"{node.id}/remedy.failed",
-        type="remedy.failed",
-        node=node.id,
-        severity=Severity.critical,
-        since=now,
-        last_seen=now,
-        clears="remedy",
-        owner="hostler",
-        evidence=(Evidence(now, "hostler", f"{plan.name} failed: {why}"),),
-    )
-
-
-def _complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
-    """The plan is done: its causes are answered, and the node stands where the recipe says."""
-    found: list[e.Event] = [e.PlanEnded(node.id, plan.id, "done", "")]
-    answered = _answered(node, plan)
-    found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
-    if plan.name == "release":
-        found.append(e.NodeReleased(node.id, scene.now, plan.rule or "released"))
-    if plan.to_phase:
-        after = Phase(plan.to_phase)
-        left = [c for c in node.conditions if c not in answered]
-        if plan.name == "examine" and any(c.clears == "observation" and c.severity >= Severity.critical for c in left):
-            after = Phase.rma
-        found.extend(change_phase(scene, node, after, f"{plan.name} done"))
-    return tuple(found)
-
-
-def _answered(node: Node, plan: Plan) -> list[Condition]:
-    """Conditions that the plan answers: its causes; for a node that passed examination, all that a remedy clears.
-
-    What leaves the cluster takes its conditions along: triage still has to find their cause.
-    """
-    if plan.to_phase == Phase.triage.value or plan.name in ("protective_power_off", "cordon", "uncordon", "deliver"):
-        return []
-    if plan.name == "examine":
-        return [c for c in node.conditions if c.clears == "remedy"]
-    fresh = plan.boot_id
-    return [
-        c
-        for c in node.conditions
-        if c.id in plan.causes and c.clears == "remedy" and (not fresh or c.boot_id in ("", fresh))
-    ]
-
-
-def change_phase(scene: Scene, node: Node, after: Phase, why: str) -> tuple[e.Event, ...]:
-    """The move along an edge of the graph, with what follows from it: limit, release, ticket."""
-    assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
-    limit_s = PHASES[after].limit_s
-    deadline = (
-        scene.now + timedelta(seconds=scaled(scene.fleet.policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
-    )
-    found: list[e.Event] = []
-    if node.phase is Phase.production and node.assignment is not None:
-        found.append(e.NodeReleased(node.id, scene.now, why))
-    found.append(e.PhaseChanged(node.id, node.phase, after, why, deadline))
-    if after is Phase.rma:
-        found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
-    return tuple(found)
-
-
-def _rma_ticket(scene: Scene, node: Node, why: str) -> Ticket:
-    worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
-    part = scene.fleet.parts.get(worst.part) if worst else None
-    return Ticket(
-        id=f"{node.id}-t{scene.fleet.cell.seq}",
-        node=node.id,
-        kind="rma",
-        summary=f"return {node.id} to the vendor: {why}",
-        opened=scene.now,
-        hardware=part.serial if part else node.binding("serial"),
-        component=part.kind if part else "node",
-        fault=worst.type if worst else why,
-        action="return for repair or replacement",
-        handover=node.handover,
-        owner="technician",
-    )

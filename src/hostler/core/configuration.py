@@ -121,3 +121,18 @@ class Configuration(Struct, frozen=True):
     pools: dict[str, Pool] = {}
     sha256: str = ""
     activated: datetime | None = None
+
+
+LAB_FLOOR_S = 15.0
+"""No time limit is scaled below this (or its own length): replies over a network do not get faster in a lab."""
+
+
+LAB_PHASE_FLOOR_S = 300.0
+"""A phase has many steps: its limit in a lab is never below this."""
+
+
+def scaled(policy: Policy, duration_s: float, floor_s: float = LAB_FLOOR_S) -> float:
+    """A working time or limit under the policy's time scale, in seconds."""
+    if policy.time_scale == 1.0:
+        return duration_s
+    return max(duration_s / policy.time_scale, min(duration_s, floor_s))

@@ -134,6 +134,7 @@ class Cell(Struct, frozen=True):
     epoch: int = 0
     brake: str = ""
     brake_since: datetime | None = None
+    calm_since: datetime | None = None
     paused: tuple[str, ...] = ()
     modes: tuple[tuple[str, str, str], ...] = ()
     recent: tuple[Removal, ...] = ()
@@ -207,6 +208,8 @@ def index_keys(node: Node) -> tuple[str, ...]:
         keys.append("operating")
     if node.conditions:
         keys.append("ailing")
+        if any(c.group for c in node.conditions):
+            keys.append("grouped")
     keys.extend(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None)
     return tuple(keys)
 
@@ -258,8 +261,21 @@ class Fleet:
             if key not in old:
                 self.index.add(key, member)
 
+    def put_ticket(self, ticket_id: str, ticket: Ticket | None) -> None:
+        """Set or delete a ticket and keep the index in step."""
+        before = self.tickets.get(ticket_id)
+        if before is not None:
+            self.index.remove(f"ticket:{before.node}", ticket_id)
+        if ticket is not None:
+            self.index.add(f"ticket:{ticket.node}", ticket_id)
+        self.tickets.put(ticket_id, ticket)
+
     def spares(self, sku: str) -> list[str]:
         return self.index.members(f"spare:{sku}")
+
+    def has_known(self, node_id: str) -> bool:
+        """Whether the id is or was a node's; ids are never used again."""
+        return node_id in self.nodes or node_id in self.retired
 
     def resolve(self, name: str) -> Node | None:
         """A node by id, or by a current binding such as a serial or a hostname."""
@@ -343,9 +359,10 @@ def load(body: bytes) -> Fleet:
     fleet.parts.base.update((p.serial, p) for p in state.parts)
     fleet.holds.base.update((h.id, h) for h in state.holds)
     fleet.windows.base.update((w.id, w) for w in state.windows)
-    fleet.tickets.base.update((t.id, t) for t in state.tickets)
     fleet.answers.base.update(state.answers)
     fleet.retired.base.update(state.retired)
+    for ticket in state.tickets:
+        fleet.put_ticket(ticket.id, ticket)
     for node in state.nodes:
         fleet.put_node(node.id, node)
     fleet.merge()

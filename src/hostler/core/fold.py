@@ -22,6 +22,7 @@ from hostler.core.model import (
 OWNER = "hostler"
 BOOTS_KEPT = 8
 ATTEMPTS_KEPT = 32
+GIVEN_UP_KEPT = 8
 RECENT_KEPT = 4096
 
 
@@ -91,7 +92,9 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             node = _node(fleet, event.node)
             fleet.put_node(node.id, replace(node, settling=tuple(o for o in node.settling if o.id != event.operation)))
         case e.OutcomeLate():
-            pass
+            node = _node(fleet, event.node)
+            left = tuple(o for o in node.given_up if o != event.operation)
+            fleet.put_node(node.id, replace(node, given_up=left))
         case e.WaitingChanged():
             fleet.put_node(event.node, replace(_node(fleet, event.node), waiting=event.waiting))
         case e.BootObserved():
@@ -107,7 +110,10 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
         case e.NodeAssigned():
             fleet.put_node(event.node, replace(_node(fleet, event.node), assignment=event.assignment))
         case e.NodeReleased():
-            fleet.put_node(event.node, replace(_node(fleet, event.node), assignment=None))
+            node = _node(fleet, event.node)  # what serves nobody is in no cluster, and needs no cordon
+            fleet.put_node(
+                node.id, replace(node, assignment=None, cordons=tuple(c for c in node.cordons if c != OWNER))
+            )
         case e.NodeCertified():
             fleet.put_node(event.node, replace(_node(fleet, event.node), certified_by=event.person))
         case e.HoldPlaced(hold=hold):
@@ -130,15 +136,15 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
         case e.BrakeLatched():
             fleet.singles.put("cell", replace(fleet.cell, brake=event.reason, brake_since=at))
         case e.BrakeReleased():
-            fleet.singles.put("cell", replace(fleet.cell, brake="", brake_since=None, recent=()))
+            fleet.singles.put("cell", replace(fleet.cell, brake="", brake_since=None, calm_since=at))
         case e.ConfigActivated():
             fleet.configurations.put("active", replace(event.configuration, activated=at))
         case e.IntentRecorded():
             _record_intent(fleet, event, at)
         case e.TicketOpened(ticket=ticket) | e.TicketUpdated(ticket=ticket):
-            fleet.tickets.put(ticket.id, ticket)
+            fleet.put_ticket(ticket.id, ticket)
         case e.TicketClosed():
-            fleet.tickets.put(event.ticket, None)
+            _close_ticket(fleet, event.ticket)
         case e.ControllerStarted():
             _extend_deadlines(fleet, timedelta(seconds=event.gap_s))
         case _:
@@ -200,13 +206,27 @@ def _record_plan(fleet: Fleet, plan: Plan, at: datetime) -> None:
 
 
 def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
-    """A plan that disturbed nobody is no attempt: the part gets no strike for it."""
+    """A plan that disturbed nobody is no strike: forgotten if it was called off, a mere try if it failed."""
     node = _node(fleet, event.node)
-    attempts = node.attempts
-    if node.plan is not None and not node.plan.disturbed and event.result in ("cancelled", "superseded"):
-        recorded = node.plan.recorded_at
-        attempts = tuple(a for a in attempts if a.at != recorded)
-    fleet.put_node(node.id, replace(node, plan=None, attempts=attempts))
+    plan, attempts = node.plan, node.attempts
+    if plan is not None:
+        own = (plan.remedy or plan.name, plan.recorded_at)
+        others = tuple(a for a in attempts if (a.remedy, a.at) != own)
+        if event.result == "failed":
+            attempts = (*others, Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True))
+        elif not plan.disturbed and event.result in ("cancelled", "superseded"):
+            attempts = others
+    fleet.put_node(node.id, replace(node, plan=None, attempts=attempts[-ATTEMPTS_KEPT:]))
+
+
+def _close_ticket(fleet: Fleet, ticket_id: str) -> None:
+    """Closing a ticket about something that failed again and again lets it be tried anew."""
+    ticket = fleet.tickets.get(ticket_id)
+    fleet.put_ticket(ticket_id, None)
+    node = fleet.nodes.get(ticket.node) if ticket is not None and ticket.kind == "stuck" else None
+    if ticket is not None and node is not None:
+        attempts = tuple(replace(a, forgiven=True) if a.remedy == ticket.action else a for a in node.attempts)
+        fleet.put_node(node.id, replace(node, attempts=attempts))
 
 
 def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
@@ -233,8 +253,11 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished) -> None:
     settling = node.settling
     if event.settle_until is not None:
         settling = (*settling, replace(operation, deadline=event.settle_until, settling=True))
+    given_up = node.given_up
+    if event.result in ("timed_out", "revoked"):
+        given_up = (*given_up, operation.id)[-GIVEN_UP_KEPT:]
     cordons = node.cordons
-    if event.result == "done" and operation.kind == "cordon":
+    if event.result == "done" and operation.kind in ("cordon", "join_cluster"):
         cordons = (*(c for c in cordons if c != OWNER), OWNER)
     if event.result == "done" and operation.kind in ("uncordon", "leave_cluster"):
         cordons = tuple(c for c in cordons if c != OWNER)
@@ -243,7 +266,7 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished) -> None:
         firmware = tuple(sorted((k, str(v)) for k, v in event.facts.items()))
     fleet.put_node(
         node.id,
-        replace(node, operation=None, settling=settling, cordons=cordons, firmware=firmware),
+        replace(node, operation=None, settling=settling, given_up=given_up, cordons=cordons, firmware=firmware),
     )
 
 

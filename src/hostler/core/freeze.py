@@ -2,8 +2,10 @@
 
 from msgspec import Struct
 
-from hostler.core.advance import scaled
+from hostler.core import events as e
+from hostler.core.configuration import scaled
 from hostler.core.model import ActClass, Node, Plan, Step
+from hostler.core.operations import OPERATIONS
 from hostler.core.policy.radius import blast_radius
 from hostler.core.recipes import Recipe, StepRow
 from hostler.core.scene import Scene
@@ -19,6 +21,19 @@ class Frame(Struct, frozen=True):
     remedy: str = ""
     group: str = ""
     proposed: bool = False
+
+
+def record(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> e.PlanRecorded:
+    """The recipe frozen for this node, with the evidence and the present facts that decided it."""
+    seen = scene.present.of(node.id)
+    work = scene.present.workloads(node.id)
+    evidence = tuple(c.evidence[-1] for c in node.conditions if c.id in frame.causes and c.evidence)
+    facts = {
+        "power": seen.power,
+        "workloads": "unknown" if work is None else ",".join(w.id for w in work[:16]),
+        "ready": str(seen.ready).lower(),
+    }
+    return e.PlanRecorded(freeze(scene, node, recipe, frame), evidence, facts)
 
 
 def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
@@ -51,6 +66,8 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
 
 
 def _lay(scene: Scene, node: Node, row: StepRow) -> list[tuple[Step, str]]:
+    if OPERATIONS[row.operation].port == "scheduler" and node.assignment is None:
+        return []  # a spare is in no cluster
     sku = scene.fleet.configuration.skus.get(node.sku)
     deadline_s = scaled(scene.fleet.policy, row.deadline_s)
     if row.operation == "drain" and (pool := scene.fleet.configuration.pools.get(node.pool)):

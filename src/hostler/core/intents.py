@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core import registration
-from hostler.core.advance import change_phase
 from hostler.core.configuration import Configuration
+from hostler.core.ending import change_phase, tickets
 from hostler.core.errors import InvalidInputError
 from hostler.core.freeze import Frame, freeze
 from hostler.core.model import (
@@ -197,7 +197,7 @@ def _preview(ask: Ask) -> Answered:
     request = Request(need.remedy, need.act_class, wishing, approved=True)
     waits = [b.text for b in blockers(ask.scene, request)]
     for node in wishing:
-        consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class), None, ask.scene.now)
+        consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class), None)
         if isinstance(consents, tuple):
             waits.extend(c.blocker.text for c in consents if c.blocker)
         else:
@@ -212,7 +212,8 @@ def _preview(ask: Ask) -> Answered:
 
 
 def _hold(ask: Ask, scope: str, kind: HoldKind, ticket: str = "") -> Hold:
-    hours = ask.intent.args.get("hours", "")
+    """A hold of the person who asks; work with hands in the machine ends by a person, never by the clock."""
+    hours = "" if kind is HoldKind.physical_work else ask.intent.args.get("hours", "")
     until = ask.scene.now + timedelta(hours=_number(hours, 24 * 365)) if hours else None
     identity = f"h{ask.scene.fleet.cell.seq}-{kind.value}-{scope}"[:100]
     return Hold(identity, scope, kind, ask.intent.person, ask.intent.reason, ask.scene.now, until, ticket)
@@ -345,8 +346,8 @@ def _rma_return(ask: Ask) -> Granted:
     cleared = [e.ConditionCleared(node.id, c.id, ask.intent.person, "repaired") for c in node.conditions]
     closed = [
         e.TicketClosed(t.id, ask.intent.reason, ask.intent.person)
-        for t in ask.scene.fleet.tickets.values()
-        if t.node == node.id and t.kind == "rma"
+        for t in tickets(ask.scene.fleet, node.id)
+        if t.kind in ("rma", "stuck")
     ]
     return f"{node.id} is back from the vendor", (*moved, *cleared, *closed)
 
@@ -371,7 +372,10 @@ def _retire(ask: Ask) -> Granted:
     node = _node(ask)
     if node.phase is Phase.production:
         raise RefusalError(f"{node.id} is in production: return it for maintenance first")
-    return f"{node.id} retired", _move(ask, node, node.phase, Phase.retired, ask.intent.reason)
+    moved = _move(ask, node, node.phase, Phase.retired, ask.intent.reason)
+    closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in tickets(ask.scene.fleet, node.id)]
+    lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.scene.fleet.holds_on([node.id])]
+    return f"{node.id} retired", (*moved, *closed, *lifted)
 
 
 def _start_work(ask: Ask) -> Granted:

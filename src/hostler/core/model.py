@@ -315,11 +315,18 @@ class Operation(Struct, frozen=True):
 
 
 class Attempt(Struct, frozen=True):
-    """A rung of the escalation ladder that was tried on a node for one of its parts."""
+    """What was tried on a node for one of its parts, a rung of the escalation ladder above all.
+
+    `struck`: it counts against the part; what failed before anybody was disturbed does not. `forgiven`: a person
+    has closed the ticket about its failing, so it may be tried anew.
+    """
 
     remedy: str
     part: str
     at: datetime
+    struck: bool = True
+    failed: bool = False
+    forgiven: bool = False
 
 
 class CheckResult(Struct, frozen=True):
@@ -379,10 +386,16 @@ class Node(Struct, frozen=True):
     """A GPU server: identity, place in life, what ails it, and what is being done about it.
 
     `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the
+<<<<<<< /tmp/core_wt/src/hostler/core/model.py
+    owners that keep new work away, `given_up` the operations whose answer may still come. `deadline` ends the phase
+    where it has a limit. `test_mode` accepts kernel-log lines written by user space as if the kernel had, and takes
+    a machine that is heard after its BMC's power cycle for restarted: the BMC of such a node may be an emulator.
+=======
     owners that keep new work away. `slots` and `addresses` ("pci:0000:4c:00") lead to the serials of parts.
     `deadline` ends the phase where it has a limit. `test_mode` accepts kernel-log lines written by user space as if
     the kernel had, and takes a machine that is heard after its BMC's power cycle for restarted: the BMC of such a
     node may be an emulator.
+>>>>>>> /tmp/n.tmp
     """
 
     id: str
@@ -404,6 +417,7 @@ class Node(Struct, frozen=True):
     plan: Plan | None = None
     operation: Operation | None = None
     settling: tuple[Operation, ...] = ()
+    given_up: tuple[str, ...] = ()
     waiting: Waiting | None = None
     cordons: tuple[str, ...] = ()
     boot_id: str = ""

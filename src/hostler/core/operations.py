@@ -84,7 +84,7 @@ OPERATIONS: dict[str, OperationRow] = {
         OperationRow("uncordon", "scheduler", "the scheduler lists no cordon of ours"),
         OperationRow("evict", "scheduler", "the workload is gone", disrupts=True),
         OperationRow("join_cluster", "scheduler", "the cluster lists the node"),
-        OperationRow("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",)),
+        OperationRow("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
         # nothing is sent: the present shows it
         OperationRow("drain", "present", "the scheduler shows no customer work on the node"),
         OperationRow("wait_boot", "present", "the agent is heard with another boot id"),

@@ -36,7 +36,7 @@ _CORDON = StepRow("cordon", 60, undo="uncordon")
 _DRAIN = StepRow("drain", DAY_S)
 _EVIDENCE = StepRow("collect_evidence", 5, optional=True)
 _GATE = StepRow("run_checks", 300, args={"profile": "gate"})
-_UNCORDON = StepRow("uncordon", 60)
+_UNCORDON = StepRow("uncordon", 60, optional=True)
 _LEAVE = StepRow("leave_cluster", 300)
 _POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), StepRow("wait_boot", 1200))
 _FLASH = StepRow("update_firmware", 5400, each="firmware")
@@ -116,7 +116,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("power_off", (StepRow("power_off", 180),), ActClass.bring_up),
         Recipe("drain", (_CORDON, _DRAIN), disruptive=True),
         Recipe("cordon", (_CORDON,), ActClass.immediate, disruptive=True),
-        Recipe("uncordon", (_UNCORDON,), ActClass.easing),
+        Recipe("uncordon", (StepRow("uncordon", 60),), ActClass.easing),
         Recipe("locate", (StepRow("locate_on", 60, optional=True),), ActClass.easing),
         Recipe("unlocate", (StepRow("locate_off", 60, optional=True),), ActClass.easing),
         Recipe(

@@ -1,10 +1,12 @@
 """Making nodes known: what an inventory says of a node, checked, and turned into a node with its own id."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.errors import InvalidInputError, Problem
@@ -100,9 +102,19 @@ def register(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool, now: dateti
     problems = list(_problems(fleet, specs, adopt))
     if problems:
         raise InvalidInputError(tuple(problems[:50]))
-    return tuple(
-        e.NodeRegistered(_node(fleet, spec, number, adopt, now), adopted=adopt) for number, spec in enumerate(specs)
-    )
+    named = (replace(spec, id=identity) for spec, identity in _issued(fleet, specs))
+    return tuple(e.NodeRegistered(_node(fleet, spec, adopt, now), adopted=adopt) for spec in named)
+
+
+def _issued(fleet: Fleet, specs: tuple[NodeSpec, ...]) -> Iterator[tuple[NodeSpec, str]]:
+    """Each spec with its id; an issued one never is, was, or is about to be another node's."""
+    asked_for = frozenset(spec.id for spec in specs)
+    number = fleet.cell.seq
+    for spec in specs:
+        number += 1
+        while (issued := f"{spec.cell}-n{number:06d}") in asked_for or fleet.has_known(issued):
+            number += 1
+        yield spec, spec.id or issued
 
 
 def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Problem]:
@@ -112,14 +124,7 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
     seen: dict[str, int] = {}
     for number, spec in enumerate(specs):
         where = f"nodes[{number}]"
-        if spec.sku not in fleet.configuration.skus:
-            found.append(Problem(where, 0, f"unknown SKU '{spec.sku}'", "add it to the configuration first"))
-        if spec.id and (spec.id in fleet.nodes or spec.id in fleet.retired):
-            found.append(Problem(where, 0, f"id '{spec.id}' is or was another node's", "leave it out"))
-        if spec.id and not _is_name(spec.id):
-            found.append(Problem(where, 0, f"id '{spec.id[:80]}'", "use letters, digits, '-' and '.', 1 to 63"))
-        if adopt and spec.pool and spec.pool not in fleet.configuration.pools:
-            found.append(Problem(where, 0, f"unknown pool '{spec.pool}'", "add it to the configuration first"))
+        found.extend(_spec_problems(fleet, spec, where, adopt))
         for name in _unique_names(spec):
             if name in seen:
                 found.append(Problem(where, 0, f"{name} stands in nodes[{seen[name]}] too", "give it once"))
@@ -127,6 +132,18 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
                 found.append(Problem(where, 0, f"{name} is bound to another node", "retire or rebind that one"))
             seen[name] = number
     return found
+
+
+def _spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool) -> Iterator[Problem]:
+    if spec.sku not in fleet.configuration.skus:
+        yield Problem(where, 0, f"unknown SKU '{spec.sku[:80]}'", "add it to the configuration first")
+    if spec.id and fleet.has_known(spec.id):
+        yield Problem(where, 0, f"id '{spec.id}' is or was another node's", "leave it out")
+    for kind, name in (("id", spec.id or spec.cell), ("cell", spec.cell)):
+        if not _is_name(name):
+            yield Problem(where, 0, f"{kind} '{name[:80]}'", "use letters, digits, '-' and '.', 1 to 63")
+    if adopt and spec.pool and spec.pool not in fleet.configuration.pools:
+        yield Problem(where, 0, f"unknown pool '{spec.pool[:80]}'", "add it to the configuration first")
 
 
 def _is_name(name: str) -> bool:
@@ -139,14 +156,13 @@ def _unique_names(spec: NodeSpec) -> list[str]:
     return [f"{kind}:{value}" for kind, value in named if value]
 
 
-def _node(fleet: Fleet, spec: NodeSpec, number: int, adopt: bool, now: datetime) -> Node:
-    identity = spec.id or f"{spec.cell}-n{fleet.cell.seq + number + 1:06d}"
+def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
     bindings = [Binding(kind, getattr(spec, kind), now) for kind in _BOUND if getattr(spec, kind)]
     bindings.extend(Binding("mac", mac, now) for mac in spec.macs)
     pool = fleet.configuration.pools.get(spec.pool)
     domains = (f"rack:{spec.rack}", *spec.domains) if spec.rack else spec.domains
     return Node(
-        id=identity,
+        id=spec.id,
         position=Position(spec.cell, spec.site, spec.row, spec.rack, spec.u),
         sku=spec.sku,
         phase=Phase.registered,

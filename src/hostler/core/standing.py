@@ -11,6 +11,7 @@ from hostler.core.model import Condition, Evidence, Node, Severity
 
 EVIDENCE_KEPT = 5
 EVIDENCE_TEXT = 500
+HISTORY_S = 86_400.0
 QUIET_S = 600.0
 """A repeat of what already stands is recorded at most this often; every raw observation is stored all the same."""
 
@@ -37,7 +38,8 @@ def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count:
         if standing is None:
             return None
         return e.ConditionCleared(node.id, identity, "observation", finding.text[:EVIDENCE_TEXT])
-    if standing is not None:
+    reborn = standing is not None and standing.clears == "age" and boot_id == node.boot_id != standing.boot_id
+    if standing is not None and not reborn:
         return _again(standing, finding, evidence, boot_id, count)
     return e.ConditionRaised(_fresh(node, finding, evidence, boot_id, count))
 
@@ -45,7 +47,7 @@ def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count:
 def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> Condition:
     kind = CONDITIONS.get(finding.type, UNDESCRIBED)
     history = bool(boot_id) and boot_id != node.boot_id and boot_id in node.boots
-    expires_s = 86_400.0 if history else kind.expires_s
+    expires_s = HISTORY_S if history else kind.expires_s
     return Condition(
         id=condition_id(node.id, finding.type, finding.part),
         type=finding.type,
@@ -81,6 +83,12 @@ def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: s
         expires_at=evidence.at + timedelta(seconds=kind.expires_s) if kind.expires_s else standing.expires_at,
     )
     return e.ConditionUpdated(fresh)
+
+
+def as_history(condition: Condition, now: datetime) -> Condition:
+    """The condition of a boot that is over: it stays visible for a while and asks for nothing."""
+    severity = min(condition.severity, Severity.degraded)
+    return replace(condition, severity=severity, clears="age", expires_at=now + timedelta(seconds=HISTORY_S))
 
 
 def expired(node: Node, now: datetime) -> tuple[e.Event, ...]:

@@ -10,18 +10,24 @@ from typing import assert_never
 
 from hostler.core import events as e
 from hostler.core import intents
-from hostler.core.advance import Act, Rest, Wait
-from hostler.core.fleet import Fleet
+from hostler.core.answers import Act, Rest, Wait
+from hostler.core.calendar import ended, next_moment
+from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
 from hostler.core.model import Node, Observation, Outcome, Waiting
-from hostler.core.plan import balance, next_step, wakes_at
+from hostler.core.operations import OPERATIONS
+from hostler.core.plan import next_step, wakes_at
 from hostler.core.present import Present
 from hostler.core.scene import Scene
+from hostler.core.service import balance
 from hostler.core.standing import expired
 from hostler.engine import intake
 from hostler.engine.agenda import Agenda
 from hostler.engine.ports import Batch
 from hostler.engine.ready import Ready, Reply, Send
+
+CALENDAR = ""
+"""The agenda's entry for holds and windows that begin or end by the clock; no node has this id."""
 
 ROUNDS = 32
 """Steps forward one node may take within one batch; more is a loop, and a bug."""
@@ -39,13 +45,16 @@ class Controller:
         self.swept = 0
         self.agenda = Agenda()
         self._ready: Ready | None = None
+        self._touched: dict[str, str] = {}
+        self._sweeping: dict[str, None] = {}
         self._begin(fleet.cell.last_at or datetime.min.replace(tzinfo=UTC))
 
     def resume(self, now: datetime, version: str) -> Ready:
         """The first step after loading: say so, and observe every outstanding operation before anything else."""
+        last = self.fleet.cell.last_at
+        now = max(now, last or now)
         self._begin(now)
         self.present.started = now
-        last = self.fleet.cell.last_at
         gap_s = max(0.0, (now - last).total_seconds()) if last else 0.0
         self._emit(e.ControllerStarted(self.epoch, version, gap_s), "clock")
         for node_id in self.fleet.index.members("operating"):
@@ -54,9 +63,8 @@ class Controller:
                 self._sends.append(Send("observe", node.operation, node))
         for node_id in self.fleet.nodes:
             self._schedule(self.fleet.nodes[node_id])
-            self.agenda.wake(node_id, now, now)
-        for name in (*self.fleet.holds, *self.fleet.windows):
-            self.agenda.wake(name, now, now)
+            self._touched[node_id] = "clock"
+        self._watch_calendar()
         return self._finish()
 
     def step(self, inputs: Iterable[intake.Input], now: datetime) -> Ready:
@@ -86,8 +94,6 @@ class Controller:
 
     def _begin(self, now: datetime) -> None:
         self._now = now
-        self._touched: dict[str, str] = {}
-        self._sweeping: dict[str, None] = getattr(self, "_sweeping", {})
         self._records: list[e.Record] = []
         self._stored: list[Observation] = []
         self._moved: dict[str, tuple[str, int]] = {}
@@ -98,42 +104,50 @@ class Controller:
     def _finish(self) -> Ready:
         batch = Batch(tuple(self._records), tuple(self._stored), self._moved)
         self._ready = Ready(batch, tuple(self._sends), tuple(self._replies))
+        if self._touched:
+            self.agenda.wake(CALENDAR, self._now, self._now)
         return self._ready
 
     def _emit(self, event: e.Event, cause: str) -> None:
         """Put the event into the batch and the overlay, and note what it touches."""
+        if isinstance(event, e.OperationFinished) and event.result in ("revoked", "timed_out"):
+            self._revoke(event)
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
         self._records.append(record)
-        if isinstance(event, _EASING):
+        if isinstance(event, _EASING) or (isinstance(event, _REGROUPING) and self.fleet.index.count("grouped")):
             self._eased = True
         match event:
             case e.OperationStarted(operation=operation):
                 self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
-            case e.OperationFinished(result="revoked" | "timed_out") if event.node in self.fleet.nodes:
-                node = self.fleet.nodes[event.node]
-                self._sends.extend(Send("revoke", o, node) for o in node.settling if o.id == event.operation)
-            case e.HoldPlaced(hold=hold) if hold.until is not None:
-                self.agenda.wake(hold.id, hold.until, self._now)
-            case e.WindowScheduled(window=window):
-                self.agenda.wake(window.id, window.starts, self._now)
+            case e.HoldPlaced() | e.WindowScheduled():
+                self._watch_calendar()
+            case e.ConfigActivated():
+                for node_id in self.fleet.index.members("ailing"):
+                    self._touch(node_id, cause)
+
+    def _revoke(self, given_up: e.OperationFinished) -> None:
+        """Whoever was asked is told that it is called off, where that can still help."""
+        node = self.fleet.nodes[given_up.node]
+        if node.operation is not None and OPERATIONS[given_up.kind].revocable:
+            self._sends.append(Send("revoke", node.operation, node))
+
+    def _watch_calendar(self) -> None:
+        if (at := next_moment(self.fleet, self._now)) is not None:
+            self.agenda.wake(CALENDAR, at, self._now)
 
     def _take(self, one: intake.Input) -> None:
         match one:
             case intake.Observed():
                 self._observe(one)
             case intake.Asked():
-                answer = intents.answer(intents.Ask(self._scene(), one.intent, one.configuration, one.documents))
-                self._record_all(answer.events, f"intent:{one.intent.id}")
-                self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
+                self._answer(one)
             case intake.Replied(outcome=outcome):
                 self._reply(outcome)
             case intake.Heard(node=node_id, boot_id=boot_id):
                 self._heard(node_id, boot_id)
-            case intake.Silent(node=node_id, since=since):
-                self.silent[node_id] = since
-                self.present.of(node_id).heard = False
-                self._touch(node_id, "heartbeat")
+            case intake.Silent():
+                self._miss(one)
             case intake.WorkSeen():
                 self._eased = self._eased or (one.whole and not self.present.scheduler_synced)
                 for node_id in intake.see_work(self.present, one):
@@ -157,6 +171,11 @@ class Controller:
             self._emit(event, cause)
             for subject in e.subjects_of(event):
                 self._touch(subject, cause)
+
+    def _answer(self, one: intake.Asked) -> None:
+        answer = intents.answer(intents.Ask(self._scene(), one.intent, one.configuration, one.documents))
+        self._record_all(answer.events, f"intent:{one.intent.id}")
+        self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
 
     def _observe(self, seen: intake.Observed) -> None:
         """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""
@@ -190,7 +209,7 @@ class Controller:
             how = "observe" if reply.observe else "perform"
             self.agenda.return_to(how, outcome.operation, outcome.node, self._now)
             return
-        if outcome.result != "not_done":
+        if reply.events and outcome.result != "not_done":
             self.agenda.known(outcome.operation)
         self._record_all(reply.events, f"operation:{outcome.operation}")
 
@@ -200,14 +219,19 @@ class Controller:
             return
         self.silent.pop(node_id, None)
         self.present.of(node_id).heard = True
-        for caused in intake.of_boot(node, boot_id):
-            self._emit(caused.event, caused.cause)
+        self._record_all(intake.of_boot(node, boot_id, self._now), "heartbeat")
         if (event := intake.of_return(self.fleet.nodes[node_id], self._now)) is not None:
             self._emit(event, "heartbeat")
         self._touch(node_id, "heartbeat")
 
+    def _miss(self, one: intake.Silent) -> None:
+        if one.node in self.fleet.nodes:
+            self.silent[one.node] = one.since
+            self.present.of(one.node).heard = False
+            self._touch(one.node, "heartbeat")
+
     def _read(self, one: intake.NodeSeen) -> None:
-        if not intake.see_node(self.present, one, self._now):
+        if one.node not in self.fleet.nodes or not intake.see_node(self.present, one, self._now):
             return
         self._touch(one.node, "reading")
         node = self.fleet.nodes.get(one.node)
@@ -217,7 +241,10 @@ class Controller:
 
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
-            self._expire(node_id)
+            if node_id == CALENDAR:
+                self._record_all(ended(self.fleet, self._now), "clock")
+                self._eased = True
+                self._watch_calendar()
             self._touch(node_id, "clock")
             node = self.fleet.nodes.get(node_id)
             if node is None or node.operation is None:
@@ -227,21 +254,6 @@ class Controller:
                 self._sends.append(Send("observe", node.operation, node))
             elif how == "perform":
                 self._emit(e.OperationStarted(intake.again(node.operation, node)), "clock")
-
-    def _expire(self, name: str) -> None:
-        """A hold whose time is over ends; a window opens, and closes."""
-        hold, window = self.fleet.holds.get(name), self.fleet.windows.get(name)
-        if hold is not None and hold.until is not None:
-            if hold.until <= self._now:
-                self._record_all((e.HoldReleased(name, hold.scope, "clock", "its time is over"),), "clock")
-            else:
-                self.agenda.wake(name, hold.until, self._now)
-        if window is not None:
-            if window.ends <= self._now:
-                self._record_all((e.WindowEnded(name, "clock"),), "clock")
-            else:
-                self._eased = True
-                self.agenda.wake(name, window.starts if window.starts > self._now else window.ends, self._now)
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
@@ -308,21 +320,25 @@ class Controller:
         )
         since = self.silent.get(node.id)
         if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
-            event = intake.of_silence(node, since, self._now)
+            event = intake.of_silence(self._scene(), node, since)
             found.extend([event] if event else [])
         return tuple(found)
 
     def _settle_down(self, node: Node, answer: Wait | Rest, cause: str) -> None:
-        """Record a changed reason for waiting, and see to it that the clock wakes the node in time."""
+        """Record a changed reason for waiting, and see to it that the clock wakes the node in time.
+
+        What was told stands while all of it holds; what comes on top is told when something of it has gone.
+        """
         waiting = node.waiting
-        if isinstance(answer, Rest) or all(b.kind == "operation" for b in answer.blockers):
+        if isinstance(answer, Rest) or node.operation is not None:
             fresh = None  # its own operation: the node shows that itself
         else:
-            same = waiting is not None and waiting.what == answer.what and _names(waiting) == _names(answer)
+            same = waiting is not None and waiting.what == answer.what and _names(waiting) <= _names(answer)
             fresh = waiting if same else Waiting(answer.what, self._now, answer.blockers)
         if fresh != waiting:
             self._emit(e.WaitingChanged(node.id, fresh), cause)
             node = self.fleet.nodes[node.id]
+            self._eased = self._eased or is_spare(node)
         until = answer.until if isinstance(answer, Wait) else None
         self._schedule(node, until)
 
@@ -332,12 +348,14 @@ class Controller:
             self.agenda.wake(node.id, min(moments), self._now)
 
 
-def _names(wait: Wait | Waiting) -> tuple[tuple[str, str], ...]:
-    return tuple((b.kind, b.name) for b in wait.blockers)
+def _names(wait: Wait | Waiting) -> frozenset[tuple[str, str]]:
+    return frozenset((b.kind, b.name) for b in wait.blockers)
 
+
+_REGROUPING = (e.ConditionRaised, e.PlanRecorded, e.WaitingChanged)
+"""Events after which the nodes of one act (a rack) may be other ones than before."""
 
 _EASING = (
-    e.PlanRecorded,
     e.PlanEnded,
     e.PhaseChanged,
     e.NodeAssigned,
@@ -356,7 +374,4 @@ _EASING = (
     e.ConditionCleared,
     e.OperationSettled,
 )
-"""Events after which pools are balanced and everybody who waits is asked again, once per batch.
-
-A plan that begins takes budget: whoever waits is told by name what it waits for now.
-"""
+"""Events after which pools are balanced and everybody who waits is asked again, once per batch."""

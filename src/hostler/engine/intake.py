@@ -6,15 +6,16 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core import events as e
-from hostler.core.advance import conclude
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import judge
+from hostler.core.ending import conclude
 from hostler.core.fleet import Fleet
 from hostler.core.model import (
     CheckResult,
     Evidence,
+    HoldKind,
     Intent,
     Node,
     Observation,
@@ -28,7 +29,7 @@ from hostler.core.model import (
 from hostler.core.operations import OPERATIONS
 from hostler.core.present import OFF, ON, Present
 from hostler.core.scene import Scene
-from hostler.core.standing import stand
+from hostler.core.standing import as_history, stand
 from hostler.engine.ports import WorkloadView
 
 MAX_AGE_S = 604_800.0
@@ -123,16 +124,30 @@ def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetim
     parts = tuple(p for p in seen.parts if p.serial)
     if not parts:
         return
+<<<<<<< /tmp/core_wt/src/hostler/engine/intake.py
+    known = [p for _, serial in node.slots if (p := fleet.parts.get(serial)) is not None and p.node == node.id]
+    kinds = frozenset(p.kind for p in parts)
+    others = tuple(p for p in known if p.kind not in kinds)  # another source's to tell: agent and BMC see different
+    slots = {(p.slot or p.serial, p.serial) for p in (*parts, *others)}
+    if slots == set(node.slots) and node.inventory_at is not None:
+=======
     known = dict(node.slots)
     slots = {part.slot or part.serial: part.serial for part in parts}
     addresses = _addresses(node, seen, slots)
     if known == slots and addresses == node.addresses and node.inventory_at is not None:
+>>>>>>> /tmp/n.tmp
         return
-    present = frozenset(slots.values())
+    present = frozenset(serial for _, serial in slots)
     for part in parts:
         before = fleet.parts.get(part.serial)
         if before is not None and before.node not in ("", node.id):
             yield e.PartMoved(part.serial, before.node, node.id, part.slot)
+<<<<<<< /tmp/core_wt/src/hostler/engine/intake.py
+    for part in known:
+        if part.serial not in present:
+            yield e.PartMoved(part.serial, node.id, "", "")
+    yield e.InventorySeen(node.id, at, (*parts, *others))
+=======
     for serial in known.values():
         held = fleet.parts.get(serial)
         if serial not in present and held is not None and held.node == node.id:
@@ -147,26 +162,34 @@ def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -
         present = frozenset(slots.values())
         stated = {name: serial for name, serial in node.addresses if serial in present}
     return tuple(sorted(stated.items()))
+>>>>>>> /tmp/n.tmp
 
 
-def of_boot(node: Node, boot_id: str) -> Iterator[Caused]:
-    """The node runs another boot than before."""
-    if boot_id and boot_id != node.boot_id:
-        yield Caused(e.BootObserved(node.id, boot_id), "heartbeat")
+def of_boot(node: Node, boot_id: str, now: datetime) -> Iterator[e.Event]:
+    """Another boot: what a remedy was to clear in the boots before is history, unless a remedy is at it."""
+    if not boot_id or boot_id == node.boot_id:
+        return
+    yield e.BootObserved(node.id, boot_id)
+    answered = node.plan.causes if node.plan else ()
+    for condition in node.conditions:
+        if condition.clears == "remedy" and condition.boot_id not in ("", boot_id) and condition.id not in answered:
+            yield e.ConditionUpdated(as_history(condition, now))
 
 
 _SILENCE_MATTERS = frozenset({Phase.onboard, Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 
 
-def of_silence(node: Node, since: datetime, now: datetime) -> e.Event | None:
-    """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts or examines it."""
+def of_silence(scene: Scene, node: Node, since: datetime) -> e.Event | None:
+    """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts it, or held dark."""
+    if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in scene.fleet.holds_on([node.id])):
+        return None
     if node.phase not in _SILENCE_MATTERS or (node.plan is not None and node.plan.disturbed):
         return None
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         return None
     text = f"the agent has not been heard since {since:%H:%M:%S} UTC"
     finding = Finding("agent.lost", CONDITIONS["agent.lost"].severity, text)
-    return stand(node, finding, Evidence(now, "hostler", text), "")
+    return stand(node, finding, Evidence(scene.now, "hostler", text), "")
 
 
 def of_return(node: Node, now: datetime) -> e.Event | None:
@@ -262,9 +285,11 @@ def again(operation: Operation, node: Node) -> Operation:
 
 def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
     late = e.OutcomeLate(node.id, outcome.operation, outcome.result, outcome.detail[:200])
-    if any(o.id == outcome.operation for o in node.settling) and outcome.result in ("done", "failed", "refused"):
+    if outcome.operation not in node.given_up or outcome.result not in ("done", "failed", "refused"):
+        return ()
+    if any(o.id == outcome.operation for o in node.settling):
         return (late, e.OperationSettled(node.id, outcome.operation, f"answered late: {outcome.result}"))
-    return ()
+    return (late,)
 
 
 def _see_effect(scene: Scene, operation: Operation) -> None:

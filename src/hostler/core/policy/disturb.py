@@ -1,7 +1,5 @@
 """may_disturb: the one place that decides about a customer's running work, workload by workload."""
 
-from datetime import datetime
-
 from msgspec import Struct
 
 from hostler.core.configuration import Pool
@@ -22,13 +20,13 @@ class Act(Struct, frozen=True):
     """What is to be done to a node, as far as work on it is concerned.
 
     `part` is the faulted part (serial or slot), `dooms` tells whose work is lost already: part, node or none.
-    `since` is when this act began to ask.
+    `overdue`: the pool's drain deadline has passed since this act began to ask.
     """
 
     act_class: ActClass
     part: str = ""
     dooms: str = "none"
-    since: datetime | None = None
+    overdue: bool = False
 
 
 UNKNOWN_WORK = Blocker(
@@ -39,9 +37,7 @@ UNKNOWN_WORK = Blocker(
 )
 
 
-def may_disturb(
-    node: Node, present: Present, act: Act, pool: Pool | None, now: datetime
-) -> tuple[Consent, ...] | Blocker:
+def may_disturb(node: Node, present: Present, act: Act, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
     """Per workload on the node: may this act end it now, and if not, who says so.
 
     A Blocker instead of the answers means that the work itself is unknown; unknown work may not be disturbed.
@@ -52,10 +48,10 @@ def may_disturb(
         workloads = ()
     if workloads is None:
         return () if act.act_class is ActClass.protective else UNKNOWN_WORK
-    return tuple(_consent(node, workload, act, pool, now) for workload in workloads)
+    return tuple(_consent(node, workload, act, pool) for workload in workloads)
 
 
-def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None, now: datetime) -> Consent:
+def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None) -> Consent:
     if act.act_class is ActClass.protective:
         return Consent(workload, allowed=True, why="protective acts ask nobody")
     if workload.work_class is WorkClass.infrastructure:
@@ -64,7 +60,7 @@ def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None, now: d
         return Consent(workload, allowed=True, why="doomed by the fault already")
     if workload.work_class in (WorkClass.interruptible, WorkClass.graceful):
         return Consent(workload, allowed=True, why=f"its owner allows it ({workload.work_class.value})")
-    if pool is not None and pool.evict_after_deadline and _overdue(act, pool, now):
+    if pool is not None and pool.evict_after_deadline and act.overdue:
         return Consent(workload, allowed=True, why="the pool's recorded agreement: the drain deadline has passed")
     return Consent(workload, allowed=False, why="not interruptible", blocker=_work_blocker(workload))
 
@@ -80,10 +76,6 @@ def is_doomed(node: Node, workload: Workload, act: Act) -> bool:
         if act.part in (slot, serial):
             names.update((slot, serial))
     return not names.isdisjoint(workload.parts)
-
-
-def _overdue(act: Act, pool: Pool, now: datetime) -> bool:
-    return act.since is not None and (now - act.since).total_seconds() >= pool.drain_deadline_s
 
 
 def _work_blocker(workload: Workload) -> Blocker:

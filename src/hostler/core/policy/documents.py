@@ -18,6 +18,8 @@ from hostler.core.phases import PHASES
 from hostler.core.recipes import RECIPES
 
 MAX_BYTES = 1_048_576
+MAX_NUMBER = 1e9
+"""No count, percentage or number of seconds (32 years) is larger."""
 SECTIONS = ("policy", "skus", "pools")
 ACTIONS = (*REMEDIES, "firmware_update", "protective_power_off", "power_off", "release")
 """Everything a rule's `remedy` may name; "" watches only."""
@@ -70,6 +72,10 @@ def _load(name: str, text: str) -> _Loaded:
             raise InvalidInputError((Problem(name, 0, "uses a YAML alias", "write the value out"),))
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
+    except RecursionError as error:
+        raise InvalidInputError(
+            (Problem(name, 0, "nested too deeply", "configurations are flat: see the schema"),)
+        ) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 0
@@ -183,10 +189,23 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         if rung not in REMEDIES:
             line = _find(loaded, ("policy", "rungs", rung))
             yield Problem(*line, f"no rung '{rung}'", f"write one of {', '.join(REMEDIES)}")
-    if configuration.policy.time_scale <= 0:
+    for path, number in _numbers(msgspec.to_builtins(configuration), ()):
+        if not 0 <= number <= MAX_NUMBER:
+            line = _find(loaded, path)
+            yield Problem(*line, f"{'.'.join(path)}: {number} is out of range", f"write 0 to {MAX_NUMBER:g}")
+    if not configuration.policy.time_scale > 0:
         yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
+
+
+def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Every number of the configuration with its path; not a number (nan) is none that any limit allows."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _numbers(value, (*path, str(key)))
+    elif isinstance(tree, int | float) and not isinstance(tree, bool):
+        yield path, tree
 
 
 def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:
@@ -203,8 +222,8 @@ def _pool_problems(pool: Pool, configuration: Configuration, loaded: list[_Loade
     where = _find(loaded, ("pools", pool.name))
     if pool.sku not in configuration.skus:
         yield Problem(*where, f"pool '{pool.name}' names the unknown SKU '{pool.sku}'", "add it under skus")
-    if pool.target < 0 or pool.budget.count < 0 or not 0 <= pool.budget.percent <= 100:
-        yield Problem(*where, f"pool '{pool.name}': a target or budget is out of range", "percent is 0 to 100")
+    if not pool.budget.percent <= 100:
+        yield Problem(*where, f"pool '{pool.name}': its budget is {pool.budget.percent} percent", "write 0 to 100")
     for remedy, mode in pool.modes.items():
         if remedy != "*" and remedy not in ACTIONS and remedy not in RECIPES:
             yield Problem(*where, f"pool '{pool.name}': mode for the unknown remedy '{remedy}'", "or write '*'")

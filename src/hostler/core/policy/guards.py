@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core.configuration import Budget, Pool
-from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node
+from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
 from hostler.core.present import OFF, Present
 from hostler.core.scene import Scene
 
@@ -186,8 +186,9 @@ def _domain(scene: Scene, request: Request) -> list[Blocker]:
         if budget is None:
             continue
         size = scene.fleet.index.count(f"member:{domain}")
-        asking = sum(1 for node in request.nodes if domain in node.domains)
-        if asking == size and len(ids) > 1:
+        members = [node for node in request.nodes if domain in node.domains]
+        asking = sum(1 for node in members if node.plan is None or not node.plan.disruptive)
+        if not asking or (len(members) == size and len(ids) > 1):
             continue
         busy = scene.fleet.index.count(f"disturbed:{domain}")
         limit = min(budget.count, max(1, int(size * budget.percent / 100)))
@@ -209,13 +210,15 @@ def _window(scene: Scene, request: Request) -> list[Blocker]:
     return [Blocker("window", windows[0].scope, text, f"the window opens at {opens:%Y-%m-%d %H:%M} UTC")]
 
 
-def mode_of(scene: Scene, pool: str, remedy: str) -> Mode:
-    """The mode of pool × remedy: what was set by intent, else the pool's document, else observe.
+def mode_of(scene: Scene, node: Node, remedy: str) -> Mode:
+    """The mode of the node's pool × remedy: what was set by intent, else the pool's document, else observe.
 
-    Nodes outside every pool (spares, bring-up) act: there is no customer to ask.
+    Nodes outside every pool (spares, bring-up) act: there is no customer to ask. An adopted spare is only observed:
+    nobody has said yet that it may be touched.
     """
+    pool = node.pool
     if not pool:
-        return Mode.act
+        return Mode.observe if node.adopted and node.phase is Phase.production else Mode.act
     recorded = {(p, r): m for p, r, m in scene.fleet.cell.modes}
     configured = scene.fleet.configuration.pools.get(pool)
     documents = configured.modes if configured else {}
@@ -232,16 +235,18 @@ def mode_of(scene: Scene, pool: str, remedy: str) -> Mode:
 
 def _mode(scene: Scene, request: Request) -> list[Blocker]:
     """Observe blocks here; propose lets the plan be recorded, and it waits as proposed for a person's yes."""
-    pools = sorted({node.pool for node in request.nodes})
+    if request.approved:
+        return []
+    observed = {node.pool for node in request.nodes if mode_of(scene, node, request.remedy) is Mode.observe}
     return [
         Blocker(
             "mode",
             f"{pool}:{request.remedy}",
-            f"pool {pool} stands at observe for {request.remedy}: this would be done, and is not",
-            f"its mode is set to propose or act (hostler pool mode {pool} act)",
+            f"{f'pool {pool}' if pool else 'an adopted spare'} stands at observe for {request.remedy}: "
+            "this would be done, and is not",
+            f"its mode is set to propose or act (hostler pool mode {pool} act)" if pool else "a pool at act takes it",
         )
-        for pool in pools
-        if not request.approved and mode_of(scene, pool, request.remedy) is Mode.observe
+        for pool in sorted(observed)
     ]
 
 
@@ -286,6 +291,8 @@ def storm(scene: Scene, asking: int) -> str:
     """Why the storm brake must latch before `asking` more nodes are disturbed, "" where it need not."""
     brake = scene.fleet.policy.brake
     since = scene.now - timedelta(seconds=brake.window_s)
+    if scene.fleet.cell.calm_since is not None:
+        since = max(since, scene.fleet.cell.calm_since)
     recent = sum(1 for r in scene.fleet.cell.recent if r.at > since and r.name != "release")
     limit = max(brake.disruptions, int(len(scene.fleet.nodes) * brake.percent / 100))
     if recent + asking <= limit:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core.configuration import REMEDIES, Policy, Rule, Rung
-from hostler.core.model import ActClass, Condition, Node, Phase, Profile
+from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
 
@@ -73,7 +73,7 @@ def _need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Ne
     rule = rule_for(policy, condition)
     if not rule.remedy or not _concerns(node, condition, rule):
         return None
-    remedy = climb(policy, node, rule.remedy, condition.part, now)
+    remedy = condition.remedy or climb(policy, node, rule.remedy, condition.part, now)
     act_class = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
     if remedy == "protective_power_off":
         act_class = ActClass.protective
@@ -114,16 +114,25 @@ def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> 
     for rung in REMEDIES[REMEDIES.index(remedy) :]:
         limit = policy.rungs.get(rung, Rung())
         since = now - timedelta(seconds=limit.window_s)
-        tried = sum(
-            1 for a in node.attempts if a.remedy == rung and a.at > since and a.at != own and _same(a.part, part)
-        )
+        tried = sum(1 for a in node.attempts if a.at != own and _strikes(a, rung, part, since))
         if tried < limit.attempts:
             return rung
     return "triage"
 
 
-def _same(tried: str, part: str) -> bool:
-    return tried == part or not tried or not part
+def _strikes(tried: Attempt, rung: str, part: str, since: datetime) -> bool:
+    same = tried.part == part or not tried.part or not part
+    return same and tried.struck and tried.remedy == rung and tried.at > since
+
+
+def ladder_changes_at(policy: Policy, node: Node, now: datetime) -> datetime | None:
+    """When the next strike is forgotten, and with it perhaps the rung that the node stands at."""
+    if not node.attempts or not node.conditions:
+        return None
+    windows = {name: timedelta(seconds=rung.window_s) for name, rung in policy.rungs.items()}
+    default = timedelta(seconds=Rung().window_s)
+    forgotten = (a.at + windows.get(a.remedy, default) for a in node.attempts if a.remedy in REMEDIES)
+    return min((at for at in forgotten if at > now), default=None)
 
 
 _PROTECTION = len(REMEDIES) + 1

@@ -1,0 +1,147 @@
+"""How steps and plans end: what an outcome means, where a failed plan leaves its node, what a finished one answers."""
+
+from datetime import datetime, timedelta
+
+from hostler.core import events as e
+from hostler.core.configuration import LAB_PHASE_FLOOR_S, scaled
+from hostler.core.fleet import Fleet
+from hostler.core.model import Condition, Evidence, Node, Operation, Outcome, Phase, Plan, Severity, Ticket
+from hostler.core.phases import PHASES, edge
+from hostler.core.scene import Scene
+
+
+def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+    """What a known outcome (done, failed, refused) of the outstanding operation means for its plan."""
+    finished = e.OperationFinished(
+        node.id, operation.id, operation.kind, outcome.result, outcome.detail[:500], outcome.facts
+    )
+    plan = node.plan
+    if plan is None or plan.id != operation.plan:
+        return (finished,)
+    if outcome.result == "done":
+        again = operation.kind == "evict" and plan.state == "running"
+        moved = () if again else (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
+        return (finished, *moved)
+    return (finished, *fail_step(scene, node, plan, f"{operation.kind}: {outcome.detail or outcome.result}"))
+
+
+def fail_step(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, ...]:
+    """An optional step (or a step of the undo tail) is passed over; any other ends the plan."""
+    if plan.state == "undoing" or plan.steps[plan.index].optional:
+        return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
+    return fail_plan(scene, node, plan, why)
+
+
+def fail_plan(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, ...]:
+    """The plan has failed: its phase says where the node goes; a remedy leaves the next rung to the ladder.
+
+    Before anybody was disturbed the undo tail runs; afterwards the node stays out of service.
+    """
+    if plan.failed_phase:
+        ended = e.PlanEnded(node.id, plan.id, "failed", why)
+        return (ended, *change_phase(scene, node, Phase(plan.failed_phase), why))
+    if plan.name == "deliver" or (plan.disruptive and not plan.disturbed):
+        return (e.PlanUndoing(node.id, plan.id, why, "failed"),)
+    ended = e.PlanEnded(node.id, plan.id, "failed", why)
+    if plan.name == "return_to_service":
+        return (ended, e.ConditionRaised(_failed_remedy(node, plan, why, scene.now)))
+    return (ended,)
+
+
+def undone(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+    """The undo tail has run. A node that could not be delivered is a spare again."""
+    ended = e.PlanEnded(node.id, plan.id, plan.result, plan.reason)
+    if plan.name != "deliver" or node.assignment is None:
+        return (ended,)
+    return (ended, e.NodeReleased(node.id, scene.now, plan.reason))
+
+
+def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition:
+    return Condition(
+        id=f"{node.id}/remedy.failed",
+        type="remedy.failed",
+        node=node.id,
+        severity=Severity.critical,
+        since=now,
+        last_seen=now,
+        clears="remedy",
+        owner="hostler",
+        evidence=(Evidence(now, "hostler", f"{plan.name} failed: {why}"),),
+    )
+
+
+def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+    """The plan is done: its causes are answered, and the node stands where the recipe says."""
+    found: list[e.Event] = [e.PlanEnded(node.id, plan.id, "done", "")]
+    answered = _answered(node, plan)
+    found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
+    found.extend(
+        e.TicketClosed(t.id, f"{plan.name} done", "hostler")
+        for t in tickets(scene.fleet, node.id)
+        if (t.kind == "consent" and plan.disruptive) or (t.kind == "stuck" and t.action in (plan.remedy, plan.name))
+    )
+    if plan.name == "release":
+        found.append(e.NodeReleased(node.id, scene.now, plan.rule or "released"))
+    if plan.to_phase:
+        after = Phase(plan.to_phase)
+        left = [c for c in node.conditions if c not in answered]
+        if plan.name == "examine" and any(c.clears == "observation" and c.severity >= Severity.critical for c in left):
+            after = Phase.rma
+        found.extend(change_phase(scene, node, after, f"{plan.name} done"))
+    return tuple(found)
+
+
+def _answered(node: Node, plan: Plan) -> list[Condition]:
+    """Conditions that the plan answers: its causes; for a node that passed examination, all that a remedy clears.
+
+    What leaves the cluster takes its conditions along: triage still has to find their cause. A node that proved
+    itself on its return has answered what a remedy was to clear before its present boot.
+    """
+    if plan.to_phase == Phase.triage.value or plan.name in ("protective_power_off", "cordon", "uncordon", "deliver"):
+        return []
+    remediable = [c for c in node.conditions if c.clears == "remedy"]
+    if plan.name == "examine":
+        return remediable
+    if plan.name == "return_to_service":
+        return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]
+    fresh = plan.boot_id
+    return [c for c in remediable if c.id in plan.causes and (not fresh or c.boot_id in ("", fresh))]
+
+
+def tickets(fleet: Fleet, node_id: str) -> list[Ticket]:
+    """The open tickets about a node, in the order of their ids."""
+    return [fleet.tickets[i] for i in fleet.index.members(f"ticket:{node_id}")]
+
+
+def change_phase(scene: Scene, node: Node, after: Phase, why: str) -> tuple[e.Event, ...]:
+    """The move along an edge of the graph, with what follows from it: limit, release, ticket."""
+    assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
+    limit_s = PHASES[after].limit_s
+    deadline = (
+        scene.now + timedelta(seconds=scaled(scene.fleet.policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
+    )
+    found: list[e.Event] = []
+    if node.phase is Phase.production and node.assignment is not None:
+        found.append(e.NodeReleased(node.id, scene.now, why))
+    found.append(e.PhaseChanged(node.id, node.phase, after, why, deadline))
+    if after is Phase.rma:
+        found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
+    return tuple(found)
+
+
+def _rma_ticket(scene: Scene, node: Node, why: str) -> Ticket:
+    worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
+    part = scene.fleet.parts.get(worst.part) if worst else None
+    return Ticket(
+        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        node=node.id,
+        kind="rma",
+        summary=f"return {node.id} to the vendor: {why}",
+        opened=scene.now,
+        hardware=part.serial if part else node.binding("serial"),
+        component=part.kind if part else "node",
+        fault=worst.type if worst else why,
+        action="return for repair or replacement",
+        handover=node.handover,
+        owner="technician",
+    )

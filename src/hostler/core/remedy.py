@@ -1,0 +1,138 @@
+"""Whether the remedy that a node needs may begin now: consent, patience, guards, the storm brake; then its plan."""
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from hostler.core import events as e
+from hostler.core.answers import Act, Answer, Wait
+from hostler.core.configuration import REMEDIES, scaled
+from hostler.core.ending import tickets
+from hostler.core.fold import OWNER
+from hostler.core.freeze import Frame, record
+from hostler.core.model import ActClass, Blocker, Hold, HoldKind, Mode, Node, Ticket
+from hostler.core.policy.guards import Request, blockers, mode_of, reopens, storm
+from hostler.core.policy.response import Need, need_of
+from hostler.core.present import ON
+from hostler.core.recipes import RECIPES
+from hostler.core.scene import Scene
+
+BACK_OFF_S = 300.0
+PROTECT_AGAIN_S = 30.0
+PROTECT_AT_LEAST_S = 3600.0
+LAST_TRIES = 3
+TRIES_WINDOW = timedelta(days=7)
+
+
+def remedy(scene: Scene, node: Node, need: Need) -> Answer:
+    """Lay down the plans of the remedy, or say what they wait for."""
+    consent = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
+    if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node.id) != ():
+        text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
+        return Wait(need.remedy, (Blocker("person", consent.owner, text, "the ticket is closed or the work ends"),))
+    wished = is_wished(node, need)
+    if waiting := tired(scene, node, need.remedy, need.rule, wished=wished):
+        return waiting
+    nodes = _group(scene, node, need)
+    request = _request(node, need, nodes)
+    if found := blockers(scene, request):
+        return Wait(need.remedy, found, until=reopens(scene, found))
+    if not wished and (why := storm(scene, len(nodes))):
+        return Act((e.BrakeLatched(why),))
+    return Act(tuple(_plan(scene, member, need) for member in nodes))
+
+
+def may_begin(scene: Scene, node: Node, need: Need) -> bool:
+    """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way."""
+    own = node.plan.recorded_at if node.plan else None
+    freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
+    if mode_of(scene, node, need.remedy) is not Mode.act and not is_wished(node, need):
+        return False
+    if tickets(scene.fleet, node.id) or tired(scene, freed, need.remedy, need.rule, wished=is_wished(node, need)):
+        return False
+    return not blockers(scene, _request(node, need, (node,))) and not storm(scene, 1)
+
+
+def is_wished(node: Node, need: Need) -> bool:
+    """A person asked for it by name; that is their yes, and their patience."""
+    return any(c.remedy for c in node.conditions if c.id in need.causes)
+
+
+def _request(node: Node, need: Need, nodes: tuple[Node, ...]) -> Request:
+    return Request(need.remedy, need.act_class, nodes, confirm=need.confirm, approved=is_wished(node, need))
+
+
+def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
+    """What was tried a moment ago waits a little; what was tried again and again becomes a person's decision.
+
+    Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing.
+    """
+    tried = [a for a in node.attempts if a.remedy == name]
+    if not tried:
+        return None
+    stuck = next((t for t in tickets(scene.fleet, node.id) if t.kind == "stuck" and t.action == name), None)
+    if stuck is not None:
+        blocker = Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", "the ticket is closed")
+        return Wait(name, (blocker,))
+    leads_nowhere = not wished and name not in REMEDIES
+    lately = [a for a in tried if scene.now - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
+    if len(lately) >= LAST_TRIES:
+        return Act((e.TicketOpened(_stuck(scene, node, name, len(lately), rule)),))
+    rested = tried[-1].at + timedelta(seconds=scaled(scene.fleet.policy, BACK_OFF_S))
+    if rested <= scene.now or (wished and not tried[-1].failed):
+        return None
+    blocker = Blocker("clock", name, f"{name} has just been tried", f"{rested:%H:%M:%S} UTC")
+    return Wait(name, (blocker,), until=rested)
+
+
+def _stuck(scene: Scene, node: Node, name: str, tries: int, rule: str) -> Ticket:
+    summary = f"{name} was tried {tries} times in a week" + (f", {rule} still stands" if rule else "")
+    identity = f"{node.id}-t{scene.fleet.cell.seq}"
+    return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator")
+
+
+def _group(scene: Scene, node: Node, need: Need) -> tuple[Node, ...]:
+    """The nodes of one act (a rack): all that need the same of the same group and have nothing else under way."""
+    if not need.group:
+        return (node,)
+    members = [scene.fleet.nodes[i] for i in scene.fleet.index.members("ailing")]
+    found: list[Node] = []
+    for member in members:
+        own = need_of(scene.fleet.policy, member, scene.now) if member.plan is None and not member.settling else None
+        if own is not None and own.group == need.group and own.remedy == need.remedy:
+            found.append(member)
+    return tuple(found)
+
+
+def _plan(scene: Scene, node: Node, need: Need) -> e.Event:
+    own = need_of(scene.fleet.policy, node, scene.now) or need
+    proposed = not is_wished(node, own) and mode_of(scene, node, own.remedy) is Mode.propose
+    frame = Frame(own.act_class, own.causes, own.rule, own.part, own.remedy, own.group, proposed)
+    return record(scene, node, RECIPES[own.remedy], frame)
+
+
+def protect(scene: Scene, node: Node, need: Need) -> Answer:
+    """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed."""
+    dark = next((h for h in scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
+    frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
+    if dark is None:
+        reason = f"protective power-off: {need.rule}; only a named person powers it on again"
+        hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, scene.now)
+        return Act((e.HoldPlaced(hold), record(scene, node, RECIPES[need.remedy], frame)))
+    tried = [a for a in node.attempts if a.remedy == need.remedy]
+    if tried and not tried[-1].failed and scene.present.of(node.id).power != ON:
+        return Wait("power", (held(dark),))
+    lately = [a for a in tried if scene.now - a.at < timedelta(days=1)]
+    if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in tickets(scene.fleet, node.id)):
+        return Act((e.TicketOpened(_stuck(scene, node, need.remedy, len(lately), need.rule)),))
+    pause_s = min(PROTECT_AGAIN_S * 2.0 ** len(lately), PROTECT_AT_LEAST_S)
+    rested = lately[-1].at + timedelta(seconds=pause_s) if lately else scene.now
+    if rested > scene.now:
+        blocker = Blocker("clock", need.remedy, f"{need.remedy} is tried again", f"{rested:%H:%M:%S} UTC")
+        return Wait("power", (held(dark), blocker), until=rested)
+    return Act((record(scene, node, RECIPES[need.remedy], frame),))
+
+
+def held(hold: Hold) -> Blocker:
+    """A hold as the blocker it is."""
+    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", "the hold is released")

@@ -1,0 +1,87 @@
+"""A node between the shelf and the customer: cordoned for a person, proving itself, delivered as a spare."""
+
+from msgspec.structs import replace
+
+from hostler.core import events as e
+from hostler.core.answers import Act, Answer, Rest, Wait
+from hostler.core.configuration import Pool
+from hostler.core.fold import OWNER
+from hostler.core.freeze import Frame, record
+from hostler.core.model import ActClass, Assignment, Hold, HoldKind, Mode, Node, Verdict
+from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes
+from hostler.core.recipes import RECIPES
+from hostler.core.remedy import held, tired
+from hostler.core.scene import Scene
+
+CORDONING = (HoldKind.cordon, HoldKind.physical_work, HoldKind.power)
+"""Kinds of holds that keep new work away; under the last two the node is dark as well."""
+
+_GENTLE = ("cordon", "drain", "release", "deliver")
+"""Remedies that end work and touch nothing that a gate would have to prove again."""
+
+
+def serve(scene: Scene, node: Node) -> Answer:
+    """What a node in production needs that needs no remedy."""
+    if scene.fleet.holds.bare and not node.cordons and not node.attempts:
+        return Rest()
+    kept = [h for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind in CORDONING]
+    if kept and OWNER not in node.cordons and node.assignment is not None:
+        return _cordon(scene, node, kept)
+    if kept:
+        return Wait("cordoned", tuple(held(hold) for hold in kept))
+    if OWNER in node.cordons or not has_proven_itself(node):
+        name = "uncordon" if has_proven_itself(node) else "return_to_service"
+        again = Act((record(scene, node, RECIPES[name], Frame(ActClass.easing)),))
+        return tired(scene, node, name) or again
+    if node.assignment is None and (waiting := tired(scene, node, "deliver")):
+        return waiting
+    return Rest()
+
+
+def _cordon(scene: Scene, node: Node, kept: list[Hold]) -> Answer:
+    """A cordon counts as disruption and asks the guards; of a node that is dark anyway it takes nothing."""
+    dark = any(h.kind is not HoldKind.cordon for h in kept)
+    act_class = ActClass.easing if dark else ActClass.immediate
+    request = Request("cordon", act_class, (node,), approved=True)
+    if found := blockers(scene, request):
+        return Wait("cordon", found, until=reopens(scene, found))
+    plan = record(scene, node, RECIPES["cordon"], Frame(act_class, remedy="cordon"))
+    return tired(scene, node, "cordon") or Act((plan,))
+
+
+def has_proven_itself(node: Node) -> bool:
+    """Whether a gate has passed since the node was last disturbed."""
+    disturbed = [a.at for a in node.attempts if a.struck and a.remedy not in _GENTLE]
+    passed = [c.at for c in node.checks if c.verdict is Verdict.passed]
+    return not disturbed or (bool(passed) and max(passed) >= max(disturbed))
+
+
+def balance(scene: Scene, pool: Pool) -> tuple[e.Event, ...]:
+    """Deliver spares to a pool below its target, in id order; one call delivers all that is missing and to be had."""
+    missing = pool.target - scene.fleet.index.count(f"pool:{pool.name}")
+    if missing <= 0:
+        return ()
+    found: list[e.Event] = []
+    spares = [scene.fleet.nodes[i] for i in scene.fleet.spares(pool.sku)]
+    for node in spares[: max(0, len(spares) - pool.budget.spares_floor)]:
+        if missing == 0:
+            break
+        assignment = Assignment(pool.name, pool.tenant, pool.cluster, scene.now)
+        joined = replace(node, assignment=assignment)
+        if not _is_deliverable(scene, node, joined, pool):
+            continue
+        missing -= 1
+        found.append(e.NodeAssigned(node.id, assignment))
+        found.append(record(scene, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
+    return tuple(found)
+
+
+def _is_deliverable(scene: Scene, node: Node, joined: Node, pool: Pool) -> bool:
+    """An adopted spare is delivered only where the pool's mode says that Hostler may act there."""
+    if node.profile is not pool.profile or node.provisioner == "none" or not has_proven_itself(node):
+        return False
+    if node.adopted and mode_of(scene, joined, "deliver") is not Mode.act:
+        return False
+    if any(h.kind in CORDONING for h in scene.fleet.holds_on(scopes(scene, node))):
+        return False
+    return not tired(scene, node, "deliver") and not blockers(scene, Request("deliver", ActClass.bring_up, (joined,)))

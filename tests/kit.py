@@ -1,0 +1,447 @@
+"""A small world around one controller: fleets crowded around limits, scripted hands, and a journal in a list.
+
+`Drive` drives a Controller as the runner does: step, commit, send. Its hands act on a plain model of machines
+(power, boots, cordons, work), so a test may ask the machines, and not only the journal, what happened.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+import yaml
+from msgspec.structs import replace
+
+import hostler.core.policy.documents as documents
+from hostler.core import events as e
+from hostler.core.configuration import Configuration
+from hostler.core.fleet import Fleet, dump
+from hostler.core.fold import evolve
+from hostler.core.model import (
+    Assignment,
+    Binding,
+    Hold,
+    HoldKind,
+    Intent,
+    Node,
+    Observation,
+    Operation,
+    Outcome,
+    Part,
+    Phase,
+    Position,
+    WorkClass,
+    Workload,
+)
+from hostler.core.present import Present
+from hostler.engine import intake
+from hostler.engine.controller import Controller
+from hostler.engine.ports import WorkloadView
+from hostler.engine.ready import Ready, Reply, Send
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GPUS = 8
+POLICY = Path(documents.__file__).with_name("default_policy.yaml").read_text()
+BAD_LINES = {
+    "off_bus": "NVRM: Xid (PCI:0000:{gpu:02x}:00): 79, pid=1, name=python3, GPU has fallen off the bus.",
+    "ecc": "NVRM: Xid (PCI:0000:{gpu:02x}:00): 95, pid=1, name=python3, Uncontained ECC error.",
+}
+
+
+def after(**length: float) -> datetime:
+    return NOW + timedelta(**length)
+
+
+def pool_document(**fields: object) -> dict[str, object]:
+    base = {
+        "sku": "h100",
+        "target": 4,
+        "cluster": "k1",
+        "tenant": "acme",
+        "owner": "pat@acme",
+        "modes": {"*": "act"},
+        "budget": {"count": 1, "percent": 100},
+    }
+    return {**base, **fields}
+
+
+@lru_cache(maxsize=256)
+def _parsed(pools: str, policy: str) -> Configuration:
+    return documents.parse({"policy.yaml": policy, "pools.yaml": pools})
+
+
+def configuration(
+    pools: dict[str, dict[str, object]] | None = None,
+    policy: Callable[[dict[str, object]], None] | None = None,
+    firmware: dict[str, str] | None = None,
+) -> Configuration:
+    """The default policy with these pools; `policy` may change its tree first."""
+    skus = {"h100": {"gpus": GPUS, "firmware": firmware or {}}}
+    tree = {"skus": skus, "pools": pools if pools is not None else {"train": pool_document()}}
+    text = POLICY
+    if policy is not None:
+        changed = yaml.safe_load(POLICY)
+        policy(changed["policy"])
+        text = yaml.safe_dump(changed)
+    return _parsed(yaml.safe_dump(tree), text)
+
+
+def gpu_part(node_id: str, gpu: int) -> Part:
+    return Part(f"{node_id}-G{gpu}", "gpu", "H100", f"pci:0000:{gpu:02x}:00", node=node_id)
+
+
+def a_node(node_id: str, pool: str = "train", **fields: object) -> Node:
+    """A healthy node in production, in the pool ("" = a spare), its eight GPUs known by slot, serial and address."""
+    serials = [f"{node_id}-G{gpu}" for gpu in range(GPUS)]
+    slots = [(f"pci:0000:{gpu:02x}:00", serials[gpu]) for gpu in range(GPUS)]
+    slots += [(f"gpu{gpu}", serials[gpu]) for gpu in range(GPUS)]
+    base: dict[str, object] = {
+        "id": node_id,
+        "position": Position("c1", rack="r1"),
+        "sku": "h100",
+        "phase": Phase.production,
+        "phase_since": NOW,
+        "registered_at": NOW,
+        "bindings": (
+            Binding("serial", f"S-{node_id}", NOW),
+            Binding("bmc", f"https://bmc/{node_id}", NOW),
+        ),
+        "assignment": Assignment(pool, "acme", "k1", NOW) if pool else None,
+        "boot_id": f"{node_id}-b1",
+        "boots": (f"{node_id}-b1",),
+        "slots": tuple(sorted(slots)),
+        "inventory_at": NOW,
+    }
+    return Node(**{**base, **fields})  # type: ignore[arg-type]  # named fields of Node
+
+
+def a_hold(scope: str, kind: HoldKind = HoldKind.operator, owner: str = "ann", **fields: object) -> Hold:
+    return Hold(f"h-{kind.value}-{scope}", scope, kind, owner, "because", NOW, **fields)  # type: ignore[arg-type]
+
+
+def a_workload(name: str, gpus: Iterable[int] | None = None, kind: str = "uninterruptible") -> Workload:
+    parts = None if gpus is None else tuple(f"gpu{gpu}" for gpu in gpus)
+    return Workload(name, "acme", WorkClass(kind), parts)
+
+
+def fold(records: Iterable[e.Record], fleet: Fleet | None = None) -> Fleet:
+    fleet = fleet or Fleet()
+    for record in records:
+        evolve(fleet, record)
+    fleet.merge()
+    return fleet
+
+
+def digest(fleet: Fleet) -> bytes:
+    """The committed fleet as bytes; tables sorted, for the order of a table's rows means nothing."""
+    state = fleet.state()
+    rows = {
+        "nodes": sorted(state.nodes, key=lambda n: n.id),
+        "parts": sorted(state.parts, key=lambda p: p.serial),
+        "holds": sorted(state.holds, key=lambda h: h.id),
+        "windows": sorted(state.windows, key=lambda w: w.id),
+        "tickets": sorted(state.tickets, key=lambda t: t.id),
+        "assets": sorted(state.assets, key=lambda a: a.id),
+    }
+    return dump(replace(state, **rows))
+
+
+class LostCommitError(Exception):
+    """The journal did not take the batch."""
+
+
+class Drive:
+    """One controller, its journal, its machines. Hands do as asked unless `script` says otherwise.
+
+    Scripted answers: done, failed, refused, busy; "unknown" (it worked, nobody knows), "vanished" (nothing
+    happened, nobody knows), "mute" (it works at once and never answers), "late" (it works and answers at `land`).
+    """
+
+    def __init__(self, config: Configuration | None = None, nodes: Iterable[Node] = (), *, quiet: bool = False) -> None:
+        self.now = NOW
+        self.journal: list[e.Record] = []
+        self.power: dict[str, bool] = {}
+        self.boots: Counter[str] = Counter()
+        self.cordoned: set[str] = set()
+        self.work: dict[str, tuple[Workload, ...]] = {}
+        self.pending: list[Send] = []
+        self.late: list[Send] = []
+        self.sent: list[Send] = []
+        self.performed: Counter[tuple[str, int]] = Counter()
+        self.effects: set[str] = set()
+        self.evicted: list[str] = []
+        self.scripts: dict[tuple[str, str], list[str]] = {}
+        self.replies: list[Reply] = []
+        self.commits = 0
+        self.failing_commit = 0
+        self.checks: list[Callable[[Drive, Ready], None]] = []
+        self._token = 0
+        self._sequence = 0
+        for event in (
+            e.ConfigActivated(config or configuration(), {}, "ann"),
+            *(e.NodeRegistered(node) for node in nodes),
+        ):
+            self.journal.append(e.Record(len(self.journal) + 1, NOW, 1, "seed", event))
+        for node in nodes:
+            self.power[node.id] = True
+            self.boots[node.id] = 1
+            self.work[node.id] = ()
+        self.begin(1, quiet=quiet)
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.controller.fleet
+
+    def begin(self, epoch: int, *, quiet: bool = False) -> None:
+        """A controller with nothing but the journal; unless `quiet`, everybody is heard at once."""
+        self.controller = Controller(fold(self.journal), Present(), {}, epoch)
+        self._complete(self.controller.resume(self.now, "test"))
+        if quiet:
+            return
+        heard = [intake.Heard(n, self.boot_of(n)) for n in self.fleet.nodes if self.power.get(n)]
+        readings = [intake.NodeSeen(n, "on" if up else "off", ready=up) for n, up in self.power.items()]
+        self.step(self.view(), *heard, *readings)
+
+    def restart(self, gap_s: float = 1.0, *, out_happens: bool = False) -> None:
+        """The controller is gone, and after a while another begins with the journal.
+
+        What was about to be sent is lost, or has happened and nobody was told.
+        """
+        sends, self.pending = self.pending, []
+        for send in sends:
+            if send.how == "perform" and out_happens:
+                self.performed[send.operation.id, send.operation.attempt] += 1
+                self._happen(send.operation)
+        self.now += timedelta(seconds=gap_s)
+        self.begin(self.controller.epoch + 1)
+
+    def view(self) -> intake.WorkSeen:
+        views = tuple(WorkloadView(n, work) for n, work in sorted(self.work.items()))
+        return intake.WorkSeen(views, whole=True)
+
+    def boot_of(self, node_id: str) -> str:
+        return f"{node_id}-b{self.boots[node_id]}"
+
+    # --- the loop
+
+    def step(self, *inputs: intake.Input) -> Ready:
+        ready = self.controller.step(inputs, self.now)
+        self._complete(ready)
+        return ready
+
+    def _complete(self, ready: Ready) -> None:
+        self.commits += 1
+        if self.commits == self.failing_commit:
+            self.controller.lost()
+            raise LostCommitError
+        self.journal.extend(ready.batch.records)
+        self.controller.committed()
+        self.pending.extend(ready.sends)
+        self.sent.extend(ready.sends)
+        self.replies.extend(ready.replies)
+        for check in self.checks:
+            check(self, ready)
+
+    def run(self, sends: int = 1_000) -> None:
+        """Let the hands work until nothing is out; each send takes a second."""
+        while self.pending and sends:
+            sends -= 1
+            self.now += timedelta(seconds=1)
+            self.serve(self.pending.pop(0))
+        assert not self.pending, "the hands never came to rest"
+
+    def wait(self, **length: float) -> None:
+        """Let time pass: the clock wakes the controller whenever it asked for it, the hands work in between."""
+        until = self.now + timedelta(**length)
+        for _ in range(20_000):
+            self.run()
+            wake = self.controller.agenda.next()
+            if wake is None or wake > until:
+                break
+            self.now = max(self.now, wake)
+            self.step(intake.Tick())
+        else:
+            raise AssertionError("time does not pass: the controller is woken again and again")
+        self.now = max(self.now, until)
+        self.step(intake.Tick())
+        self.run()
+
+    # --- people, agents, schedulers
+
+    def ask(self, verb: str, target: str, person: str = "ann", **args: str) -> Reply:
+        self._token += 1
+        intent = Intent(f"i{self._token}", verb, target, person, "because", self.now, args)
+        ready = self.step(intake.Asked(self._token, intent))
+        return next(r for r in ready.replies if r.token == self._token)
+
+    def activate(self, config: Configuration) -> None:
+        self._token += 1
+        intent = Intent(f"i{self._token}", "activate", "fleet", "ann", "because", self.now)
+        self.step(intake.Asked(self._token, intent, config))
+
+    def observe(self, node_id: str, kind: str, text: str = "", **fields: object) -> None:
+        self._sequence += 1
+        boot = self.fleet.nodes[node_id].boot_id
+        seen = Observation(node_id, kind, "agent", f"s{self._sequence}", 1, boot, text=text, facility=0)
+        seen = replace(seen, received=self.now, **fields)
+        self.step(intake.Observed(0, node_id, (seen,)))
+
+    def fault(self, node_id: str, what: str = "off_bus", gpu: int = 0) -> None:
+        """A line of kernel log about one GPU."""
+        self.observe(node_id, "kernel_log", BAD_LINES[what].format(gpu=gpu))
+
+    def leak(self, node_id: str) -> None:
+        self.observe(node_id, "sensors", source="bmc", facts={"leak_tray": "critical"})
+
+    def see_work(self, node_id: str, *work: Workload) -> None:
+        self.work[node_id] = work
+        self.step(intake.WorkSeen((WorkloadView(node_id, work),)))
+
+    def sweep(self) -> int:
+        """How many records a sweep over everything adds."""
+        self.step(intake.Tick())
+        before = len(self.journal)
+        self.controller.sweep(list(self.fleet.nodes))
+        self.step()
+        return len(self.journal) - before
+
+    # --- the hands
+
+    def script(self, kind: str, *answers: str, node: str = "") -> None:
+        self.scripts.setdefault((kind, node), []).extend(answers)
+
+    def _take_script(self, operation: Operation) -> str:
+        for key in ((operation.kind, operation.node), (operation.kind, "")):
+            if self.scripts.get(key):
+                return self.scripts[key].pop(0)
+        return "done"
+
+    def serve(self, send: Send) -> None:
+        operation = send.operation
+        if send.how == "revoke":
+            return
+        if send.how == "observe":
+            self._reply(operation, "done" if operation.id in self.effects else "not_done")
+            return
+        self.performed[operation.id, operation.attempt] += 1
+        answer = self._take_script(operation)
+        if answer == "late":
+            self.late.append(send)
+            return
+        if answer in ("done", "unknown", "mute"):
+            self._happen(operation)
+        if answer == "mute":
+            return
+        self._reply(operation, "unknown" if answer == "vanished" else answer)
+
+    def land(self) -> None:
+        """What was late happens now, and says so."""
+        sends, self.late = self.late, []
+        for send in sends:
+            self._happen(send.operation)
+            self._reply(send.operation, "done")
+
+    def _reply(self, operation: Operation, result: str) -> None:
+        facts: dict[str, str | int | float | bool | None] = {}
+        if operation.kind == "run_checks":
+            facts = {"verdict": result if result == "failed" else "passed"}
+            result = "done" if result == "failed" else result
+        if operation.kind == "verify_firmware":
+            facts = dict(operation.args)
+        outcome = Outcome(operation.id, operation.node, result, "as scripted", facts, attempt=operation.attempt)
+        self.step(intake.Replied(outcome), *self._news(operation.node))
+
+    def _news(self, node_id: str) -> list[intake.Input]:
+        if not self.power.get(node_id):
+            return [intake.NodeSeen(node_id, "off")]
+        return [intake.NodeSeen(node_id, "on"), intake.Heard(node_id, self.boot_of(node_id))]
+
+    def _happen(self, operation: Operation) -> None:
+        self.effects.add(operation.id)
+        node_id = operation.node
+        match operation.kind:
+            case "power_off":
+                self.power[node_id] = False
+            case "power_on" if not self.power.get(node_id):
+                self.power[node_id] = True
+                self.boots[node_id] += 1
+            case "reboot":
+                self.boots[node_id] += 1
+            case "cordon":
+                self.cordoned.add(node_id)
+            case "uncordon":
+                self.cordoned.discard(node_id)
+            case "evict":
+                gone = set(operation.args["workloads"].split(","))
+                self.evicted.extend(sorted(gone))
+                self.work[node_id] = tuple(w for w in self.work.get(node_id, ()) if w.id not in gone)
+            case _:
+                pass
+
+    # --- reading
+
+    def node(self, node_id: str) -> Node:
+        return self.fleet.nodes[node_id]
+
+    def events(self, kind: type, node_id: str = "") -> list[e.Record]:
+        return [r for r in self.journal if isinstance(r.event, kind) and node_id in ("", *e.subjects_of(r.event))]
+
+    def operations(self, node_id: str = "") -> list[str]:
+        """The kinds of all operations that were recorded as started, in order."""
+        return [r.event.operation.kind for r in self.events(e.OperationStarted, node_id)]  # type: ignore[attr-defined]
+
+    def plans(self, node_id: str = "") -> list[str]:
+        return [r.event.plan.name for r in self.events(e.PlanRecorded, node_id)]  # type: ignore[attr-defined]
+
+    def transcript(self, node_id: str = "", since: int = 0) -> str:
+        """What an operator would read: time, what happened, in words."""
+        told = (r for r in self.journal[since:] if not node_id or node_id in e.subjects_of(r.event))
+        return "\n".join(line for r in told if (line := _line(r)))
+
+
+def _line(record: e.Record) -> str:
+    match record.event:
+        case e.PlanRecorded(plan=plan):
+            said = f"plan {plan.name} ({plan.act_class.value}, {plan.state}): " + " → ".join(
+                s.operation for s in plan.steps
+            )
+        case e.PlanEnded(result=result, reason=reason):
+            said = f"plan {result}" + (f": {reason}" if reason else "")
+        case e.PlanUndoing(reason=reason):
+            said = f"undoing: {reason}"
+        case e.OperationStarted(operation=o):
+            said = f"  {o.kind} asked" + (f" again ({o.attempt})" if o.attempt > 1 else "")
+        case e.OperationFinished(kind=kind, result=result):
+            said = f"  {kind} {result}"
+        case e.OperationSettled(detail=detail):
+            said = f"  settled: {detail}"
+        case e.OutcomeLate(result=result):
+            said = f"  late answer: {result}"
+        case e.PhaseChanged(before=before, after=to, reason=reason):
+            said = f"{before} → {to}: {reason}"
+        case e.ConditionRaised(condition=c):
+            said = f"raised {c.type} {c.part}".rstrip()
+        case e.ConditionCleared(condition=c_id, by=by):
+            said = f"cleared {c_id.split('/')[1]} by {by}"
+        case e.WaitingChanged(waiting=waiting) if waiting is not None:
+            said = f"waits to {waiting.what}: " + "; ".join(b.text for b in waiting.blockers)
+        case e.HoldPlaced(hold=hold):
+            said = f"hold ({hold.kind.value}) by {hold.owner}: {hold.reason}"
+        case e.HoldReleased(person=person):
+            said = f"hold released by {person}"
+        case e.TicketOpened(ticket=ticket):
+            said = f"ticket {ticket.kind} for {ticket.owner}: {ticket.summary}"
+        case e.TicketClosed(resolution=resolution):
+            said = f"ticket closed: {resolution}"
+        case e.BrakeLatched(reason=reason):
+            said = f"storm brake: {reason}"
+        case _:
+            return ""
+    return f"{record.at:%d %H:%M:%S} {said}"
+
+
+def encoded(records: Iterable[e.Record]) -> bytes:
+    return msgspec.json.encode(list(records))
+
