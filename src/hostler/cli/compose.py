@@ -98,7 +98,7 @@ async def up(settings: UpSettings) -> None:
 
 async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) -> None:
     access: dict[str, Access] = {}
-    clients = Clients(session, lambda _origin: access["all"])
+    clients = Clients(session, lambda _origin: access.get("all", Access()))
     scheduler = EmulatedScheduler(jobs_of(settings.nodes))
     hands: list[Hand] = [RedfishHand(clients, now), scheduler]
     async with _house(Settings(port=settings.port, clock=now), data, hands) as house:
@@ -179,7 +179,7 @@ async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
     """The emulated technician certifies what stands at onboard, and the emulated vendor repairs and sends back."""
     while True:
         await asyncio.sleep(1.0)
-        for node in list(cell.view.nodes.values()):
+        for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:
             if node.phase is Phase.onboard:
                 await _ask(cell, "certify", node.id, person="emulated-technician")
             elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
