@@ -386,16 +386,10 @@ class Node(Struct, frozen=True):
     """A GPU server: identity, place in life, what ails it, and what is being done about it.
 
     `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the
-<<<<<<< /tmp/core_wt/src/hostler/core/model.py
-    owners that keep new work away, `given_up` the operations whose answer may still come. `deadline` ends the phase
-    where it has a limit. `test_mode` accepts kernel-log lines written by user space as if the kernel had, and takes
-    a machine that is heard after its BMC's power cycle for restarted: the BMC of such a node may be an emulator.
-=======
-    owners that keep new work away. `slots` and `addresses` ("pci:0000:4c:00") lead to the serials of parts.
-    `deadline` ends the phase where it has a limit. `test_mode` accepts kernel-log lines written by user space as if
-    the kernel had, and takes a machine that is heard after its BMC's power cycle for restarted: the BMC of such a
-    node may be an emulator.
->>>>>>> /tmp/n.tmp
+    owners that keep new work away, `given_up` the operations whose answer may still come. `slots` and `addresses`
+    ("pci:0000:4c:00") lead to the serials of parts. `deadline` ends the phase where it has a limit. `test_mode`
+    accepts kernel-log lines written by user space as if the kernel had, and takes a machine that is heard after its
+    BMC's power cycle for restarted: the BMC of such a node may be an emulator.
     """
 
     id: str

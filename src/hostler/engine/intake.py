@@ -124,35 +124,22 @@ def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetim
     parts = tuple(p for p in seen.parts if p.serial)
     if not parts:
         return
-<<<<<<< /tmp/core_wt/src/hostler/engine/intake.py
     known = [p for _, serial in node.slots if (p := fleet.parts.get(serial)) is not None and p.node == node.id]
     kinds = frozenset(p.kind for p in parts)
     others = tuple(p for p in known if p.kind not in kinds)  # another source's to tell: agent and BMC see different
     slots = {(p.slot or p.serial, p.serial) for p in (*parts, *others)}
-    if slots == set(node.slots) and node.inventory_at is not None:
-=======
-    known = dict(node.slots)
-    slots = {part.slot or part.serial: part.serial for part in parts}
-    addresses = _addresses(node, seen, slots)
-    if known == slots and addresses == node.addresses and node.inventory_at is not None:
->>>>>>> /tmp/n.tmp
+    addresses = _addresses(node, seen, dict(slots))
+    if slots == set(node.slots) and addresses == node.addresses and node.inventory_at is not None:
         return
     present = frozenset(serial for _, serial in slots)
     for part in parts:
         before = fleet.parts.get(part.serial)
         if before is not None and before.node not in ("", node.id):
             yield e.PartMoved(part.serial, before.node, node.id, part.slot)
-<<<<<<< /tmp/core_wt/src/hostler/engine/intake.py
     for part in known:
         if part.serial not in present:
             yield e.PartMoved(part.serial, node.id, "", "")
-    yield e.InventorySeen(node.id, at, (*parts, *others))
-=======
-    for serial in known.values():
-        held = fleet.parts.get(serial)
-        if serial not in present and held is not None and held.node == node.id:
-            yield e.PartMoved(serial, node.id, "", "")
-    yield e.InventorySeen(node.id, at, parts, addresses=addresses)
+    yield e.InventorySeen(node.id, at, (*parts, *others), addresses=addresses)
 
 
 def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -162,7 +149,6 @@ def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -
         present = frozenset(slots.values())
         stated = {name: serial for name, serial in node.addresses if serial in present}
     return tuple(sorted(stated.items()))
->>>>>>> /tmp/n.tmp
 
 
 def of_boot(node: Node, boot_id: str, now: datetime) -> Iterator[e.Event]:
