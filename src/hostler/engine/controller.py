@@ -183,7 +183,8 @@ class Controller:
         if node is None:
             self._replies.append(Reply(seen.token, granted=False, text=f"no node {seen.node}"))
             return
-        key = f"{seen.node}/{seen.observations[0].source}" if seen.observations else seen.node
+        source = seen.observations[0].source if seen.observations else "agent"
+        key = f"{seen.node}/{source}"
         spool, sequence = self._moved.get(key) or self.cursors.get(key) or ("", 0)
         for observation in seen.observations:
             fresh = observation.spool != spool
