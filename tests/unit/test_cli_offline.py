@@ -106,6 +106,13 @@ def test_a_log_is_decoded_from_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert (found["action"], found["pid"], found["process"]) == ("RESTART_BM", 4711, "trainer")
 
 
+def test_a_log_with_broken_bytes_is_read_all_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: insist on UTF-8; whoever writes one bad byte to the log then hides every fault."""
+    (tmp_path / "log").write_bytes(b"garbage \xff\xfe\n" + LINE.encode())
+    assert hostler("kernel-log", "decode", str(tmp_path / "log"), "-o", "jsonl") == ExitCode.ok
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
 def test_each_case_gives_its_findings_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = [{"line": LINE}, {"line": "nothing"}, {"line": f"{LINE}\n{LINE.replace('4c', '4d')}"}]
     file = tmp_path / "cases.jsonl"

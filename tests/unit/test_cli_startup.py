@@ -68,6 +68,15 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
     assert errors == ""
 
 
+def test_a_terminal_without_unicode_gets_no_traceback(tmp_path: Path) -> None:
+    with serving() as api:
+        api.says("GET /v1/nodes", page({"id": "n1", "waiting": "Straße"}))
+        code = PROBE.format(arguments=["node", "list"], heavy=())
+        done = process(code, HOSTLER_SERVER=api.url, HOSTLER_CONTEXT=str(tmp_path / "none"), PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "Stra\\xdfe" in done.stdout
+
+
 def test_the_installed_command_says_its_version() -> None:
     done = process("from hostler.cli.main import main; main(['--version'])")
     assert (done.returncode, done.stdout) == (0, "0.1.0\n")

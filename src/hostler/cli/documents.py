@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1_048_576
 
 
-def read_text(file: str) -> str:
-    """A file's text, standard input for "-". Raises CommandError."""
+def read_text(file: str, errors: str = "strict") -> str:
+    """A file's text, standard input for "-". Raises CommandError. `errors` as in bytes.decode."""
     try:
         data = sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else _bytes(Path(file))
-        text = data.decode()
+        text = data.decode(errors=errors)
     except OSError as error:
         raise unusable(f"{file}: {error.strerror}", "name a file that you can read") from error
     except UnicodeDecodeError as error:

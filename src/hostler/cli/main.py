@@ -1,5 +1,6 @@
 """The command `hostler`: its tree, and how every command ends. Commands are imported when they are called."""
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -71,6 +72,9 @@ def build() -> App:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and end the process with its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode shows less, and no traceback
     sys.exit(run(lambda: build()(sys.argv[1:] if arguments is None else arguments)))
 
 

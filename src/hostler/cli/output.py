@@ -12,6 +12,10 @@ from hostler.cli.views import View
 CELL_MAX = 400
 """Characters of one cell of a table; `json` and `yaml` give everything."""
 
+NOTHING = "–"
+SQUEEZED = 10
+"""To how many characters a column may be cut on a narrow terminal; a pipe gets everything."""
+
 _COLOURS: dict[str, str] = {
     "production": "green",
     "passed": "green",
@@ -59,7 +63,7 @@ def row_of(item: dict[str, Any], view: View, output: str) -> list[str]:
     """The cells of one object, on one line each."""
     now = datetime.now(UTC)
     cells = (column.read(item, now) for column in view.shown(wide=output == "wide"))
-    return [shown(" ".join(cell.split()))[:CELL_MAX] or "–" for cell in cells]
+    return [shown(" ".join(cell.split()))[:CELL_MAX] or NOTHING for cell in cells]
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "none") -> None:
@@ -112,9 +116,11 @@ def _rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for title in titles:
-        drawn.add_column(title, overflow="fold")
+    told = [place for place, cells in enumerate(zip(*rows, strict=True)) if place == 0 or set(cells) != {NOTHING}]
+    widths = widths_of([titles, *rows])
+    drawn = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
+    for place in told:
+        drawn.add_column(titles[place], overflow="ellipsis", no_wrap=True, min_width=min(widths[place], SQUEEZED))
     for row in rows:
-        drawn.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in row))
+        drawn.add_row(*(Text(row[place], style=_COLOURS.get(row[place], "")) for place in told))
     Console(highlight=False).print(drawn)

@@ -33,7 +33,8 @@ def follow(client: "Client", query: dict[str, str] | None = None) -> Iterator[It
             failures += 1
             if error.code is not ExitCode.unavailable or not after or failures > TRIES:
                 raise
-            say(f"{error.what}; trying again")
+            if failures == 1:
+                say(f"{error.what}; trying again")
         time.sleep(client.again_s)
 
 

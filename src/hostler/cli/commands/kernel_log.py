@@ -34,7 +34,7 @@ def decode(
 
     With `--cases -o jsonl` each case gives one line `{"findings": […]}`, in order.
     """
-    text = read_text(file)
+    text = read_text(file, errors="replace")  # a log may hold anything; what follows is still to be read
     if cases:
         _dump([{"findings": findings(line)} for line in _cases(text, file)], output)
         return 0

@@ -27,7 +27,9 @@ class World:
         float, Parameter(help="How many times faster than the clock it lives; 1440 is a day a minute.")
     ] = _UP.scale
     seed: Annotated[int, Parameter(help="The same seed draws the same faults.")] = _UP.seed
-    faults_per_hour: Annotated[float, Parameter(help="Faults an hour by the clock, over the whole fleet.")] = _UP.faults_per_hour
+    faults_per_hour: Annotated[float, Parameter(help="Faults an hour by the clock, over the whole fleet.")] = (
+        _UP.faults_per_hour
+    )
 
 
 @Parameter(name="*")
