@@ -92,7 +92,7 @@ class EmulatedFleet:
         ):
             lines += [f"  {pool}:", f"    sku: {sku}", f"    target: {target}", f"    tenant: {tenant}"]
             lines += ["    cluster: lab", "    modes: {'*': act}", f"    owner: {tenant} on-call"]
-            lines += ["    budget: {count: 3, percent: 20, reserve: 1}", "    drain_deadline_s: 86400"]
+            lines += ["    budget: {count: 3, percent: 20, reserve: 1}", "    drain_deadline_s: 864000"]
         return "\n".join(lines) + "\n"
 
     async def _add(self, number: int, *, tray: bool) -> None:
