@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -133,6 +134,7 @@ async def _house(
     """Journal, cell, desk and server, up inside and down outside; the documents are active before anybody can ask."""
     settings.check()
     await asyncio.to_thread(data.mkdir, 0o700, parents=True, exist_ok=True)
+    lock = _alone(data)
     journal = SqliteJournal(data / "journal.db")
     tokens = TokenStore(data / "tokens.db")
     tokens.bootstrap(data / "operator.token")
@@ -148,6 +150,7 @@ async def _house(
         await cell.stop()
         tokens.close()
         journal.close()
+        os.close(lock)
 
 
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
@@ -225,6 +228,21 @@ async def _until_told(work: Sequence[object]) -> None:
     await asyncio.gather(*tasks, told, return_exceptions=True)
     for task in done - {told}:
         task.result()
+
+
+def _alone(data: Path) -> int:
+    """A lock on the data directory, held until its descriptor is closed or the process ends.
+
+    Raises InvalidInputError where another Hostler holds it: the journal's epoch would fence that one off.
+    """
+    lock = os.open(data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as held:
+        os.close(lock)
+        instead = "stop that one, or give another directory with --data"
+        raise InvalidInputError((Problem(str(data), 0, "another Hostler serves this directory", instead),)) from held
+    return lock
 
 
 def _listening(settings: ServeSettings) -> Settings:
