@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 from msgspec.structs import replace
 
-import hostler.core.policy.documents as documents
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
 from hostler.core.fleet import Fleet, dump
@@ -35,7 +35,9 @@ from hostler.core.model import (
     WorkClass,
     Workload,
 )
+from hostler.core.policy import documents
 from hostler.core.present import Present
+from hostler.core.sentences import sentence
 from hostler.engine import intake
 from hostler.engine.controller import Controller
 from hostler.engine.ports import WorkloadView
@@ -43,6 +45,7 @@ from hostler.engine.ready import Ready, Reply, Send
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPUS = 8
+E = TypeVar("E")
 POLICY = Path(documents.__file__).with_name("default_policy.yaml").read_text()
 BAD_LINES = {
     "off_bus": "NVRM: Xid (PCI:0000:{gpu:02x}:00): 79, pid=1, name=python3, GPU has fallen off the bus.",
@@ -54,8 +57,8 @@ def after(**length: float) -> datetime:
     return NOW + timedelta(**length)
 
 
-def pool_document(**fields: object) -> dict[str, object]:
-    base = {
+def pool_document(**fields: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
         "sku": "h100",
         "target": 4,
         "cluster": "k1",
@@ -73,8 +76,8 @@ def _parsed(pools: str, policy: str) -> Configuration:
 
 
 def configuration(
-    pools: dict[str, dict[str, object]] | None = None,
-    policy: Callable[[dict[str, object]], None] | None = None,
+    pools: dict[str, dict[str, Any]] | None = None,
+    policy: Callable[[dict[str, Any]], None] | None = None,
     firmware: dict[str, str] | None = None,
 ) -> Configuration:
     """The default policy with these pools; `policy` may change its tree first."""
@@ -89,15 +92,13 @@ def configuration(
 
 
 def gpu_part(node_id: str, gpu: int) -> Part:
-    return Part(f"{node_id}-G{gpu}", "gpu", "H100", f"pci:0000:{gpu:02x}:00", node=node_id)
+    return Part(f"{node_id}-G{gpu}", "gpu", "H100", f"gpu{gpu}")
 
 
-def a_node(node_id: str, pool: str = "train", **fields: object) -> Node:
+def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
     """A healthy node in production, in the pool ("" = a spare), its eight GPUs known by slot, serial and address."""
     serials = [f"{node_id}-G{gpu}" for gpu in range(GPUS)]
-    slots = [(f"pci:0000:{gpu:02x}:00", serials[gpu]) for gpu in range(GPUS)]
-    slots += [(f"gpu{gpu}", serials[gpu]) for gpu in range(GPUS)]
-    base: dict[str, object] = {
+    base: dict[str, Any] = {
         "id": node_id,
         "position": Position("c1", rack="r1"),
         "sku": "h100",
@@ -111,14 +112,15 @@ def a_node(node_id: str, pool: str = "train", **fields: object) -> Node:
         "assignment": Assignment(pool, "acme", "k1", NOW) if pool else None,
         "boot_id": f"{node_id}-b1",
         "boots": (f"{node_id}-b1",),
-        "slots": tuple(sorted(slots)),
+        "slots": tuple((f"gpu{gpu}", serials[gpu]) for gpu in range(GPUS)),
+        "addresses": tuple((f"pci:0000:{gpu:02x}:00", serials[gpu]) for gpu in range(GPUS)),
         "inventory_at": NOW,
     }
-    return Node(**{**base, **fields})  # type: ignore[arg-type]  # named fields of Node
+    return Node(**{**base, **fields})
 
 
-def a_hold(scope: str, kind: HoldKind = HoldKind.operator, owner: str = "ann", **fields: object) -> Hold:
-    return Hold(f"h-{kind.value}-{scope}", scope, kind, owner, "because", NOW, **fields)  # type: ignore[arg-type]
+def a_hold(scope: str, kind: HoldKind = HoldKind.operator, owner: str = "ann", **fields: Any) -> Hold:
+    return Hold(f"h-{kind.value}-{scope}", scope, kind, owner, "because", NOW, **fields)
 
 
 def a_workload(name: str, gpus: Iterable[int] | None = None, kind: str = "uninterruptible") -> Workload:
@@ -179,10 +181,8 @@ class Drive:
         self.checks: list[Callable[[Drive, Ready], None]] = []
         self._token = 0
         self._sequence = 0
-        for event in (
-            e.ConfigActivated(config or configuration(), {}, "ann"),
-            *(e.NodeRegistered(node) for node in nodes),
-        ):
+        seed: list[e.Event] = [e.ConfigActivated(config or configuration(), {}, "ann")]
+        for event in (*seed, *(e.NodeRegistered(node) for node in nodes)):
             self.journal.append(e.Record(len(self.journal) + 1, NOW, 1, "seed", event))
         for node in nodes:
             self.power[node.id] = True
@@ -281,7 +281,7 @@ class Drive:
         intent = Intent(f"i{self._token}", "activate", "fleet", "ann", "because", self.now)
         self.step(intake.Asked(self._token, intent, config))
 
-    def observe(self, node_id: str, kind: str, text: str = "", **fields: object) -> None:
+    def observe(self, node_id: str, kind: str, text: str = "", **fields: Any) -> None:
         self._sequence += 1
         boot = self.fleet.nodes[node_id].boot_id
         seen = Observation(node_id, kind, "agent", f"s{self._sequence}", 1, boot, text=text, facility=0)
@@ -385,63 +385,22 @@ class Drive:
     def node(self, node_id: str) -> Node:
         return self.fleet.nodes[node_id]
 
-    def events(self, kind: type, node_id: str = "") -> list[e.Record]:
-        return [r for r in self.journal if isinstance(r.event, kind) and node_id in ("", *e.subjects_of(r.event))]
+    def events(self, kind: type[E], node_id: str = "") -> list[E]:
+        return [r.event for r in self.journal if isinstance(r.event, kind) and node_id in ("", *e.subjects_of(r.event))]
 
     def operations(self, node_id: str = "") -> list[str]:
         """The kinds of all operations that were recorded as started, in order."""
-        return [r.event.operation.kind for r in self.events(e.OperationStarted, node_id)]  # type: ignore[attr-defined]
+        return [event.operation.kind for event in self.events(e.OperationStarted, node_id)]
 
     def plans(self, node_id: str = "") -> list[str]:
-        return [r.event.plan.name for r in self.events(e.PlanRecorded, node_id)]  # type: ignore[attr-defined]
+        return [event.plan.name for event in self.events(e.PlanRecorded, node_id)]
 
     def transcript(self, node_id: str = "", since: int = 0) -> str:
-        """What an operator would read: time, what happened, in words."""
+        """What an operator would read."""
         told = (r for r in self.journal[since:] if not node_id or node_id in e.subjects_of(r.event))
-        return "\n".join(line for r in told if (line := _line(r)))
-
-
-def _line(record: e.Record) -> str:
-    match record.event:
-        case e.PlanRecorded(plan=plan):
-            said = f"plan {plan.name} ({plan.act_class.value}, {plan.state}): " + " → ".join(
-                s.operation for s in plan.steps
-            )
-        case e.PlanEnded(result=result, reason=reason):
-            said = f"plan {result}" + (f": {reason}" if reason else "")
-        case e.PlanUndoing(reason=reason):
-            said = f"undoing: {reason}"
-        case e.OperationStarted(operation=o):
-            said = f"  {o.kind} asked" + (f" again ({o.attempt})" if o.attempt > 1 else "")
-        case e.OperationFinished(kind=kind, result=result):
-            said = f"  {kind} {result}"
-        case e.OperationSettled(detail=detail):
-            said = f"  settled: {detail}"
-        case e.OutcomeLate(result=result):
-            said = f"  late answer: {result}"
-        case e.PhaseChanged(before=before, after=to, reason=reason):
-            said = f"{before} → {to}: {reason}"
-        case e.ConditionRaised(condition=c):
-            said = f"raised {c.type} {c.part}".rstrip()
-        case e.ConditionCleared(condition=c_id, by=by):
-            said = f"cleared {c_id.split('/')[1]} by {by}"
-        case e.WaitingChanged(waiting=waiting) if waiting is not None:
-            said = f"waits to {waiting.what}: " + "; ".join(b.text for b in waiting.blockers)
-        case e.HoldPlaced(hold=hold):
-            said = f"hold ({hold.kind.value}) by {hold.owner}: {hold.reason}"
-        case e.HoldReleased(person=person):
-            said = f"hold released by {person}"
-        case e.TicketOpened(ticket=ticket):
-            said = f"ticket {ticket.kind} for {ticket.owner}: {ticket.summary}"
-        case e.TicketClosed(resolution=resolution):
-            said = f"ticket closed: {resolution}"
-        case e.BrakeLatched(reason=reason):
-            said = f"storm brake: {reason}"
-        case _:
-            return ""
-    return f"{record.at:%d %H:%M:%S} {said}"
+        kept = (r for r in told if not isinstance(r.event, e.PlanAdvanced))
+        return "\n".join(f"{r.at:%d %H:%M:%S} {sentence(r.event)}" for r in kept)
 
 
 def encoded(records: Iterable[e.Record]) -> bytes:
     return msgspec.json.encode(list(records))
-

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from hostler.core import events as e
 from hostler.core.intents import VERBS
-from hostler.core.model import ActClass, HoldKind, Part, Phase, Profile
+from hostler.core.model import ActClass, HoldKind, Phase, Profile
 from hostler.engine import intake
 from hostler.engine.ready import Ready
-from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document
+from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
 
 NODES = ("a", "b", "c", "d", "s", "t", "u", "n")
 TARGETS = (*NODES, "fleet", "pool:train", "rack:r1", "rack:none", "nobody")
@@ -36,7 +36,7 @@ KINDS = (
 )
 ANSWERS = ("done", "failed", "refused", "unknown", "vanished", "mute", "late", "busy")
 LENGTHS_S = (1, 31, 301, 3_600, 30_000, 90_000, 700_000)
-ARGS = (
+ARGS: tuple[dict[str, str], ...] = (
     {},
     {"now": "true"},
     {"mode": "observe"},
@@ -65,7 +65,9 @@ actions = st.one_of(
     st.tuples(st.just("verdict"), nodes, st.sampled_from(("passed", "failed", "inconclusive"))),
     st.tuples(st.just("inventory"), nodes, st.integers(0, 8)),
     st.tuples(st.just("ask"), st.sampled_from(sorted(VERBS)), st.sampled_from(TARGETS), st.sampled_from(ARGS)),
-    st.tuples(st.just("ask_about_what_is"), st.sampled_from(("release", "close-ticket", "approve", "reject", "resume"))),
+    st.tuples(
+        st.just("ask_about_what_is"), st.sampled_from(("release", "close-ticket", "approve", "reject", "resume"))
+    ),
     st.tuples(st.just("script"), st.sampled_from(KINDS), st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=4)),
     st.tuples(st.just("serve"), st.integers(1, 12)),
     st.tuples(st.just("land")),
@@ -168,7 +170,7 @@ def play(drive: Drive, action: tuple[object, ...]) -> None:  # noqa: C901, PLR09
         case ("verdict", str(node), str(verdict)) if node in known:
             drive.observe(node, "verdict", facts={"check": "gemm", "verdict": verdict})
         case ("inventory", str(node), int(count)) if node in known:
-            parts = tuple(Part(f"{node}-G{g}", "gpu", "H100", f"pci:0000:{g:02x}:00") for g in range(count))
+            parts = tuple(gpu_part(node, gpu) for gpu in range(count))
             drive.observe(node, "inventory", parts=parts)
         case ("ask", str(verb), str(target), dict(args)):
             drive.ask(verb, target, **args)

@@ -136,9 +136,9 @@ def test_law_8_nothing_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: an operation without an answer is waited for, whatever its deadline."""
     outstanding = advance._outstanding
 
-    def patient(scene: Any, node: Any, plan: Any, operation: Any, need: Any) -> Any:
+    def patient(scene: Any, node: Any, plan: Any, operation: Any) -> Any:
         if operation.deadline > scene.now:
-            return outstanding(scene, node, plan, operation, need)
+            return outstanding(scene, node, plan, operation)
         blocker = Blocker("operation", operation.id, "it will come", "it comes")
         return Wait(plan.name, (blocker,), until=scene.now + timedelta(hours=1))
 

@@ -24,16 +24,18 @@ from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import Consent, may_disturb
 from hostler.core.policy.guards import GUARDS, Request, blockers, scopes
 from hostler.core.policy.response import Need, rank, rule_for
-from hostler.core.remedy import held, may_begin
+from hostler.core.remedy import held, may_begin, protect
 from hostler.core.scene import Scene
 
 
 def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     """The plan's next event, or what its current step waits for."""
+    if _must_protect(scene, node, plan, need):
+        return Act(_drop(node, plan, scene.now))
     if plan.state == "proposed":
         return _proposed(node, plan, need)
     if node.operation is not None:
-        return _outstanding(scene, node, plan, node.operation, need)
+        return _outstanding(scene, node, plan, node.operation)
     if plan.state == "undoing":
         return _undo(scene, node, plan)
     early = _ends_early(scene, node, plan, need)
@@ -42,6 +44,21 @@ def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     if plan.index >= len(plan.steps):
         return Act(complete(scene, node, plan))
     return _step(scene, node, plan)
+
+
+def _must_protect(scene: Scene, node: Node, plan: Plan, need: Need | None) -> bool:
+    """Protection waits for nobody's plan; a node that is held dark already may go on with its own."""
+    if need is None or need.act_class is not ActClass.protective or plan.act_class is need.act_class:
+        return False
+    return isinstance(protect(scene, node, need), Act)
+
+
+def _drop(node: Node, plan: Plan, now: datetime) -> tuple[e.Event, ...]:
+    ended = e.PlanEnded(node.id, plan.id, "superseded", "protective power-off")
+    operation = node.operation
+    if operation is None:
+        return (ended,)
+    return (_give_up(node, operation, OPERATIONS[operation.kind], "revoked", now), ended)
 
 
 def _proposed(node: Node, plan: Plan, need: Need | None) -> Answer:
@@ -57,12 +74,8 @@ def step_deadline(plan: Plan) -> datetime:
     return plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s)
 
 
-def _outstanding(scene: Scene, node: Node, plan: Plan, operation: Operation, need: Need | None) -> Answer:
+def _outstanding(scene: Scene, node: Node, plan: Plan, operation: Operation) -> Answer:
     row = OPERATIONS[operation.kind]
-    urgent = need is not None and need.act_class is ActClass.protective and plan.act_class is not need.act_class
-    if urgent:
-        gone = _give_up(node, operation, row, "revoked", scene.now)
-        return Act((gone, e.PlanEnded(node.id, plan.id, "superseded", "protective power-off")))
     if row.interruptible and (why := _bring_up_fails(scene, node, plan)):
         return Act((_give_up(node, operation, row, "revoked", scene.now), *fail_plan(scene, node, plan, why)))
     if operation.deadline <= scene.now:
@@ -109,7 +122,8 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     if plan.act_class in (ActClass.protective, ActClass.easing) or not plan.disruptive:
         return None
     # where nobody is disturbed yet and the graver plan would wait, the cordon would stand without an answer to why
-    if need is not None and _is_graver(need, plan) and (plan.disturbed or may_begin(scene, node, need)):
+    graver = need is not None and need.act_class is not ActClass.protective and _is_graver(need, plan)
+    if need is not None and graver and (plan.disturbed or may_begin(scene, node, need)):
         return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
     if plan.disturbed:
         return None

@@ -27,7 +27,7 @@ def next_step(scene: Scene, node: Node) -> Answer:
     if node.plan is not None:
         return advance(scene, node, node.plan, need)
     if need is not None and need.act_class is ActClass.protective:
-        return protect(scene, node, need)
+        return protect(scene, node, need) or _phase_work(scene, node)
     if node.settling:
         return _settling(node)
     if need is not None:

@@ -111,8 +111,11 @@ def _plan(scene: Scene, node: Node, need: Need) -> e.Event:
     return record(scene, node, RECIPES[own.remedy], frame)
 
 
-def protect(scene: Scene, node: Node, need: Need) -> Answer:
-    """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed."""
+def protect(scene: Scene, node: Node, need: Need) -> Answer | None:
+    """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed.
+
+    None where it is done: the node is held dark.
+    """
     dark = next((h for h in scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
     frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
     if dark is None:
@@ -121,7 +124,7 @@ def protect(scene: Scene, node: Node, need: Need) -> Answer:
         return Act((e.HoldPlaced(hold), record(scene, node, RECIPES[need.remedy], frame)))
     tried = [a for a in node.attempts if a.remedy == need.remedy]
     if tried and not tried[-1].failed and scene.present.of(node.id).power != ON:
-        return Wait("power", (held(dark),))
+        return None
     lately = [a for a in tried if scene.now - a.at < timedelta(days=1)]
     if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in tickets(scene.fleet, node.id)):
         return Act((e.TicketOpened(_stuck(scene, node, need.remedy, len(lately), need.rule)),))

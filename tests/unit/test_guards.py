@@ -1,0 +1,307 @@
+"""The guard table row by row, transcribed from reference/engine.md and never read from GUARDS."""
+
+from collections.abc import Callable
+
+import pytest
+
+from hostler.core import events as e
+from hostler.core.configuration import Budget
+from hostler.core.model import ActClass, HoldKind, Node, Phase, Window
+from hostler.core.policy.disturb import Act, may_disturb
+from hostler.core.policy.guards import Request, allowance, blockers, storm
+from hostler.core.scene import Scene
+from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, pool_document
+
+C = ActClass
+PASSES, WAITS = True, False
+
+TABLE: dict[str, tuple[bool, bool, bool, bool, bool]] = {
+    # guard: protective, easing, immediate, pending, bring-up
+    "pause": (PASSES, PASSES, WAITS, WAITS, WAITS),
+    "storm brake": (PASSES, PASSES, WAITS, WAITS, WAITS),
+    "hold": (PASSES, PASSES, WAITS, WAITS, WAITS),
+    "physical-work hold": (PASSES, PASSES, WAITS, WAITS, WAITS),
+    "budget": (PASSES, PASSES, WAITS, WAITS, PASSES),
+    "maintenance windows": (PASSES, PASSES, PASSES, WAITS, PASSES),
+}
+CLASSES = (C.protective, C.easing, C.immediate, C.pending, C.bring_up)
+CELLS = [
+    pytest.param(guard, act_class, passes, id=f"{guard}-{act_class.value}")
+    for guard, row in TABLE.items()
+    for act_class, passes in zip(CLASSES, row, strict=True)
+]
+
+
+def four(**budget: float) -> Drive:
+    pools = {"train": pool_document(target=4, budget={"count": 1, "percent": 100, "reserve": 0, **budget})}
+    return Drive(configuration(pools), [a_node(name) for name in "abcd"])
+
+
+def record(drive: Drive, *events: e.Event) -> None:
+    """Events of no importance to the guard, folded as they stand."""
+    drive.controller._record_all(events, "test")  # noqa: SLF001 - a fleet in a state, by no particular way
+    drive.fleet.merge()
+
+
+def pause(drive: Drive) -> None:
+    drive.ask("pause", "pool:train")
+
+
+def brake(drive: Drive) -> None:
+    record(drive, e.BrakeLatched("too much at once"))
+
+
+def hold(drive: Drive) -> None:
+    drive.ask("hold", "a")
+
+
+def physical_work(drive: Drive) -> None:
+    record(drive, e.HoldPlaced(a_hold("a", HoldKind.physical_work)))
+
+
+def spend(drive: Drive) -> None:
+    drive.ask("drain", "b")
+    drive.see_work("b", a_workload("w"))
+
+
+def window(drive: Drive) -> None:
+    record(drive, e.WindowScheduled(Window("w", "pool:train", after(hours=1), after(hours=2), "", "ann")))
+
+
+CLOSING: dict[str, tuple[Callable[[Drive], None], str]] = {
+    "pause": (pause, "pause"),
+    "storm brake": (brake, "brake"),
+    "hold": (hold, "hold"),
+    "physical-work hold": (physical_work, "hold"),
+    "budget": (spend, "budget"),
+    "maintenance windows": (window, "window"),
+}
+
+
+def scene(drive: Drive) -> Scene:
+    return Scene(drive.fleet, drive.controller.present, drive.now)
+
+
+@pytest.mark.parametrize(("guard", "act_class", "passes"), CELLS)
+def test_a_guard_answers_a_class_as_the_reference_says(guard: str, act_class: ActClass, passes: bool) -> None:
+    """Mutants: any cell of GUARDS flipped."""
+    drive = four()
+    request = Request("reboot", act_class, (drive.node("a"),))
+    assert blockers(scene(drive), request) == ()
+    close, kind = CLOSING[guard]
+    close(drive)
+    found = blockers(scene(drive), request)
+    assert [b.kind for b in found] == ([] if passes else [kind])
+    assert all(b.text and b.ends_when and b.name for b in found)
+
+
+@pytest.mark.parametrize(
+    "scope", ["fleet", "a", "rack:r1", "pool:train", "cluster:k1", "power:p1"], ids=str
+)
+def test_holds_and_pauses_reach_a_node_by_every_scope_it_belongs_to(scope: str) -> None:
+    pools = {"train": pool_document(target=1)}
+    drive = Drive(configuration(pools), [a_node("a", domains=("power:p1",)), a_node("b", pool="")])
+    drive.ask("hold", scope)
+    drive.ask("pause", scope)
+    found = blockers(scene(drive), Request("reboot", C.immediate, (drive.node("a"),)))
+    assert [b.kind for b in found] == ["pause", "hold"]
+
+
+def test_under_a_physical_work_hold_protection_may_remove_power_and_nothing_gives_it() -> None:
+    """ "removes power only" and "power stays off". Mutant: power_on needs no "power"."""
+    drive = four()
+    drive.ask("cordon", "a")
+    drive.run()
+    record(drive, e.HoldPlaced(a_hold("a", HoldKind.physical_work)))
+    drive.leak("a")
+    drive.run()
+    assert drive.power["a"] is False
+    drive.ask("clear-condition", "a", condition="cooling.leak")
+    drive.ask("release", "a-power")
+    drive.ask("uncordon", "a")
+    drive.wait(days=2)
+    assert drive.power["a"] is False
+    assert "power_on" not in drive.operations("a")
+
+
+def test_easing_passes_a_physical_work_hold_while_power_stays_off() -> None:
+    drive = four()
+    drive.see_work("a", a_workload("w"))
+    drive.ask("reboot", "a")
+    drive.run()
+    assert "a" in drive.cordoned
+    record(drive, e.HoldPlaced(a_hold("a", HoldKind.operator)))
+    drive.wait(seconds=1)
+    drive.ask("pause", "fleet")
+    drive.wait(seconds=1)
+    assert "a" not in drive.cordoned, "the undo tail is easing: a hold does not keep a cordon"
+
+
+@pytest.mark.parametrize(
+    ("count", "percent", "target", "act_class", "limit"),
+    [
+        (3, 100, 10, C.pending, 3),
+        (30, 10, 100, C.pending, 10),
+        (30, 10, 100, C.immediate, 12),
+        (1, 1, 10, C.pending, 1),
+        (0, 100, 10, C.pending, 0),
+        (5, 0, 10, C.pending, 0),
+        (5, 50, 0, C.pending, 0),
+    ],
+)
+def test_the_stricter_of_count_and_percent_wins_and_only_immediate_acts_use_the_reserve(
+    count: int, percent: float, target: int, act_class: ActClass, limit: int
+) -> None:
+    """Mutants: max instead of min; the reserve for everybody."""
+    assert allowance(Budget(count=count, percent=percent, reserve=2), target, act_class) == limit
+
+
+def test_the_reserve_lets_one_more_immediate_act_pass_and_no_pending_one() -> None:
+    drive = four(reserve=1)
+    spend(drive)
+    ask = [Request("reboot", c, (drive.node("a"),)) for c in (C.pending, C.immediate)]
+    assert [bool(blockers(scene(drive), request)) for request in ask] == [True, False]
+
+
+def test_protection_passes_the_budget_and_counts() -> None:
+    """A node that is kept dark is not available. Mutant: a protected node stays healthy."""
+    drive = four()
+    drive.leak("b")
+    drive.run()
+    found = blockers(scene(drive), Request("reboot", C.pending, (drive.node("a"),)))
+    assert [b.kind for b in found] == ["budget"]
+
+
+def test_unavailable_counts_against_the_target_and_not_against_who_is_left() -> None:
+    """Mutant: the denominator is the current members."""
+    drive = Drive(
+        configuration({"train": pool_document(target=8, budget={"count": 4, "percent": 50, "reserve": 0})}),
+        [a_node(name) for name in "abcd"],
+    )
+    found = blockers(scene(drive), Request("reboot", C.pending, (drive.node("a"),)))
+    assert [b.text for b in found] == ["pool train: 4 of 8 unavailable, 1 more would pass the budget of 4"]
+
+
+def test_a_failure_domain_has_a_budget_of_its_own() -> None:
+    pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100})}
+    drive = Drive(configuration(pools), [a_node(n, domains=("nvlink:d1",)) for n in "ab"] + [a_node("c"), a_node("d")])
+    drive.see_work("a", a_workload("w"))
+    drive.ask("reboot", "a")
+    kinds = [(b.kind, b.name) for b in blockers(scene(drive), Request("reboot", C.immediate, (drive.node("b"),)))]
+    assert kinds == [("budget", "nvlink:d1")]
+    assert not blockers(scene(drive), Request("reboot", C.immediate, (drive.node("c"),)))
+
+
+def test_bring_up_has_its_own_budget() -> None:
+    def two_at_once(policy: dict[str, object]) -> None:
+        policy["bring_up_at_once"] = 2
+
+    fresh = [a_node(n, pool="", phase=Phase.registered, boot_id="", boots=()) for n in "abc"]
+    drive = Drive(configuration(policy=two_at_once), fresh)
+    assert [drive.node(n).phase for n in "abc"] == [Phase.initializing, Phase.initializing, Phase.registered]
+    waiting = drive.node("c").waiting
+    assert waiting is not None
+    assert waiting.blockers[0].text == "2 nodes are being brought up, the limit is 2 at once"
+    drive.run()
+    assert drive.node("c").phase is Phase.onboard, "one has finished, so the next begins"
+
+
+def test_removals_per_day_are_a_budget_of_their_own_and_open_again_by_the_clock() -> None:
+    """Mutant: nobody wakes the node when the day is over."""
+    pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100, "removals_per_day": 1})}
+    drive = Drive(configuration(pools), [a_node(name) for name in "abcd"])
+    drive.ask("request-replacement", "a")
+    drive.run()
+    drive.ask("request-replacement", "b")
+    drive.run()
+    assert [drive.node(n).phase for n in "ab"] == [Phase.test, Phase.production] or "triage" in drive.plans("a")
+    assert "triage" not in drive.plans("b")
+    drive.wait(hours=25)
+    assert "triage" in drive.plans("b")
+
+
+def test_releasing_the_brake_does_not_forget_the_removals_of_the_day() -> None:
+    """Mutant: the fold empties `recent` with the brake."""
+    pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100, "removals_per_day": 1})}
+    drive = Drive(configuration(pools), [a_node(name) for name in "abcd"])
+    drive.ask("request-replacement", "a")
+    drive.run()
+    record(drive, e.BrakeLatched("test"))
+    drive.ask("release-brake", "fleet")
+    assert [b.name for b in blockers(scene(drive), Request("triage", C.pending, (drive.node("b"),)))] == [
+        "removals:train"
+    ]
+    assert storm(scene(drive), 20) == ""
+
+
+def test_a_window_opens_by_the_clock_and_closes_again() -> None:
+    drive = four()
+    drive.ask(
+        "schedule-maintenance", "pool:train", starts="2026-01-01T01:00:00+00:00", ends="2026-01-01T02:00:00+00:00"
+    )
+    drive.ask("reboot", "a")
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert waiting.blockers[0].ends_when == "the window opens at 2026-01-01 01:00 UTC"
+    drive.wait(minutes=59)
+    assert drive.plans("a") == []
+    drive.wait(minutes=2)
+    assert drive.plans("a") == ["reboot"]
+    drive.wait(hours=2)
+    assert not len(drive.fleet.windows)
+
+
+def test_a_hold_with_an_end_ends_by_the_clock_and_whoever_waited_goes_on() -> None:
+    drive = four()
+    drive.ask("hold", "a", hours="1")
+    drive.ask("reboot", "a")
+    drive.wait(minutes=59)
+    assert drive.plans("a") == []
+    drive.wait(minutes=2)
+    assert drive.plans("a") == ["reboot"]
+
+
+# --- consent: "not asked" for a doomed workload under immediate; "asked" of any other
+
+WORK = [("uninterruptible", False), ("graceful", True), ("interruptible", True)]
+
+
+@pytest.mark.parametrize("act_class", [C.immediate, C.pending, C.protective])
+@pytest.mark.parametrize(("kind", "willing"), WORK)
+@pytest.mark.parametrize("doomed", [True, False])
+def test_consent_is_asked_of_everybody_but_the_doomed(
+    act_class: ActClass, kind: str, willing: bool, doomed: bool
+) -> None:
+    """Mutants: everybody is doomed; protection asks."""
+    drive = four()
+    work = a_workload("w", [0] if doomed else [1], kind)
+    drive.see_work("a", work)
+    act = Act(act_class, part="a-G0", dooms="part")
+    said = may_disturb(drive.node("a"), drive.controller.present, act, None)
+    assert isinstance(said, tuple)
+    assert said[0].allowed is (act_class is C.protective or doomed or willing)
+    assert (said[0].blocker is None) is said[0].allowed
+
+
+def test_modes_stand_per_pool_and_remedy_and_what_is_set_by_intent_comes_first() -> None:
+    pools = {"train": pool_document(target=1, modes={"reboot": "act", "triage": "propose"})}
+    drive = Drive(configuration(pools), [a_node("a"), a_node("b", pool="")])
+
+    def blocked(remedy: str, node: Node) -> bool:
+        return any(b.kind == "mode" for b in blockers(scene(drive), Request(remedy, C.pending, (node,))))
+
+    a = drive.node("a")
+    assert [blocked(r, a) for r in ("reboot", "triage", "gpu_reset")] == [False, False, True]
+    assert not blocked("gpu_reset", drive.node("b")), "a spare has no customer to ask"
+    drive.ask("mode", "pool:train", mode="observe", remedy="reboot")
+    drive.ask("mode", "pool:train", mode="act")
+    assert [blocked(r, a) for r in ("reboot", "triage", "gpu_reset")] == [True, False, False]
+
+
+def test_silence_alone_convicts_nobody() -> None:
+    """Mutant: `confirm` is not asked."""
+    drive = four()
+    request = Request("power_cycle", C.immediate, (drive.node("a"),), confirm=True)
+    assert [b.kind for b in blockers(scene(drive), request)] == ["confirmation"]
+    drive.controller.present.of("a").ready = False
+    assert not blockers(scene(drive), request)
