@@ -25,7 +25,7 @@ from msgspec import Struct
 from hostler.cli import context
 from hostler.cli.settings import ServeSettings, UpSettings
 from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.model import FLEET, Intent, Phase
+from hostler.core.model import FLEET, Intent, Node, Phase
 from hostler.core.policy.documents import parse
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.exchange import Access
@@ -112,14 +112,16 @@ async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) 
                 data=data,
                 server=house.address,
                 token=lambda node: house.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
+                origins={node.id: node.binding("bmc") for node in house.cell.view.nodes.values()},
             ),
             scheduler,
             now,
         )
         async with fleet:
             access["all"] = Access("hostler", fleet.password)
+            known = [node for node in house.cell.view.nodes.values() if node.id in fleet.hosts]
             await _furnish(house, fleet, settings.scale)
-            await _resume(house, fleet, scheduler)
+            await _resume(house, fleet, scheduler, known)
             _announce(house, settings)
             started = asyncio.get_running_loop().time()
             turns: Views = lambda: scheduler.turn(asyncio.get_running_loop().time() - started)  # noqa: E731
@@ -166,16 +168,15 @@ async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
         await _ask(house.cell, "register", FLEET, args={"nodes": nodes})
 
 
-async def _resume(house: House, fleet: EmulatedFleet, scheduler: EmulatedScheduler) -> None:
-    """Nodes that the journal knows from an earlier run: their emulated machines are new, on other ports."""
-    for spec in fleet.specs:
-        node = house.cell.view.nodes.get(spec.id)
-        if node is None or node.binding("bmc") == spec.bmc:
-            continue
-        await _ask(house.cell, "rebind", node.id, args={"kind": "bmc", "value": spec.bmc})
+async def _resume(house: House, fleet: EmulatedFleet, scheduler: EmulatedScheduler, known: Sequence[Node]) -> None:
+    """Nodes that the journal knows from an earlier run: their machines are switched on, as if nobody had been away."""
+    origins = {spec.id: spec.bmc for spec in fleet.specs}
+    for node in known:
         scheduler.restore(node)
         if node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
             fleet.hosts[node.id].wake()
+        if node.binding("bmc") != origins[node.id]:
+            await _ask(house.cell, "rebind", node.id, args={"kind": "bmc", "value": origins[node.id]})
 
 
 async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:

@@ -32,6 +32,7 @@ from hostler.core.model import (
     Window,
     WorkClass,
 )
+from hostler.core.operations import OPERATIONS
 from hostler.core.phases import edge
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import may_disturb
@@ -363,7 +364,7 @@ def _rebind(ask: Ask) -> Granted:
         raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
     if holders := [i for i in ask.scene.fleet.index.members(f"{kind}:{value}") if i != node.id]:
         raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
-    if node.operation is not None:
+    if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
     return f"{node.id} is now {kind} {value}", (e.BindingChanged(node.id, Binding(kind, value, ask.scene.now)),)
 

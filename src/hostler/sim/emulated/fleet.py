@@ -25,7 +25,11 @@ BASELINE = {"BIOS": "1.1.0", "BMC": "1.1.0", "GPU": "1.1.0"}
 
 
 class FleetSettings(Struct, frozen=True):
-    """What to emulate. `token` gives the credential of a node's agent; `faults_per_hour` is for the whole fleet."""
+    """What to emulate.
+
+    `token` gives the credential of a node's agent; `faults_per_hour` is for the whole fleet; `origins` are the BMCs'
+    addresses of an earlier run, taken again where they are free.
+    """
 
     nodes: int
     scale: float
@@ -34,6 +38,7 @@ class FleetSettings(Struct, frozen=True):
     data: Path
     server: str
     token: Callable[[str], str]
+    origins: dict[str, str] = {}
 
 
 class EmulatedFleet:
@@ -113,7 +118,7 @@ class EmulatedFleet:
         )
         hardware = gb200(serial) if tray else h100(serial)
         host = Host(identity, hardware, agent, self._clock, self._settings.scale)
-        origin = await self._farm.serve(Service([host.machine]))
+        origin = await self._serve(identity, Service([host.machine]))
         self.hosts[identity] = host
         self.specs.append(
             NodeSpec(
@@ -128,6 +133,14 @@ class EmulatedFleet:
                 domains=("nvlink:nvl1", "power:a") if tray else (f"leaf:l{number // 16}", "power:b"),
             )
         )
+
+    async def _serve(self, identity: str, service: Service) -> str:
+        """Where it was served before, if that port is free; else on any."""
+        before = self._settings.origins.get(identity, "").rpartition(":")[2]
+        try:
+            return await self._farm.serve(service, int(before or 0))
+        except OSError:
+            return await self._farm.serve(service)
 
     async def _open_depot(self) -> None:
         """A small file server with the baseline's firmware images, for the BMCs to fetch."""
