@@ -5,12 +5,11 @@ import contextlib
 import json
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from hostler.agent.body import this_boot
 from hostler.agent.collectors.kernel_log import CURSOR, Position
 from hostler.agent.spool import Spool
 from hostler.server.tokens import Grant, Role, TokenStore
+from tests.end_to_end.processes import HOSTLER, free_port, process
 
 DEADLINE_S = 90.0
 NODE = "this-machine"
@@ -37,30 +37,6 @@ pools:
     budget: {count: 1, percent: 100}
 """
 POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@asynccontextmanager
-async def process(*argv: str, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A child of ours that ends with us."""
-    with log.open("ab") as out:
-        child = await asyncio.create_subprocess_exec(*argv, stdout=out, stderr=out)
-        try:
-            yield child
-        finally:
-            if child.returncode is None:
-                child.terminate()
-            try:
-                await asyncio.wait_for(child.wait(), 20)
-            except TimeoutError:
-                child.kill()
-                await child.wait()
 
 
 @dataclass
@@ -129,7 +105,7 @@ async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealW
     async with (
         aiohttp.ClientSession() as session,
         process(*emulate, log=log),
-        process(str(bin_dir / "hostler"), *serve, *documents, log=log),
+        process(HOSTLER, *serve, *documents, log=log),
     ):
         server, bmc = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{bmc_port}"
         world = RealWorld(directory, server, bmc, uuid, operator, session)
@@ -138,7 +114,7 @@ async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealW
         _read_up(directory / "agent")
         agent = ("agent", "--server", server, "--node", NODE, "--token-file", str(directory / "agent.token"))
         state = ("--state-dir", str(directory / "agent"), "--allow-actions")
-        async with process(str(bin_dir / "hostler"), *agent, *state, log=log):
+        async with process(HOSTLER, *agent, *state, log=log):
             await world.until(lambda seen: seen["node"]["phase"] == "production", f"/v1/nodes/{NODE}")
             yield world
 
@@ -192,6 +168,6 @@ def say(line: str) -> None:
 def explain_by_command(world: RealWorld) -> Any:
     """`hostler node explain -o json`, run as a person runs it."""
     env = {**os.environ, "HOSTLER_SERVER": world.server, "HOSTLER_TOKEN": world.token}
-    argv = [str(Path(sys.executable).parent / "hostler"), "node", "explain", NODE, "-o", "json"]
+    argv = [HOSTLER, "node", "explain", NODE, "-o", "json"]
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=True)
     return json.loads(done.stdout)

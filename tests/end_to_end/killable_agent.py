@@ -1,0 +1,93 @@
+"""The real agent as a process on a machine that is not there, to be killed: every act is on disk before it is done.
+
+Run as `killable_agent.py NODE SERVER DIRECTORY`; the directory holds `token`, `boot` (this boot's id), `kmsg` (the
+kernel log, a pipe) and `acts`, to which each act adds a line of JSON before it takes its time.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+from hostler.agent.checks import gate_check
+from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.main import AgentSettings, serve
+from hostler.core.model import Facts, Part, Verdict
+
+TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
+"""How long an act takes: long enough to be killed in."""
+
+
+class WrittenBody:
+    """A machine (`agent.body.Body`) that does nothing but write down what it is made to do, for which operation."""
+
+    def __init__(self, node: str, directory: Path) -> None:
+        self._node = node
+        self._directory = directory
+        self._boot_id = (directory / "boot").read_text()
+
+    def boot_id(self) -> str:
+        return self._boot_id
+
+    def reboot(self) -> None:
+        self._act("reboot")
+
+    def reset_gpus(self, gpu: str) -> None:
+        self._act("gpu_reset")
+
+    def evidence(self) -> Facts:
+        self._act("collect_evidence")
+        return {"emulated": True}
+
+    def inventory(self) -> Inventory:
+        return Inventory((Part(f"{self._node}-GPU0", "gpu", "emulated", "gpu0"),))
+
+    def check(self, profile: str) -> gate_check.Report:
+        self._act("run_checks")
+        return gate_check.Report(Verdict.passed, "emulated")
+
+    def call_off(self) -> None:
+        """A check that is called off here ends by itself."""
+
+    def sanitise(self) -> str:
+        self._act("sanitise")
+        return "emulated"
+
+    def locate(self, seconds: int) -> None:
+        self._act("locate")
+
+    def _act(self, kind: str) -> None:
+        """Write it down, whose operation it is by the newest mark, and take the time that it takes."""
+        with closing(sqlite3.connect(self._directory / "state/marks.sqlite")) as marks:
+            newest = marks.execute("SELECT operation, attempt, kind, outcome FROM marks ORDER BY number DESC LIMIT 1")
+            operation, attempt, marked, outcome = newest.fetchone() or ("", 0, "", None)
+        act = {"kind": kind, "boot": self._boot_id, "pid": os.getpid(), "operation": operation, "attempt": attempt}
+        act["marked"] = marked == kind and outcome is None
+        acts = os.open(self._directory / "acts", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(acts, json.dumps(act).encode() + b"\n")
+        os.fsync(acts)
+        os.close(acts)
+        time.sleep(TAKES_S.get(kind, 0.0))
+
+
+async def run(node: str, server: str, directory: Path) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    settings = AgentSettings(
+        node=node,
+        server=server,
+        token_file=directory / "token",
+        state_dir=directory / "state",
+        kernel_log=str(directory / "kmsg"),
+        allow_actions=True,
+    )
+    await serve(settings, WrittenBody(node, directory), stop)
+
+
+if __name__ == "__main__":
+    asyncio.run(run(sys.argv[1], sys.argv[2], Path(sys.argv[3])))

@@ -1,0 +1,63 @@
+"""Processes that end with the test that started them, and free ports for them to listen on."""
+
+import asyncio
+import random
+import socket
+import sys
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+
+HOSTLER = str(Path(sys.executable).parent / "hostler")
+"""The installed command, as a person or systemd runs it."""
+
+ENDS_WITHIN_S = 20.0
+
+
+PORTS = range(20_000, 32_000)
+"""Below what the system gives to outgoing connections, so that a server which is down keeps its port."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    while True:
+        port = random.choice(PORTS)
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+async def spawn(*argv: str, log: Path) -> Process:
+    """A child whose output goes to the log; whoever starts it ends it."""
+    with log.open("ab") as out:
+        return await asyncio.create_subprocess_exec(*argv, stdout=out, stderr=out)
+
+
+async def run(*argv: str) -> tuple[int, str]:
+    """Run a command to its end: its exit status, and all that it said."""
+    child = await asyncio.create_subprocess_exec(*argv, stdout=PIPE, stderr=STDOUT)
+    said, _ = await asyncio.wait_for(child.communicate(), ENDS_WITHIN_S)
+    assert child.returncode is not None
+    return child.returncode, said.decode()
+
+
+async def end(child: Process) -> None:
+    """Ask the child to end, and make it end."""
+    if child.returncode is None:
+        child.terminate()
+    try:
+        await asyncio.wait_for(child.wait(), ENDS_WITHIN_S)
+    except TimeoutError:
+        child.kill()
+        await child.wait()
+
+
+@asynccontextmanager
+async def process(*argv: str, log: Path) -> AsyncIterator[Process]:
+    """A child of ours that ends with us."""
+    child = await spawn(*argv, log=log)
+    try:
+        yield child
+    finally:
+        await end(child)
