@@ -1,5 +1,6 @@
 """What people ask for over the API: in whose name, how often, on what, and how far a narrowed token reaches."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -137,6 +138,7 @@ async def tenants(world: House) -> None:
     await world.operator.post("/v1/intents", {"verb": "pause", "target": "pool:beta", "reason": "globex asked"})
     await world.operator.post("/v1/nodes/n2/reboot", {"reason": "for globex"})
     await world.until(lambda: not world.cell.view.nodes["n1"].plan)
+    await world.operator.post("/v1/nodes/n1/hold", {"reason": "cabling of Globex's pool beta beside it"})
 
 
 TENANT_PATHS = (
@@ -191,6 +193,22 @@ async def test_a_tenant_acts_on_its_own_nodes_only(world: House) -> None:
         assert (await alice.post(f"/v1/nodes/n0/{verb}", {"reason": "x"}))[0] == 403, verb
     for path in ("/v1/config", "/v1/assets", "/metrics"):
         assert (await alice.call("GET", path))[0] == 403, path
+
+
+async def test_what_an_operator_writes_is_veiled_in_a_tenants_stream_too(world: House) -> None:
+    await tenants(world)
+    alice = world.client(Grant("alice", Role.tenant, tenant="acme"))
+    headers = {"Authorization": f"Bearer {alice.token}", "Last-Event-ID": "1"}
+    told: list[str] = []
+    async with asyncio.timeout(5), world.session.get(world.url + "/v1/events", headers=headers) as answer:
+        async for line in answer.content:
+            told.append(line.decode())
+            if "hold_placed" in told[-1]:
+                break
+    text = "".join(told)
+    assert "cabling of another customer's pool another customer beside it" in text
+    assert "globex" not in text.lower()
+    assert '"n2"' not in text
 
 
 async def test_a_tenants_past_node_shows_its_own_interval(world: House) -> None:

@@ -44,7 +44,7 @@ def everything(nodes: Nodes, fleet: Fleet, wanted: Selection) -> list[str]:
     found: list[str] = []
     cursor = ""
     while True:
-        asked = Selection(wanted.phase, wanted.pool, wanted.rack, wanted.sku, wanted.condition, wanted.q, cursor, 7)
+        asked = Selection(wanted.phase, wanted.pool, wanted.rack, wanted.sku, wanted.condition, wanted.q, cursor, 2)
         page: Page[str] = nodes.page(fleet, asked, lambda _: True, lambda n: n.id)
         found.extend(page.items)
         cursor = page.cursor
@@ -54,9 +54,9 @@ def everything(nodes: Nodes, fleet: Fleet, wanted: Selection) -> list[str]:
 
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.sampled_from(list(Phase)), st.sampled_from(["r1", "r2"])), max_size=60),
-    st.sampled_from([None, Phase.production, Phase.zap]),
-    st.sampled_from(["", "r1"]),
-    st.sampled_from(["", "host-n1", "sn", "zzz"]),
+    st.sampled_from([None, None, Phase.production]),
+    st.sampled_from(["", "", "r1"]),
+    st.sampled_from(["", "sn", "host-n1", "zzz"]),
 )
 def test_pages_together_are_the_selection(
     drawn: list[tuple[int, Phase, str]], phase: Phase | None, rack: str, q: str
@@ -177,6 +177,10 @@ def test_other_customers_names_are_veiled() -> None:
     )  # fmt: skip
     told = Veil(fleet, "acme").over({"text": "pool globex-train of GLOBEX is short; Initech's too", "phase": "test"})
     assert told == {"text": f"pool {OTHERS} of {OTHERS} is short; {OTHERS}'s too", "phase": "test"}
+    row = Page((Position("globex", "globex-train"),))
+    assert Veil(fleet, "acme").over(row)["items"][0] == {
+        "cell": OTHERS, "site": OTHERS, "row": "", "rack": "", "u": 0,
+    }  # fmt: skip
     assert Veil(fleet, "acme").over(["shared", "alpha", "globexes"]) == ["shared", "alpha", "globexes"]
 
 

@@ -131,6 +131,6 @@ class Veil:
             return self._names.sub(OTHERS, value)
         if isinstance(value, dict):
             return {key: self._walk(item) for key, item in value.items()}
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return [self._walk(item) for item in value]
         return value
