@@ -23,7 +23,7 @@ from hostler.core.operations import OPERATIONS, OperationRow
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import Consent, may_disturb
 from hostler.core.policy.guards import GUARDS, Request, blockers, scopes
-from hostler.core.policy.response import Need, rank, rule_for
+from hostler.core.policy.response import Need, has_proven_itself, rank, rule_for
 from hostler.core.remedy import held, may_begin, protect
 from hostler.core.scene import Scene
 
@@ -325,7 +325,7 @@ def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
     if plan.index >= len(tail):
         return Act(undone(scene, node, plan))
     step = tail[plan.index]
-    if step.operation == "uncordon" and _cordoned_by_person(scene, node):
+    if step.operation == "uncordon" and (_cordoned_by_person(scene, node) or not has_proven_itself(node)):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if "drained" in OPERATIONS[step.operation].needs and (stopped := _undrained(scene, node, plan)):
         return Wait(plan.name, tuple(stopped))

@@ -7,17 +7,15 @@ from hostler.core.answers import Act, Answer, Rest, Wait
 from hostler.core.configuration import Pool
 from hostler.core.fold import OWNER
 from hostler.core.freeze import Frame, record
-from hostler.core.model import ActClass, Assignment, Hold, HoldKind, Mode, Node, Verdict
+from hostler.core.model import ActClass, Assignment, Hold, HoldKind, Mode, Node
 from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes
+from hostler.core.policy.response import has_proven_itself
 from hostler.core.recipes import RECIPES
 from hostler.core.remedy import held, tired
 from hostler.core.scene import Scene
 
 CORDONING = (HoldKind.cordon, HoldKind.physical_work, HoldKind.power)
 """Kinds of holds that keep new work away; under the last two the node is dark as well."""
-
-_GENTLE = ("cordon", "drain", "release", "deliver")
-"""Remedies that end work and touch nothing that a gate would have to prove again."""
 
 
 def serve(scene: Scene, node: Node) -> Answer:
@@ -47,13 +45,6 @@ def _cordon(scene: Scene, node: Node, kept: list[Hold]) -> Answer:
         return Wait("cordon", found, until=reopens(scene, found))
     plan = record(scene, node, RECIPES["cordon"], Frame(act_class, remedy="cordon"))
     return tired(scene, node, "cordon") or Act((plan,))
-
-
-def has_proven_itself(node: Node) -> bool:
-    """Whether a gate has passed since the node was last disturbed."""
-    disturbed = [a.at for a in node.attempts if a.struck and a.remedy not in _GENTLE]
-    passed = [c.at for c in node.checks if c.verdict is Verdict.passed]
-    return not disturbed or (bool(passed) and max(passed) >= max(disturbed))
 
 
 def balance(scene: Scene, pool: Pool) -> tuple[e.Event, ...]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core.configuration import REMEDIES, Policy, Rule, Rung
-from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile
+from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile, Verdict
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
 
@@ -123,6 +123,18 @@ def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> 
 def _strikes(tried: Attempt, rung: str, part: str, since: datetime) -> bool:
     same = tried.part == part or not tried.part or not part
     return same and tried.struck and tried.remedy == rung and tried.at > since
+
+
+_GENTLE = ("cordon", "drain", "release", "deliver")
+"""What ends work at most, and touches nothing that a gate would have to prove again."""
+
+
+def has_proven_itself(node: Node) -> bool:
+    """Whether a check has passed since the node was last disturbed."""
+    harmless = node.plan.recorded_at if node.plan is not None and not node.plan.disturbed else None
+    disturbed = [a.at for a in node.attempts if a.struck and a.at != harmless and a.remedy not in _GENTLE]
+    passed = [c.at for c in node.checks if c.verdict is Verdict.passed]
+    return not disturbed or (bool(passed) and max(passed) >= max(disturbed))
 
 
 def ladder_changes_at(policy: Policy, node: Node, now: datetime) -> datetime | None:
