@@ -18,6 +18,7 @@ from hostler.core.phases import PHASES
 from hostler.core.recipes import RECIPES
 
 MAX_BYTES = 1_048_576
+MAX_DEPTH = 32
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""
 SECTIONS = ("policy", "skus", "pools")
@@ -68,14 +69,9 @@ def _load(name: str, text: str) -> _Loaded:
     if len(text) > MAX_BYTES:
         raise InvalidInputError((Problem(name, 0, f"larger than {MAX_BYTES} bytes", "split it"),))
     try:
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-            raise InvalidInputError((Problem(name, 0, "uses a YAML alias", "write the value out"),))
+        _check_tokens(name, text)
         tree = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
-    except RecursionError as error:
-        raise InvalidInputError(
-            (Problem(name, 0, "nested too deeply", "configurations are flat: see the schema"),)
-        ) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else 0
@@ -87,6 +83,27 @@ def _load(name: str, text: str) -> _Loaded:
     if duplicates:
         raise InvalidInputError(duplicates)
     return _Loaded(name, tree, data)
+
+
+def _check_tokens(name: str, text: str) -> None:
+    """Stop before what would be slow or large to read: aliases, and nesting that no section has."""
+    depth = 0
+    for token in yaml.scan(text):
+        if isinstance(token, yaml.AliasToken):
+            raise InvalidInputError((Problem(name, 0, "uses a YAML alias", "write the value out"),))
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if depth > MAX_DEPTH:
+            line = token.start_mark.line + 1
+            raise InvalidInputError((Problem(name, line, "nested too deeply", "the schema has a few levels only"),))
+
+
+_OPENING = (
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+)
+_CLOSING = (yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
 
 
 def _duplicates(name: str, tree: yaml.Node) -> Iterator[Problem]:
