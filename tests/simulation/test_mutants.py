@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import advance
+from hostler.core import advance, freeze
 from hostler.core.answers import Wait
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.model import Blocker, Mode, Waiting
@@ -130,6 +130,12 @@ def test_law_7_silence_alone_convicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: an agent that is not heard needs no second witness."""
     monkeypatch.setattr(guards, "has_second_witness", lambda _present, _node: True)
     assert "no second witness" in caught(7)
+
+
+def test_law_7_an_undo_lifts_what_an_earlier_plan_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: a plan that ends early uncordons a node whose last remedy has failed."""
+    monkeypatch.setattr(freeze, "_undo", lambda _scene, _node, row: row.undo)
+    assert "no check has passed since" in caught(7)
 
 
 def test_law_8_nothing_times_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,12 @@ from hostler.core.configuration import Configuration, Pool
 from hostler.core.model import Condition, Hold, Node, Operation, Phase, Plan, Waiting
 
 OURS = "hostler"
+HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")
+"""Operations after which a node is not healthy until checks have passed."""
 
 
 class Page(Struct):
-    """One node, as its records tell."""
+    """One node, as its records tell. `unproven` is what was done to its hardware since checks last passed."""
 
     id: str
     phase: Phase
@@ -31,6 +33,7 @@ class Page(Struct):
     index: int = 0
     reached: int = 0
     passed: bool = False
+    unproven: str = ""
     operation: Operation | None = None
     settling: dict[str, datetime] = {}
     cordoned: bool = False
@@ -167,6 +170,8 @@ def _ended(book: Book, event: e.PlanEnded, _at: datetime) -> Page:
 def _started(book: Book, event: e.OperationStarted, _at: datetime) -> Page:
     page = book.pages[event.operation.node]
     page.operation = event.operation
+    if event.operation.kind in HARDWARE:
+        page.unproven = event.operation.kind
     return page
 
 
@@ -201,6 +206,7 @@ def _booted(book: Book, event: e.BootObserved, _at: datetime) -> Page:
 def _checked(book: Book, event: e.CheckRecorded, _at: datetime) -> Page:
     page = book.pages[event.node]
     page.passed = event.check.verdict.value == "passed"
+    page.unproven = "" if page.passed else page.unproven
     return page
 
 

@@ -189,6 +189,9 @@ class DoubtIsNotHealth:
                 alone = _absent_only(case.book.pages[plan.node], plan)
                 if alone and present.get("ready") != "false" and present.get("power") != "off":
                     yield f"{plan.name} of {plan.node} because it is silent, and no second witness says so"
+            case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
+                if done := case.book.pages[operation.node].unproven:
+                    yield f"{operation.node} is uncordoned after {done}, and no check has passed since"
             case e.PlanEnded(node=node, plan=plan_id, result="done"):
                 yield from _unproven(case.book.pages[node], plan_id)
             case e.PhaseChanged(node=node, before=Phase.test, after=Phase.production):

@@ -1,6 +1,7 @@
 """Who does what an operation asks: the real Redfish driver over emulated BMCs, agents, and the scheduler."""
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -55,6 +56,7 @@ class Hands:
         self._marks: dict[str, Mark] = {}
         self._busy: dict[str, str] = {}
         self._epochs: dict[str, int] = {}
+        self._versions: dict[str, int] = {}
         self.on_remedied: Ended = _ignore
         self.on_changed: Callable[[str], None] = lambda _node: None
 
@@ -62,8 +64,10 @@ class Hands:
         """Something the controller sends; what it does takes place after the way there."""
         kind = send.operation.kind
         late_s = self._site.troubles.lateness_s() if send.how == "perform" else 0.0
+        act: Callable[[Send, int], None]
         if kind in SCHEDULER_KINDS:
-            span, act = SCHEDULER_LATENCY_S, self._schedule
+            seen = self._versions.get(send.node.id, 0)
+            span, act = SCHEDULER_LATENCY_S, partial(self._schedule, seen=seen)
         elif kind in self._twin.kinds:
             span, act = BMC_LATENCY_S, self._redfish
         else:
@@ -101,21 +105,29 @@ class Hands:
         if host.machine.away(self._site.clock.now) or host.machine.deaf(self._site.clock.now):
             return
         if host.machine.power == "On":
-            self._scheduler.disturbs(host.node, operation.id, host.faults)
+            self._disturb(host, operation)
             self.on_remedied(host, "power_cycle", host.remedied("power_cycle"))
+
+    def _disturb(self, host: Host, operation: Operation) -> None:
+        """Whatever still runs there ends with the hardware, and its scheduler sees it."""
+        if self._scheduler.disturbs(host.node, operation.id, host.faults):
+            self.on_changed(host.node)
 
     # the scheduler
 
-    def _schedule(self, send: Send, epoch: int) -> None:
+    def _schedule(self, send: Send, epoch: int, *, seen: int) -> None:
+        """Writes carry the version that was seen: one that others have overtaken conflicts, and changes nothing."""
         if send.how == "revoke":
             return
         operation, node = send.operation, send.node.id
-        done = self._is_so(operation)
-        if send.how == "perform" and not done:
-            self._effect(operation, epoch)
-            self._change(operation, node)
-            done = True
-        result = "done" if done else "not_done"
+        result = "done" if self._is_so(operation) else "not_done"
+        if send.how == "perform" and result == "not_done":
+            if self._versions.get(node, 0) == seen:
+                self._effect(operation, epoch)
+                self._change(operation, node)
+                result = "done"
+            else:
+                result = "failed"
         said = Outcome(operation.id, node, result, attempt=operation.attempt)
         self._site.reply(said, self._site.draw(SCHEDULER_LATENCY_S))
 
@@ -134,6 +146,7 @@ class Hands:
                 return not any(work in seat.works for work in _works(operation))
 
     def _change(self, operation: Operation, node: str) -> None:
+        self._versions[node] = self._versions.get(node, 0) + 1
         seat = self._scheduler.seat(node)
         match operation.kind:
             case "cordon":
@@ -202,7 +215,7 @@ class Hands:
         self._effect(operation, epoch)
         span = WORK_S[operation.args.get("profile", operation.kind)]
         if operation.kind in ("gpu_reset", "reboot"):
-            self._scheduler.disturbs(host.node, operation.id, host.faults)
+            self._disturb(host, operation)
         self._site.clock.after(self._site.draw(span), lambda: self._ends(operation, host, mark))
 
     def _ends(self, operation: Operation, host: Host, mark: Mark) -> None:
