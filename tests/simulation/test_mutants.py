@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import advance, freeze
+from hostler.core import advance
 from hostler.core.answers import Wait
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.model import Blocker, Mode, Waiting
 from hostler.core.policy import disturb, guards
+from hostler.core.recipes import RECIPES
 from hostler.engine import controller, intake
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.sim.hostile import judge
@@ -132,9 +133,11 @@ def test_law_7_silence_alone_convicts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no second witness" in caught(7)
 
 
-def test_law_7_an_undo_lifts_what_an_earlier_plan_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutant: a plan that ends early uncordons a node whose last remedy has failed."""
-    monkeypatch.setattr(freeze, "_undo", lambda _scene, _node, row: row.undo)
+def test_law_7_a_remedy_forgets_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: a power cycle leads straight back to service."""
+    recipe = RECIPES["power_cycle"]
+    unchecked = tuple(row for row in recipe.steps if row.operation != "run_checks")
+    monkeypatch.setitem(RECIPES, "power_cycle", replace(recipe, steps=unchecked))
     assert "no check has passed since" in caught(7)
 
 
