@@ -402,7 +402,7 @@ def name_of(event: Event) -> str:
     return tag
 
 
-def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: PLR0911 - one flat table of cases
+def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR0912 - one flat table of cases
     """The nodes, parts, assets or scopes under whose history the event is found."""
     match event:
         case NodeRegistered(node=node):
