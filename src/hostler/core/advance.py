@@ -121,9 +121,9 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
         return fail_plan(scene, node, plan, why)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not plan.disruptive:
         return None
-    # where nobody is disturbed yet and the graver plan would wait, the cordon would stand without an answer to why
+    # where the graver plan would wait, this one goes on: its cordon would stand with nothing being done
     graver = need is not None and need.act_class is not ActClass.protective and _is_graver(need, plan)
-    if need is not None and graver and (plan.disturbed or may_begin(scene, node, need)):
+    if need is not None and graver and may_begin(scene, node, need):
         return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
     if plan.disturbed:
         return None
