@@ -10,6 +10,8 @@ from hostler.server.problems import refuse
 from hostler.server.settings import Settings, is_loopback
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_BEFORE_THE_BODY = frozenset({401, 403, 413, 421})
+"""Answers given before the body was read: what follows on that connection would be taken for the rest of it."""
 
 CONTENT_POLICY = (
     "default-src 'none'; "
@@ -75,3 +77,5 @@ async def add_headers(message: Message, _: Scope) -> None:
     for name, value in HEADERS.items():
         headers[name] = value
     headers.setdefault("Cache-Control", "no-store")
+    if message["status"] in _BEFORE_THE_BODY:
+        headers["Connection"] = "close"
