@@ -170,6 +170,7 @@ class Drive:
         self.work: dict[str, tuple[Workload, ...]] = {}
         self.pending: list[Send] = []
         self.late: list[Send] = []
+        self.silent: set[str] = set()
         self.sent: list[Send] = []
         self.performed: Counter[tuple[str, int]] = Counter()
         self.effects: set[str] = set()
@@ -268,6 +269,11 @@ class Drive:
         self.step(intake.Tick())
         self.run()
 
+    def silence(self, node_id: str) -> None:
+        """The node's agent is not heard any more, until the node restarts."""
+        self.silent.add(node_id)
+        self.step(intake.Silent(node_id, self.now - timedelta(seconds=40)))
+
     # --- people, agents, schedulers
 
     def ask(self, verb: str, target: str, person: str = "ann", **args: str) -> Reply:
@@ -355,7 +361,10 @@ class Drive:
 
     def _news(self, node_id: str) -> list[intake.Input]:
         if not self.power.get(node_id):
+            self.silent.discard(node_id)
             return [intake.NodeSeen(node_id, "off")]
+        if node_id in self.silent:
+            return [intake.NodeSeen(node_id, "on")]
         return [intake.NodeSeen(node_id, "on"), intake.Heard(node_id, self.boot_of(node_id))]
 
     def _happen(self, operation: Operation) -> None:
@@ -381,6 +390,10 @@ class Drive:
                 pass
 
     # --- reading
+
+    def is_on(self, node_id: str) -> bool:
+        """Whether the machine itself is on, whatever anybody believes."""
+        return self.power[node_id]
 
     def node(self, node_id: str) -> Node:
         return self.fleet.nodes[node_id]

@@ -50,7 +50,7 @@ def holds_together(drive: Drive, plan: Plan) -> None:
         late = drive.events(e.OutcomeLate, "a")
         assert late or node.cordons == (("hostler",) if "a" in drive.cordoned and node.assignment else ())
     if node.plan is None and not any(h.kind is HoldKind.power for h in drive.fleet.holds.values()):
-        assert drive.power["a"], "a machine left dark"
+        assert drive.is_on("a"), "a machine left dark"
     assert all(times == 1 for times in drive.performed.values())
 
 
@@ -84,7 +84,7 @@ def test_it_leaks(verb: str, step: int) -> None:
     drive, plan = at_boundary(verb, step)
     drive.leak("a")
     holds_together(drive, plan)
-    assert drive.power["a"] is False
+    assert not drive.is_on("a")
     assert any(h.kind is HoldKind.power for h in drive.fleet.holds.values())
 
 

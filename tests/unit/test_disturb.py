@@ -15,7 +15,7 @@ def test_one_gpu_of_eight_dooms_the_pod_on_it_and_the_others_are_waited_for() ->
     drive.fault("a", "off_bus", gpu=3)
     drive.run()
     assert drive.evicted == ["pod3"]
-    assert drive.power["a"]
+    assert drive.is_on("a")
     waiting = drive.node("a").waiting
     assert waiting is not None
     assert [b.name for b in waiting.blockers] == [f"pod{gpu}" for gpu in range(8) if gpu != 3]
@@ -56,7 +56,7 @@ def test_work_that_nobody_knows_is_not_disturbed() -> None:
     drive = Drive(configuration(ALONE), [a_node("a")], quiet=True)
     drive.fault("a", "off_bus")
     drive.run()
-    assert drive.power["a"]
+    assert drive.is_on("a")
     waiting = drive.node("a").waiting
     assert waiting is not None
     assert waiting.blockers[0].kind == "unknown"

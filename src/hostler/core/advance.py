@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.configuration import Pool, scaled
-from hostler.core.ending import complete, fail_plan, fail_step, tickets, undone
+from hostler.core.ending import complete, fail_plan, fail_step, has_left, tickets, undone
 from hostler.core.model import (
     ActClass,
     Blocker,
@@ -215,7 +215,7 @@ def _undrained(scene: Scene, node: Node, plan: Plan) -> list[Blocker]:
 
 def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blocker:
     """The answers of the customers' work on the node; a Blocker where that work is unknown."""
-    if plan.state == "running" and any(s.operation == "leave_cluster" for s in plan.steps[: plan.index]):
+    if has_left(plan):
         return ()
     condition = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
     dooms = rule_for(scene.fleet.policy, condition).dooms if condition else "none"
@@ -327,6 +327,7 @@ def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
     step = tail[plan.index]
     if step.operation == "uncordon" and (_cordoned_by_person(scene, node) or not has_proven_itself(node)):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    if "drained" in OPERATIONS[step.operation].needs and (stopped := _undrained(scene, node, plan)):
+    opened = any(s.operation == "uncordon" for s in plan.steps[: plan.reached + 1])
+    if opened and "drained" in OPERATIONS[step.operation].needs and (stopped := _undrained(scene, node, plan)):
         return Wait(plan.name, tuple(stopped))
     return Act((e.OperationStarted(start(scene, node, plan, step)),))

@@ -40,12 +40,20 @@ def fail_plan(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, 
     if plan.failed_phase:
         ended = e.PlanEnded(node.id, plan.id, "failed", why)
         return (ended, *change_phase(scene, node, Phase(plan.failed_phase), why))
+    if plan.name == "release" and has_left(plan):
+        ended = e.PlanEnded(node.id, plan.id, "failed", why)
+        return (ended, *change_phase(scene, node, Phase.triage, f"a customer's data may still be on it: {why}"))
     if plan.name == "deliver" or (plan.disruptive and not plan.disturbed):
         return (e.PlanUndoing(node.id, plan.id, why, "failed"),)
     ended = e.PlanEnded(node.id, plan.id, "failed", why)
     if plan.name == "return_to_service":
         return (ended, e.ConditionRaised(_failed_remedy(node, plan, why, scene.now)))
     return (ended,)
+
+
+def has_left(plan: Plan) -> bool:
+    """Whether the running plan has taken its node out of the cluster, so that no customer's work can be on it."""
+    return plan.state == "running" and any(s.operation == "leave_cluster" for s in plan.steps[: plan.index])
 
 
 def undone(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
@@ -101,7 +109,7 @@ def _answered(node: Node, plan: Plan) -> list[Condition]:
         return []
     remediable = [c for c in node.conditions if c.clears == "remedy"]
     if plan.name == "examine":
-        return remediable
+        return [*remediable, *(c for c in node.conditions if c.clears == "age" and c.boot_id not in ("", node.boot_id))]
     if plan.name == "return_to_service":
         return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]
     fresh = plan.boot_id

@@ -14,16 +14,16 @@ from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Node, Phase
 from hostler.core.phases import PHASES
 from hostler.core.policy.guards import Request, blockers
-from hostler.core.policy.response import is_lemon, ladder_changes_at, need_of
+from hostler.core.policy.response import is_lemon, ladder_changes_at
 from hostler.core.recipes import RECIPES, Recipe
-from hostler.core.remedy import protect, remedy
+from hostler.core.remedy import needed, protect, remedy
 from hostler.core.scene import Scene
 from hostler.core.service import serve
 
 
 def next_step(scene: Scene, node: Node) -> Answer:
     """What to record next for this node, or what it waits for."""
-    need = need_of(scene.fleet.policy, node, scene.now)
+    need = needed(scene, node)
     if node.plan is not None:
         return advance(scene, node, node.plan, need)
     if need is not None and need.act_class is ActClass.protective:

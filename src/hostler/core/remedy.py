@@ -24,20 +24,31 @@ LAST_TRIES = 3
 TRIES_WINDOW = timedelta(days=7)
 
 
+def needed(scene: Scene, node: Node) -> Need | None:
+    """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown."""
+    gravest = need = need_of(scene.fleet.policy, node, scene.now)
+    observed: tuple[str, ...] = ()
+    while need is not None and not need.wished and need.act_class is not ActClass.protective:
+        if mode_of(scene, node, need.remedy) is not Mode.observe:
+            break
+        observed = (*observed, need.remedy)
+        need = need_of(scene.fleet.policy, node, scene.now, observed)
+    return need or gravest
+
+
 def remedy(scene: Scene, node: Node, need: Need) -> Answer:
     """Lay down the plans of the remedy, or say what they wait for."""
     consent = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
     if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node.id) != ():
         text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
         return Wait(need.remedy, (Blocker("person", consent.owner, text, "the ticket is closed or the work ends"),))
-    wished = is_wished(node, need)
-    if waiting := tired(scene, node, need.remedy, need.rule, wished=wished):
+    if waiting := tired(scene, node, need.remedy, need.rule, wished=need.wished):
         return waiting
     nodes = _group(scene, node, need)
-    request = _request(node, need, nodes)
+    request = _request(need, nodes)
     if found := blockers(scene, request):
         return Wait(need.remedy, found, until=reopens(scene, found))
-    if not wished and (why := storm(scene, len(nodes))):
+    if not need.wished and (why := storm(scene, len(nodes))):
         return Act((e.BrakeLatched(why),))
     return Act(tuple(_plan(scene, member, need) for member in nodes))
 
@@ -46,20 +57,15 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
     """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way."""
     own = node.plan.recorded_at if node.plan else None
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
-    if mode_of(scene, node, need.remedy) is not Mode.act and not is_wished(node, need):
+    if mode_of(scene, node, need.remedy) is not Mode.act and not need.wished:
         return False
-    if tickets(scene.fleet, node.id) or tired(scene, freed, need.remedy, need.rule, wished=is_wished(node, need)):
+    if tickets(scene.fleet, node.id) or tired(scene, freed, need.remedy, need.rule, wished=need.wished):
         return False
-    return not blockers(scene, _request(node, need, (node,))) and not storm(scene, 1)
+    return not blockers(scene, _request(need, (node,))) and not storm(scene, 1)
 
 
-def is_wished(node: Node, need: Need) -> bool:
-    """A person asked for it by name; that is their yes, and their patience."""
-    return any(c.remedy for c in node.conditions if c.id in need.causes)
-
-
-def _request(node: Node, need: Need, nodes: tuple[Node, ...]) -> Request:
-    return Request(need.remedy, need.act_class, nodes, confirm=need.confirm, approved=is_wished(node, need))
+def _request(need: Need, nodes: tuple[Node, ...]) -> Request:
+    return Request(need.remedy, need.act_class, nodes, confirm=need.confirm, approved=need.wished)
 
 
 def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
@@ -98,15 +104,15 @@ def _group(scene: Scene, node: Node, need: Need) -> tuple[Node, ...]:
     members = [scene.fleet.nodes[i] for i in scene.fleet.index.members("ailing")]
     found: list[Node] = []
     for member in members:
-        own = need_of(scene.fleet.policy, member, scene.now) if member.plan is None and not member.settling else None
+        own = needed(scene, member) if member.plan is None and not member.settling else None
         if own is not None and own.group == need.group and own.remedy == need.remedy:
             found.append(member)
     return tuple(found)
 
 
 def _plan(scene: Scene, node: Node, need: Need) -> e.Event:
-    own = need_of(scene.fleet.policy, node, scene.now) or need
-    proposed = not is_wished(node, own) and mode_of(scene, node, own.remedy) is Mode.propose
+    own = needed(scene, node) or need
+    proposed = not own.wished and mode_of(scene, node, own.remedy) is Mode.propose
     frame = Frame(own.act_class, own.causes, own.rule, own.part, own.remedy, own.group, proposed)
     return record(scene, node, RECIPES[own.remedy], frame)
 

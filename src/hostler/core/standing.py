@@ -12,8 +12,11 @@ from hostler.core.model import Condition, Evidence, Node, Severity
 EVIDENCE_KEPT = 5
 EVIDENCE_TEXT = 500
 HISTORY_S = 86_400.0
+DAY_S = 86_400.0
 QUIET_S = 600.0
-"""A repeat of what already stands is recorded at most this often; every raw observation is stored all the same."""
+"""A repeat of what stands is recorded at most this often, rarer the longer it stands; every raw observation is stored
+all the same.
+"""
 
 UNDESCRIBED = ConditionKind(
     type="",
@@ -69,10 +72,10 @@ def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: s
     """Seen again: recorded when it is worse, from a new boot, has doubled, or has not been told for a while."""
     worse = finding.severity > standing.severity
     total = standing.count + count
-    told = (evidence.at - standing.last_seen).total_seconds() < QUIET_S
+    kind = CONDITIONS.get(finding.type, UNDESCRIBED)
+    told = (evidence.at - standing.last_seen).total_seconds() < _quiet_s(standing, kind)
     if told and not worse and boot_id == standing.boot_id and total < 2 * standing.count:
         return None
-    kind = CONDITIONS.get(finding.type, UNDESCRIBED)
     fresh = replace(
         standing,
         severity=max(standing.severity, finding.severity),
@@ -83,6 +86,12 @@ def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: s
         expires_at=evidence.at + timedelta(seconds=kind.expires_s) if kind.expires_s else standing.expires_at,
     )
     return e.ConditionUpdated(fresh)
+
+
+def _quiet_s(standing: Condition, kind: ConditionKind) -> float:
+    """How long a repeat is no news: as long as the condition has stood, a day at most, and never into its expiry."""
+    stood_s = (standing.last_seen - standing.since).total_seconds()
+    return max(QUIET_S, min(stood_s, kind.expires_s / 2 if kind.expires_s else DAY_S))
 
 
 def as_history(condition: Condition, now: datetime) -> Condition:

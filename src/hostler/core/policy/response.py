@@ -13,7 +13,8 @@ UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it i
 class Need(Struct, frozen=True):
     """What a node needs done: the remedy, under which class of act, and the conditions that say so.
 
-    `rule` is the condition type whose row decided. `dooms` and `part` tell which work is lost already.
+    `rule` is the condition type whose row decided; `wished`: a person asked for it by name. `dooms` and `part` tell
+    which work is lost already.
     """
 
     remedy: str
@@ -26,6 +27,7 @@ class Need(Struct, frozen=True):
     severity: int = 0
     group: str = ""
     since: datetime | None = None
+    wished: bool = False
 
 
 def rule_for(policy: Policy, condition: Condition) -> Rule:
@@ -41,16 +43,19 @@ def rule_for(policy: Policy, condition: Condition) -> Rule:
     )
 
 
-def need_of(policy: Policy, node: Node, now: datetime) -> Need | None:
+def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] = ()) -> Need | None:
     """The gravest remedy that the node's conditions ask for, with all conditions that it would answer.
+
+    `without` leaves the conditions out that ask for these remedies by themselves.
 
     Application faults, unruled conditions and findings of an earlier boot ask for nothing. Only managed nodes in
     production get automatic remedies; a person's wish and protection count everywhere.
     """
-    needs = [need for condition in node.conditions if (need := _need(policy, node, condition, now))]
+    asked = (_need(policy, node, condition, now) for condition in node.conditions)
+    needs = [need for need in asked if need is not None and (need.wished or need.remedy not in without)]
     if not needs:
         return None
-    gravest = max(needs, key=lambda n: (rank(n.remedy), n.act_class is ActClass.immediate, n.severity, n.causes))
+    gravest = max(needs, key=_gravity)
     lesser = [n for n in needs if rank(n.remedy) <= rank(gravest.remedy) and n.causes != gravest.causes]
     causes = (*gravest.causes, *sorted(cause for need in lesser for cause in need.causes))
     immediate = any(n.act_class is ActClass.immediate and n.remedy == gravest.remedy for n in needs)
@@ -66,7 +71,14 @@ def need_of(policy: Policy, node: Node, now: datetime) -> Need | None:
         severity=gravest.severity,
         group=gravest.group,
         since=gravest.since,
+        wished=gravest.wished,
     )
+
+
+def _gravity(need: Need) -> tuple[int, bool, bool, int, tuple[str, ...]]:
+    """By rung, then what is needed at once, then what is sure already."""
+    at_once = need.act_class is ActClass.immediate
+    return rank(need.remedy), at_once, not need.confirm, need.severity, need.causes
 
 
 def _need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Need | None:
@@ -88,6 +100,7 @@ def _need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Ne
         severity=int(condition.severity),
         group=condition.group,
         since=condition.since,
+        wished=bool(condition.remedy),
     )
 
 
