@@ -357,6 +357,7 @@ _REGROUPING = (e.ConditionRaised, e.PlanRecorded, e.WaitingChanged)
 """Events after which the nodes of one act (a rack) may be other ones than before."""
 
 _EASING = (
+    e.PlanRecorded,
     e.PlanEnded,
     e.PhaseChanged,
     e.NodeAssigned,
@@ -375,4 +376,7 @@ _EASING = (
     e.ConditionCleared,
     e.OperationSettled,
 )
-"""Events after which pools are balanced and everybody who waits is asked again, once per batch."""
+"""Events after which pools are balanced and everybody who waits is asked again, once per batch.
+
+A plan that begins takes budget: whoever waits is told by name what it waits for now.
+"""
