@@ -148,7 +148,7 @@ class Hands:
         """
         self._marks.see(epoch)
         mark = self._marks.latest(operation.id)
-        if mark:
+        if mark and mark.attempt >= operation.attempt:
             return self._known(mark)
         boot_id = self._body.boot_id()
         if operation.kind == "reboot" and operation.boot_id not in ("", boot_id):

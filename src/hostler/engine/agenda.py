@@ -13,7 +13,6 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 class _Look(NamedTuple):
     at: datetime
     times: int
-    how: str
 
 
 class Agenda:
@@ -22,7 +21,7 @@ class Agenda:
     def __init__(self) -> None:
         self._heap: list[tuple[datetime, str]] = []
         self._waking: dict[str, datetime] = {}
-        self._looks: dict[str, _Look] = {}
+        self._looks: dict[tuple[str, str], _Look] = {}
 
     def wake(self, node_id: str, at: datetime, now: datetime) -> None:
         """Look at the node then, unless it is looked at earlier anyway."""
@@ -47,19 +46,26 @@ class Agenda:
 
     def return_to(self, how: str, operation: str, node_id: str, now: datetime) -> None:
         """Come back to the operation after a while, longer each time, to `observe` it or to `perform` it again."""
-        looked = self._looks[operation].times if operation in self._looks else 0
-        at = now + timedelta(seconds=OBSERVE_AFTER_S[min(looked, len(OBSERVE_AFTER_S) - 1)])
-        self._looks[operation] = _Look(at, looked + 1, how)
+        known = self._looks.get((operation, how))
+        times = known.times if known else 0
+        at = now + timedelta(seconds=OBSERVE_AFTER_S[min(times, len(OBSERVE_AFTER_S) - 1)])
+        self._looks[operation, how] = _Look(at, times + 1)
         heapq.heappush(self._heap, (at, node_id))
 
     def due_for(self, operation: str, now: datetime) -> str:
         """How to come back to the operation now ("" for not at all); asking takes it off the agenda."""
-        look = self._looks.get(operation)
-        if look is None or look.at > now:
-            return ""
-        self._looks[operation] = _Look(_NEVER, look.times, "")
-        return look.how
+        for how in ("observe", "perform"):
+            look = self._looks.get((operation, how))
+            if look is not None and look.at <= now:
+                self._looks[operation, how] = _Look(_NEVER, look.times)
+                return how
+        return ""
+
+    def attempted(self, operation: str) -> None:
+        """It was sent again: its effect is looked for soon, as after the first time."""
+        self._looks.pop((operation, "observe"), None)
 
     def known(self, operation: str) -> None:
         """The outcome is known."""
-        self._looks.pop(operation, None)
+        self.attempted(operation)
+        self._looks.pop((operation, "perform"), None)

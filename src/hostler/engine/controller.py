@@ -119,6 +119,7 @@ class Controller:
             self._eased = True
         match event:
             case e.OperationStarted(operation=operation):
+                self.agenda.attempted(operation.id)
                 self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
             case e.HoldPlaced() | e.WindowScheduled():
                 self._watch_calendar()
@@ -254,7 +255,7 @@ class Controller:
             if how == "observe":
                 self._sends.append(Send("observe", node.operation, node))
             elif how == "perform":
-                self._emit(e.OperationStarted(intake.again(node.operation, node)), "clock")
+                self._emit(e.OperationStarted(intake.again(node.operation, node, self._now)), "clock")
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""

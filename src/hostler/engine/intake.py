@@ -241,7 +241,7 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
         if row.repeatable and operation.attempt > 1:
             return Reply(resend=True)
         if row.repeatable:
-            return Reply((e.OperationStarted(again(operation, node)),))
+            return Reply((e.OperationStarted(again(operation, node, scene.now)),))
         failed = Outcome(outcome.operation, node.id, "failed", "observed not to have happened")
         return Reply(conclude(scene, node, operation, failed))
     if outcome.result == "done":
@@ -252,15 +252,15 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
     return Reply(conclude(scene, node, operation, failed))
 
 
-def again(operation: Operation, node: Node) -> Operation:
-    """The same operation, to be sent once more."""
+def again(operation: Operation, node: Node, now: datetime) -> Operation:
+    """The same operation, to be sent once more: what was sent before `now` is no longer what may still land."""
     return Operation(
         id=operation.id,
         kind=operation.kind,
         node=operation.node,
         plan=operation.plan,
         step=operation.step,
-        started=operation.started,
+        started=now,
         deadline=operation.deadline,
         args=operation.args,
         boot_id=node.boot_id if operation.boot_id and OPERATIONS[operation.kind].port == "agent" else operation.boot_id,
@@ -312,7 +312,7 @@ def _checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -
     if verdict is Verdict.passed:
         return Reply((recorded, *_verified(node, profile), *conclude(scene, node, operation, outcome)))
     if verdict is not Verdict.failed and operation.attempt < ATTEMPTS:
-        return Reply((recorded, e.OperationStarted(again(operation, node))))
+        return Reply((recorded, e.OperationStarted(again(operation, node, scene.now))))
     failed = Outcome(operation.id, node.id, "failed", f"{profile}: {verdict} {outcome.detail}", outcome.facts)
     raised: tuple[e.Event, ...] = ()
     if verdict is Verdict.failed:

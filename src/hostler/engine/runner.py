@@ -40,6 +40,7 @@ TICK_S = 0.5
 SWEEP_S = 60.0
 SNAPSHOT_EVERY = 20_000
 SUBSCRIBER_QUEUE = 20_000
+PAGE = 2_000
 SENDS_AT_ONCE = 1_024
 GRACE_S = 5.0
 RELOAD_AFTER_S = (0.2, 1.0, 5.0)
@@ -170,9 +171,10 @@ class Cell:
         self._subscribers.append(queue)
         try:
             seen = after
-            for record in await asyncio.to_thread(lambda: list(self.journal.records(after))):
-                seen = record.seq
-                yield record
+            while page := await asyncio.to_thread(self._page, seen):
+                for record in page:
+                    seen = record.seq
+                    yield record
             while (live := await queue.get()) is not None:
                 if live.seq > seen:
                     yield live
@@ -181,6 +183,9 @@ class Cell:
         finally:
             if queue in self._subscribers:
                 self._subscribers.remove(queue)
+
+    def _page(self, after: int) -> list[Record]:
+        return list(itertools.islice(self.journal.records(after), PAGE))
 
     async def _put(self, token: int, one: intake.Input) -> Reply:
         if self._why:
