@@ -95,9 +95,7 @@ def test_a_guard_answers_a_class_as_the_reference_says(guard: str, act_class: Ac
     assert all(b.text and b.ends_when and b.name for b in found)
 
 
-@pytest.mark.parametrize(
-    "scope", ["fleet", "a", "rack:r1", "pool:train", "cluster:k1", "power:p1"], ids=str
-)
+@pytest.mark.parametrize("scope", ["fleet", "a", "rack:r1", "pool:train", "cluster:k1", "power:p1"], ids=str)
 def test_holds_and_pauses_reach_a_node_by_every_scope_it_belongs_to(scope: str) -> None:
     pools = {"train": pool_document(target=1)}
     drive = Drive(configuration(pools), [a_node("a", domains=("power:p1",)), a_node("b", pool="")])

@@ -1,0 +1,105 @@
+"""Each commit of a run fails in turn; the next controller goes on from the journal, and nothing is done twice."""
+
+import pytest
+
+from hostler.core.fleet import dump as snapshot
+from hostler.core.fleet import load
+from hostler.core.model import Phase
+from hostler.engine.ready import Ready
+from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, pool_document
+
+COMMITS = 43
+
+
+def history() -> Drive:
+    pools = {"train": pool_document(target=3, budget={"count": 2, "percent": 100})}
+    fleet = [*(a_node(name) for name in "ab"), a_node("s", pool=""), a_node("t", pool="", phase=Phase.triage)]
+    return Drive(configuration(pools), fleet)
+
+
+def story(drive: Drive) -> list[tuple[str, tuple[str, ...]]]:
+    return [
+        ("see_work", ("a",)),
+        ("fault", ("a", "ecc")),
+        ("run", ()),
+        ("ask", ("power-cycle", "b")),
+        ("run", ()),
+        ("ask", ("hold", "a")),
+        ("fault", ("a", "off_bus")),
+        ("run", ()),
+        ("ask", ("request-replacement", "b")),
+        ("leak", ("s",)),
+        ("run", ()),
+    ]
+
+
+def tell(drive: Drive, steps: list[tuple[str, tuple[str, ...]]]) -> None:
+    """Each step once more after a lost commit: who asked was not answered, and asks again."""
+    for name, arguments in steps:
+        for _ in range(3):
+            try:
+                getattr(drive, name)(*arguments)
+                break
+            except LostCommitError:
+                drive.restart(gap_s=2.0)
+        else:
+            pytest.fail(f"{name} was lost again and again")
+
+
+def only_what_is_recorded_is_sent(drive: Drive, ready: Ready) -> None:
+    recorded = {
+        r.event.operation.id
+        for r in drive.journal
+        if hasattr(r.event, "operation") and hasattr(r.event.operation, "id")
+    }
+    assert all(send.operation.id in recorded for send in ready.sends)
+
+
+def test_the_story_has_enough_commits() -> None:
+    drive = history()
+    tell(drive, story(drive))
+    assert drive.commits == COMMITS
+
+
+@pytest.mark.parametrize("failing", range(3, COMMITS + 1))
+def test_a_commit_fails_and_the_next_controller_goes_on_from_the_journal(failing: int) -> None:
+    """Mutants: the overlay is merged before the commit; sends go out before it; the fold forgets an event."""
+    drive = history()
+    drive.checks.append(only_what_is_recorded_is_sent)
+    drive.failing_commit = failing if failing > drive.commits else 0
+    tell(drive, story(drive))
+    drive.wait(hours=2)
+    assert digest(drive.fleet) == digest(fold(drive.journal))
+    assert set(drive.performed.values()) == {1}
+    assert [record.seq for record in drive.journal] == list(range(1, len(drive.journal) + 1))
+    assert not drive.is_on("s")
+    assert drive.sweep() == 0
+
+
+def test_a_lost_batch_leaves_no_trace_in_memory() -> None:
+    """Mutant: `drop` forgets the index."""
+    drive = history()
+    before = digest(drive.fleet)
+    keys = {key: drive.fleet.index.members(key) for key in drive.fleet.index.keys()}  # noqa: SIM118 - an Index is no dict
+    drive.see_work("a", a_workload("w"))
+    drive.failing_commit = drive.commits + 1
+    with pytest.raises(LostCommitError):
+        drive.fault("a", "ecc")
+    assert digest(drive.fleet) == before
+    assert {key: drive.fleet.index.members(key) for key in drive.fleet.index.keys()} == keys  # noqa: SIM118
+
+
+@pytest.mark.parametrize("cut", [0.0, 0.1, 0.35, 0.5, 0.8, 0.99, 1.0])
+def test_a_snapshot_and_the_records_after_it_are_the_whole_journal(cut: float) -> None:
+    """Mutant: a table is missing from the snapshot."""
+    drive = history()
+    tell(drive, story(drive))
+    drive.ask("hold", "a", hours="5")
+    drive.ask("schedule-maintenance", "a", starts="2026-02-01T00:00:00+00:00", ends="2026-02-02T00:00:00+00:00")
+    drive.observe("a", "inventory")
+    whole = fold(drive.journal)
+    at = int(len(drive.journal) * cut)
+    resumed = fold(drive.journal[at:], load(snapshot(fold(drive.journal[:at]).state())))
+    assert digest(resumed) == digest(whole)
+    for key in whole.index.keys():  # noqa: SIM118 - an Index is no dict
+        assert resumed.index.members(key) == whole.index.members(key)
