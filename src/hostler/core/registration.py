@@ -92,7 +92,7 @@ def read(document: str) -> tuple[NodeSpec, ...]:
 def _decode(document: str, wanted: type[T], where: str) -> T:
     try:
         return msgspec.json.decode(document, type=wanted)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeError) as error:
         problem = Problem(where, 0, str(error), "see `hostler node register --help` for the fields")
         raise InvalidInputError((problem,)) from error
 

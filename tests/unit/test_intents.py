@@ -1,0 +1,145 @@
+"""Whatever is asked is answered, recorded with who asked, and never raises."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hostler.core import events as e
+from hostler.core.intents import REASON_MAX, VERBS, WISHES
+from hostler.core.model import Intent, Phase, Profile
+from hostler.engine import intake
+from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document
+
+CONFIG = configuration({"train": pool_document(target=2)})
+
+
+def two() -> Drive:
+    return Drive(CONFIG, [a_node("a"), a_node("b")])
+
+
+def asked(drive: Drive, intent: Intent) -> intake.Asked:
+    return intake.Asked(1, intent)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"verb": "sing"}, "no verb 'sing'; there are"),
+        ({"person": ""}, "carries the name of the person"),
+        ({"reason": "  "}, "give a reason of 1 to 500 characters"),
+        ({"reason": "x" * (REASON_MAX + 1)}, "give a reason"),
+        ({"key": "k" * 129}, "at most 128 characters"),
+        ({"target": "nobody"}, "node nobody is not known; see `hostler node list`"),
+        ({"target": "rack:none"}, "rack:none has 0 nodes in production"),
+        ({"target": "pool:"}, "has 0 nodes"),
+    ],
+)
+def test_a_refusal_says_why_and_what_to_do_and_is_recorded(change: dict[str, str], said: str) -> None:
+    drive = two()
+    fields = {"id": "i", "verb": "reboot", "target": "a", "person": "ann", "reason": "x", **change}
+    ready = drive.step(asked(drive, Intent(at=drive.now, **fields)))  # type: ignore[arg-type]  # all are strings
+    assert not ready.replies[0].granted
+    assert said in ready.replies[0].text
+    recorded = drive.events(e.IntentRecorded)
+    assert [(r.granted, r.answer) for r in recorded] == [(False, ready.replies[0].text)]
+    assert drive.plans() == []
+
+
+def test_a_dry_run_shows_the_plan_the_people_it_disturbs_and_records_nothing() -> None:
+    drive = two()
+    drive.see_work("a", a_workload("w"))
+    drive.ask("hold", "a")
+    before = len(drive.journal)
+    intent = Intent("i", "reboot", "a", "ann", "why", drive.now, dry_run=True)
+    reply = drive.step(asked(drive, intent)).replies[0]
+    assert reply.granted
+    assert reply.detail["plan"].startswith("cordon → drain")
+    assert reply.detail["nodes"] == "a"
+    assert reply.detail["gpus"] == "8"
+    assert "ann holds a" in reply.detail["waits_for"]
+    assert "w of acme runs here" in reply.detail["waits_for"]
+    assert len(drive.journal) == before
+
+
+def test_the_same_key_gets_the_same_answer_and_acts_once() -> None:
+    """Mutant: a repeated request is a second one."""
+    drive = two()
+    intent = Intent("i1", "hold", "a", "ann", "why", drive.now, key="k")
+    first = drive.step(asked(drive, intent)).replies[0]
+    drive.restart()
+    again = Intent("i2", "hold", "a", "ann", "why", drive.now, key="k")
+    second = drive.step(asked(drive, again)).replies[0]
+    assert (second.granted, second.text) == (first.granted, first.text)
+    assert second.detail == {"intent": "i1", "repeated": "yes"}
+    assert len(drive.fleet.holds) == 1
+
+
+@pytest.mark.parametrize("verb", sorted(set(WISHES) - {"power-off"}))
+@pytest.mark.parametrize("phase", [Phase.triage, Phase.rma, Phase.registered])
+def test_remedies_are_for_nodes_in_production(verb: str, phase: Phase) -> None:
+    drive = Drive(CONFIG, [a_node("a", pool="", phase=phase)], quiet=True)
+    assert not drive.ask(verb, "a").granted
+
+
+def test_power_is_not_taken_from_a_node_that_serves() -> None:
+    assert not two().ask("power-off", "a").granted
+
+
+def test_a_wish_counts_on_an_unmanaged_node_too() -> None:
+    pools = {"bare": pool_document(target=1, profile="unmanaged", modes={})}
+    drive = Drive(configuration(pools), [a_node("u", pool="bare", profile=Profile.unmanaged)])
+    drive.fault("u", "off_bus")
+    drive.run()
+    assert drive.plans() == []
+    assert drive.ask("reboot", "u").granted
+    drive.run()
+    assert drive.plans() == ["reboot"]
+
+
+def test_a_pool_with_members_cannot_be_configured_away() -> None:
+    drive = two()
+    drive.activate(configuration({"other": pool_document()}))
+    assert set(drive.fleet.configuration.pools) == {"train"}
+    assert "pools train have members" in drive.replies[-1].text
+
+
+def test_who_is_retired_takes_its_holds_and_tickets_along() -> None:
+    drive = Drive(CONFIG, [a_node("a", pool="", phase=Phase.rma)])
+    drive.ask("hold", "a")
+    assert drive.ask("retire", "a").granted
+    assert not len(drive.fleet.holds)
+    assert "is retired; its history remains" in drive.ask("reboot", "a").text
+
+
+text = st.text(max_size=12) | st.sampled_from(["a", "fleet", "pool:train", "rack:r1", "1e999", "-1", "nan", "true"])
+names = [
+    "hours",
+    "serial",
+    "ticket",
+    "mode",
+    "remedy",
+    "condition",
+    "starts",
+    "ends",
+    "nodes",
+    "assets",
+    "kind",
+    "value",
+]
+
+
+@given(
+    verb=st.sampled_from(sorted(VERBS)),
+    target=text,
+    args=st.dictionaries(st.sampled_from(names), text, max_size=4),
+    dry_run=st.booleans(),
+)
+@settings(max_examples=250)
+def test_nothing_that_is_asked_raises(verb: str, target: str, args: dict[str, str], dry_run: bool) -> None:
+    """Mutant: a number that is none is let through."""
+    drive = two()
+    intent = Intent("i", verb, target, "ann", "why", drive.now, args, dry_run=dry_run)
+    reply = drive.step(asked(drive, intent)).replies[0]
+    assert reply.text
+    drive.run()
+    assert digest(drive.fleet) == digest(fold(drive.journal))

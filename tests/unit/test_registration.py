@@ -1,0 +1,93 @@
+"""Making nodes known: whole or not at all, and an id is never another node's."""
+
+import msgspec
+import pytest
+
+from hostler.core import events as e
+from hostler.core.model import Phase
+from tests.kit import Drive, a_node, configuration, pool_document
+
+CONFIG = configuration({"train": pool_document(target=0)})
+
+
+def ask(drive: Drive, *specs: dict[str, object], verb: str = "register") -> str:
+    reply = drive.ask(verb, "fleet", nodes=msgspec.json.encode(list(specs)).decode())
+    assert reply.granted is (" is " not in reply.text and "'" not in reply.text and "give" not in reply.text), (
+        reply.text
+    )
+    return reply.text
+
+
+def h100(**fields: object) -> dict[str, object]:
+    return {"sku": "h100", **fields}
+
+
+def test_ids_are_issued_once_and_pass_over_those_that_were_chosen() -> None:
+    """Mutant: an issued id overwrites a chosen one."""
+    drive = Drive(CONFIG)
+    upcoming = [f"c1-n{drive.fleet.cell.seq + n:06d}" for n in range(1, 9)]
+    for name in upcoming[::2]:
+        ask(drive, h100(id=name))
+    ask(drive, *(h100() for _ in range(6)))
+    assert len(drive.fleet.nodes) == 10
+
+
+def test_a_retired_node_s_id_never_comes_back() -> None:
+    """Mutant: only living nodes are looked through."""
+    drive = Drive(CONFIG, [a_node("c1-n000009", pool="", phase=Phase.rma)])
+    assert drive.ask("retire", "c1-n000009").granted
+    assert "is or was another node's" in ask(drive, h100(id="c1-n000009"))
+    ask(drive, *(h100() for _ in range(12)))
+    assert "c1-n000009" not in drive.fleet.nodes
+    assert len([r for r in drive.events(e.NodeRegistered) if r.node.id == "c1-n000009"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("specs", "said"),
+    [
+        ([h100(serial="S1"), h100(serial="S1")], "nodes[1]: serial:S1 stands in nodes[0] too; give it once"),
+        ([h100(bmc="https://bmc/a")], "bmc:https://bmc/a is bound to another node; retire or rebind that one"),
+        ([h100(id="a")], "nodes[0]: id 'a' is or was another node's; leave it out"),
+        ([h100(id="a b")], "id 'a b'; use letters, digits"),
+        ([h100(cell="")], "cell ''; use letters, digits"),
+        ([h100(id="x" * 64)], "use letters, digits, '-' and '.', 1 to 63"),
+        ([{"sku": "h200"}], "unknown SKU 'h200'; add it to the configuration first"),
+        ([h100(colour="red")], "unknown field `colour`"),
+        ([{}], "missing required field `sku`"),
+        ([], "0 nodes; give 1 to 20000"),
+    ],
+)
+def test_one_bad_entry_refuses_them_all_and_says_which(specs: list[dict[str, object]], said: str) -> None:
+    """Mutant: the good ones of a bad list are taken."""
+    drive = Drive(CONFIG, [a_node("a")])
+    text = msgspec.json.encode([*specs[:-1], h100(id="fine"), *specs[-1:]] if specs else []).decode()
+    reply = drive.ask("register", "fleet", nodes=text)
+    assert not reply.granted
+    assert said.replace("nodes[1]", "nodes[2]").replace("nodes[0]: id 'a'", "nodes[1]: id 'a'") in reply.text
+    assert list(drive.fleet.nodes) == ["a"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[", "nodes", '[{"sku": 7}]', "\ud800"])
+def test_what_is_no_list_of_nodes_is_refused(text: str) -> None:
+    drive = Drive(CONFIG)
+    assert not drive.ask("register", "fleet", nodes=text).granted
+
+
+def test_an_adopted_node_names_a_pool_that_exists() -> None:
+    drive = Drive(CONFIG)
+    reply = drive.ask("adopt", "fleet", nodes='[{"sku":"h100","id":"a","pool":"nowhere"}]')
+    assert "unknown pool 'nowhere'" in reply.text
+    assert drive.ask("adopt", "fleet", nodes='[{"sku":"h100","id":"a","pool":"train"}]').granted
+    assert drive.node("a").phase is Phase.registered
+    assert drive.node("a").pool == "train"
+
+
+def test_a_name_moves_with_its_binding_and_the_old_one_ends() -> None:
+    drive = Drive(CONFIG, [a_node("a"), a_node("b")])
+    assert not drive.ask("rebind", "a", kind="bmc", value="https://bmc/b").granted
+    assert drive.ask("rebind", "a", kind="bmc", value="https://bmc/new").granted
+    kinds = [(b.value, b.until is None) for b in drive.node("a").bindings if b.kind == "bmc"]
+    assert kinds == [("https://bmc/a", False), ("https://bmc/new", True)]
+    assert drive.fleet.resolve("S-a") == drive.node("a")
+    assert drive.fleet.index.members("bmc:https://bmc/a") == []
+    assert drive.ask("rebind", "b", kind="bmc", value="https://bmc/a").granted
