@@ -71,7 +71,8 @@ def _request(need: Need, nodes: tuple[Node, ...]) -> Request:
 def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
     """What was tried a moment ago waits a little; what was tried again and again becomes a person's decision.
 
-    Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing.
+    Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing. A person's
+    wish ends there: the ticket answers it.
     """
     tried = [a for a in node.attempts if a.remedy == name]
     if not tried:
@@ -83,7 +84,11 @@ def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool =
     leads_nowhere = not wished and name not in REMEDIES
     lately = [a for a in tried if scene.now - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
     if len(lately) >= LAST_TRIES:
-        return Act((e.TicketOpened(_stuck(scene, node, name, len(lately), rule)),))
+        wishes = [c for c in node.conditions if c.remedy == name]
+        opened = e.TicketOpened(_stuck(scene, node, name, len(lately), "" if wishes else rule))
+        return Act(
+            (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in wishes))
+        )
     rested = tried[-1].at + timedelta(seconds=scaled(scene.fleet.policy, BACK_OFF_S))
     if rested <= scene.now or (wished and not tried[-1].failed):
         return None
