@@ -5,6 +5,7 @@ import pytest
 from hostler.core import events as e
 from hostler.core import recipes
 from hostler.core.model import HoldKind, Plan
+from hostler.engine import intake
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)}, firmware={"bios": "2"})
@@ -65,8 +66,10 @@ def test_the_cause_is_gone(verb: str, step: int) -> None:
         drive.ask("uncordon", "a")
     holds_together(drive, plan)
     if before is not None and not before.disturbed and before.index < len(plan.steps):
-        ended = [x for x in drive.events(e.PlanEnded, "a") if x.plan == plan.id]
-        assert [x.result for x in ended] in (["cancelled"], ["done"])
+        ended = [x.result for x in drive.events(e.PlanEnded, "a") if x.plan == plan.id]
+        assert ended in (["cancelled"], ["done"])
+        tail = [o.operation.kind for o in drive.events(e.OperationStarted, "a") if o.operation.plan == plan.id]
+        assert ended == ["done"] or tail[-1] == "uncordon", "ended early, and not through its undo tail"
 
 
 @every_boundary
@@ -83,6 +86,9 @@ def test_it_leaks(verb: str, step: int) -> None:
     """Protection comes before everything, in the middle of a step too. Mutant: it waits for the plan's end."""
     drive, plan = at_boundary(verb, step)
     drive.leak("a")
+    at_work = drive.node("a").plan
+    assert at_work is not None
+    assert at_work.name == "protective_power_off"
     holds_together(drive, plan)
     assert not drive.is_on("a")
     assert any(h.kind is HoldKind.power for h in drive.fleet.holds.values())
@@ -151,6 +157,21 @@ def test_a_graver_plan_that_may_not_begin_leaves_the_lesser_one_its_work() -> No
     drive.run()
     assert drive.plans("a") == ["gpu_reset"]
     assert [x.result for x in drive.events(e.PlanEnded, "a")] == ["done"]
+
+
+def test_a_graver_need_that_waits_for_a_witness_leaves_the_lesser_plan_its_work() -> None:
+    """Mutant: `may_begin` is not asked."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
+    drive.see_work("a", a_workload("w", [5]))
+    drive.fault("a", "ecc", gpu=0)
+    drive.run()
+    drive.silence("a")
+    drive.run()
+    assert drive.plans("a") == ["gpu_reset"]
+    assert [x.result for x in drive.events(e.PlanEnded, "a")] == []
+    drive.step(intake.NodeSeen("a", ready=False))
+    drive.run()
+    assert drive.plans("a") == ["gpu_reset", "power_cycle"]
 
 
 def test_the_same_remedy_needed_at_once_takes_over_from_the_one_that_may_wait() -> None:

@@ -141,6 +141,16 @@ def test_a_protective_power_off_that_fails_is_tried_until_the_node_is_dark(answe
     assert not len(drive.fleet.tickets), "dark: nobody is needed any more"
 
 
+def test_a_protective_power_off_that_fails_is_tried_again_though_nobody_knows_of_the_power() -> None:
+    """Mutant: only a node that is seen on is tried again."""
+    drive = Drive(ALONE, [a_node("a")])
+    drive.checks.append(lambda drive, _: setattr(drive.controller.present.of("a"), "power", "unknown"))
+    drive.script("power_off", "failed", "refused")
+    drive.leak("a")
+    drive.wait(minutes=20)
+    assert not drive.is_on("a")
+
+
 def test_somebody_switches_the_wet_node_on_and_it_is_switched_off_again() -> None:
     drive = Drive(ALONE, [a_node("a")])
     drive.leak("a")
@@ -542,6 +552,17 @@ def test_a_delivery_that_fails_leaves_the_cluster_and_ends_with_a_person() -> No
     assert drive.node("s").pool == "train"
 
 
+def test_a_spare_that_would_not_leave_the_cluster_is_no_spare_with_a_cordon_that_nobody_lifts() -> None:
+    """Mutant: our cordon stays on a node that serves nobody."""
+    drive = Drive(ALONE, [a_node("s", pool="")])
+    drive.script("run_checks", "failed")
+    drive.script("leave_cluster", "failed")
+    drive.ask("mode", "pool:train", mode="act")
+    drive.wait(hours=2)
+    assert drive.node("s").pool == "train"
+    assert drive.node("s").cordons == ()
+
+
 @pytest.mark.parametrize("kind", ["uncordon", "run_checks", "power_on", "cordon"])
 def test_what_fails_again_and_again_waits_longer_and_ends_with_a_person(kind: str) -> None:
     """Mutant: a failed easing is laid down again at once, as fast as it fails."""
@@ -550,7 +571,8 @@ def test_what_fails_again_and_again_waits_longer_and_ends_with_a_person(kind: st
     drive.ask("power-cycle", "a")
     drive.wait(days=2)
     assert len(drive.journal) < 200
-    assert drive.node("a").waiting is not None or drive.node("a").phase is not Phase.production
+    waits, asked = drive.node("a").waiting is not None, len(drive.fleet.tickets) > 0
+    assert waits or asked or drive.node("a").phase is not Phase.production
 
 
 def test_a_person_s_cordon_outlives_a_remedy() -> None:

@@ -122,6 +122,21 @@ def test_under_a_physical_work_hold_protection_may_remove_power_and_nothing_give
     assert "power_on" not in drive.operations("a")
 
 
+def test_an_open_machine_stays_dark_in_the_middle_of_a_plan_too() -> None:
+    """However the hold came there. Mutant: power_on needs no "power"."""
+    drive = four()
+    drive.script("power_off", "late")
+    drive.ask("power-cycle", "a")
+    drive.run()
+    record(drive, e.HoldPlaced(a_hold("a", HoldKind.physical_work)))
+    drive.land()
+    drive.wait(days=1)
+    assert drive.power["a"] is False
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert waiting.blockers[0].text == "ann holds a: because"
+
+
 def test_easing_passes_a_physical_work_hold_while_power_stays_off() -> None:
     drive = four()
     drive.see_work("a", a_workload("w"))
@@ -257,6 +272,17 @@ def test_a_hold_with_an_end_ends_by_the_clock_and_whoever_waited_goes_on() -> No
     assert drive.plans("a") == []
     drive.wait(minutes=2)
     assert drive.plans("a") == ["reboot"]
+
+
+def test_a_cordon_with_an_end_ends_by_the_clock() -> None:
+    """Mutant: holds that have run out are not released."""
+    drive = four()
+    drive.ask("cordon", "a", hours="1")
+    drive.run()
+    assert "a" in drive.cordoned
+    drive.wait(minutes=61)
+    assert "a" not in drive.cordoned
+    assert not len(drive.fleet.holds)
 
 
 # --- consent: "not asked" for a doomed workload under immediate; "asked" of any other

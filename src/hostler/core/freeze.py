@@ -4,11 +4,9 @@ from msgspec import Struct
 
 from hostler.core import events as e
 from hostler.core.configuration import scaled
-from hostler.core.fold import OWNER
-from hostler.core.model import ActClass, Node, Plan, Step, WorkClass
+from hostler.core.model import ActClass, Node, Plan, Step
 from hostler.core.operations import OPERATIONS
 from hostler.core.policy.radius import blast_radius
-from hostler.core.present import OFF
 from hostler.core.recipes import Recipe, StepRow
 from hostler.core.scene import Scene
 
@@ -83,16 +81,4 @@ def _lay(scene: Scene, node: Node, row: StepRow) -> list[tuple[Step, str]]:
             for k, v in sorted(wanted.items())
         ]
     args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
-    return [(Step(row.operation, deadline_s, args, row.optional), _undo(scene, node, row))]
-
-
-def _undo(scene: Scene, node: Node, row: StepRow) -> str:
-    """What takes the step back; "" where nothing may.
-
-    An emptied node that is cordoned already, or dark, was taken out of service by an earlier plan: only passed
-    checks lift its cordon.
-    """
-    work = scene.present.workloads(node.id) or ()
-    out = OWNER in node.cordons or scene.present.of(node.id).power == OFF
-    emptied = out and all(w.work_class is WorkClass.infrastructure for w in work)
-    return "" if row.operation == "cordon" and emptied else row.undo
+    return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]
