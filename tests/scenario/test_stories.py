@@ -622,6 +622,7 @@ def test_a_rack_is_returned_as_one_or_waits_as_one() -> None:
     assert [drive.node(n).phase for n in "acd"] == [Phase.triage] * 3
     drive.wait(minutes=10)
     assert drive.node("b").phase is Phase.triage
+    assert [drive.plans(n) for n in "acd"] == [["triage"]] * 3
 
 
 def test_a_node_whose_agent_is_lost_is_power_cycled_when_a_second_witness_agrees() -> None:
