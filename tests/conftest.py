@@ -32,9 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     already_given = any("seed" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if "seed" in metafunc.fixturenames and not already_given:
-        metafunc.parametrize(
-            "seed", range(metafunc.config.getoption("--seeds")), ids=lambda seed: f"seed={seed}"
-        )
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds")), ids=lambda seed: f"seed={seed}")
 
 
 @pytest.hookimpl(trylast=True)
