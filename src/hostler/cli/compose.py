@@ -76,12 +76,9 @@ class House(Struct):
 async def serve(settings: ServeSettings) -> None:
     """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then."""
     documents = _read(settings.config)
-    if documents:
-        parse(documents)
     async with aiohttp.ClientSession() as session:
         clients = Clients(session, _credentials(Path(settings.data)))
-        standalone = StandaloneHand()
-        hands: list[Hand] = [RedfishHand(clients, now), standalone]
+        hands: list[Hand] = [RedfishHand(clients, now), StandaloneHand()]
         async with _house(_listening(settings), Path(settings.data), hands, documents) as house:
             print(f"hostler serves {house.address}", flush=True)
             watch = Watch(house.cell, RedfishEyes(clients), now)
@@ -135,6 +132,7 @@ async def _house(
 ) -> AsyncIterator[House]:
     """Journal, cell, desk and server, up inside and down outside; the documents are active before anybody can ask."""
     settings.check()
+    configuration = parse(documents) if documents else None
     await asyncio.to_thread(data.mkdir, 0o700, parents=True, exist_ok=True)
     lock = _alone(data)
     journal = SqliteJournal(data / "journal.db")
@@ -144,8 +142,8 @@ async def _house(
     cell = Cell(journal, [desk, *hands], version=version("hostler"))
     try:
         await cell.start()
-        if documents:
-            await _ask(cell, "activate", FLEET, configuration=parse(documents), documents=documents)
+        if configuration is not None:
+            await _ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
         async with serving(create_app(cell, tokens, desk, settings), settings) as address:
             yield House(cell, tokens, address, data)
     finally:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS
@@ -24,7 +25,6 @@ from hostler.core.model import (
     Phase,
     Severity,
     Verdict,
-    WorkClass,
 )
 from hostler.core.operations import OPERATIONS
 from hostler.core.present import OFF, ON, Present
@@ -254,19 +254,9 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
 
 def again(operation: Operation, node: Node, now: datetime) -> Operation:
     """The same operation, to be sent once more: what was sent before `now` is no longer what may still land."""
-    return Operation(
-        id=operation.id,
-        kind=operation.kind,
-        node=operation.node,
-        plan=operation.plan,
-        step=operation.step,
-        started=now,
-        deadline=operation.deadline,
-        args=operation.args,
-        boot_id=node.boot_id if operation.boot_id and OPERATIONS[operation.kind].port == "agent" else operation.boot_id,
-        attempt=operation.attempt + 1,
-        disturbs=operation.disturbs,
-    )
+    agents = OPERATIONS[operation.kind].port == "agent"
+    boot_id = node.boot_id if operation.boot_id and agents else operation.boot_id
+    return replace(operation, started=now, boot_id=boot_id, attempt=operation.attempt + 1)
 
 
 def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
@@ -338,9 +328,3 @@ def _verified(node: Node, profile: str) -> tuple[e.Event, ...]:
         if c.type in ("check.failed", "check.inconclusive")
         and (profile in _THOROUGH or c.part.partition("/")[0] == f"check:{profile}")
     )
-
-
-def customer_work(present: Present, node_id: str) -> bool:
-    """Whether customer work is known or feared on the node."""
-    work = present.workloads(node_id)
-    return work is None or any(w.work_class is not WorkClass.infrastructure for w in work)
