@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hostler.core import events as e
-from hostler.core.intents import VERBS
+from hostler.core.intents.verbs import VERBS
 from hostler.core.model import ActClass, HoldKind, Phase, Profile
 from hostler.engine import intake
 from hostler.engine.ready import Ready

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from hostler.cli.acts import ACTS
 from hostler.cli.exit_codes import ExitCode
-from hostler.core.intents import VERBS
+from hostler.core.intents.verbs import VERBS
 from tests.cli_api import Asked, FakeApi, hostler, page, serving
 
 ELSEWHERE = {

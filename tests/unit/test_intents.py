@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hostler.core import events as e
-from hostler.core.intents import REASON_MAX, VERBS, WISHES
+from hostler.core.intents.ask import REASON_MAX
+from hostler.core.intents.verbs import VERBS
+from hostler.core.intents.wishes import WISHES
 from hostler.core.model import Intent, Phase, Profile
 from hostler.engine import intake
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.intents import VERBS
+from hostler.core.intents.verbs import VERBS
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.runner import Cell
 from hostler.server.app import create_app

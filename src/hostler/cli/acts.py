@@ -150,4 +150,4 @@ ACTS: tuple[Act, ...] = (
     Act("rebind", _LIFE, "It has another name now: a replaced BMC, a renamed host.", NewName),
     Act("retire", _LIFE, "Gone for good; its history remains."),
 )
-"""Every verb of `core.intents.VERBS` that is about one node; a test holds the two together."""
+"""Every verb of `core.intents.verbs.VERBS` that is about one node; a test holds the two together."""

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from typing import assert_never
 
 from hostler.core import events as e
-from hostler.core import intents
 from hostler.core.answers import Act, Rest, Wait
 from hostler.core.calendar import ended, next_moment
 from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
+from hostler.core.intents.ask import Ask
+from hostler.core.intents.verbs import answer as answer_intent
 from hostler.core.model import Node, Observation, Outcome, Waiting
 from hostler.core.operations import OPERATIONS
 from hostler.core.plan import next_step, wakes_at
@@ -174,7 +175,7 @@ class Controller:
                 self._touch(subject, cause)
 
     def _answer(self, one: intake.Asked) -> None:
-        answer = intents.answer(intents.Ask(self._scene(), one.intent, one.configuration, one.documents))
+        answer = answer_intent(Ask(self._scene(), one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
         self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
 

@@ -7,7 +7,7 @@ from typing import Any
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from hostler.core.intents import WISHES
+from hostler.core.intents.wishes import WISHES
 from hostler.server.problems import Problem, ProblemError, refuse
 from hostler.server.tokens import Identity, Role, TokenStore
 

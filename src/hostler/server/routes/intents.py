@@ -12,7 +12,8 @@ from msgspec import Meta, Struct
 from hostler.core import registration
 from hostler.core.configuration import Configuration
 from hostler.core.errors import InvalidInputError
-from hostler.core.intents import REASON_MAX, WISHES
+from hostler.core.intents.ask import REASON_MAX
+from hostler.core.intents.wishes import WISHES
 from hostler.core.model import Intent
 from hostler.core.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.server.auth import ASKS, Permission, demand, needs

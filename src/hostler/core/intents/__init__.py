@@ -1,0 +1,1 @@
+"""What people ask for, verb by verb, and how it is answered."""

@@ -1,0 +1,78 @@
+"""What people decide about decisions: modes, the brake, proposed plans, conditions, tickets, configuration."""
+
+from hostler.core import events as e
+from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of
+from hostler.core.model import HoldKind, Mode
+from hostler.core.recipes import RECIPES
+
+
+def set_mode(ask: Ask) -> Granted:
+    """How far a pool lets a remedy go by itself."""
+    pool = ask.intent.target.removeprefix("pool:")
+    if pool not in ask.scene.fleet.configuration.pools:
+        raise RefusalError(f"no pool '{pool}'; there are {', '.join(sorted(ask.scene.fleet.configuration.pools))}")
+    remedy, wanted = ask.intent.args.get("remedy", "*"), ask.intent.args.get("mode", "")
+    if wanted not in set(Mode):
+        raise RefusalError(f"no mode '{wanted}'; write {', '.join(Mode)}")
+    if remedy != "*" and remedy not in RECIPES:
+        raise RefusalError(f"no remedy '{remedy}'; write one of {', '.join(sorted(RECIPES))}, or '*'")
+    return f"pool {pool}: {remedy} stands at {wanted}", (e.ModeSet(pool, remedy, Mode(wanted), ask.intent.person),)
+
+
+def release_brake(ask: Ask) -> Granted:
+    """Disruption may go on after a storm."""
+    if not ask.scene.fleet.cell.brake:
+        raise RefusalError("the storm brake is not latched")
+    return "the storm brake is released", (e.BrakeReleased(ask.intent.person, ask.intent.reason),)
+
+
+def approve(ask: Ask) -> Granted:
+    """Yes to a proposed plan."""
+    node = node_of(ask)
+    if node.plan is None or node.plan.state != "proposed":
+        raise RefusalError(f"{node.id} has no proposed plan")
+    return f"{node.plan.name} approved", (e.PlanApproved(node.id, node.plan.id, ask.intent.person),)
+
+
+def reject(ask: Ask) -> Granted:
+    """No to a proposed plan: the node is held as it is."""
+    node = node_of(ask)
+    if node.plan is None or node.plan.state != "proposed":
+        raise RefusalError(f"{node.id} has no proposed plan")
+    hold = hold_of(ask, node.id, HoldKind.operator)
+    ended = e.PlanEnded(node.id, node.plan.id, "cancelled", f"rejected by {ask.intent.person}")
+    return f"rejected; hold {hold.id} keeps the node as it is", (e.HoldPlaced(hold), ended)
+
+
+def clear_condition(ask: Ask) -> Granted:
+    """A condition ends by a person's word."""
+    node = node_of(ask)
+    kind = ask.intent.args.get("condition", "")
+    found = [c for c in node.conditions if kind in (c.id, c.type)]
+    if not found:
+        have = ", ".join(c.type for c in node.conditions) or "none"
+        raise RefusalError(f"{node.id} has no condition '{kind}'; it has {have}")
+    events = tuple(e.ConditionCleared(node.id, c.id, ask.intent.person, ask.intent.reason) for c in found)
+    return f"{len(events)} condition(s) cleared", events
+
+
+def close_ticket(ask: Ask) -> Granted:
+    """The work is done, or not needed."""
+    ticket = ask.scene.fleet.tickets.get(ask.intent.target)
+    if ticket is None:
+        raise RefusalError(f"no open ticket {ask.intent.target}; see `hostler ticket list`")
+    return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
+
+
+def activate(ask: Ask) -> Granted:
+    """A whole checked configuration takes the place of the one before."""
+    fresh = ask.configuration
+    if fresh is None:
+        raise RefusalError("no checked configuration came with it")
+    if fresh.sha256 == ask.scene.fleet.configuration.sha256:
+        return f"configuration {fresh.sha256[:12]} is active already", ()
+    used = {ask.scene.fleet.nodes[i].pool for i in ask.scene.fleet.nodes} - {""}
+    if lost := sorted(used - set(fresh.pools)):
+        raise RefusalError(f"pools {', '.join(lost)} have members but are not in it: release their nodes first")
+    event = e.ConfigActivated(fresh, ask.documents, ask.intent.person)
+    return f"configuration {fresh.sha256[:12]} is active", (event,)

@@ -1,0 +1,98 @@
+"""Nodes made known, moved along the graph by a person's word, renamed, and retired."""
+
+from collections.abc import Callable
+
+from hostler.core import events as e
+from hostler.core import registration
+from hostler.core.ending import change_phase, tickets
+from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
+from hostler.core.model import Binding, Node, Phase
+from hostler.core.operations import OPERATIONS
+from hostler.core.phases import edge
+
+
+def register(adopt: bool) -> Callable[[Ask], Granted]:
+    """Nodes of an inventory become known, to be brought up or adopted as they run."""
+
+    def grant(ask: Ask) -> Granted:
+        specs = registration.read(ask.intent.args.get("nodes", ""))
+        events = registration.register(ask.scene.fleet, specs, adopt, ask.scene.now)
+        return f"{len(events)} node(s) {'adopted' if adopt else 'registered'}", events
+
+    return grant
+
+
+def register_assets(ask: Ask) -> Granted:
+    """Assets that are not nodes become known."""
+    specs = registration.read_assets(ask.intent.args.get("assets", ""))
+    events = registration.register_assets(ask.scene.fleet, specs)
+    return f"{len(events)} asset(s) registered", events
+
+
+def certify(ask: Ask) -> Granted:
+    """A technician has inspected and cabled it."""
+    node = node_of(ask)
+    moved = _move(ask, node, Phase.onboard, Phase.seatrial, f"certified by {ask.intent.person}")
+    return f"{node.id} certified", (e.NodeCertified(node.id, ask.intent.person), *moved)
+
+
+def _move(ask: Ask, node: Node, before: Phase, after: Phase, why: str) -> tuple[e.Event, ...]:
+    if node.phase is not before or edge(before, after) is None:
+        raise RefusalError(f"{node.id} stands at {node.phase}, this is for nodes at {before}")
+    ended: tuple[e.Event, ...] = ()
+    if node.operation is not None:
+        raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it, or hold the node")
+    if node.plan is not None:
+        ended = (e.PlanEnded(node.id, node.plan.id, "cancelled", why),)
+    return (*ended, *change_phase(ask.scene, node, after, why))
+
+
+def moving(before: Phase, after: Phase) -> Callable[[Ask], Granted]:
+    """A move along one edge of the graph by a person's word."""
+
+    def grant(ask: Ask) -> Granted:
+        node = node_of(ask)
+        why = f"{ask.intent.person}: {ask.intent.reason}"
+        return f"{node.id} goes to {after}", _move(ask, node, before, after, why)
+
+    return grant
+
+
+def return_from_vendor(ask: Ask) -> Granted:
+    """The vendor has sent it back: its faults are theirs to have mended, and it begins again at onboard."""
+    node = node_of(ask)
+    moved = _move(ask, node, Phase.rma, Phase.onboard, f"returned by the vendor ({ask.intent.person})")
+    cleared = [e.ConditionCleared(node.id, c.id, ask.intent.person, "repaired") for c in node.conditions]
+    closed = [
+        e.TicketClosed(t.id, ask.intent.reason, ask.intent.person)
+        for t in tickets(ask.scene.fleet, node.id)
+        if t.kind in ("rma", "stuck")
+    ]
+    return f"{node.id} is back from the vendor", (*moved, *cleared, *closed)
+
+
+_REBINDABLE = ("hostname", "serial", "bmc", "mac", "kubernetes", "slurm")
+
+
+def rebind(ask: Ask) -> Granted:
+    """The outside has a new name for the node: a replaced BMC, a renamed host."""
+    node = node_of(ask)
+    kind, value = ask.intent.args.get("kind", ""), ask.intent.args.get("value", "")
+    if kind not in _REBINDABLE or not 0 < len(value) <= 256:
+        raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
+    if holders := [i for i in ask.scene.fleet.index.members(f"{kind}:{value}") if i != node.id]:
+        raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
+    if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
+        raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
+    return f"{node.id} is now {kind} {value}", (e.BindingChanged(node.id, Binding(kind, value, ask.scene.now)),)
+
+
+def retire(ask: Ask) -> Granted:
+    """Gone for good."""
+    node = node_of(ask)
+    if node.phase is Phase.production:
+        raise RefusalError(f"{node.id} is in production: return it for maintenance first")
+    moved = _move(ask, node, node.phase, Phase.retired, ask.intent.reason)
+    closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in tickets(ask.scene.fleet, node.id)]
+    lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.scene.fleet.holds_on([node.id])]
+    return f"{node.id} retired", (*moved, *closed, *lifted)

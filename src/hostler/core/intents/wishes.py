@@ -1,0 +1,99 @@
+"""Remedies that people may ask for: each becomes a condition with the person's name, and is decided as any fault is."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core import events as e
+from hostler.core.freeze import Frame, freeze
+from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of
+from hostler.core.model import Condition, Evidence, HoldKind, Node, Phase, Severity
+from hostler.core.policy.disturb import Act as Disturbance
+from hostler.core.policy.disturb import may_disturb
+from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.radius import blast_radius
+from hostler.core.policy.response import need_of
+from hostler.core.recipes import RECIPES
+
+
+class Wish(Struct, frozen=True):
+    """A remedy that a person may ask for: the condition it becomes and the remedy that answers it."""
+
+    condition: str
+    remedy: str
+    clears: str = "remedy"
+
+
+WISHES: dict[str, Wish] = {
+    "drain": Wish("operator.drain", "drain"),
+    "reset-gpu": Wish("operator.gpu_reset", "gpu_reset"),
+    "reboot": Wish("operator.reboot", "reboot"),
+    "power-cycle": Wish("operator.power_cycle", "power_cycle"),
+    "power-off": Wish("operator.power_off", "power_off"),
+    "update-firmware": Wish("operator.firmware_update", "firmware_update"),
+    "return-for-maintenance": Wish("operator.maintenance", "triage", "operator"),
+    "request-replacement": Wish("operator.replacement", "triage"),
+    "release-node": Wish("operator.release", "release"),
+}
+
+
+def grant_wish(ask: Ask) -> Granted:
+    """Each node of the target gets the condition that asks for the remedy."""
+    wish = WISHES[ask.intent.verb]
+    nodes = nodes_of(ask)
+    events: list[e.Event] = []
+    for node in nodes:
+        if wish.remedy == "power_off" and node.phase is Phase.production:
+            raise RefusalError(f"{node.id} is in production: return it for maintenance first")
+        if wish.remedy != "power_off" and node.phase is not Phase.production:
+            raise RefusalError(f"{node.id} stands at {node.phase}; {ask.intent.verb} is for nodes in production")
+        if wish.remedy == "drain":
+            events.append(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon)))
+        events.append(e.ConditionRaised(_wished(ask, node, wish, len(nodes))))
+    return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
+
+
+def _wished(ask: Ask, node: Node, wish: Wish, count: int) -> Condition:
+    intent = ask.intent
+    now = "immediate" if intent.args.get("now") == "true" else "pending"
+    return Condition(
+        id=f"{node.id}/{wish.condition}",
+        type=wish.condition,
+        node=node.id,
+        severity=Severity.warning,
+        since=ask.scene.now,
+        last_seen=ask.scene.now,
+        clears=wish.clears,
+        owner=intent.person,
+        evidence=(Evidence(ask.scene.now, intent.person, intent.reason),),
+        remedy=wish.remedy,
+        timing=now,
+        group=intent.id if count > 1 else "",
+    )
+
+
+def preview(ask: Ask) -> Answered:
+    """What would happen: the plan, whom it disturbs, and what it would wait for. Records nothing."""
+    wish = WISHES[ask.intent.verb]
+    nodes = nodes_of(ask)
+    grant_wish(ask)
+    wishing = tuple(replace(n, conditions=(_wished(ask, n, wish, len(nodes)),)) for n in nodes)
+    need = need_of(ask.scene.fleet.policy, wishing[0], ask.scene.now)
+    if need is None:
+        raise RefusalError(f"{nodes[0].id} would not be touched: its phase or profile does not allow it")
+    frame = Frame(need.act_class, need.causes, need.rule, need.part, need.remedy)
+    plan = freeze(ask.scene, wishing[0], RECIPES[need.remedy], frame)
+    request = Request(need.remedy, need.act_class, wishing, approved=True)
+    waits = [b.text for b in blockers(ask.scene, request)]
+    for node in wishing:
+        consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class), None)
+        if isinstance(consents, tuple):
+            waits.extend(c.blocker.text for c in consents if c.blocker)
+        else:
+            waits.append(consents.text)
+    detail = {
+        "plan": " → ".join(step.operation for step in plan.steps),
+        "nodes": ",".join(n.id for n in nodes),
+        "gpus": str(sum(blast_radius(ask.scene.fleet, n.id).gpus for n in nodes)),
+        "waits_for": "; ".join(waits[:20]),
+    }
+    return Answered(True, f"would {need.remedy} {len(nodes)} node(s)", detail=detail)
