@@ -93,10 +93,16 @@ class Index:
         return len(base) + change
 
     def members(self, key: str) -> list[str]:
-        over = self.over.get(key, {})
-        found = [member for member in self.base.get(key, {}) if over.get(member, True)]
-        found.extend(m for m, present in over.items() if present and m not in self.base.get(key, {}))
+        base, over = self.base.get(key, {}), self.over.get(key)
+        if over is None:
+            return sorted(base)
+        found = [member for member in base if over.get(member, True)]
+        found.extend(m for m, present in over.items() if present and m not in base)
         return sorted(found)
+
+    def lacks(self, key: str) -> bool:
+        """Certainly without members; told without counting."""
+        return key not in self.base and key not in self.over
 
     def keys(self) -> list[str]:
         return sorted(key for key in {**self.base, **self.over} if self.count(key))

@@ -10,6 +10,7 @@ from hostler.core import events as e
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.ending import change_phase, tickets
+from hostler.core.fleet import Fleet
 from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Node, Phase
 from hostler.core.phases import PHASES
@@ -35,6 +36,26 @@ def next_step(scene: Scene, node: Node) -> Answer:
     if answered := [t for t in tickets(scene.fleet, node.id) if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
         return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in answered))
     return _phase_work(scene, node)
+
+
+def rests(fleet: Fleet, node: Node) -> bool:
+    """Whether the node certainly needs nothing, now or by the clock: so a sweep passes over most of a fleet cheaply.
+
+    In service, and nothing stands on it, runs, waits, is held or has been tried. False says nothing.
+    """
+    return (
+        node.phase is Phase.production
+        and not node.conditions
+        and not node.attempts
+        and not node.cordons
+        and not node.settling
+        and node.plan is None
+        and node.operation is None
+        and node.waiting is None
+        and node.deadline is None
+        and fleet.holds.bare
+        and fleet.index.lacks(f"ticket:{node.id}")
+    )
 
 
 def _settling(node: Node) -> Wait:

@@ -26,6 +26,8 @@ TRIES_WINDOW = timedelta(days=7)
 
 def needed(scene: Scene, node: Node) -> Need | None:
     """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown."""
+    if not node.conditions:
+        return None
     gravest = need = need_of(scene.fleet.policy, node, scene.now)
     observed: tuple[str, ...] = ()
     while need is not None and not need.wished and need.act_class is not ActClass.protective:

@@ -17,7 +17,7 @@ from hostler.core.intents.ask import Ask
 from hostler.core.intents.verbs import answer as answer_intent
 from hostler.core.model import Node, Observation, Outcome, Waiting
 from hostler.core.operations import OPERATIONS
-from hostler.core.plan import next_step, wakes_at
+from hostler.core.plan import next_step, rests, wakes_at
 from hostler.core.present import Present
 from hostler.core.scene import Scene
 from hostler.core.service import balance
@@ -274,7 +274,9 @@ class Controller:
                 break
         found = len(self._records)
         for node_id in self._sweeping:
-            self._forward(node_id, "sweep")
+            node = self.fleet.nodes.get(node_id)
+            if node is not None and (node_id in self.silent or not rests(self.fleet, node)):
+                self._forward(node_id, "sweep")
         self.swept += len(self._records) - found
         self._sweeping = {}
 
