@@ -72,7 +72,7 @@ class Hands:
             span, act = BMC_LATENCY_S, self._redfish
         else:
             span, act = AGENT_LATENCY_S, self._agent
-        self._site.clock.after(self._site.draw(span) + late_s, lambda: act(send, epoch))
+        self._site.clock.after(self._hosts[send.node.id].draw(span) + late_s, lambda: act(send, epoch))
 
     def _effect(self, operation: Operation, epoch: int) -> None:
         site = self._site
@@ -98,7 +98,7 @@ class Hands:
         if sum(host.machine.counts.values()) != before:
             self._effect(operation, epoch)
         host.advance()
-        self._site.reply(outcome, self._site.draw(BMC_LATENCY_S))
+        self._site.reply(outcome, host.draw(BMC_LATENCY_S))
 
     def _power_goes(self, host: Host, operation: Operation) -> None:
         """The power is about to go: whatever still runs there ends now, and what a power cycle cures is cured."""
@@ -129,7 +129,7 @@ class Hands:
             else:
                 result = "failed"
         said = Outcome(operation.id, node, result, attempt=operation.attempt)
-        self._site.reply(said, self._site.draw(SCHEDULER_LATENCY_S))
+        self._site.reply(said, self._hosts[node].draw(SCHEDULER_LATENCY_S))
 
     def _is_so(self, operation: Operation) -> bool:
         seat = self._scheduler.seat(operation.node)
@@ -216,7 +216,7 @@ class Hands:
         span = WORK_S[operation.args.get("profile", operation.kind)]
         if operation.kind in ("gpu_reset", "reboot"):
             self._disturb(host, operation)
-        self._site.clock.after(self._site.draw(span), lambda: self._ends(operation, host, mark))
+        self._site.clock.after(host.draw(span), lambda: self._ends(operation, host, mark))
 
     def _ends(self, operation: Operation, host: Host, mark: Mark) -> None:
         if self._busy.get(host.node) == operation.id:
@@ -244,7 +244,7 @@ class Hands:
         return Outcome(operation.id, operation.node, "done", detail, dict(facts), attempt=operation.attempt)
 
     def _say(self, outcome: Outcome) -> None:
-        self._site.reply(outcome, self._site.draw(AGENT_LATENCY_S))
+        self._site.reply(outcome, self._hosts[outcome.node].draw(AGENT_LATENCY_S))
 
 
 def _works(operation: Operation) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from hostler.engine import intake
 from hostler.sim.bmc.machine import Delays, Machine, gpu_server
 from hostler.sim.bmc.service import Service
 from hostler.sim.world.faults import Fault, pci_of
-from hostler.sim.world.site import Site
+from hostler.sim.world.site import Site, Span
 from hostler.sim.world.spool import Said, Spool
 
 NOT_READY_S = 40.0
@@ -28,6 +28,7 @@ class Host:
 
     def __init__(self, site: Site, node: str, number: int, gpus: int = 8) -> None:
         self.site = site
+        self.chance = site.stream(node)
         self.node = node
         self.serial = f"SN{number:06d}"
         self.address = f"https://10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
@@ -52,6 +53,9 @@ class Host:
     def up(self) -> bool:
         return bool(self.boot_id)
 
+    def draw(self, span: Span) -> float:
+        return self.chance.uniform(*span)
+
     def start_running(self) -> None:
         """Begin life switched on, booted and heard, as an adopted node does."""
         self.machine.start_powered()
@@ -74,10 +78,10 @@ class Host:
             case "dark":
                 self._dark()
             case "gone":
-                self.site.clock.after(self.site.draw((5, 60)), self.report_inventory)
+                self.site.clock.after(self.draw((5, 60)), self.report_inventory)
             case "heat":
                 self.machine.sensors[f"{fault.slot}_temp_c"] = HOT_C
-                self.site.clock.after(self.site.draw(BMC_POLL_S), self.show_sensors)
+                self.site.clock.after(self.draw(BMC_POLL_S), self.show_sensors)
             case _:
                 pass
 
@@ -95,7 +99,7 @@ class Host:
         """What a check profile finds: verdict and detail. A gate sees less than a long look."""
         sharp = {"gate": 0.85, "suspect": 1.0, "burn_in": 1.0}.get(profile, 0.9)
         for fault in self.faults:
-            if self.site.chance.random() < fault.kind.found * sharp:
+            if self.chance.random() < fault.kind.found * sharp:
                 return "failed", f"{fault.component} {fault.slot} ({fault.kind.name})".replace("  ", " ")
         return "passed", ""
 
@@ -136,7 +140,7 @@ class Host:
         self.die()
         self._life += 1
         life = self._life
-        self.site.clock.after(self.site.draw(BOOT_S), lambda: self._boot_if(life))
+        self.site.clock.after(self.draw(BOOT_S), lambda: self._boot_if(life))
 
     def die(self) -> None:
         """The operating system stops, whatever the power does."""
@@ -171,7 +175,7 @@ class Host:
             self._life += 1
         elif any(fault.kind.shows == "dark" for fault in self.faults):
             self.site.clock.after(2.0, self._dark)
-        self.site.clock.after(self.site.draw(BMC_POLL_S), self.show_power)
+        self.site.clock.after(self.draw(BMC_POLL_S), self.show_power)
 
     def _dark(self) -> None:
         """The supply gives in; the BMC restarts, the server stays off."""
@@ -193,15 +197,15 @@ class Host:
 
     def _booted(self, _system: str, _source: str, _at: datetime) -> None:
         self._life += 1
-        self._boot(self.site.draw(AGENT_START_S))
+        self._boot(self.draw(AGENT_START_S))
 
     def _boot_if(self, life: int) -> None:
         if self._life == life and self.machine.power == "On":
-            self._boot(self.site.draw(AGENT_START_S))
+            self._boot(self.draw(AGENT_START_S))
 
     def _boot(self, agent_s: float) -> None:
         """A fault that kills the host lets it boot every other time, and kills it again."""
-        if any(fault.kind.shows == "crash" for fault in self.faults) and self.site.chance.random() < 0.5:
+        if any(fault.kind.shows == "crash" for fault in self.faults) and self.chance.random() < 0.5:
             return
         if self.boot_id:
             return
@@ -221,8 +225,8 @@ class Host:
         self.report_inventory()
         self.on_up(self)
         for fault in list(self.faults):
-            if fault.kind.shows in ("lines", "crash") and self.site.chance.random() < fault.kind.found:
-                self.site.clock.after(self.site.draw((1, 30)), partial(self._again, fault))
+            if fault.kind.shows in ("lines", "crash") and self.chance.random() < fault.kind.found:
+                self.site.clock.after(self.draw((1, 30)), partial(self._again, fault))
 
     def greet(self) -> None:
         """What a fresh controller hears from the agent and the scheduler."""

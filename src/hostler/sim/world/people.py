@@ -49,6 +49,7 @@ class People:
         self._hosts = hosts
         self._paces = paces
         self._on_it: dict[str, None] = {}
+        self._trips: dict[str, int] = {}
         self._zapped: dict[str, int] = {}
 
     def see(self, event: e.Event) -> None:
@@ -129,11 +130,14 @@ class People:
             return
         self._on_it[what] = None
 
+        self._trips[what] = self._trips.get(what, 0) + 1
+
         def arrive() -> None:
             del self._on_it[what]
             act()
 
-        self._site.clock.after(self._site.draw(span), arrive)
+        chance = self._site.stream(f"{what} {self._trips[what]}")
+        self._site.clock.after(chance.uniform(*span), arrive)
 
     def _ask(self, request: "Request", tries: int, key: str = "") -> None:
         """No answer: the same request again under its key. Refused: another request, later."""

@@ -25,6 +25,7 @@ class Site:
 
     def __init__(self, clock: Clock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
         self.clock = clock
+        self.seed = seed
         self.chance = random.Random(seed)
         self.silence_s = silence_s
         self.troubles: Troubles = troubles or Calm()
@@ -38,6 +39,10 @@ class Site:
 
     def draw(self, span: Span) -> float:
         return self.chance.uniform(*span)
+
+    def stream(self, name: str) -> random.Random:
+        """Chance of somebody's own: what befalls others does not change what it brings."""
+        return random.Random(f"{self.seed}/{name}")
 
     def tell(self, one: intake.Input) -> None:
         """Give the controller something to know in its next step."""

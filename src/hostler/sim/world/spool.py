@@ -30,6 +30,7 @@ class Spool:
     def __init__(self, site: Site, node: str, source: str, name: str) -> None:
         self.open = True
         self._site = site
+        self._chance = site.stream(f"{name} of {node}")
         self._node = node
         self._source = source
         self._name = name
@@ -54,7 +55,7 @@ class Spool:
             facility=said.facility,
         )
         self._kept.append((self._site.clock.now, seen))
-        self.post_soon(self._site.draw((0.05, 1.0)))
+        self.post_soon(self._chance.uniform(0.05, 1.0))
         return seen.id
 
     def rewind(self) -> None:

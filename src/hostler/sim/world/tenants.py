@@ -21,7 +21,8 @@ class Tenants:
         self._site = site
         self._scheduler = scheduler
         self._hosts = hosts
-        self._kinds = {name: site.chance.choice(KINDS) for name in hosts}
+        self._chances = {name: site.stream(f"tenant {name}") for name in hosts}
+        self._kinds = {name: chance.choice(KINDS) for name, chance in self._chances.items()}
         self._coming: dict[str, None] = {}
         self._numbered = 0
 
@@ -33,14 +34,16 @@ class Tenants:
         """Work comes (back) to a node that is open to it, after a while."""
         if node not in self._coming:
             self._coming[node] = None
-            self._site.clock.after(self._site.draw(RETURN_S), lambda: self._arrive(node))
+            self._site.clock.after(self._chances[node].uniform(*RETURN_S), lambda: self._arrive(node))
 
     def struck(self, fault: Fault) -> None:
         """Work that a fault has taken crashes, or hangs and stays listed."""
         seat = self._scheduler.seat(fault.node)
         lost = [work.id for work in seat.works.values() if dooms(fault, work)]
-        if lost and self._site.chance.random() < 0.5:
-            self._site.clock.after(self._site.draw(CRASH_SEEN_S), lambda: self._ended(fault.node, lost))
+        if lost and self._chances[fault.node].random() < 0.5:
+            self._site.clock.after(
+                self._chances[fault.node].uniform(*CRASH_SEEN_S), lambda: self._ended(fault.node, lost)
+            )
 
     def down(self, node: str) -> None:
         """The host went down, and with it all that ran there."""
@@ -61,7 +64,7 @@ class Tenants:
         for work in self._works(node):
             self._scheduler.start(node, work)
             if work.job:
-                ends = self._site.draw(JOB_S)
+                ends = self._chances[node].uniform(*JOB_S)
                 self._site.clock.after(ends, partial(self._over, node, work.id))
         self._scheduler.tell(node)
 
@@ -86,7 +89,7 @@ class Tenants:
                 return [
                     infra,
                     *(
-                        Workload(f"{name}-pod{n}", "acme", self._site.chance.choice(classes), (f"gpu{n}",))
+                        Workload(f"{name}-pod{n}", "acme", self._chances[node].choice(classes), (f"gpu{n}",))
                         for n in range(gpus)
                     ),
                 ]
