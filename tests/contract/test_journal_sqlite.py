@@ -280,9 +280,9 @@ def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None
 def test_another_layout_is_refused(path: Path) -> None:
     written(path, 1)
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version=2")
+    connection.execute("PRAGMA user_version=3")
     connection.close()
-    with pytest.raises(JournalError, match="layout 2, this Hostler knows layout 1"):
+    with pytest.raises(JournalError, match="layout 3, this Hostler knows layout 2"):
         SqliteJournal(path)
 
 

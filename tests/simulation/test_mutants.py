@@ -16,6 +16,7 @@ from hostler.core.policy import disturb, guards
 from hostler.core.recipes import RECIPES
 from hostler.engine import controller, intake
 from hostler.engine.journal.memory import MemoryJournal
+from hostler.engine.ports import Lease
 from hostler.sim.hostile import judge
 
 SEEDS = 40
@@ -38,9 +39,9 @@ def test_law_1_one_epoch_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: taking the lease does not fence the last holder."""
     acquire = MemoryJournal.acquire
 
-    def same(self: MemoryJournal, holder: str) -> int:
-        acquire(self, holder)
-        self._epoch = 1
+    def same(self: MemoryJournal, holder: str, address: str = "", seen: Lease | None = None) -> int:
+        acquire(self, holder, address, seen)
+        self._lease = replace(self._lease, epoch=1)
         return 1
 
     monkeypatch.setattr(MemoryJournal, "acquire", same)

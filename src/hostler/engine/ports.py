@@ -98,6 +98,42 @@ class Snapshot(Struct, frozen=True):
     body: bytes
 
 
+class Lease(Struct, frozen=True):
+    """Who may append, and where it is reached. `renewal` grows with every renewal; `holder` is "" once resigned.
+
+    No moment is stored: whoever watches measures on its own monotonic clock for how long nothing has changed, so that
+    clocks need not agree.
+    """
+
+    epoch: int = 0
+    holder: str = ""
+    address: str = ""
+    renewal: int = 0
+
+
+class Member(Struct, frozen=True):
+    """A controller of the cell, active or standing by: where it is reached, and the event format it reads.
+
+    `beats` grows while it lives.
+    """
+
+    name: str
+    address: str
+    reads: int
+    beats: int = 0
+
+
+class Restored(Struct, frozen=True):
+    """That a journal was filled from a copy: when, from what (a path or "-"), and up to which record.
+
+    What happened behind `seq` is in no journal: the world may differ from the fleet.
+    """
+
+    at: datetime
+    source: str
+    seq: int
+
+
 class Journal(Protocol):
     """The append-only log of one cell. One writer; `epoch` is checked inside every append.
 
@@ -105,8 +141,41 @@ class Journal(Protocol):
     another controller took over. Opening verifies the digests behind the last snapshot (CorruptJournalError).
     """
 
-    def acquire(self, holder: str) -> int:
-        """Take the lease and return the new epoch; every earlier epoch is fenced from then on."""
+    def lease(self) -> Lease: ...
+
+    def acquire(self, holder: str, address: str = "", seen: Lease | None = None) -> int:
+        """Take the lease and return the new epoch; every earlier epoch is fenced from then on.
+
+        With `seen`, only if the lease still is exactly that: of two that stand by, one succeeds and the other gets
+        FencedError.
+        """
+        ...
+
+    def renew(self, epoch: int) -> None:
+        """Show that the holder lives. Raises FencedError where another holds the lease."""
+        ...
+
+    def resign(self, epoch: int) -> None:
+        """Give the lease up, so that nobody need wait for its end; nothing where it is another's by now."""
+        ...
+
+    def announce(self, member: Member) -> None:
+        """Write down, or renew, what this controller is; `beats` is counted by the journal."""
+        ...
+
+    def members(self) -> tuple[Member, ...]:
+        """All controllers announced and not dismissed, by name; the caller judges by `beats` who lives."""
+        ...
+
+    def dismiss(self, name: str) -> None:
+        """Forget a controller that has gone."""
+        ...
+
+    def wait(self, after: int, timeout_s: float) -> None:
+        """Return when a record after `after` is there or the lease has changed hands, at the latest after `timeout_s`.
+
+        A renewal wakes nobody.
+        """
         ...
 
     def append(self, batch: Batch, epoch: int) -> None: ...
@@ -124,6 +193,14 @@ class Journal(Protocol):
         ...
 
     def observation(self, identity: str) -> Observation | None: ...
+
+    def restored(self) -> Restored | None:
+        """When this journal was last filled from a copy, None for one that never was."""
+        ...
+
+    def latest_seq(self) -> int:
+        """The last record's number, 0 for an empty journal."""
+        ...
 
     def digest(self) -> str:
         """The chained digest of all records, hex; equal digests mean equal journals."""

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, func, select
 from hostler.core.events import VERSION, subjects_of
 from hostler.engine.journal import queries
 from hostler.engine.journal.codec import GENESIS, UnknownEventError, unseal, unseal_observation, verified
+from hostler.engine.journal.leasing import lease_of
 from hostler.engine.journal.schema import observations, records, snapshots, subjects
 from hostler.engine.journal.sqlite import PAGE, readers, reading, rows_after
 from hostler.engine.ports import CorruptJournalError, JournalError
@@ -90,12 +91,12 @@ def _report(engine: Engine, path: str) -> Report:
 
 
 def _rest(connection: Connection, path: str, chain: Chain) -> Report:
-    epoch, holder = queries.owner(connection)
+    lease = lease_of(connection)
     return Report(
         path=path,
         chain=chain,
-        epoch=epoch,
-        holder=holder,
+        epoch=lease.epoch,
+        holder=lease.holder,
         observations=connection.execute(select(func.count()).select_from(observations)).scalar_one(),
         unreadable_observations=tuple(_unreadable(connection)),
         snapshots=tuple(_snapshots(connection, chain)),

@@ -4,6 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
+from threading import Condition
+
+from msgspec.structs import replace
 
 from hostler.core.events import Record, subjects_of
 from hostler.core.model import Observation
@@ -19,13 +22,14 @@ from hostler.engine.journal.codec import (
     unseal,
     verified,
 )
-from hostler.engine.ports import Batch, FencedError, Snapshot
+from hostler.engine.journal.leasing import changed_hands, next_holder, refuse_fenced
+from hostler.engine.ports import Batch, Lease, Member, Restored, Snapshot
 
 
 class MemoryJournal:
     """`ports.Journal` without a disk. Records are kept as the rows the others store: digests and faults are equal.
 
-    For one thread. It never fails by itself; who wants a commit to fail wraps it.
+    One thread appends; another may follow and `wait`. It never fails by itself; who wants a commit to fail wraps it.
     """
 
     def __init__(self) -> None:
@@ -35,21 +39,56 @@ class MemoryJournal:
         self._seen: defaultdict[str, list[Observation]] = defaultdict(list)
         self._cursors: dict[str, tuple[str, int]] = {}
         self._snapshot: Snapshot | None = None
-        self._epoch = 0
-        self._holder = ""
+        self._lease = Lease()
+        self._members: dict[str, Member] = {}
+        self._changed = Condition()
 
-    def acquire(self, holder: str) -> int:
-        self._epoch += 1
-        self._holder = holder
-        return self._epoch
+    def lease(self) -> Lease:
+        return self._lease
+
+    def acquire(self, holder: str, address: str = "", seen: Lease | None = None) -> int:
+        with self._changed:
+            self._lease = next_holder(self._lease, holder, address, seen)
+            self._changed.notify_all()
+            return self._lease.epoch
+
+    def renew(self, epoch: int) -> None:
+        with self._changed:
+            refuse_fenced(self._lease, epoch)
+            self._lease = replace(self._lease, renewal=self._lease.renewal + 1)
+
+    def resign(self, epoch: int) -> None:
+        with self._changed:
+            if epoch == self._lease.epoch:
+                self._lease = replace(self._lease, holder="", address="")
+            self._changed.notify_all()
+
+    def announce(self, member: Member) -> None:
+        known = self._members.get(member.name)
+        self._members[member.name] = replace(member, beats=known.beats + 1 if known else 1)
+
+    def members(self) -> tuple[Member, ...]:
+        return tuple(self._members[name] for name in sorted(self._members))
+
+    def dismiss(self, name: str) -> None:
+        self._members.pop(name, None)
+
+    def wait(self, after: int, timeout_s: float) -> None:
+        before = self._lease
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._rows) > after or changed_hands(before, self._lease), timeout_s)
+
+    def restored(self) -> Restored | None:
+        return None
 
     def append(self, batch: Batch, epoch: int) -> None:
         for observation in batch.observations:
             seal_observation(observation)
         seal_cursors(batch.cursors)
-        if epoch != self._epoch or epoch == 0:
-            raise FencedError(f"epoch {epoch} is fenced: {self._holder or 'nobody'} holds epoch {self._epoch}")
-        self._rows += seal_all(batch.records, len(self._rows), self._digest_at(len(self._rows)), epoch)
+        with self._changed:
+            refuse_fenced(self._lease, epoch)
+            self._rows += seal_all(batch.records, len(self._rows), self._digest_at(len(self._rows)), epoch)
+            self._changed.notify_all()
         for record in batch.records:
             for subject in dict.fromkeys(subjects_of(record.event)):
                 self._about[subject].append(record.seq)

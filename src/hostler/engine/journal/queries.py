@@ -5,9 +5,17 @@ from hashlib import blake2b
 
 from sqlalchemy import Connection, Select, func, select
 
-from hostler.engine.journal.codec import DIGEST_BYTES, GENESIS, Row, capped
-from hostler.engine.journal.schema import cursors, lease, observations, records, snapshot_parts, snapshots, subjects
-from hostler.engine.ports import Snapshot
+from hostler.engine.journal.codec import DIGEST_BYTES, GENESIS, Row, capped, moment
+from hostler.engine.journal.schema import (
+    cursors,
+    observations,
+    records,
+    restorations,
+    snapshot_parts,
+    snapshots,
+    subjects,
+)
+from hostler.engine.ports import Restored, Snapshot
 
 
 def page(connection: Connection, after: int, limit: int) -> list[Row]:
@@ -52,10 +60,11 @@ def count(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(records)).scalar_one()
 
 
-def owner(connection: Connection) -> tuple[int, str]:
-    """(epoch, holder) of the lease."""
-    epoch, holder = connection.execute(select(lease.c.epoch, lease.c.holder)).one()
-    return epoch, holder
+def restored(connection: Connection) -> Restored | None:
+    """The last time that this journal was filled from a copy."""
+    query = select(restorations).order_by(restorations.c.id.desc()).limit(1)
+    found = connection.execute(query).one_or_none()
+    return Restored(at=moment(found.at), source=found.source, seq=found.seq) if found else None
 
 
 def spool_cursors(connection: Connection) -> dict[str, tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The layout of these tables; a journal of another layout is not opened."""
 
 metadata = MetaData()
@@ -82,5 +82,28 @@ lease = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("epoch", BigInteger, nullable=False),
     Column("holder", Text, nullable=False),
+    Column("address", Text, nullable=False, server_default=""),
+    Column("renewal", BigInteger, nullable=False, server_default="0"),
 )
-"""One row: the epoch of the active controller and its name. Epoch 0 has no writer."""
+"""One row: the epoch of the active controller, its name, its address, how often it renewed. Epoch 0 has no writer."""
+
+members = Table(
+    "members",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("address", Text, nullable=False),
+    Column("reads", Integer, nullable=False),
+    Column("beats", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The controllers of the cell, active or standing by. Columns in the order of `ports.Member`."""
+
+restorations = Table(
+    "restorations",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+)
+"""When this journal was filled from a copy (µs since 1970 UTC), from what, and up to which record."""

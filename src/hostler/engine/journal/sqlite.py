@@ -8,8 +8,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from math import ceil
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from urllib.parse import quote
 
 from sqlalchemy import (
@@ -22,14 +23,13 @@ from sqlalchemy import (
     event,
     insert,
     select,
-    update,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
 from hostler.core.events import VERSION, Record, subjects_of
 from hostler.core.model import Observation
-from hostler.engine.journal import queries, schema
+from hostler.engine.journal import leasing, queries, schema
 from hostler.engine.journal.codec import (
     GENESIS,
     ObservationRow,
@@ -45,7 +45,8 @@ from hostler.engine.journal.codec import (
     unseal_observation,
     verified,
 )
-from hostler.engine.ports import Batch, CorruptJournalError, FencedError, JournalError, Snapshot
+from hostler.engine.journal.leasing import changed_hands
+from hostler.engine.ports import Batch, CorruptJournalError, JournalError, Lease, Member, Restored, Snapshot
 
 APPLICATION = 0x486F7374
 """Marks the file as ours ("Host"), so that no other program's database is taken for a journal."""
@@ -57,6 +58,7 @@ SNAPSHOTS_KEPT = 2
 SNAPSHOT_PART_BYTES = 1 << 20
 PRUNED_AT_ONCE = 5_000
 READERS = 8
+POLL_S = 0.05
 BUSY_TIMEOUT_S = 5.0
 CACHE_KIB = 64 * 1024
 CHECKPOINT_PAGES = 10_000
@@ -95,6 +97,7 @@ class SqliteJournal:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._next, self._writing = Lock(), Lock()
+        self._closed = Event()
         self._writer = _engine(self._path, "rwc", "BEGIN IMMEDIATE", 1)
         self._readers = readers(self._path)
         try:
@@ -106,11 +109,27 @@ class SqliteJournal:
 
     # --- writing ---
 
-    def acquire(self, holder: str) -> int:
+    def acquire(self, holder: str, address: str = "", seen: Lease | None = None) -> int:
         """Take the lease and return the new epoch; every earlier epoch is fenced from then on."""
         with self._transaction() as db:
-            db.execute(update(schema.lease).values(epoch=schema.lease.c.epoch + 1, holder=holder))
-            return queries.owner(db)[0]
+            return leasing.take(db, holder, address, seen)
+
+    def renew(self, epoch: int) -> None:
+        """Show that the holder of `epoch` lives; FencedError where another holds the lease."""
+        with self._transaction() as db:
+            leasing.renew(db, epoch)
+
+    def resign(self, epoch: int) -> None:
+        with self._transaction() as db:
+            leasing.resign(db, epoch)
+
+    def announce(self, member: Member) -> None:
+        with self._transaction() as db:
+            leasing.announce(db, member)
+
+    def dismiss(self, name: str) -> None:
+        with self._transaction() as db:
+            leasing.dismiss(db, name)
 
     def append(self, batch: Batch, epoch: int) -> None:
         """Make the batch durable, whole or not at all.
@@ -120,7 +139,7 @@ class SqliteJournal:
         """
         observed, read = [seal_observation(o) for o in batch.observations], seal_cursors(batch.cursors)
         with self._transaction() as db:
-            _fence(db, epoch)
+            leasing.fence(db, epoch)
             _insert(db, _RECORD, seal_all(batch.records, *queries.tail(db), epoch))
             _insert(db, _SUBJECT, _subjects(batch.records))
             _insert(db, _OBSERVATION, observed)
@@ -154,10 +173,36 @@ class SqliteJournal:
                 return total
 
     def close(self) -> None:
+        self._closed.set()
         self._readers.dispose()
         self._writer.dispose()
 
     # --- reading ---
+
+    def lease(self) -> Lease:
+        with reading(self._readers) as connection:
+            return leasing.lease_of(connection)
+
+    def members(self) -> tuple[Member, ...]:
+        with reading(self._readers) as connection:
+            return leasing.members_of(connection)
+
+    def wait(self, after: int, timeout_s: float) -> None:
+        """Return when a record after `after` is there or the lease has changed hands, at the latest after `timeout_s`.
+
+        The file is looked at every POLL_S, for another process that writes to it tells nobody.
+        """
+        before = self.lease()
+        for _ in range(ceil(timeout_s / POLL_S)):
+            with reading(self._readers) as connection:
+                now, last = leasing.lease_of(connection), queries.tail(connection)[0]
+            if last > after or changed_hands(before, now) or self._closed.wait(POLL_S):
+                return
+
+    def restored(self) -> Restored | None:
+        """When this journal was filled from a copy, None for one that was not."""
+        with reading(self._readers) as connection:
+            return queries.restored(connection)
 
     def snapshot(self) -> Snapshot | None:
         """The newest snapshot that is whole and of this version; without one the journal is folded from its start."""
@@ -291,12 +336,6 @@ def _readable(connection: Connection, after: int) -> list[Row]:
 
 def _subjects(records: Iterable[Record]) -> list[tuple[str, int]]:
     return [(subject, r.seq) for r in records for subject in dict.fromkeys(subjects_of(r.event))]
-
-
-def _fence(db: Connection, epoch: int) -> None:
-    current, holder = queries.owner(db)
-    if epoch != current or epoch == 0:
-        raise FencedError(f"epoch {epoch} is fenced: {holder or 'nobody'} holds epoch {current}")
 
 
 def _prune(db: Connection, after: int, before: int) -> tuple[int, int]:
