@@ -105,7 +105,7 @@ def _bring_up_fails(scene: Scene, node: Node, plan: Plan) -> str:
         c
         for c in node.conditions
         if c.severity >= Severity.critical
-        and rule_for(scene.fleet.policy, c).remedy
+        and rule_for(scene.fleet.policy_of(node), c).remedy
         and (checking or c.type not in _AWAY)
     ]
     return f"{grave[0].type}: {grave[0].evidence[-1].text if grave[0].evidence else ''}" if grave else ""
@@ -218,20 +218,21 @@ def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blo
     if has_left(plan):
         return ()
     condition = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
-    dooms = rule_for(scene.fleet.policy, condition).dooms if condition else "none"
-    pool = scene.fleet.configuration.pools.get(node.pool)
-    overdue = pool is not None and _agreed_at(scene, plan, pool) <= scene.now
-    said = may_disturb(node, scene.present, Disturbance(plan.act_class, plan.part, dooms, overdue), pool)
+    dooms = rule_for(scene.fleet.policy_of(node), condition).dooms if condition else "none"
+    pool = scene.fleet.pool_of(node)
+    overdue = pool is not None and _agreed_at(scene, node, plan, pool) <= scene.now
+    asked = Disturbance(plan.act_class, plan.part, dooms, overdue, plan.remedy or plan.name)
+    said = may_disturb(node, scene.present, asked, pool)
     if isinstance(said, Blocker):
         return said
     return tuple(c for c in said if c.workload.work_class is not WorkClass.infrastructure)
 
 
-def _agreed_at(scene: Scene, plan: Plan, pool: Pool) -> datetime:
+def _agreed_at(scene: Scene, node: Node, plan: Plan, pool: Pool) -> datetime:
     """When a pool's recorded agreement lets its work be ended; time that nobody attended to does not count."""
     drains = plan.index < len(plan.steps) and plan.steps[plan.index].operation == "drain"
     since = plan.step_since if drains and plan.step_since else plan.recorded_at
-    return since + timedelta(seconds=scaled(scene.fleet.policy, pool.drain_deadline_s))
+    return since + timedelta(seconds=scaled(scene.fleet.policy_of(node), pool.drain_deadline_s))
 
 
 def _dark(scene: Scene, node: Node, powers_on: bool) -> list[Blocker]:
@@ -264,10 +265,10 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...])
 
     A plan that can still be taken back then is. What is broken already, or must not wait, stays cordoned.
     """
-    pool = scene.fleet.configuration.pools.get(node.pool)
+    pool = scene.fleet.pool_of(node)
     deadline = step_deadline(plan)
     if scene.now < deadline:
-        agreed = _agreed_at(scene, plan, pool) if pool is not None and pool.evict_after_deadline else deadline
+        agreed = _agreed_at(scene, node, plan, pool) if pool is not None and pool.evict_after_deadline else deadline
         return Wait(plan.name, stopped, until=agreed if scene.now < agreed < deadline else deadline)
     asked = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
     stays = plan.disturbed or plan.act_class is ActClass.immediate
@@ -289,6 +290,7 @@ def _consent_ticket(scene: Scene, node: Node, plan: Plan, waits_for: str, pool: 
         kind="consent",
         summary=f"{plan.name} is needed ({plan.rule}) and waits: {waits_for}",
         opened=scene.now,
+        action=plan.remedy or plan.name,
         owner=(pool.owner if pool else "") or "the pool's owner",
         account=pool.tenant if pool else "",
     )

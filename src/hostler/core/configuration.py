@@ -33,7 +33,8 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True):
     """How much may be unavailable at once; count and percent both hold, the stricter wins.
 
     `reserve` is on top, for immediate remedies only. `removals_per_day` limits nodes leaving the pool.
-    `spares_floor` keeps that many spares of the pool's SKU back from replacement of merely degraded nodes.
+    `spares_floor`: the pool is not filled from the last so many spares of its SKU, and a merely degraded node does not
+    leave it when no more than these are left.
     """
 
     count: int = 1
@@ -100,6 +101,24 @@ class Brake(Struct, frozen=True, forbid_unknown_fields=True):
     window_s: float = 3600.0
 
 
+class Reach(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far one person's word goes. What would disturb more than `nodes` needs a second person's approval.
+
+    What one person asks for within `window_s` counts as one act; an approval that nobody gives expires after
+    `approval_s`. A configuration that decides otherwise is rolled out where more than `nodes` stand in act mode: first
+    to `first_nodes` of one pool, then pool by pool. Each slice is watched for `soak_s`, at most `limit_s`; more errors
+    than `error_percent` of its nodes (one at least, `nodes` at most) stop it.
+    """
+
+    nodes: int = 8
+    window_s: float = 3600.0
+    approval_s: float = 86_400.0
+    first_nodes: int = 4
+    soak_s: float = 3600.0
+    limit_s: float = 259_200.0
+    error_percent: float = 5.0
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only)."""
 
@@ -107,6 +126,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     rungs: dict[str, Rung]
     domains: dict[str, DomainBudget] = {}
     brake: Brake = field(default_factory=Brake)
+    reach: Reach = field(default_factory=Reach)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0

@@ -126,15 +126,23 @@ def change_phase(scene: Scene, node: Node, after: Phase, why: str) -> tuple[e.Ev
     assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
     limit_s = PHASES[after].limit_s
     deadline = (
-        scene.now + timedelta(seconds=scaled(scene.fleet.policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
+        scene.now + timedelta(seconds=scaled(scene.fleet.policy_of(node), limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
     )
     found: list[e.Event] = []
     if node.phase is Phase.production and node.assignment is not None:
         found.append(e.NodeReleased(node.id, scene.now, why))
-    found.append(e.PhaseChanged(node.id, node.phase, after, why, deadline))
+    found.append(e.PhaseChanged(node.id, node.phase, after, why, deadline, probation_until=_probation(scene, node, after)))
     if after is Phase.rma:
         found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
     return tuple(found)
+
+
+def _probation(scene: Scene, node: Node, after: Phase) -> datetime | None:
+    """Until when a node that was repaired and requalified is watched more strictly."""
+    policy = scene.fleet.policy_of(node)
+    if after is not Phase.production or not node.visits or not policy.probation_s:
+        return None
+    return scene.now + timedelta(seconds=scaled(policy, policy.probation_s))
 
 
 def _rma_ticket(scene: Scene, node: Node, why: str) -> Ticket:

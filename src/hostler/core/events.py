@@ -15,6 +15,7 @@ from hostler.core.model import (
     Binding,
     CheckResult,
     Condition,
+    ConsentedWork,
     Evidence,
     Hold,
     Intent,
@@ -28,6 +29,7 @@ from hostler.core.model import (
     Waiting,
     Window,
 )
+from hostler.core.reach import Approval, Rollout, SliceError
 
 
 class NodeRegistered(Struct, frozen=True, tag="node_registered"):
@@ -59,7 +61,10 @@ class BindingChanged(Struct, frozen=True, tag="binding_changed"):
 
 
 class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
-    """The node moved along an edge of TRANSITIONS; `deadline` ends the new phase where it has a limit."""
+    """The node moved along an edge of TRANSITIONS; `deadline` ends the new phase where it has a limit.
+
+    `probation_until`: it was repaired, and until then the ladder begins one rung higher.
+    """
 
     node: str
     before: Phase
@@ -67,6 +72,7 @@ class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
     reason: str
     deadline: datetime | None = None
     person: str = ""
+    probation_until: datetime | None = None
 
 
 class ConditionRaised(Struct, frozen=True, tag="condition_raised"):
@@ -300,11 +306,79 @@ class ConfigActivated(Struct, frozen=True, tag="config_activated"):
 
 
 class IntentRecorded(Struct, frozen=True, tag="intent_recorded"):
-    """A request and its answer; `answer` is what the requester was told."""
+    """A request and its answer; `answer` is what the requester was told.
+
+    `disturbs`: the nodes that this person's word alone lets be disturbed. `approval` is the one that it waits for.
+    """
 
     intent: Intent
     granted: bool
     answer: str
+    disturbs: tuple[str, ...] = ()
+    approval: str = ""
+
+
+class ApprovalRequested(Struct, frozen=True, tag="approval_requested"):
+    """An intent would disturb more than one person may decide: it waits for a second one."""
+
+    approval: Approval
+
+
+class ApprovalEnded(Struct, frozen=True, tag="approval_ended"):
+    """`result`: approved (and granted then), denied, withdrawn, expired, refused (it would do more by now)."""
+
+    approval: str
+    target: str
+    result: str
+    person: str
+    reason: str
+
+
+class WorkConsented(Struct, frozen=True, tag="work_consented"):
+    """Whoever may say so lets this running work be ended for one remedy; nothing else on the node is included."""
+
+    node: str
+    ticket: str
+    work: tuple[ConsentedWork, ...]
+    reason: str
+
+
+class RolloutStarted(Struct, frozen=True, tag="rollout_started"):
+    """A new configuration is put in force slice by slice, the first from here on."""
+
+    rollout: Rollout
+
+
+class SliceStarted(Struct, frozen=True, tag="slice_started"):
+    """The slice before gave no cause to stop: the next is reached, and watched until `until` at least."""
+
+    rollout: str
+    index: int
+    pool: str
+    until: datetime
+    expected: tuple[str, ...] = ()
+
+
+class SliceErrorSeen(Struct, frozen=True, tag="slice_error_seen"):
+    """The new configuration did something to a node that the one before would not have done."""
+
+    rollout: str
+    index: int
+    error: SliceError
+
+
+class RolloutStopped(Struct, frozen=True, tag="rollout_stopped"):
+    """The configuration before is in force everywhere again. `person` "hostler": it stopped by itself."""
+
+    rollout: str
+    reason: str
+    person: str
+
+
+class RolloutCompleted(Struct, frozen=True, tag="rollout_completed"):
+    """Every slice was watched; the new configuration is activated with the record that follows."""
+
+    rollout: str
 
 
 class TicketOpened(Struct, frozen=True, tag="ticket_opened"):
@@ -371,6 +445,14 @@ Event = (
     | BrakeReleased
     | ConfigActivated
     | IntentRecorded
+    | ApprovalRequested
+    | ApprovalEnded
+    | WorkConsented
+    | RolloutStarted
+    | SliceStarted
+    | SliceErrorSeen
+    | RolloutStopped
+    | RolloutCompleted
     | TicketOpened
     | TicketUpdated
     | TicketClosed
@@ -427,6 +509,20 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR091
             return (intent.target,)
         case AssetRegistered(asset=asset):
             return (asset.id,)
+        case ApprovalRequested(approval=a):
+            return tuple(dict.fromkeys((a.id, a.intent.target, *a.nodes)))
+        case ApprovalEnded(approval=approval, target=target):
+            return (approval, target)
+        case WorkConsented(node=node_id, ticket=ticket_id):
+            return (node_id, ticket_id)
+        case RolloutStarted(rollout=rollout):
+            return (rollout.id,)
+        case SliceStarted(rollout=rollout_id, pool=pool):
+            return (rollout_id, f"pool:{pool}") if pool else (rollout_id,)
+        case SliceErrorSeen(rollout=rollout_id, error=error):
+            return (rollout_id, error.node)
+        case RolloutStopped(rollout=rollout_id) | RolloutCompleted(rollout=rollout_id):
+            return (rollout_id,)
         case PartMoved(serial=serial, before=before, after=after):
             return tuple(name for name in (serial, before, after) if name)
         case _:

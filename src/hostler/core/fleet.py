@@ -11,8 +11,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from hostler.core.configuration import Configuration, Policy
+from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.model import Asset, Hold, Node, Part, Phase, Ticket, Window
+from hostler.core.reach import Approval, Rollout
 
 V = TypeVar("V")
 
@@ -132,6 +133,14 @@ class Removal(Struct, frozen=True):
     name: str
 
 
+class Act(Struct, frozen=True):
+    """Whom one person's word let be disturbed."""
+
+    at: datetime
+    person: str
+    nodes: tuple[str, ...]
+
+
 class Cell(Struct, frozen=True):
     """What concerns the whole cell: counters for ids, the brake, pauses, modes, and recent disturbances."""
 
@@ -145,6 +154,8 @@ class Cell(Struct, frozen=True):
     modes: tuple[tuple[str, str, str], ...] = ()
     recent: tuple[Removal, ...] = ()
     intents: int = 0
+    acts: tuple[Act, ...] = ()
+    rollout: str = ""
 
 
 class Answered(Struct, frozen=True):
@@ -154,6 +165,7 @@ class Answered(Struct, frozen=True):
     answer: str
     granted: bool
     at: datetime
+    approval: str = ""
 
 
 class State(Struct, frozen=True):
@@ -168,6 +180,8 @@ class State(Struct, frozen=True):
     holds: list[Hold]
     windows: list[Window]
     tickets: list[Ticket]
+    approvals: list[Approval]
+    rollouts: list[Rollout]
     answers: list[tuple[str, Answered]]
     retired: list[tuple[str, datetime]]
 
@@ -175,11 +189,13 @@ class State(Struct, frozen=True):
 SNAPSHOT_VERSION = 1
 ANSWERS_KEPT = 10_000
 """Idempotency keys remembered in memory; older ones are found in the journal."""
+ACTS_KEPT = 1_000
 
 
 def is_healthy(node: Node) -> bool:
     """A delivered member in service: in production, no disruptive plan, no cordon of ours."""
-    disrupted = node.plan is not None and (node.plan.disruptive or node.plan.name == "deliver")
+    plan = node.plan
+    disrupted = plan is not None and plan.state != "proposed" and (plan.disruptive or plan.name == "deliver")
     return node.phase is Phase.production and not disrupted and not node.cordons
 
 
@@ -206,7 +222,7 @@ def index_keys(node: Node) -> tuple[str, ...]:
     keys.extend(f"member:{domain}" for domain in node.domains)
     if node.plan is not None:
         keys.append("planned")
-        if node.plan.disruptive:
+        if node.plan.disruptive and node.plan.state != "proposed":
             keys.extend(f"disturbed:{domain}" for domain in node.domains)
     if node.waiting is not None:
         keys.append("waiting")
@@ -230,6 +246,8 @@ class Fleet:
         self.holds: Table[Hold] = Table()
         self.windows: Table[Window] = Table()
         self.tickets: Table[Ticket] = Table()
+        self.approvals: Table[Approval] = Table()
+        self.rollouts: Table[Rollout] = Table()
         self.answers: Table[Answered] = Table()
         self.retired: Table[datetime] = Table()
         self.index = Index()
@@ -248,7 +266,38 @@ class Fleet:
 
     @property
     def policy(self) -> Policy:
+        """What holds for the whole cell: brake, silence, budgets of domains. For one node ask `policy_of`."""
         return self.configuration.policy
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """The rollout that runs."""
+        running = self.cell.rollout
+        return self.rollouts[running] if running else None
+
+    def configuration_of(self, node: Node) -> Configuration:
+        """The configuration that decides about this node: while one is rolled out, nodes it has reached follow it."""
+        rollout = self.rollout
+        if rollout is None or rollout.configuration is None or not rollout.reaches(node.id, node.pool):
+            return self.configuration
+        return rollout.configuration
+
+    def policy_of(self, node: Node) -> Policy:
+        """The rules, rungs and timings that hold for this node."""
+        return self.configuration_of(node).policy
+
+    def pool_of(self, node: Node) -> Pool | None:
+        """The node's pool, as the configuration that decides about the node has it."""
+        return self.configuration_of(node).pools.get(node.pool)
+
+    @property
+    def pools(self) -> dict[str, Pool]:
+        """The pools with the targets and budgets in force; a rollout changes those of pools that it reached whole."""
+        rollout, pools = self.rollout, self.configuration.pools
+        if rollout is None or rollout.configuration is None:
+            return pools
+        fresh = rollout.configuration.pools
+        return {name: fresh.get(name, pool) if rollout.reaches_whole(name) else pool for name, pool in pools.items()}
 
     def put_node(self, node_id: str, node: Node | None) -> None:
         """Set or delete a node and keep the index in step."""
@@ -275,6 +324,25 @@ class Fleet:
         if ticket is not None:
             self.index.add(f"ticket:{ticket.node}", ticket_id)
         self.tickets.put(ticket_id, ticket)
+
+    def put_approval(self, approval_id: str, approval: Approval | None) -> None:
+        """Set or delete an approval and keep the index of the nodes it concerns in step."""
+        before = self.approvals.get(approval_id)
+        old = before.nodes if before else ()
+        new = approval.nodes if approval else ()
+        if old != new:
+            self._reindex_approval(approval_id, old, new)
+        self.approvals.put(approval_id, approval)
+
+    def _reindex_approval(self, approval_id: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+        for node_id in old:
+            self.index.remove(f"approval:{node_id}", approval_id)
+        for node_id in new:
+            self.index.add(f"approval:{node_id}", approval_id)
+
+    def approvals_for(self, node_id: str) -> list[Approval]:
+        """The intents about this node that wait for a second person."""
+        return [] if self.approvals.bare else [self.approvals[i] for i in self.index.members(f"approval:{node_id}")]
 
     def spares(self, sku: str) -> list[str]:
         return self.index.members(f"spare:{sku}")
@@ -306,6 +374,8 @@ class Fleet:
             self.holds,
             self.windows,
             self.tickets,
+            self.approvals,
+            self.rollouts,
             self.answers,
             self.retired,
             self.index,
@@ -340,6 +410,8 @@ class Fleet:
             holds=list(self.holds.base.values()),
             windows=list(self.windows.base.values()),
             tickets=list(self.tickets.base.values()),
+            approvals=list(self.approvals.base.values()),
+            rollouts=list(self.rollouts.base.values()),
             answers=list(self.answers.base.items()),
             retired=list(self.retired.base.items()),
         )
@@ -365,6 +437,9 @@ def load(body: bytes) -> Fleet:
     fleet.parts.base.update((p.serial, p) for p in state.parts)
     fleet.holds.base.update((h.id, h) for h in state.holds)
     fleet.windows.base.update((w.id, w) for w in state.windows)
+    fleet.rollouts.base.update((r.id, r) for r in state.rollouts)
+    for approval in state.approvals:
+        fleet.put_approval(approval.id, approval)
     fleet.answers.base.update(state.answers)
     fleet.retired.base.update(state.retired)
     for ticket in state.tickets:

@@ -7,6 +7,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core import reached
 from hostler.core.fleet import ANSWERS_KEPT, Answered, Fleet, Removal
 from hostler.core.model import (
     Attempt,
@@ -61,11 +62,13 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
         case e.ConditionCleared():
             node = _node(fleet, event.node)
             kept = tuple(c for c in node.conditions if c.id != event.condition)
-            fleet.put_node(node.id, replace(node, conditions=kept))
+            consented = node.consented if kept else ()
+            fleet.put_node(node.id, replace(node, conditions=kept, consented=consented))
         case e.PlanRecorded(plan=plan):
             _record_plan(fleet, plan, at)
         case e.PlanApproved():
             _put_plan(fleet, event.node, lambda p: replace(p, state="running", step_since=at))
+            _count_removal(fleet, _node(fleet, event.node), at)
         case e.PlanAdvanced():
             _put_plan(fleet, event.node, lambda p: replace(p, index=event.index, step_since=at))
         case e.PlanUndoing():
@@ -128,6 +131,8 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             kept_scopes = tuple(s for s in fleet.cell.paused if s != event.scope)
             paused = (*kept_scopes, event.scope) if event.paused else kept_scopes
             fleet.singles.put("cell", replace(fleet.cell, paused=paused))
+            if not event.paused:
+                reached.watch_anew(fleet, at)
         case e.ModeSet():
             kept_modes = tuple(m for m in fleet.cell.modes if m[:2] != (event.pool, event.remedy))
             fleet.singles.put(
@@ -137,10 +142,28 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             fleet.singles.put("cell", replace(fleet.cell, brake=event.reason, brake_since=at))
         case e.BrakeReleased():
             fleet.singles.put("cell", replace(fleet.cell, brake="", brake_since=None, calm_since=at))
+            reached.watch_anew(fleet, at)
         case e.ConfigActivated():
             fleet.configurations.put("active", replace(event.configuration, activated=at))
         case e.IntentRecorded():
             _record_intent(fleet, event, at)
+            reached.count_act(fleet, event, at)
+        case e.ApprovalRequested(approval=approval):
+            fleet.put_approval(approval.id, approval)
+        case e.ApprovalEnded():
+            fleet.put_approval(event.approval, None)
+        case e.WorkConsented():
+            reached.consent(fleet, _node(fleet, event.node), event)
+        case e.RolloutStarted(rollout=rollout):
+            reached.start(fleet, rollout)
+        case e.SliceStarted():
+            reached.start_slice(fleet, event, at)
+        case e.SliceErrorSeen():
+            reached.note_error(fleet, event)
+        case e.RolloutStopped():
+            reached.end(fleet, event.rollout, "stopped", (at, event.person, event.reason))
+        case e.RolloutCompleted():
+            reached.end(fleet, event.rollout, "completed", (at, "hostler", "every slice was watched"))
         case e.TicketOpened(ticket=ticket) | e.TicketUpdated(ticket=ticket):
             fleet.put_ticket(ticket.id, ticket)
         case e.TicketClosed():
@@ -179,6 +202,7 @@ def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
         waiting=None,
         certified_by="" if event.after is Phase.onboard else node.certified_by,
         handover=node.handover or (at if event.after is Phase.production else None),
+        probation_until=event.probation_until if event.after is Phase.production else None,
     )
     fleet.put_node(node.id, changed)
 
@@ -200,7 +224,15 @@ def _record_plan(fleet: Fleet, plan: Plan, at: datetime) -> None:
     node = _node(fleet, plan.node)
     attempts = (*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at))[-ATTEMPTS_KEPT:]
     fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if plan.disruptive else node.attempts))
-    if plan.disruptive:
+    reached.note_plan(fleet, plan)
+    if plan.state != "proposed":
+        _count_removal(fleet, fleet.nodes[node.id], at)
+
+
+def _count_removal(fleet: Fleet, node: Node, at: datetime) -> None:
+    """Guards remember what begins to disturb; what is only proposed takes nothing from any budget."""
+    plan = node.plan
+    if plan is not None and plan.disruptive:
         seen = Removal(at=at, node=node.id, pool=node.pool, name=plan.name)
         fleet.singles.put("cell", replace(fleet.cell, recent=_recent(fleet, seen)))
 
@@ -216,7 +248,9 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
             attempts = (*others, Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True))
         elif not plan.disturbed and event.result in ("cancelled", "superseded"):
             attempts = others
-    fleet.put_node(node.id, replace(node, plan=None, attempts=attempts[-ATTEMPTS_KEPT:]))
+    over = plan is not None and plan.disruptive and event.result in ("done", "failed")
+    consented = () if over else node.consented
+    fleet.put_node(node.id, replace(node, plan=None, attempts=attempts[-ATTEMPTS_KEPT:], consented=consented))
 
 
 def _close_ticket(fleet: Fleet, ticket_id: str) -> None:
@@ -301,7 +335,7 @@ def _record_intent(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
     number = fleet.cell.intents
     fleet.singles.put("cell", replace(fleet.cell, intents=number + 1))
     if event.intent.key:
-        fleet.answers.put(event.intent.key, Answered(event.intent.id, event.answer, event.granted, at))
+        fleet.answers.put(event.intent.key, Answered(event.intent.id, event.answer, event.granted, at, event.approval))
         if len(fleet.answers) > ANSWERS_KEPT:
             fleet.answers.put(next(iter(fleet.answers)), None)
 

@@ -48,7 +48,7 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
         undo=tuple(undo for _, undo in rows),
         causes=frame.causes,
         rule=frame.rule,
-        config=scene.fleet.configuration.sha256,
+        config=scene.fleet.configuration_of(node).sha256,
         radius=blast_radius(scene.fleet, node.id),
         recorded_at=scene.now,
         remedy=frame.remedy,
@@ -68,10 +68,11 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
 def _lay(scene: Scene, node: Node, row: StepRow) -> list[tuple[Step, str]]:
     if OPERATIONS[row.operation].port == "scheduler" and node.assignment is None:
         return []  # a spare is in no cluster
-    sku = scene.fleet.configuration.skus.get(node.sku)
-    deadline_s = scaled(scene.fleet.policy, row.deadline_s)
-    if row.operation == "drain" and (pool := scene.fleet.configuration.pools.get(node.pool)):
-        deadline_s = scaled(scene.fleet.policy, pool.drain_deadline_s) * (2 if pool.evict_after_deadline else 1)
+    configuration = scene.fleet.configuration_of(node)
+    sku = configuration.skus.get(node.sku)
+    deadline_s = scaled(configuration.policy, row.deadline_s)
+    if row.operation == "drain" and (pool := configuration.pools.get(node.pool)):
+        deadline_s = scaled(configuration.policy, pool.drain_deadline_s) * (2 if pool.evict_after_deadline else 1)
     if row.each == "firmware":
         have = dict(node.firmware)
         wanted = {k: v for k, v in (sku.firmware if sku else {}).items() if have.get(k) != v}

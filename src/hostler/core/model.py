@@ -15,6 +15,9 @@ Facts = dict[str, Scalar]
 FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
 
+NODES = "nodes"
+"""The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
+
 
 class Phase(StrEnum):
     """Where a node stands in its life. The edges between phases are in `phases.TRANSITIONS`."""
@@ -329,6 +332,16 @@ class Attempt(Struct, frozen=True):
     forgiven: bool = False
 
 
+class ConsentedWork(Struct, frozen=True):
+    """A workload that may be ended for one remedy on its node: who said so, and the ticket that asked."""
+
+    workload: str
+    remedy: str
+    ticket: str
+    person: str
+    at: datetime
+
+
 class CheckResult(Struct, frozen=True):
     """The last verdict of one check profile on a node."""
 
@@ -425,6 +438,8 @@ class Node(Struct, frozen=True):
     handover: datetime | None = None
     probation_until: datetime | None = None
     visits: tuple[Attempt, ...] = ()
+    consented: tuple[ConsentedWork, ...] = ()
+    tags: tuple[tuple[str, str], ...] = ()
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""
@@ -465,10 +480,19 @@ class Observation(Struct, frozen=True):
         return f"{self.node}/{self.spool}/{self.sequence}"
 
 
+class Bounds(Struct, frozen=True):
+    """How far the token reached under which an intent was asked: a site, a pool, a tenant; "" is no bound."""
+
+    site: str = ""
+    pool: str = ""
+    tenant: str = ""
+
+
 class Intent(Struct, frozen=True):
     """What a person (or a tool in a person's name) asks for. Recorded whether it is granted or refused.
 
-    `target` is a node id, "rack:…", "pool:…" or FLEET; `key` makes a repeated request the same request.
+    `target` is a node id, "rack:…", "pool:…", FLEET, or NODES with their ids under `args`; `key` makes a repeated
+    request the same request.
     """
 
     id: str
@@ -480,6 +504,7 @@ class Intent(Struct, frozen=True):
     args: dict[str, str] = {}
     key: str = ""
     dry_run: bool = False
+    bounds: Bounds = Bounds()
 
 
 class Outcome(Struct, frozen=True):

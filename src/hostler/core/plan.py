@@ -114,7 +114,7 @@ def _triage(scene: Scene, node: Node) -> Answer | None:
         return Wait(
             "maintenance", (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),)
         )
-    if is_lemon(scene.fleet.policy, node, scene.now):
+    if is_lemon(scene.fleet.policy_of(node), node, scene.now):
         return Act(change_phase(scene, node, Phase.rma, "one visit to triage too many"))
     return None
 
@@ -123,7 +123,7 @@ def wakes_at(scene: Scene, node: Node) -> datetime | None:
     """When the clock alone may change the answer: operation, step, phase limit, condition, forgotten strike."""
     if node.deadline is None and node.plan is None and not node.conditions and not node.settling:
         return None
-    moments = [node.deadline, ladder_changes_at(scene.fleet.policy, node, scene.now)]
+    moments = [node.deadline, ladder_changes_at(scene.fleet.policy_of(node), node, scene.now)]
     if node.operation is not None:
         moments.append(node.operation.deadline)
     moments.extend(operation.deadline for operation in node.settling)

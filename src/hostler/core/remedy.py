@@ -28,13 +28,14 @@ def needed(scene: Scene, node: Node) -> Need | None:
     """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown."""
     if not node.conditions:
         return None
-    gravest = need = need_of(scene.fleet.policy, node, scene.now)
+    policy = scene.fleet.policy_of(node)
+    gravest = need = need_of(policy, node, scene.now)
     observed: tuple[str, ...] = ()
     while need is not None and not need.wished and need.act_class is not ActClass.protective:
         if mode_of(scene, node, need.remedy) is not Mode.observe:
             break
         observed = (*observed, need.remedy)
-        need = need_of(scene.fleet.policy, node, scene.now, observed)
+        need = need_of(policy, node, scene.now, observed)
     return need or gravest
 
 
@@ -91,7 +92,7 @@ def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool =
         return Act(
             (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in wishes))
         )
-    rested = tried[-1].at + timedelta(seconds=scaled(scene.fleet.policy, BACK_OFF_S))
+    rested = tried[-1].at + timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
     if rested <= scene.now or (wished and not tried[-1].failed):
         return None
     blocker = Blocker("clock", name, f"{name} has just been tried", f"{rested:%H:%M:%S} UTC")

@@ -4,6 +4,7 @@ from typing import assert_never
 
 from hostler.core import events as e
 from hostler.core.model import Condition, Plan
+from hostler.core.reach import Approval, Rollout
 
 
 def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat table of cases
@@ -85,6 +86,23 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat 
         case e.IntentRecorded(intent=intent):
             said = "granted" if event.granted else "refused"
             return f"{intent.person} asked for {intent.verb} ({intent.reason}): {said}, {event.answer}"
+        case e.ApprovalRequested(approval=approval):
+            return asked_for(approval)
+        case e.ApprovalEnded():
+            return f"approval {event.approval} {event.result} by {event.person}: {event.reason}"
+        case e.WorkConsented():
+            names = ", ".join(w.workload for w in event.work)
+            return f"{event.work[0].person} lets {names} be ended for {event.work[0].remedy}: {event.reason}"
+        case e.RolloutStarted(rollout=rollout):
+            return f"rollout {rollout.id} of configuration {rollout.sha256[:12]} by {rollout.person} began with {named(rollout)}"
+        case e.SliceStarted():
+            return f"rollout {event.rollout} reached slice {event.index + 1} ({f'pool {event.pool}' if event.pool else 'no pool'})"
+        case e.SliceErrorSeen(error=error):
+            return f"rollout {event.rollout}: {error.kind.replace('_', ' ')} on {error.node}: {error.text}"
+        case e.RolloutStopped():
+            return f"rollout {event.rollout} stopped by {event.person}: {event.reason}"
+        case e.RolloutCompleted():
+            return f"rollout {event.rollout} completed"
         case e.TicketOpened(ticket=ticket):
             return f"ticket {ticket.id} opened: {ticket.summary}"
         case e.TicketUpdated(ticket=ticket):
@@ -95,6 +113,24 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat 
             return f"controller {event.version} active, epoch {event.epoch}"
         case _:
             assert_never(event)
+
+
+def asked_for(approval: Approval) -> str:
+    """Who asked for what on how many nodes, and that a second person is asked."""
+    intent = approval.intent
+    return (
+        f"approval {approval.id} by a second person: {intent.person} asked for {intent.verb} on {intent.target} "
+        f"({approval.count} nodes, {approval.gpus} GPUs) since {approval.asked:%Y-%m-%d %H:%M} UTC, "
+        f"expires {approval.expires:%Y-%m-%d %H:%M} UTC: {intent.reason}"
+    )
+
+
+def named(rollout: Rollout) -> str:
+    """The slice that a rollout stands at: "slice 1 of 6 (4 of pool train)"."""
+    slice_ = rollout.current
+    where = f"pool {slice_.pool}" if slice_.pool else "nodes of no pool"
+    part = f"{len(slice_.nodes)} of {where}" if slice_.nodes else where
+    return f"slice {rollout.index + 1} of {len(rollout.slices)} ({part})"
 
 
 def _condition(condition: Condition) -> str:

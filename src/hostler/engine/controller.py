@@ -266,7 +266,7 @@ class Controller:
                 self._forward(node_id, touched[node_id])
             if self._eased:
                 self._eased = False
-                for pool in self.fleet.configuration.pools.values():
+                for pool in self.fleet.pools.values():
                     self._record_all(balance(self._scene(), pool), f"pool:{pool.name}")
                 for node_id in self.fleet.index.members("waiting"):
                     self._touch(node_id, "eased")

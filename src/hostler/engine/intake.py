@@ -110,7 +110,7 @@ def of_observation(fleet: Fleet, node: Node, observation: Observation) -> Iterat
     at = received - timedelta(seconds=min(max(observation.age_s, 0.0), MAX_AGE_S))
     if observation.kind == "inventory":
         yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
-    sku = fleet.configuration.skus.get(node.sku)
+    sku = fleet.configuration_of(node).skus.get(node.sku)
     for finding in judge(observation, node, sku):
         evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts)
         event = stand(node, finding, evidence, observation.boot_id, observation.count)

@@ -73,7 +73,7 @@ class Watch:
 
     async def _tell(self, node: Node, sensors: Observation) -> None:
         """Observe the sensors when what they say is new, and said twice."""
-        sku = self._cell.view.configuration.skus.get(node.sku)
+        sku = self._cell.view.configuration_of(node).skus.get(node.sku)
         if sku is None or node.phase is Phase.retired:
             return
         findings = judge(sensors, node, sku)

@@ -77,7 +77,7 @@ def preview(ask: Ask) -> Answered:
     nodes = nodes_of(ask)
     grant_wish(ask)
     wishing = tuple(replace(n, conditions=(_wished(ask, n, wish, len(nodes)),)) for n in nodes)
-    need = need_of(ask.scene.fleet.policy, wishing[0], ask.scene.now)
+    need = need_of(ask.scene.fleet.policy_of(wishing[0]), wishing[0], ask.scene.now)
     if need is None:
         raise RefusalError(f"{nodes[0].id} would not be touched: its phase or profile does not allow it")
     frame = Frame(need.act_class, need.causes, need.rule, need.part, need.remedy)

@@ -20,13 +20,14 @@ class Act(Struct, frozen=True):
     """What is to be done to a node, as far as work on it is concerned.
 
     `part` is the faulted part (serial or slot), `dooms` tells whose work is lost already: part, node or none.
-    `overdue`: the pool's drain deadline has passed since this act began to ask.
+    `overdue`: the pool's drain deadline has passed since this act began to ask. `remedy` is what consent was given to.
     """
 
     act_class: ActClass
     part: str = ""
     dooms: str = "none"
     overdue: bool = False
+    remedy: str = ""
 
 
 UNKNOWN_WORK = Blocker(
@@ -60,6 +61,9 @@ def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None) -> Con
         return Consent(workload, allowed=True, why="doomed by the fault already")
     if workload.work_class in (WorkClass.interruptible, WorkClass.graceful):
         return Consent(workload, allowed=True, why=f"its owner allows it ({workload.work_class.value})")
+    given = next((c for c in node.consented if c.workload == workload.id and c.remedy == act.remedy), None)
+    if given is not None:
+        return Consent(workload, allowed=True, why=f"{given.person} consented (ticket {given.ticket})")
     if pool is not None and pool.evict_after_deadline and act.overdue:
         return Consent(workload, allowed=True, why="the pool's recorded agreement: the drain deadline has passed")
     return Consent(workload, allowed=False, why="not interruptible", blocker=_work_blocker(workload))

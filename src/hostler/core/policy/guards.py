@@ -56,7 +56,7 @@ def blockers(scene: Scene, request: Request) -> tuple[Blocker, ...]:
 
 def scopes(scene: Scene, node: Node) -> tuple[str, ...]:
     """Every scope that a hold, pause or window on the node may be placed on."""
-    pool = scene.fleet.configuration.pools.get(node.pool)
+    pool = scene.fleet.pool_of(node)
     names = [FLEET, node.id, *node.domains, f"rack:{node.position.rack}"]
     if pool is not None:
         names += [f"pool:{pool.name}", f"cluster:{pool.cluster}"]
@@ -119,7 +119,7 @@ def _budget(scene: Scene, request: Request) -> list[Blocker]:
         return _bring_up_budget(scene, request)
     found: list[Blocker] = []
     for name in sorted({node.pool for node in request.nodes if node.pool}):
-        pool = scene.fleet.configuration.pools.get(name)
+        pool = scene.fleet.pools.get(name)
         if pool is None:
             text = f"pool {name} is in no active configuration, so its budget is unknown"
             found.append(Blocker("budget", f"pool:{name}", text, "the pool is configured again"))
@@ -127,6 +127,7 @@ def _budget(scene: Scene, request: Request) -> list[Blocker]:
         members = [node for node in request.nodes if node.pool == name]
         found.extend(_pool_budget(scene, pool, members, request))
         found.extend(_removal_budget(scene, pool, members, request))
+        found.extend(_spares_floor(scene, pool, request))
     return found
 
 
@@ -145,7 +146,7 @@ def _pool_budget(scene: Scene, pool: Pool, members: list[Node], request: Request
 def _is_healthy(node: Node, healthy: frozenset[str] | None) -> bool:
     if healthy is not None:
         return node.id in healthy
-    return node.plan is None and not node.cordons
+    return (node.plan is None or node.plan.state == "proposed") and not node.cordons
 
 
 def _removal_budget(scene: Scene, pool: Pool, members: list[Node], request: Request) -> list[Blocker]:
@@ -157,6 +158,18 @@ def _removal_budget(scene: Scene, pool: Pool, members: list[Node], request: Requ
         return []
     text = f"pool {pool.name}: {done} nodes left it in 24 h, the limit is {pool.budget.removals_per_day}"
     return [Blocker("budget", f"removals:{pool.name}", text, "a day has passed since the first of them")]
+
+
+def _spares_floor(scene: Scene, pool: Pool, request: Request) -> list[Blocker]:
+    """A merely degraded node leaves its pool only where a spare may take its place; what is broken is out anyway."""
+    floor = pool.budget.spares_floor
+    if request.remedy != "triage" or request.act_class is not ActClass.pending or not floor:
+        return []
+    ready = scene.fleet.index.count(f"spare:{pool.sku}")
+    if ready > floor:
+        return []
+    text = f"pool {pool.name}: {ready} spares of {pool.sku} are left and {floor} are kept back, so nothing would replace it"
+    return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
 
 
 def reopens(scene: Scene, found: tuple[Blocker, ...]) -> datetime | None:
@@ -187,7 +200,7 @@ def _domain(scene: Scene, request: Request) -> list[Blocker]:
             continue
         size = scene.fleet.index.count(f"member:{domain}")
         members = [node for node in request.nodes if domain in node.domains]
-        asking = sum(1 for node in members if node.plan is None or not node.plan.disruptive)
+        asking = sum(1 for n in members if n.plan is None or not n.plan.disruptive or n.plan.state == "proposed")
         if not asking or (len(members) == size and len(ids) > 1):
             continue
         busy = scene.fleet.index.count(f"disturbed:{domain}")
@@ -220,7 +233,7 @@ def mode_of(scene: Scene, node: Node, remedy: str) -> Mode:
     if not pool:
         return Mode.observe if node.adopted and node.phase is Phase.production else Mode.act
     recorded = {(p, r): m for p, r, m in scene.fleet.cell.modes}
-    configured = scene.fleet.configuration.pools.get(pool)
+    configured = scene.fleet.pool_of(node)
     documents = configured.modes if configured else {}
     for found in (
         recorded.get((pool, remedy)),

@@ -119,18 +119,24 @@ def _concerns(node: Node, condition: Condition, rule: Rule) -> bool:
 def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> str:
     """The first rung from `remedy` upwards that has attempts left on this node and part.
 
-    The plan that runs is not yet an attempt against itself.
+    On probation it begins one rung higher. The plan that runs is not yet an attempt against itself.
     """
     if remedy not in REMEDIES:
         return remedy
     own = node.plan.recorded_at if node.plan else None
-    for rung in REMEDIES[REMEDIES.index(remedy) :]:
+    first = REMEDIES.index(remedy) + is_on_probation(node, now)
+    for rung in REMEDIES[first:]:
         limit = policy.rungs.get(rung, Rung())
         since = now - timedelta(seconds=limit.window_s)
         tried = sum(1 for a in node.attempts if a.at != own and _strikes(a, rung, part, since))
         if tried < limit.attempts:
             return rung
     return "triage"
+
+
+def is_on_probation(node: Node, now: datetime) -> bool:
+    """Whether the node was repaired so recently that the ladder begins one rung higher for it."""
+    return node.probation_until is not None and now < node.probation_until
 
 
 def _strikes(tried: Attempt, rung: str, part: str, since: datetime) -> bool:
