@@ -362,6 +362,7 @@ _REGROUPING = (e.ConditionRaised, e.PlanRecorded, e.WaitingChanged)
 
 _EASING = (
     e.PlanRecorded,
+    e.PlanApproved,
     e.PlanEnded,
     e.PhaseChanged,
     e.NodeAssigned,
