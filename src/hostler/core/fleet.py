@@ -42,6 +42,9 @@ class Table(Generic[V]):
         return self.get(key) is not None
 
     def __iter__(self) -> Iterator[str]:
+        return self._overlaid() if self.over else iter(self.base)
+
+    def _overlaid(self) -> Iterator[str]:
         over = self.over
         yield from (key for key in self.base if key not in over or over[key] is not None)
         yield from (key for key, value in over.items() if value is not None and key not in self.base)
@@ -210,6 +213,21 @@ def is_spare(node: Node) -> bool:
     )
 
 
+def is_idle(node: Node) -> bool:
+    """In production, and nothing stands on it, runs, waits, or has lately been done to it."""
+    return (
+        node.phase is Phase.production
+        and not node.conditions
+        and not node.attempts
+        and not node.cordons
+        and not node.settling
+        and node.plan is None
+        and node.operation is None
+        and node.waiting is None
+        and node.deadline is None
+    )
+
+
 def index_keys(node: Node) -> tuple[str, ...]:
     """The index entries of a node: pool:, healthy:, spare:, phase:, member: and disturbed: domain, waiting, name:."""
     keys = [f"phase:{node.phase.value}"]
@@ -220,20 +238,26 @@ def index_keys(node: Node) -> tuple[str, ...]:
     elif is_spare(node):
         keys.append(f"spare:{node.sku}")
     keys.extend(f"member:{domain}" for domain in node.domains)
-    if node.plan is not None:
-        keys.append("planned")
-        if node.plan.disruptive and node.plan.state != "proposed":
-            keys.extend(f"disturbed:{domain}" for domain in node.domains)
-    if node.waiting is not None:
-        keys.append("waiting")
-    if node.operation is not None or node.settling:
-        keys.append("operating")
-    if node.conditions:
-        keys.append("ailing")
-        if any(c.group for c in node.conditions):
-            keys.append("grouped")
+    if not is_idle(node):
+        keys.extend(_unrest(node))
     keys.extend(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None)
     return tuple(keys)
+
+
+def _unrest(node: Node) -> Iterator[str]:
+    yield "restless"
+    if node.plan is not None:
+        yield "planned"
+        if node.plan.disruptive and node.plan.state != "proposed":
+            yield from (f"disturbed:{domain}" for domain in node.domains)
+    if node.waiting is not None:
+        yield "waiting"
+    if node.operation is not None or node.settling:
+        yield "operating"
+    if node.conditions:
+        yield "ailing"
+        if any(c.group for c in node.conditions):
+            yield "grouped"
 
 
 class Fleet:

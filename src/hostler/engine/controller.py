@@ -17,7 +17,7 @@ from hostler.core.intents.ask import Ask
 from hostler.core.intents.verbs import answer as answer_intent
 from hostler.core.model import Node, Observation, Outcome, Waiting
 from hostler.core.operations import OPERATIONS
-from hostler.core.plan import next_step, rests, wakes_at
+from hostler.core.plan import next_step, restless, rests, wakes_at
 from hostler.core.present import Present
 from hostler.core.scene import Scene
 from hostler.core.service import balance
@@ -262,7 +262,7 @@ class Controller:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
         for _ in range(ROUNDS):
             touched, self._touched = self._touched, {}
-            for node_id in self._ranked(touched):
+            for node_id in self._ranked(i for i in touched if not self._rests(i)):
                 self._forward(node_id, touched[node_id])
             if self._eased:
                 self._eased = False
@@ -273,10 +273,8 @@ class Controller:
             if not self._touched:
                 break
         found = len(self._records)
-        for node_id in self._sweeping:
-            node = self.fleet.nodes.get(node_id)
-            if node is not None and (node_id in self.silent or not rests(self.fleet, node)):
-                self._forward(node_id, "sweep")
+        for node_id in self._restless(self._sweeping):
+            self._forward(node_id, "sweep")
         self.swept += len(self._records) - found
         self._sweeping = {}
 
@@ -291,6 +289,17 @@ class Controller:
         worst = max(int(c.severity) for c in node.conditions)
         stake = sum(w.gpu_hours_at_stake for w in self.present.workloads(node_id) or ())
         return (-worst, -stake, min(c.since for c in node.conditions), node_id)
+
+    def _restless(self, node_ids: dict[str, None]) -> list[str]:
+        """Those of the nodes that may need something."""
+        if not node_ids:
+            return []
+        candidates = restless(self.fleet)
+        return [i for i in node_ids if (i in candidates or i in self.silent) and not self._rests(i)]
+
+    def _rests(self, node_id: str) -> bool:
+        node = self.fleet.nodes.get(node_id)
+        return node is None or (rests(self.fleet, node) and node_id not in self.silent)
 
     def _forward(self, node_id: str, cause: str) -> None:
         """Ask for the next step until the node waits or rests."""

@@ -150,10 +150,14 @@ _GENTLE = ("cordon", "drain", "release", "deliver")
 
 def has_proven_itself(node: Node) -> bool:
     """Whether a check has passed since the node was last disturbed."""
+    if not node.attempts:
+        return True
     harmless = node.plan.recorded_at if node.plan is not None and not node.plan.disturbed else None
     disturbed = [a.at for a in node.attempts if a.struck and a.at != harmless and a.remedy not in _GENTLE]
-    passed = [c.at for c in node.checks if c.verdict is Verdict.passed]
-    return not disturbed or (bool(passed) and max(passed) >= max(disturbed))
+    if not disturbed:
+        return True
+    last = max(disturbed)
+    return any(c.at >= last and c.verdict is Verdict.passed for c in node.checks)
 
 
 def ladder_changes_at(policy: Policy, node: Node, now: datetime) -> datetime | None:

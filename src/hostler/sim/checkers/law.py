@@ -64,19 +64,21 @@ class Court:
         self.violations: list[Violation] = []
         self._case = Case(world, self.book)
         self._laws = laws
+        self._readers = tuple(law for law in laws if law.record is not _nothing_said)
+        self._batchers = tuple(law for law in laws if law.batch is not _nothing)
 
     def hear(self, ready: Ready) -> None:
         """A batch has become durable."""
         nodes: dict[str, None] = {}
         for record in ready.batch.records:
             self.book.clock = record.at
-            for law in self._laws:
+            for law in self._readers:
                 self._note(law, law.record(self._case, record))
             self.book.turn(record)
             if (node := node_of(record)) in self.book.pages:
                 nodes[node] = None
         self._case.nodes = tuple(nodes)
-        for law in self._laws:
+        for law in self._batchers:
             self._note(law, law.batch(self._case))
 
     def close(self) -> None:

@@ -53,6 +53,15 @@ class Scheduler:
     def finish(self, node: str, work: str) -> None:
         self.seat(node).works.pop(work, None)
 
+    def start_all(self, works: dict[str, Workload]) -> None:
+        """One workload on each of these nodes, which have seats."""
+        for node, work in works.items():
+            self.seats[node].works[work.id] = work
+
+    def finish_all(self, works: dict[str, Workload]) -> None:
+        for node, work in works.items():
+            self.seats[node].works.pop(work.id, None)
+
     def cordon(self, node: str, owner: str) -> None:
         seat = self.seat(node)
         if owner not in seat.cordons:

@@ -71,6 +71,7 @@ class Training:
         self._hosts = hosts
         self._tenant = tenant
         self._starting = 0
+        self._works: dict[str, Workload] = {}
 
     @property
     def running(self) -> bool:
@@ -138,8 +139,7 @@ class Training:
         if self.outage is None:
             return
         self.outage.noticed = self.outage.noticed or self._site.clock.now
-        for node in self.members:
-            self._scheduler.finish(node, f"job@{node}")
+        self._scheduler.finish_all({node: self._work(node) for node in self.members})
         self.changed()
         self._again()
 
@@ -184,7 +184,8 @@ class Training:
         """Ranks meet at the first collective: a fault among them ends the start as it ended the run."""
         if start != self._starting or self.outage is None:
             return
-        bad = [node for node in self.members if any(f.kind.ends != "none" for f in self._stopping(node))]
+        faulty = [node for node in self.members if self._hosts[node].faults]
+        bad = [node for node in faulty if any(f.kind.ends != "none" for f in self._stopping(node))]
         if bad:
             self.outage.tries += 1
             self.outage.chosen = None
@@ -205,7 +206,13 @@ class Training:
 
     def _run(self) -> None:
         self.running_since = self._site.clock.now
-        for node in self.members:
-            work = Workload(f"job@{node}", self._tenant, WorkClass.uninterruptible, None, "training")
-            self._scheduler.start(node, work)
+        self._scheduler.start_all({node: self._work(node) for node in self.members})
         self.changed()
+
+    def _work(self, node: str) -> Workload:
+        """The job's share on a node: the same value at every start."""
+        found = self._works.get(node)
+        if found is None:
+            found = Workload(f"job@{node}", self._tenant, WorkClass.uninterruptible, None, "training")
+            self._works[node] = found
+        return found
