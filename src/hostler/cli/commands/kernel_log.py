@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from cyclopts import App, Parameter
 
 from hostler.cli.documents import read_text
@@ -36,7 +37,7 @@ def decode(
     """
     text = read_text(file, errors="replace")  # a log may hold anything; what follows is still to be read
     if cases:
-        _dump([{"findings": findings(line)} for line in _cases(text, file)], output)
+        _dump([case_result(line) for line in _cases(text, file)], output)
         return 0
     found = [finding for piece in _pieces(text) for finding in findings(piece)]
     if output == "table":
@@ -46,6 +47,18 @@ def decode(
     else:
         _dump(found, output)
     return 0
+
+
+def case_result(text: str) -> dict[str, Any]:
+    """The findings of one case; where it has several lines also `incidents`, their number after folding."""
+    from hostler.core.diagnose.incidents import fold
+    from hostler.core.diagnose.kernel_log import decode as decoded
+
+    found = decoded(text)
+    result: dict[str, Any] = {"findings": [_plain(one) for one in found]}
+    if "\n" in text.strip():
+        result["incidents"] = len(fold(found))
+    return result
 
 
 def findings(text: str) -> list[dict[str, Any]]:
@@ -58,6 +71,7 @@ def findings(text: str) -> list[dict[str, Any]]:
 def _plain(one: "Decoded") -> dict[str, Any]:
     own = {
         "kind": one.kind,
+        "event": one.event,
         "code": one.code,
         "known": one.known,
         "pci": one.pci,
@@ -67,8 +81,13 @@ def _plain(one: "Decoded") -> dict[str, Any]:
         "condition": one.condition,
         "text": one.text,
         "line": one.line,
+        "ambiguous": one.ambiguous,
     }
-    facts = {key: list(value) if isinstance(value, tuple) else value for key, value in one.facts.items()}
+    if one.code is None:
+        del own["known"]
+    if one.count > 1:
+        own["count"] = one.count
+    facts = json.loads(msgspec.json.encode(one.facts))
     return {**facts, **{key: value for key, value in own.items() if value not in (None, "")}}
 
 

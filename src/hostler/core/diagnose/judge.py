@@ -9,10 +9,10 @@ from collections.abc import Callable
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
-from hostler.core.diagnose.decoded import Decoded, Fact
+from hostler.core.diagnose.decoded import Decoded, Fact, Victim
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.inventory import judge_inventory
-from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
+from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.sensors import judge_sensors
 from hostler.core.model import Facts, Node, Observation, Phase, Scalar, Verdict
@@ -21,6 +21,7 @@ KERNEL_FACILITY = 0
 """Only the kernel itself can write records of this facility."""
 
 TEXT_SHOWN_CHARS = 256
+PART_CHARS = 80
 
 
 def judge(observation: Observation, node: Node, sku: Sku | None) -> tuple[Finding, ...]:
@@ -46,37 +47,68 @@ def _of_earlier_boot(finding: Finding) -> Finding:
 def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
     """One finding per condition and part, however many lines say it."""
     decoded = decode(observation.text)
-    if decoded and observation.facility != KERNEL_FACILITY and not node.test_mode:
+    findings: list[Finding] = []
+    if observation.facility == KERNEL_FACILITY or node.test_mode:
+        findings = _reported(decoded, observation, node)
+        unread = malformed(observation.text)
+        if unread:
+            text = f"a driver's fault report could not be read: {unread[:TEXT_SHOWN_CHARS]}"
+            findings.append(stands("observation.unreadable", text, "kernel_log"))
+    elif decoded:
         text = "a line that looks like a hardware fault was not written by the kernel"
-        facts: Facts = {"line": decoded[0].line, "facility": observation.facility}
-        return [stands("kernel_log.userspace_origin", text, facts=facts)]
-    serials = {**dict(node.slots), **dict(node.addresses)}
-    told: dict[tuple[str, str], list[Decoded]] = {}
-    for one in decoded:
-        slot = f"pci:{one.pci}" if one.pci else ""
-        told.setdefault((one.condition, serials.get(slot) or slot), []).append(one)
-    findings = [
-        stands(condition, lines[0].text, part, _facts(lines, observation)) for (condition, part), lines in told.items()
-    ]
+        facts: Facts = {"line": decoded[0].line, "facility": observation.facility, "kind": decoded[0].kind}
+        findings = [stands("kernel_log.userspace_origin", text, facts=facts)]
     if len(observation.text) > TEXT_LIMIT_CHARS:
         text = f"{len(observation.text) - TEXT_LIMIT_CHARS} characters of kernel log were not read"
+        findings = [finding for finding in findings if finding.type != "observation.unreadable"]
         findings.append(stands("observation.unreadable", text, "kernel_log"))
     return findings
+
+
+def _reported(decoded: tuple[Decoded, ...], observation: Observation, node: Node) -> list[Finding]:
+    told: dict[tuple[str, str], list[Decoded]] = {}
+    serials = {**dict(node.slots), **dict(node.addresses)}
+    for one in decoded:
+        told.setdefault((one.condition, _part(one, serials)), []).append(one)
+    return [
+        stands(condition, lines[0].text, part, _facts(lines, observation)) for (condition, part), lines in told.items()
+    ]
+
+
+def _part(one: Decoded, serials: dict[str, str]) -> str:
+    """The serial behind the address; else the address, the device or the server as the line names it."""
+    if CONDITIONS[one.condition].one_per == "node":
+        return ""
+    if one.pci:
+        slot = f"pci:{one.pci}"
+        return serials.get(slot) or slot
+    for fact, prefix in (("device", "dev"), ("server", "server")):
+        if name := one.facts.get(fact):
+            return printable(f"{prefix}:{name}"[:PART_CHARS])
+    return ""
 
 
 def _facts(lines: list[Decoded], observation: Observation) -> Facts:
     first = lines[0]
     facts: Facts = {name: _scalar(value) for name, value in first.facts.items()}
-    if first.code is not None:
-        facts["code"] = first.code
-    if first.pci:
-        facts["pci"] = first.pci
+    for name in ("code", "pci", "event", "ambiguous"):
+        if value := getattr(first, name):
+            facts[name] = value
     facts |= {"action": first.action, "line": first.line}
-    return {**facts, "count": len(lines) * max(1, observation.count)}
+    return {**facts, "count": sum(one.count for one in lines) * max(1, observation.count)}
 
 
 def _scalar(fact: Fact) -> Scalar:
-    return printable(" ".join(fact)) if isinstance(fact, tuple) else printable(fact) if isinstance(fact, str) else fact
+    match fact:
+        case tuple():
+            words = [f"{one.process} ({one.pid})" if isinstance(one, Victim) else one for one in fact]
+            return printable(" ".join(words))
+        case dict():
+            return " ".join(f"{name}:{','.join(map(str, values))}" for name, values in fact.items())
+        case str():
+            return printable(fact)
+        case _:
+            return fact
 
 
 def _verdict(observation: Observation, _node: Node, _sku: Sku | None) -> list[Finding]:

@@ -7,12 +7,18 @@ process and message may each be missing. The message's words are read only for c
 import re
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from hostler.core.diagnose import nvlink5
 from hostler.core.diagnose.decoded import Decoded, Fact
-from hostler.core.diagnose.line import LINE_LIMIT_CHARS, PCI, normal_pci, opens_line, printable
+from hostler.core.diagnose.line import LINE_LIMIT_CHARS, PCI, normal_pci, opens_line, printable, repeats
 from hostler.core.diagnose.xid_catalog import XIDS, XidEntry
 
-FALLEN_OFF_BUS = 79
+PREEMPTIVE_REMOVAL, DOUBLE_BIT, FALLEN_OFF_BUS, RECOVERY_CHANGED = 45, 48, 79, 154
+REMAPS = (63, 64)
+NVLINK5 = range(144, 151)
+MEANINGFUL_REGISTERS = (0, 2, 3, 4)
+"""Of the seven registers of Xid 74 the first, third, fourth and fifth tell causes apart."""
 
 _XID = re.compile(
     rf"NVRM: {{0,4}}Xid {{0,4}}\((?:PCI:)?({PCI})(?: GPU-I:(\d{{1,4}}))?(?: GPU-CI:(\d{{1,4}}))?\): {{0,4}}"
@@ -28,6 +34,7 @@ _FALLEN = re.compile(
 _FALLEN_NAMELESS = re.compile(r"NVRM: fallen off the bus")
 _CORE = re.compile(r"\(GPC ([0-9]{1,4}), TPC ([0-9]{1,4}), SM ([0-9]{1,4})\)", re.ASCII)
 _LINK = re.compile(r"\blink ([0-9]{1,3}) {0,2}\(([0-9a-fA-Fx, ]{1,200})\)", re.ASCII)
+_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{1,16}", re.ASCII)
 _RECOVERY = re.compile(r"changed from 0x[0-9a-fA-F]+ \(([^()]{1,64})\) to 0x[0-9a-fA-F]+ \(([^()]{1,64})\)")
 
 _RECOVERIES = {
@@ -44,6 +51,7 @@ def read(text: str) -> list[tuple[int, Decoded]]:
     found: list[tuple[int, Decoded]] = []
     if "Xid" in text:
         found = [(m.start(), _decoded(m)) for m in _XID.finditer(text) if opens_line(text, m.start())]
+        found = _beside(found)
     if "fallen off the bus" in text:
         named = {decoded.pci for _, decoded in found if decoded.code == FALLEN_OFF_BUS}
         found += _fallen(text, named)
@@ -64,10 +72,12 @@ def _decoded(match: re.Match[str]) -> Decoded:
         facts["process"] = printable(process.strip())
     entry = XIDS.get(code)
     line = printable(match[0][:LINE_LIMIT_CHARS])
+    count = repeats(match.string, match.string.rfind("\n", 0, match.start()) + 1, match.start())
     if entry is None:
         text = f"Xid {code} on GPU {pci}: no catalogue lists this code"
+        unknown = "unknown"
         return Decoded(
-            "xid", "gpu.xid_unknown", text, "INVESTIGATE", code, False, pci, "unknown", "unknown", line, facts
+            "xid", "gpu.xid_unknown", text, "INVESTIGATE", code, False, pci, unknown, unknown, line, facts, count=count
         )
     action, severity, condition = entry.action, entry.severity, entry.condition
     details = _DETAILS.get(code) or _CATEGORY_DETAILS.get(entry.category)
@@ -76,7 +86,47 @@ def _decoded(match: re.Match[str]) -> Decoded:
     if entry.investigate:
         facts.setdefault("investigatory", entry.investigate)
     text = f"Xid {code} on GPU {pci}: {entry.meaning}"
-    return Decoded("xid", condition, text, action, code, True, pci, severity, entry.category, line, facts)
+    ambiguous = _ambiguity(entry, condition, facts)
+    return Decoded(
+        "xid",
+        condition,
+        text,
+        action,
+        code,
+        True,
+        pci,
+        severity,
+        entry.category,
+        line,
+        facts,
+        count=count,
+        ambiguous=ambiguous,
+    )
+
+
+def _ambiguity(entry: XidEntry, condition: str, facts: dict[str, Fact]) -> str:
+    """Why the line alone does not decide; "" where the catalogue does."""
+    if entry.code in NVLINK5 and "decode" not in facts:
+        return "the vendor's table has no row for these words"
+    if entry.code == RECOVERY_CHANGED and condition == entry.condition:
+        return "the line does not say which recovery the driver recommends"
+    if entry.code == PREEMPTIVE_REMOVAL:
+        return "follows from another error, a kill or a reset, which the line does not name"
+    return ""
+
+
+def _beside(found: list[tuple[int, Decoded]]) -> list[tuple[int, Decoded]]:
+    """Xid 48 of a GPU that recorded the bad row too (63, or 64 where it could not): the row's code says what to do."""
+    rows: dict[str, tuple[str, ...]] = {}
+    for _, one in found:
+        if one.code in REMAPS and str(one.code) not in rows.get(one.pci, ()):
+            rows[one.pci] = (*rows.get(one.pci, ()), str(one.code))
+    return [
+        (at, replace(one, facts={**one.facts, "beside": rows[one.pci]}))
+        if one.code == DOUBLE_BIT and one.pci in rows
+        else (at, one)
+        for at, one in found
+    ]
 
 
 Answer = tuple[str, str, str]
@@ -101,8 +151,21 @@ def _double_bit(entry: XidEntry, _rest: str, facts: dict[str, Fact]) -> Answer:
 def _nvlink(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
     if (link := _LINK.search(rest)) is not None:
         facts["link"] = int(link[1])
-        facts["registers"] = tuple(word.strip() for word in link[2].split(",") if word.strip())
+        words = tuple(word.strip() for word in link[2].split(",") if word.strip())
+        facts["registers"] = words
+        if bits := _register_bits(words):
+            facts["register_bits"] = bits
     return _as_listed(entry)
+
+
+def _register_bits(words: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """Index of a register that says something → the bits that are set in it."""
+    bits: dict[str, tuple[int, ...]] = {}
+    for index in MEANINGFUL_REGISTERS:
+        word = words[index] if index < len(words) else ""
+        if _HEX.fullmatch(word) and (value := int(word, 16)):
+            bits[str(index)] = tuple(bit for bit in range(value.bit_length()) if value >> bit & 1)
+    return bits
 
 
 def _recovery(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
@@ -158,4 +221,5 @@ def _off_bus(pci: str, line: str) -> Decoded:
         entry.category,
         printable(line[:LINE_LIMIT_CHARS]),
         {"xid_implied": True, "investigatory": entry.investigate},
+        ambiguous="" if pci else "the line does not name the GPU",
     )

@@ -1,0 +1,1 @@
+"""The tables of kernel-log messages, one module for each family."""

@@ -1,0 +1,117 @@
+"""PCI Express: what the port services print of errors (AER, DPC) and of links that run below what they can."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.diagnose.decoded import Decoded
+from hostler.core.diagnose.family import DEVICE, Family, Row
+from hostler.core.diagnose.line import PCI, normal_pci
+
+_DRIVER = rf"(?:[\w-]{{1,32}} {DEVICE}: )?"
+_AER = rf"{_DRIVER}(?:AER: )?"
+
+
+def _source(one: Decoded) -> Decoded:
+    """The device that the port names as the source is the one that failed; the port only reports."""
+    source = one.facts.get("source")
+    if not isinstance(source, str) or not source:
+        return one
+    facts = {**one.facts, "reporter": one.facts.get("bdf", one.pci), "bdf": source}
+    return replace(one, pci=normal_pci(source), facts=facts)
+
+
+class _Grade(Struct, frozen=True):
+    """How grave an error is: the event and condition it is here, and the words of old and new kernels for it."""
+
+    event: str
+    words: str
+    severity: str
+    condition: str
+    text: str
+    action: str = "INVESTIGATE"
+
+
+_GRADES = (
+    _Grade(
+        "aer_uncorrectable_fatal",
+        r"Uncorrect(?:ed|able) \(Fatal\)",
+        "fatal",
+        "pcie.uncorrectable",
+        "a PCI Express link or device failed fatally",
+    ),
+    _Grade(
+        "aer_uncorrectable_nonfatal",
+        r"Uncorrect(?:ed|able) \(Non-[Ff]atal\)",
+        "warning",
+        "pcie.error",
+        "a PCI Express transaction failed",
+    ),
+    _Grade(
+        "aer_correctable",
+        r"Correct(?:ed|able)",
+        "info",
+        "pcie.correctable",
+        "a PCI Express link corrected an error",
+        "NONE",
+    ),
+)
+
+
+def _aer(grade: _Grade) -> tuple[Row, Row]:
+    """What the port says of an error, and what is said of the device that had it."""
+    received = (
+        rf"{_AER}(?:Multiple )?{grade.words} error (?:message )?received(?::| from) "
+        rf"(?:id=[0-9a-f]{{1,4}}|(?P<source>{PCI}))?"
+    )
+    layer = rf"{_AER}PCIe Bus Error: severity={grade.words}, (?:type|id)=(?P<layer>[\w ]{{1,40}})"
+    rest = (grade.text, grade.severity, grade.condition, grade.action)
+    return (
+        Row(grade.event, " received", received, *rest, detail=_source),
+        Row(grade.event, "PCIe Bus Error: severity=", layer, *rest),
+    )
+
+
+ROWS = (
+    *(row for grade in _GRADES for row in _aer(grade)),
+    Row(
+        "aer_recovery_failed",
+        "device recovery failed",
+        rf"{_AER}device recovery failed",
+        "a PCI Express device did not come back after an error",
+        "fatal",
+        "pcie.uncorrectable",
+    ),
+    Row(
+        "dpc_containment",
+        "DPC: containment event",
+        rf"{_DRIVER}DPC: containment event, status:(?P<dpc_status>0x[0-9a-f]{{1,8}})",
+        "a PCI Express port cut off what is behind it after a fatal error",
+        "fatal",
+        "pcie.uncorrectable",
+    ),
+    Row(
+        "pcie_bandwidth_limited",
+        "available PCIe bandwidth, limited by",
+        rf"{_DRIVER}(?P<gbps>\d{{1,6}}\.\d{{1,4}}) Gb/s available PCIe bandwidth, limited by "
+        rf"(?P<speed>\d{{1,4}}(?:\.\d)? GT/s) (?:PCIe )?x(?P<width>\d{{1,3}}) link at (?P<limited_at>{PCI}) "
+        r"\(capable of (?P<gbps_capable>\d{1,6}\.\d{1,4}) Gb/s with (?P<speed_capable>\d{1,4}(?:\.\d)? GT/s) "
+        r"(?:PCIe )?x(?P<width_capable>\d{1,3}) link\)",
+        "a PCI Express link runs below what the device can do",
+        "warning",
+        "pcie.degraded_link",
+        "REBOOT_THEN_SUPPORT",
+        kind="pcie_link",
+        ambiguous="a slot that is narrower or slower by design says the same",
+    ),
+    Row(
+        "pcie_link_down",
+        "Link Down",
+        rf"{_DRIVER}(?:pciehp: )?Slot\((?P<slot>[\w-]{{1,24}})\): Link Down",
+        "the link of a PCI Express slot went down",
+        "warning",
+        "pcie.error",
+        kind="pcie_link",
+    ),
+)
+
+PCIE = Family("pcie_aer", "bus", ROWS)

@@ -1,0 +1,83 @@
+"""Folds findings into incidents: what has one cause is one incident, however many lines and parts report it."""
+
+import re
+
+from msgspec import Struct
+
+from hostler.core.diagnose.decoded import Decoded
+
+APPLICATION = "application"
+FABRIC = "fabric"
+
+_APPLICATION_CONDITIONS = frozenset({"gpu.application_error", "host.application_crash", "host.out_of_memory"})
+_FABRIC_KINDS = frozenset({"sxid", "fabric_manager"})
+_TORN_DOWN, _RECOVERY_CHANGED, _OFF_THE_BUS = 45, 154, 79
+_FOLLOWS = frozenset({_TORN_DOWN, _RECOVERY_CHANGED})
+"""Codes that tell of another: they join whatever else the GPU reports."""
+_DISK = re.compile(r"(nvme\d{1,4}|[shv]d[a-z]{1,4}|xvd[a-z]{1,4})", re.ASCII)
+
+
+class Incident(Struct, frozen=True):
+    """One thing that happened. `cause` says who bears it: the application, the fabric, or a part."""
+
+    cause: str
+    findings: tuple[Decoded, ...]
+
+
+class _Scene(Struct, frozen=True):
+    """What stands among the findings: GPUs and devices with faults of their own, and whether others share theirs."""
+
+    bearers: frozenset[str]
+    off_the_bus: frozenset[str]
+    fabric: bool
+    application: bool
+
+
+def fold(findings: tuple[Decoded, ...]) -> tuple[Incident, ...]:
+    """The incidents of findings that came together, in the order in which they began.
+
+    Faults of programs are one incident and ask nothing of the node. NVLink and NVSwitch faults are the fabric's: its
+    ends all report them. What else a part reports is one incident of that part, which codes that only follow (a
+    channel torn down, a recovery recommended) join, and so does the PCIe port's report of a GPU off the bus.
+    """
+    own = [one for one in findings if one.code not in _FOLLOWS and not _of_application(one) and not _of_fabric(one)]
+    scene = _Scene(
+        bearers=frozenset(one.pci for one in own if one.pci),
+        off_the_bus=frozenset(one.pci for one in own if one.code == _OFF_THE_BUS),
+        fabric=any(_of_fabric(one) for one in findings),
+        application=any(_of_application(one) for one in findings),
+    )
+    causes: dict[str, list[Decoded]] = {}
+    for one in findings:
+        causes.setdefault(_cause(one, scene), []).append(one)
+    return tuple(Incident(cause, tuple(found)) for cause, found in causes.items())
+
+
+def _cause(one: Decoded, scene: _Scene) -> str:
+    if _of_fabric(one):
+        return FABRIC
+    follows = one.code in _FOLLOWS
+    if (follows or _of_application(one)) and one.pci in scene.bearers:
+        return one.pci
+    if follows and scene.fabric:
+        return FABRIC
+    if _of_application(one) or (one.code == _TORN_DOWN and scene.application):
+        return APPLICATION
+    if one.kind == "pcie_aer" and one.pci not in scene.off_the_bus and len(scene.off_the_bus) == 1:
+        return next(iter(scene.off_the_bus))
+    return one.pci or _part(one)
+
+
+def _part(one: Decoded) -> str:
+    """The disk of a partition, a server, or the kind of event itself where the line names no part."""
+    device = str(one.facts.get("device", ""))
+    disk = _DISK.match(device)
+    return (disk[1] if disk else device) or str(one.facts.get("server") or one.event or one.kind)
+
+
+def _of_fabric(one: Decoded) -> bool:
+    return one.kind in _FABRIC_KINDS or one.category == "nvlink"
+
+
+def _of_application(one: Decoded) -> bool:
+    return one.condition in _APPLICATION_CONDITIONS
