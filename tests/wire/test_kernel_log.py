@@ -175,7 +175,12 @@ def test_an_older_nvlink_names_link_and_registers() -> None:
         ("144, SAW_MVB Fatal XC0 i0 Link 02 (0x00000001 0x00000003 0x0)", "RESET_GPU", ("V2",), "gpu.nvlink_error"),
         ("144, SAW_MVB Nonfatal XC0 i0 Link 02 (0x00000001 0x00000004 0x0)", "IGNORE", ("V2",), "gpu.informational"),
         # the escalation bit of the receive pipe
-        ("145, RLW_RXPIPE Nonfatal XC0 i0 Link 02 (0x000000c2 0x00000001)", "IGNORE", ("V1",), "gpu.xid_investigate"),
+        (
+            "145, RLW_RXPIPE Nonfatal XC0 i0 Link 02 (0x000000c2 0x00000001)",
+            "INVESTIGATE",
+            ("V1",),
+            "gpu.xid_investigate",
+        ),
         ("145, RLW_RXPIPE Nonfatal XC0 i0 Link 02 (0x000004c2 0x00000001)", "RESET_GPU", ("V1",), "gpu.nvlink_error"),
         # a link goes down for its reason, whatever the status
         ("149, NETIR_LINK_EVT Fatal XC0 i0 Link 07 (0x026001c6 0x12345678)", "IGNORE", ("V1",), "gpu.xid_investigate"),
@@ -192,12 +197,22 @@ def test_nvlink5_words_decide(words: str, action: str, layouts: tuple[str, ...],
     assert (found.action, found.facts["decode"], found.condition) == (action, layouts, condition)
 
 
-def test_nvlink5_words_of_no_row_leave_the_workflow_to_a_person() -> None:
-    fatal = one("NVRM: Xid (PCI:0000:4c:00): 146, TLW_NEW Fatal XC0 i0 Link 01 (0x00000001 0x00000001)")
-    mild = one("NVRM: Xid (PCI:0000:4c:00): 146, TLW_NEW Nonfatal XC0 i0 Link 01 (0x00000001 0x00000001)")
-    assert (fatal.action, fatal.condition) == ("WORKFLOW_NVLINK5_ERR", "gpu.nvlink_error")
-    assert (mild.action, mild.condition) == ("WORKFLOW_NVLINK5_ERR", "gpu.xid_investigate")
-    assert "decode" not in mild.facts
+@pytest.mark.parametrize("severity", ["Fatal", "Nonfatal"])
+@pytest.mark.parametrize(
+    "rest", ["TLW_NEW {} XC0 i0 Link 01 (0x00000001 0x00000001)", "TLW_CTRL {} XC0 i0 Link 01 (0x"]
+)
+def test_nvlink5_words_of_no_row_are_investigated(severity: str, rest: str) -> None:
+    """Mutant: believe the line's own "Fatal" where no row does; a new driver's word then resets a fleet's GPUs."""
+    found = one(f"NVRM: Xid (PCI:0000:4c:00): 146, {rest.format(severity)}")
+    assert (found.action, found.condition) == ("INVESTIGATE", "gpu.xid_investigate")
+    assert "decode" not in found.facts
+    assert found.ambiguous
+
+
+def test_a_conditional_severity_is_investigated() -> None:
+    found = one("NVRM: Xid (PCI:0000:4c:00): 149, NETIR_MFDE_EVENT Fatal XC0 i0 Link 01 (0x00000014 0x00000001)")
+    assert (found.action, found.facts["nvlink_severity"]) == ("INVESTIGATE", "Fatal**")
+    assert found.ambiguous
 
 
 PIECES = st.sampled_from(

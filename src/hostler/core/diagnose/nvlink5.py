@@ -1,7 +1,9 @@
 """Reads what NVLink 5 says in Xid 144 to 150: unit, severity, link, and the words that tell causes apart.
 
 The first word (IntrInfo) holds the reason in bits 25 to 20 and the unit in its low bits, which differ between
-two driver layouts, V1 and V2; the second is the error status. Facts from NVIDIA's NVLink 5 decoding table.
+two driver layouts, V1 and V2; the second is the error status. Facts from NVIDIA's NVLink 5 decoding table. Where
+the table has no row, or marks a severity as conditional (`*`), a person looks: the driver's own advice follows in Xid
+154, and nobody is disturbed on a guess.
 """
 
 import re
@@ -16,7 +18,8 @@ _LINE = re.compile(
     re.ASCII,
 )
 
-RESET, IGNORE, EVAL = "RESET_GPU", "IGNORE", "XID_154_EVAL"
+RESET, IGNORE, EVAL, LOOK = "RESET_GPU", "IGNORE", "XID_154_EVAL", "INVESTIGATE"
+_LOOKED_AT = "gpu.xid_investigate"
 _ASK = "CONTACT_SUPPORT"
 _FLOW = "CHECK_NVLINK_FAILURE_FLOW"
 _SIGNAL = "INVESTIGATE_LINK_SI"
@@ -51,7 +54,7 @@ class Unit(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """What a line says. `action` and `severity` are "" where the table has no row for its words."""
+    """What a line says; `action` is INVESTIGATE where the table has no row for its words, or doubts its own."""
 
     action: str
     severity: str
@@ -180,8 +183,8 @@ UNITS = (
 )
 
 _OF_XID = {xid: tuple(unit for unit in UNITS if unit.xid == xid) for xid in range(144, 151)}
-_SEVERITIES = {RESET: "gpu_reset", IGNORE: "info", EVAL: "from_xid154"}
-_ORDER = (RESET, EVAL, IGNORE)
+_SEVERITIES = {RESET: "gpu_reset", IGNORE: "info", EVAL: "from_xid154", LOOK: "decode"}
+_ORDER = (RESET, EVAL, LOOK, IGNORE)
 """Gravest first: where layouts or bits disagree, the graver answer stands."""
 
 _ESCALATED_V1, _ESCALATED_V2 = 1 << 10, 1 << 7
@@ -205,7 +208,7 @@ def read(xid: int, rest: str) -> Reading | None:
     }
     causes = _causes(xid, word, info, status)
     if not causes:
-        return Reading("", "", _unlisted(severity), facts)
+        return Reading(LOOK, "decode", _LOOKED_AT, facts)
     layouts = tuple(dict.fromkeys(layout for layout, _, _, _ in causes))
     _, unit, cause, action = min(causes, key=lambda row: _ORDER.index(row[3]))
     facts |= {
@@ -232,7 +235,8 @@ def _causes(xid: int, word: str, info: int, status: int) -> list[tuple[str, Unit
                 continue
             for cause in _of_unit(unit, info >> 20 & 0x3F, status):
                 escalated = cause.escalated if info & escalation else ""
-                found.append((layout, unit, cause, escalated or cause.action))
+                doubtful = LOOK if "*" in cause.severity else ""
+                found.append((layout, unit, cause, escalated or doubtful or cause.action))
     return found
 
 
@@ -251,9 +255,4 @@ def _of_unit(unit: Unit, reason: int, status: int) -> list[Cause]:
 def _condition(action: str, investigate: str) -> str:
     if action == RESET:
         return "gpu.nvlink_error"
-    return "gpu.informational" if investigate == IGNORE and action == IGNORE else "gpu.xid_investigate"
-
-
-def _unlisted(line_severity: str) -> str:
-    """No row: the driver's own word decides whether the link is lost, and a person looks at the rest."""
-    return "gpu.nvlink_error" if line_severity == "Fatal" else "gpu.xid_investigate"
+    return "gpu.informational" if investigate == IGNORE and action == IGNORE else _LOOKED_AT

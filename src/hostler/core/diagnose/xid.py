@@ -108,6 +108,8 @@ def _ambiguity(entry: XidEntry, condition: str, facts: dict[str, Fact]) -> str:
     """Why the line alone does not decide; "" where the catalogue does."""
     if entry.code in NVLINK5 and "decode" not in facts:
         return "the vendor's table has no row for these words"
+    if entry.code in NVLINK5 and "*" in str(facts["nvlink_severity"]):
+        return "the vendor's table makes this severity conditional"
     if entry.code == RECOVERY_CHANGED and condition == entry.condition:
         return "the line does not say which recovery the driver recommends"
     if entry.code == PREEMPTIVE_REMOVAL:
@@ -178,9 +180,9 @@ def _recovery(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
 def _nvlink5(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
     reading = nvlink5.read(entry.code, rest)
     if reading is None:
-        return _as_listed(entry)
+        return nvlink5.LOOK, entry.severity, entry.condition
     facts.update(reading.facts)
-    return reading.action or entry.action, reading.severity or entry.severity, reading.condition
+    return reading.action, reading.severity, reading.condition
 
 
 _DETAILS: dict[int, Callable[[XidEntry, str, dict[str, Fact]], Answer]] = {
