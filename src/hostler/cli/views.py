@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+FEW = 4
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,29 @@ AGENTS = View(
     ),
     name="node",
     empty="no node matches",
+)
+
+
+def few(value: Any, _now: datetime) -> str:
+    """The first names of a list, and how many more there are."""
+    names = [text_of(item) for item in value]
+    return ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
+
+
+SHADOWS = View(
+    "/v1/shadows",
+    (
+        Column("RULE", "rule"),
+        Column("WOULD HAVE MEANT", "remedy"),
+        Column("CLASS", "act_class"),
+        Column("TIMES", "times"),
+        Column("WORKLOADS", "works"),
+        Column("LAST", "last", age),
+        Column("NODES", "nodes", few),
+        Column("FIRST WAIT", "waits", wide=True),
+    ),
+    name="rule",
+    empty="no rule in shadow has met anything",
 )
 
 WAITING = View(

@@ -75,7 +75,8 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """One row of the response table: a condition type and what is done about it.
 
     `remedy` "" means watch only. `timing` is immediate or pending. `dooms` says that work using the faulted part
-    is lost already. `confirm` asks for a second independent path before disturbing anybody.
+    is lost already. `confirm` asks for a second independent path before disturbing anybody. `shadow`: what the row
+    would do is recorded and not done; a person's wish is done all the same.
     """
 
     condition: str
@@ -83,6 +84,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     timing: str = "pending"
     dooms: str = "part"
     confirm: bool = False
+    shadow: bool = False
     note: str = ""
 
 

@@ -25,6 +25,7 @@ from hostler.core.model import (
     Part,
     Phase,
     Plan,
+    Shadow,
     Ticket,
     Waiting,
     Window,
@@ -178,6 +179,13 @@ class WaitingChanged(Struct, frozen=True, tag="waiting_changed"):
 
     node: str
     waiting: Waiting | None
+
+
+class ShadowNoted(Struct, frozen=True, tag="shadow_noted"):
+    """A rule in shadow would have answered a condition on the node. Nothing was done; its `times` is counted here."""
+
+    node: str
+    shadow: Shadow
 
 
 class BootObserved(Struct, frozen=True, tag="boot_observed"):
@@ -429,6 +437,7 @@ Event = (
     | OutcomeLate
     | WaitingChanged
     | BootObserved
+    | ShadowNoted
     | CheckRecorded
     | InventorySeen
     | PartMoved

@@ -272,6 +272,7 @@ class _Story:
                 | e.AssetChanged()
                 | e.BindingChanged()
                 | e.BootObserved()
+                | e.ShadowNoted()
                 | e.CheckRecorded()
                 | e.InventorySeen()
                 | e.PartMoved()

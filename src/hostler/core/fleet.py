@@ -240,6 +240,8 @@ def index_keys(node: Node) -> tuple[str, ...]:
     keys.extend(f"member:{domain}" for domain in node.domains)
     if not is_idle(node):
         keys.extend(_unrest(node))
+    if node.shadows:
+        keys.append("shadowed")
     keys.extend(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None)
     return tuple(keys)
 

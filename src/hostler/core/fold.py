@@ -18,12 +18,14 @@ from hostler.core.model import (
     Part,
     Phase,
     Plan,
+    Shadow,
 )
 
 OWNER = "hostler"
 BOOTS_KEPT = 8
 ATTEMPTS_KEPT = 32
 GIVEN_UP_KEPT = 8
+SHADOWS_KEPT = 16
 RECENT_KEPT = 4096
 
 
@@ -104,6 +106,8 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             node = _node(fleet, event.node)
             boots = (*(b for b in node.boots if b != event.boot_id), event.boot_id)[-BOOTS_KEPT:]
             fleet.put_node(node.id, replace(node, boot_id=event.boot_id, boots=boots))
+        case e.ShadowNoted(shadow=shadow):
+            _note_shadow(fleet, event.node, shadow)
         case e.CheckRecorded():
             _record_check(fleet, event.node, event.check)
         case e.InventorySeen():
@@ -302,6 +306,14 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished) -> None:
         node.id,
         replace(node, operation=None, settling=settling, given_up=given_up, cordons=cordons, firmware=firmware),
     )
+
+
+def _note_shadow(fleet: Fleet, node_id: str, shadow: Shadow) -> None:
+    node = _node(fleet, node_id)
+    key = (shadow.rule, shadow.remedy)
+    times = 1 + sum(s.times for s in node.shadows if (s.rule, s.remedy) == key)
+    others = tuple(s for s in node.shadows if (s.rule, s.remedy) != key)
+    fleet.put_node(node.id, replace(node, shadows=(*others, replace(shadow, times=times))[-SHADOWS_KEPT:]))
 
 
 def _record_check(fleet: Fleet, node_id: str, check: CheckResult) -> None:

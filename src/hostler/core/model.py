@@ -395,6 +395,22 @@ class Asset(Struct, frozen=True):
     state: str = "in_service"
 
 
+class Shadow(Struct, frozen=True):
+    """What a rule in shadow would have done to a node, and did not: `times` so far, the last one `at`.
+
+    `waits`: what would have kept it from beginning, "" where nothing did. `works`: how many workloads of customers ran
+    there, None where unknown.
+    """
+
+    rule: str
+    remedy: str
+    act_class: ActClass
+    at: datetime
+    waits: str = ""
+    works: int | None = None
+    times: int = 1
+
+
 class Node(Struct, frozen=True):
     """A GPU server: identity, place in life, what ails it, and what is being done about it.
 
@@ -439,6 +455,7 @@ class Node(Struct, frozen=True):
     probation_until: datetime | None = None
     visits: tuple[Attempt, ...] = ()
     consented: tuple[ConsentedWork, ...] = ()
+    shadows: tuple[Shadow, ...] = ()
     tags: tuple[tuple[str, str], ...] = ()
 
     def binding(self, kind: str) -> str:

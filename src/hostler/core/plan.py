@@ -16,6 +16,7 @@ from hostler.core.model import ActClass, Blocker, Node, Phase
 from hostler.core.phases import PHASES
 from hostler.core.policy.guards import Request, blockers
 from hostler.core.policy.response import has_proven_itself, is_lemon, ladder_changes_at
+from hostler.core.policy.shadow import would_have
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.core.remedy import needed, protect, remedy
 from hostler.core.scene import Scene
@@ -24,6 +25,8 @@ from hostler.core.service import serve
 
 def next_step(scene: Scene, node: Node) -> Answer:
     """What to record next for this node, or what it waits for."""
+    if told := would_have(scene, node):
+        return Act(told)
     need = needed(scene, node)
     if node.plan is not None:
         return advance(scene, node, node.plan, need)

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from hostler.core import events as e
-from hostler.core.model import Condition, Plan
+from hostler.core.model import Condition, Plan, Shadow
 from hostler.core.reach import Approval, Rollout
 
 
@@ -52,6 +52,8 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat 
             return f"{waiting.what} waits: " + "; ".join(b.text for b in waiting.blockers)
         case e.BootObserved():
             return f"boot {event.boot_id[:13]} seen"
+        case e.ShadowNoted(shadow=shadow):
+            return f"in shadow: {shadow.rule} would have meant {shadow.remedy} ({shadow.act_class}){_would(shadow)}"
         case e.CheckRecorded(check=check):
             return f"check {check.profile}: {check.verdict}" + (f", {check.detail}" if check.detail else "")
         case e.InventorySeen():
@@ -139,6 +141,13 @@ def _condition(condition: Condition) -> str:
 
 def _said(condition: Condition) -> str:
     return f": {condition.evidence[-1].text}" if condition.evidence else ""
+
+
+def _would(shadow: Shadow) -> str:
+    works = "" if not shadow.works else f", with {shadow.works} workloads on it"
+    return (
+        f"{works}; it would have waited: {shadow.waits}" if shadow.waits else f"{works}; nothing would have stopped it"
+    )
 
 
 def _planned(plan: Plan) -> str:

@@ -8,7 +8,19 @@ from msgspec.structs import replace
 from hostler.core.configuration import Pool
 from hostler.core.events import Event, Record, name_of
 from hostler.core.fleet import Fleet, is_healthy
-from hostler.core.model import Condition, Hold, Node, Operation, Part, Phase, Position, Profile, Ticket, Workload
+from hostler.core.model import (
+    ActClass,
+    Condition,
+    Hold,
+    Node,
+    Operation,
+    Part,
+    Phase,
+    Position,
+    Profile,
+    Ticket,
+    Workload,
+)
 from hostler.core.policy.guards import scopes
 from hostler.core.scene import Scene
 from hostler.core.sentences import sentence
@@ -182,6 +194,43 @@ class PartView(Struct, frozen=True):
     part: Part | None
     history: tuple[HistoryRow, ...]
     cursor: str = ""
+
+
+class ShadowRow(Struct, frozen=True):
+    """What a rule in shadow would have done to a node: how often, the last time `at`, and whether it would have waited.
+
+    `works`: how many workloads of customers ran there then, None where unknown.
+    """
+
+    id: str
+    node: str
+    pool: str
+    rule: str
+    remedy: str
+    act_class: ActClass
+    times: int
+    at: datetime
+    waits: str
+    works: int | None
+
+
+def shadow_rows(node: Node) -> tuple[ShadowRow, ...]:
+    """A node's rows, one for each rule and remedy."""
+    return tuple(
+        ShadowRow(
+            f"{node.id}/{s.rule}/{s.remedy}",
+            node.id,
+            node.pool,
+            s.rule,
+            s.remedy,
+            s.act_class,
+            s.times,
+            s.at,
+            s.waits,
+            s.works,
+        )
+        for s in node.shadows
+    )
 
 
 class WaitingRow(Struct, frozen=True):

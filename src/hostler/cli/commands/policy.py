@@ -1,12 +1,16 @@
 """`hostler policy`: configuration documents, checked offline, shown and activated."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from cyclopts import App
 
 from hostler.cli.documents import read_documents, submit
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.listing import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
-from hostler.cli.output import dump_json, say, shown
+from hostler.cli.output import dump_json, emit, say, shown
+from hostler.cli.views import SHADOWS
 
 app = App(name="policy", help="Policy: check, show and activate configuration.")
 
@@ -53,3 +57,29 @@ def show_(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     found = connect.client().get("/v1/config")
     describe(found, found.get("sha256", ""), show.output)
     return 0
+
+
+@app.command
+def shadow(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """What rules in shadow (`shadow: true`) would have done, and did not: how often, on which nodes.
+
+    `hostler node explain NODE` shows each of them where it stood; `-o wide` what would have kept the first waiting.
+    """
+    rows = list(connect.client().pages(SHADOWS.path))
+    emit(_by_rule(rows), SHADOWS, show.output)
+    return 0
+
+
+def _by_rule(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One item for each rule and remedy, the most frequent first; `works` counts where it is known."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: str(row["id"])):
+        fresh = {name: row[name] for name in ("rule", "remedy", "act_class", "waits")}
+        item = found.setdefault(
+            (row["rule"], row["remedy"]), {**fresh, "times": 0, "works": 0, "last": "", "nodes": []}
+        )
+        item["times"] += row["times"]
+        item["works"] += row["works"] or 0
+        item["last"] = max(item["last"], str(row["at"]))
+        item["nodes"].append(row["node"])
+    return sorted(found.values(), key=lambda item: (-item["times"], item["rule"], item["remedy"]))

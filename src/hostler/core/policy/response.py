@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.configuration import REMEDIES, Policy, Rule, Rung
 from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile, Verdict
@@ -31,10 +32,13 @@ class Need(Struct, frozen=True):
 
 
 def rule_for(policy: Policy, condition: Condition) -> Rule:
-    """The row that answers a condition; the condition's own remedy and timing (a person's wish) come first."""
+    """The row that answers a condition; the condition's own remedy and timing (a person's wish) come first.
+
+    A row in shadow only watches.
+    """
     rule = policy.rules.get(condition.type, UNRULED)
     if not condition.remedy:
-        return rule
+        return replace(rule, remedy="") if rule.shadow else rule
     return Rule(
         condition=condition.type,
         remedy=condition.remedy,
@@ -82,7 +86,18 @@ def _gravity(need: Need) -> tuple[int, bool, bool, int, tuple[str, ...]]:
 
 
 def _need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Need | None:
-    rule = rule_for(policy, condition)
+    return _asked(policy, node, condition, rule_for(policy, condition), now)
+
+
+def shadow_need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Need | None:
+    """What a row in shadow would ask for because of this condition, None where no such row answers it."""
+    rule = policy.rules.get(condition.type, UNRULED)
+    if not rule.shadow or condition.remedy:
+        return None
+    return _asked(policy, node, condition, rule, now)
+
+
+def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: datetime) -> Need | None:
     if not rule.remedy or not _concerns(node, condition, rule):
         return None
     remedy = condition.remedy or climb(policy, node, rule.remedy, condition.part, now)

@@ -29,8 +29,10 @@ from hostler.server.resources import (
     OperationRow,
     PartView,
     PoolView,
+    ShadowRow,
     WaitingRow,
     history_row,
+    shadow_rows,
     waiting_row,
 )
 from hostler.server.room import Room
@@ -84,6 +86,12 @@ async def list_operations(room: TheRoom, who: Who, wanted: Wanted) -> Page[Opera
         return [OperationRow(o, node.plan.name if node.plan else "", node.pool) for o in operations]
 
     return _by_index(room, who, wanted, "operating", rows)
+
+
+@get("/shadows", guards=SEE)
+async def list_shadows(room: TheRoom, who: Who, wanted: Wanted) -> Page[ShadowRow]:
+    """What rules in shadow would have done and did not, by node."""
+    return _by_index(room, who, wanted, "shadowed", shadow_rows)
 
 
 @get("/waiting", guards=SEE)
@@ -247,6 +255,7 @@ router = Router(
         list_plans,
         list_operations,
         list_waiting,
+        list_shadows,
         list_parts,
         get_part,
         list_pools,

@@ -24,6 +24,7 @@ class Budgets:
                 yield from _over_domain(case.book, page, plan)
                 yield from _stopped(case.book, page, plan)
                 yield from _mode(case.book, page, plan)
+                yield from _shadowed(case.book, page, plan)
             case e.OperationStarted(operation=operation) if operation.kind in _POWER:
                 page = case.book.pages[operation.node]
                 protective = page.plan is not None and page.plan.act_class is ActClass.protective
@@ -92,6 +93,12 @@ def _mode(book: Book, page: Page, plan: Plan) -> Iterator[str]:
         yield f"{plan.name} of {page.id} runs, and its pool stands at {mode}"
 
 
+def _shadowed(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    rule = book.configuration.policy.rules.get(plan.rule) if book.configuration else None
+    if rule is not None and rule.shadow and not any(_wished(page, cause) for cause in plan.causes):
+        yield f"{plan.name} of {page.id} answers {plan.rule}, whose rule stands in shadow"
+
+
 def _wished(page: Page, cause: str) -> bool:
     condition = page.conditions.get(cause)
     return condition is not None and bool(condition.remedy)
@@ -142,7 +149,7 @@ def _asks(book: Book, page: Page, condition: Condition) -> bool:
     if condition.boot_id and condition.boot_id != page.boot and condition.boot_id in page.boots:
         return False
     rule = book.configuration.policy.rules.get(condition.type) if book.configuration else None
-    return bool(condition.remedy or (rule and rule.remedy))
+    return bool(condition.remedy or (rule and rule.remedy and not rule.shadow))
 
 
 class OnlyYourOwn:
