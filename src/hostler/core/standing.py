@@ -69,11 +69,12 @@ def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count
 
 
 def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> e.Event | None:
-    """Seen again: recorded when it is worse, from a new boot, has doubled, or has not been told for a while."""
+    """Seen again: recorded when worse, from a new boot or other work, doubled, or not told for a while."""
     worse = finding.severity > standing.severity
     total = standing.count + count
     kind = CONDITIONS.get(finding.type, UNDESCRIBED)
-    told = (evidence.at - standing.last_seen).total_seconds() < _quiet_s(standing, kind)
+    quiet = (evidence.at - standing.last_seen).total_seconds() < _quiet_s(standing, kind)
+    told = quiet and not _of_other_work(standing, evidence)
     if told and not worse and boot_id == standing.boot_id and total < 2 * standing.count:
         return None
     fresh = replace(
@@ -86,6 +87,17 @@ def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: s
         expires_at=evidence.at + timedelta(seconds=kind.expires_s) if kind.expires_s else standing.expires_at,
     )
     return e.ConditionUpdated(fresh)
+
+
+def _of_other_work(standing: Condition, evidence: Evidence) -> bool:
+    """Whether the evidence names a job that the condition has not been told of: that is news.
+
+    So is a program's name where no job is known, but only a few: names are the programs' own to choose.
+    """
+    name = "job" if evidence.facts.get("job") else "process"
+    if not evidence.facts.get(name) or (name == "process" and len(standing.evidence) >= EVIDENCE_KEPT):
+        return False
+    return all(known.facts.get(name) != evidence.facts[name] for known in standing.evidence)
 
 
 def _quiet_s(standing: Condition, kind: ConditionKind) -> float:
