@@ -38,6 +38,7 @@ from hostler.engine.ports import Hand
 from hostler.engine.queues import BusyError
 from hostler.engine.ready import Reply
 from hostler.engine.runner import Cell
+from hostler.engine.seat import Seat
 from hostler.engine.watch import Watch
 from hostler.server.app import create_app
 from hostler.server.desk import AgentDesk
@@ -139,7 +140,7 @@ async def _house(
     tokens = TokenStore(data / "tokens.db")
     tokens.bootstrap(data / "operator.token")
     desk = AgentDesk(lambda: cell.epoch, now)
-    cell = Cell(journal, [desk, *hands], version=version("hostler"))
+    cell = Cell(journal, [desk, *hands], seat=Seat(version=version("hostler")))
     try:
         await cell.start()
         if configuration is not None:

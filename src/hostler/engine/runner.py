@@ -1,394 +1,452 @@
-"""The asyncio shell around the controller: queues in, group commits, sends and answers out. Decides nothing."""
+"""A controller's process within its cell: one holds the lease and decides, the others stand by.
+
+Who stands by folds what is recorded, serves reads, and takes over when the lease has run out. Who loses the lease, or
+a commit, stands by again by itself. What is decided is `controller`'s, what may be done when is `lease`'s.
+"""
 
 import asyncio
 import gc
-import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
-from msgspec import Struct
-
-from hostler.core import fleet as fleets
 from hostler.core.configuration import Configuration
-from hostler.core.events import Record
+from hostler.core.events import VERSION, Record
 from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.model import Intent, Observation, Operation, Outcome
+from hostler.core.model import ActClass, Intent, Observation, Outcome
 from hostler.core.operations import OPERATIONS
 from hostler.core.present import Present
 from hostler.engine import intake
-from hostler.engine.controller import Controller
+from hostler.engine.following import Follower
 from hostler.engine.heartbeats import HeartbeatTable
-from hostler.engine.ports import (
-    Batch,
-    ConflictError,
-    FencedError,
-    Hand,
-    Journal,
-    JournalError,
-    RefusedError,
-    Snapshot,
-    UnreachableError,
-)
-from hostler.engine.queues import BusyError, Queues
-from hostler.engine.ready import Ready, Reply, Send
+from hostler.engine.holding import Holding
+from hostler.engine.lease import LeaseWatch
+from hostler.engine.office import TICK_S, Around, Office
+from hostler.engine.ports import FencedError, Hand, Journal, JournalError, Lease, Member, UnreachableError
+from hostler.engine.queues import BusyError
+from hostler.engine.ready import Reply, Send
+from hostler.engine.seat import ALONE, Health, Roll, Seat
+from hostler.engine.sending import Sender
+from hostler.engine.subscribers import Subscribers
 
 log = logging.getLogger("hostler")
 
-TICK_S = 0.5
-SWEEP_S = 60.0
-SNAPSHOT_EVERY = 20_000
-SUBSCRIBER_QUEUE = 20_000
-PAGE = 2_000
-SENDS_AT_ONCE = 1_024
-GRACE_S = 5.0
-RELOAD_AFTER_S = (0.2, 1.0, 5.0)
+STOP_S = 5.0
+AGAIN_AFTER_S = (0.2, 1.0, 5.0)
+"""How long to wait after a failure, later each time, until something has worked again."""
+
+GONE_LEASES = 4
+"""A member that has not announced itself for so many leases counts as gone."""
+
+FORGOTTEN_S = 600.0
+"""A member that has been silent for so long is struck off the roll."""
 
 
-class SlowSubscriberError(Exception):
-    """The subscriber did not keep up and was dropped; it resumes from the last sequence number it has seen."""
+class StandbyError(BusyError):
+    """This controller does not decide; the one at `address` does ("" where none is known to)."""
+
+    def __init__(self, address: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(retry_after_s)
+        self.address = address
 
 
-class Health(Struct, frozen=True):
-    """How the controller is: its role and epoch, the last record, what waits, and why it is not ok."""
+def boottime() -> float:
+    """Seconds that also pass while the machine sleeps.
 
-    role: str
-    epoch: int
-    seq: int
-    queued: int
-    commit_ms: float
-    brake: str
-    ok: bool
-    why: str = ""
-
-
-def load(journal: Journal) -> Fleet:
-    """The fleet as the journal tells it: the last snapshot and the records after it."""
-    snapshot = journal.snapshot()
-    fleet = fleets.load(snapshot.body) if snapshot else Fleet()
-    for number, record in enumerate(journal.records(snapshot.seq if snapshot else 0)):
-        evolve(fleet, record)
-        if number % 1_000 == 0:
-            fleet.merge()
-    fleet.merge()
-    return fleet
+    CLOCK_MONOTONIC stands still in suspend on Linux: a holder that slept would wake up believing in its lease.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Cell:
-    """One running controller of one cell: start, then observe, ask, subscribe … until stop."""
+    """One controller of one cell: start, then observe, ask, subscribe … until stop."""
 
     def __init__(
         self,
         journal: Journal,
         hands: Sequence[Hand],
         *,
-        name: str = "c1",
-        version: str = "0.1.0",
+        seat: Seat = ALONE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self.name = name
-        self.version = version
+        self.name = seat.cell
+        self.version = seat.version
         self.journal = journal
-        self.present = Present()
-        self.heartbeats = HeartbeatTable()
-        self.epoch = 0
         self.role = "starting"
-        self._hands = tuple(hands)
+        self._seat = seat
         self._clock = clock
-        self._queues = Queues()
-        self._tokens = itertools.count(1)
-        self._answers: dict[int, asyncio.Future[Reply]] = {}
-        self._work = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._subscribers: list[asyncio.Queue[Record | None]] = []
-        self._limit = asyncio.Semaphore(SENDS_AT_ONCE)
-        self._commit_ms = 0.0
         self._why = "not started"
-        self._since_snapshot = 0
-        self._swept_at: datetime | None = None
+        self._watch = LeaseWatch(seat.mark, seat.terms)
+        self._holding: Holding | None = None
+        self._office: Office | None = None
+        self._follower = Follower(journal, boottime)
+        self._subscribers = Subscribers(journal.records)
+        self._sender = Sender(hands, self, self._answered, clock)
+        self._around = Around(
+            journal, self._follower, self._subscribers, self._sender.send, self._background, clock, seat.version
+        )
+        self._roll = Roll(GONE_LEASES * seat.terms.lease_s)
+        self._nothing = (Present(), HeartbeatTable())
+        self._quiet_until = 0.0
+        self._failures = 0
+        self._tasks: set[asyncio.Task[None]] = set()
         self._loop_task: asyncio.Task[None] | None = None
+        self._settled, self._stopping = asyncio.Event(), asyncio.Event()
+        self._on, self._off = asyncio.Event(), asyncio.Event()
+        self._off.set()
 
     async def start(self) -> None:
-        """Take the lease, load the journal, observe what was under way, and run. Raises what the journal raises."""
-        await self._load()
+        """Load the journal; return once this controller is active, or stands by another that is seen to live.
+
+        Raises what the journal raises; nothing goes on then.
+        """
+        await self._follower.load()
+        gc.collect()
+        gc.freeze()  # the fleet is long-lived: a collection need not walk it again
+        self._background(self._announce())
         self._loop_task = asyncio.create_task(self._run(), name="controller")
+        settled = asyncio.create_task(self._settled.wait())
+        await asyncio.wait({self._loop_task, settled}, return_when=asyncio.FIRST_COMPLETED)
+        settled.cancel()
+        if self._loop_task.done() and (failure := self._loop_task.exception()) is not None:
+            await self.stop()
+            raise failure
 
     async def stop(self) -> None:
-        """Stop deciding; what is acknowledged is durable, what is out is observed after the next start."""
-        self.role = "stopped"
+        """Decide what is queued, then no more, and resign; what is out is observed by whoever is active next."""
+        self._stopping.set()
+        if self._office is not None:
+            self._office.wake()
         if self._loop_task is not None:
-            self._work.set()
+            await asyncio.wait([self._loop_task], timeout=STOP_S)
+            self._loop_task.cancel()
             await asyncio.wait([self._loop_task])
-        for task in list(self._tasks):
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._fail_waiting(5.0)
-        for queue in self._subscribers:
-            _end(queue)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._become("stopped", "stopped")
+        self._subscribers.close()
+
+    # --- what it shows
 
     @property
     def view(self) -> Fleet:
-        """What is committed; reading it needs no lock."""
-        return self._view
+        """What is committed, as far as this controller knows; reading it needs no lock."""
+        return self._follower.view
+
+    @property
+    def present(self) -> Present:
+        """What is so right now, as far as it was told in this term of office; all unknown where it stands by."""
+        return self._office.present if self._office is not None else self._nothing[0]
+
+    @property
+    def heartbeats(self) -> HeartbeatTable:
+        """Who was heard in this term of office."""
+        return self._office.heartbeats if self._office is not None else self._nothing[1]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch under which this controller decides, or the one that it sees another decide under."""
+        if self._office is not None:
+            return self._office.epoch
+        return self._watch.seen.epoch if self._watch.seen is not None else 0
+
+    @property
+    def elsewhere(self) -> str:
+        """Where the active controller is reached, "" where none is known or it is this one."""
+        lease = self._watch.seen
+        return lease.address if lease is not None and lease.holder not in ("", self._seat.mark) else ""
 
     def health(self) -> Health:
         """How this controller is."""
-        cell = self._view.cell
+        office, lease = self._office, self._watch.seen or Lease()
+        behind, behind_s = (0, 0.0) if self.role == "active" else self._follower.behind()
+        why = self._why or self._doubt(behind_s)
         return Health(
-            self.role, self.epoch, cell.seq, len(self._queues), self._commit_ms, cell.brake, not self._why, self._why
+            role=self.role,
+            epoch=self.epoch,
+            seq=self.view.cell.seq,
+            queued=office.queued if office is not None else 0,
+            commit_ms=office.commit_ms if office is not None else 0.0,
+            brake=self.view.cell.brake,
+            ok=not why,
+            why=why,
+            controller=self._seat.controller,
+            margin_s=max(0.0, self._watch.margin(boottime())),
+            active=self._seat.mark if self.role == "active" else lease.holder,
+            active_address=self._seat.address if self.role == "active" else lease.address,
+            behind=behind,
+            behind_s=behind_s,
+            peers=self._roll.peers,
         )
+
+    def _doubt(self, behind_s: float) -> str:
+        """What is wrong though nothing has failed yet."""
+        if self.role == "active" and self._holding is not None:
+            return self._holding.why()
+        late = self.role == "standby" and behind_s > GONE_LEASES * self._seat.terms.lease_s
+        return f"the journal has not been read to its end for {behind_s:.0f} s" if late else ""
+
+    def subscribe(self, after: int) -> AsyncIterator[Record]:
+        """Every record after `after`, from the journal and then live. Raises SlowSubscriberError."""
+        return self._subscribers.follow(after)
+
+    # --- what it is told
 
     async def observe(self, node: str, observations: tuple[Observation, ...]) -> Reply:
         """Take observations of one sender; they are durable when this returns. Raises BusyError."""
-        token = next(self._tokens)
-        return await self._put(token, intake.Observed(token, node, observations))
+        return await self._deciding().ask(lambda token: intake.Observed(token, node, observations))
 
     async def ask(
         self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None
     ) -> Reply:
         """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
-        token = next(self._tokens)
-        return await self._put(token, intake.Asked(token, intent, configuration, documents or {}))
+        return await self._deciding().ask(lambda token: intake.Asked(token, intent, configuration, documents or {}))
 
     def heartbeat(self, node: str, boot_id: str) -> None:
         """An agent is heard."""
-        if node in self._view.nodes and self.heartbeats.beat(node, boot_id, self._clock()):
+        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self._clock()):
             self.tell(intake.Heard(node, boot_id))
 
     def tell(self, one: intake.Input) -> None:
-        """Put a volatile reading (workloads, power, readiness) before the controller."""
-        self._queues.put(one)
-        self._work.set()
+        """Put a volatile reading (workloads, power) before the controller; who stands by has no use for it."""
+        if self._office is not None:
+            self._office.tell(one)
 
     def replied(self, outcome: Outcome) -> None:
         """A driver's outcome that came by another way than its call (an agent that posts late)."""
         self.tell(intake.Replied(outcome))
 
-    async def subscribe(self, after: int) -> AsyncIterator[Record]:
-        """Every record after `after`, from the journal and then live. Raises SlowSubscriberError."""
-        queue: asyncio.Queue[Record | None] = asyncio.Queue(SUBSCRIBER_QUEUE)
-        self._subscribers.append(queue)
-        try:
-            seen = after
-            while page := await asyncio.to_thread(self._page, seen):
-                for record in page:
-                    seen = record.seq
-                    yield record
-            while (live := await queue.get()) is not None:
-                if live.seq > seen:
-                    yield live
-            if queue not in self._subscribers and self.role != "stopped":
-                raise SlowSubscriberError
-        finally:
-            if queue in self._subscribers:
-                self._subscribers.remove(queue)
+    def _deciding(self) -> Office:
+        """Who decides here. Raises BusyError where nobody does."""
+        if self._stopping.is_set() or self.role != "active" or self._office is None:
+            raise StandbyError(self.elsewhere, AGAIN_AFTER_S[-1] if self._why else 1.0)
+        return self._office
 
-    def _page(self, after: int) -> list[Record]:
-        return list(itertools.islice(self.journal.records(after), PAGE))
+    async def while_active(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do `work`, anew in each term of office and only then, until cancelled; a bug in it is raised."""
+        while True:
+            await self._on.wait()
+            doing, over = asyncio.ensure_future(work()), asyncio.ensure_future(self._off.wait())
+            try:
+                await asyncio.wait({doing, over}, return_when=asyncio.FIRST_COMPLETED)
+                if doing.done():
+                    doing.result()
+                    await over
+            finally:
+                doing.cancel()
+                over.cancel()
+                await asyncio.gather(doing, over, return_exceptions=True)
 
-    async def _put(self, token: int, one: intake.Input) -> Reply:
-        if self._why:
-            raise BusyError(RELOAD_AFTER_S[-1])
-        self._queues.put(one)
-        future = asyncio.get_running_loop().create_future()
-        self._answers[token] = future
-        self._work.set()
-        try:
-            return await asyncio.shield(future)
-        finally:
-            self._answers.pop(token, None)
+    # --- the fence of the hand
 
-    async def _load(self) -> None:
-        self.epoch = await asyncio.to_thread(self.journal.acquire, f"{self.name}")
-        fleet = await asyncio.to_thread(load, self.journal)
-        cursors = await asyncio.to_thread(self.journal.cursors)
-        gc.collect()
-        gc.freeze()  # the fleet is long-lived: a collection need not walk it again
-        self._controller = Controller(fleet, self.present, cursors, self.epoch)
-        self._view = fleet.committed()
-        now = self._clock()
-        self.heartbeats.begin(list(fleet.nodes), now)
-        self._why = ""
-        self.role = "active"
-        await self._complete(self._controller.resume(now, self.version))
+    def may_send(self) -> bool:
+        """Whether anything may be sent now: the lease is ours for some time yet."""
+        return self.role == "active" and self._watch.margin(boottime()) > 0
+
+    def fence(self) -> None:
+        """For drivers, just before they send. Raises UnreachableError where nothing may be sent any more."""
+        if not self.may_send():
+            raise UnreachableError("the lease has run out; nothing was sent")
+
+    async def passes(self, send: Send) -> bool:
+        """Wait for the lease and, after a takeover, for what the one before may have sent; then look again.
+
+        The operation must still stand recorded as it was.
+        """
+        while self._is_current(send):
+            wait_s = 0.0 if self.may_send() else TICK_S
+            if _disturbs(send):
+                wait_s = max(wait_s, self._quiet_until - boottime())
+            if wait_s <= 0.0:
+                return True
+            await asyncio.sleep(min(wait_s, TICK_S))
+        return False
+
+    def _is_current(self, send: Send) -> bool:
+        """Only the active controller sends, and only what stands recorded."""
+        node = self.view.nodes.get(send.operation.node)
+        held = node.operation if node else None
+        same = held is not None and (held.id, held.attempt) == (send.operation.id, send.operation.attempt)
+        return self.role == "active" and same
+
+    def _answered(self, send: Send, outcome: Outcome) -> None:
+        if outcome.result == "done" and OPERATIONS[send.operation.kind].removes_power:
+            self.heartbeats.renew(send.node.id)
+        self.replied(outcome)
+
+    # --- standing by
 
     async def _run(self) -> None:
-        while self.role == "active":
+        while not self._stopping.is_set():
+            if (epoch := await self._stand_by()) is not None:
+                await self._lead(epoch)
+
+    async def _stand_by(self) -> int | None:
+        """Follow until the lease is ours, and give its epoch; None when it is time to stop."""
+        while not self._stopping.is_set():
             try:
-                await self._once()
-            except FencedError as fenced:
-                self._resign(str(fenced), "fenced")
+                await self._follower.catch_up(self._subscribers.publish)
+                self._become("standby", "")
+                if (epoch := await self._take()) is not None:
+                    return epoch
+                await self._news()
+                self._failures = 0
             except JournalError as broken:
-                log.warning("commit_failed", extra={"reason": str(broken)})
-                self._resign(str(broken), "reloading")
-                await self._reload()
-            except Exception as bug:  # nothing was recorded: what is out is observed, what was sent comes again
-                log.exception("step_failed")
-                self._controller.lost()
-                self._resign(f"a bug: {type(bug).__name__}: {bug}", "reloading")
-                await self._reload()
+                if not self._settled.is_set():
+                    raise
+                self._become("standby", str(broken))
+                await self._pause()
+        return None
 
-    async def _once(self) -> None:
-        """Wait for something to do, decide one batch, and complete it."""
-        if not len(self._queues):
-            self._work.clear()
-            try:
-                async with asyncio.timeout(TICK_S):
-                    await self._work.wait()
-            except TimeoutError:
-                pass
-        now = self._clock()
-        self._listen(now)
-        inputs = self._queues.take()
-        wake = self._controller.agenda.next()
-        swept = self._sweep(now)
-        if inputs or swept or (wake is not None and wake <= now):
-            await self._complete(self._controller.step(inputs, now))
-
-    def _listen(self, now: datetime) -> None:
-        for node_id, since in self.heartbeats.overdue(now, self._view.policy.agent_silence_s):
-            if node_id in self._view.nodes:
-                self._queues.put(intake.Silent(node_id, since))
-
-    def _sweep(self, now: datetime) -> bool:
-        """Everything is looked at once in a while; it must find nothing to do."""
-        if self._swept_at is not None and (now - self._swept_at).total_seconds() < SWEEP_S:
-            return False
-        self._swept_at = now
-        self._controller.sweep(list(self._view.nodes))
-        return True
-
-    async def _complete(self, ready: Ready) -> None:
-        """Append, and only then send and answer."""
-        if ready.batch:
-            began = asyncio.get_running_loop().time()
-            try:
-                await asyncio.to_thread(self.journal.append, ready.batch, self.epoch)
-            except JournalError:
-                self._controller.lost()
-                raise
-            self._commit_ms = (asyncio.get_running_loop().time() - began) * 1000
-        self._controller.committed()
-        self._publish(ready.batch)
-        for reply in ready.replies:
-            future = self._answers.get(reply.token)
-            if future is not None and not future.done():
-                future.set_result(reply)
-        for send in ready.sends:
-            task = asyncio.create_task(self._dispatch(send))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        await self._checkpoint(len(ready.batch.records))
-
-    def _publish(self, batch: Batch) -> None:
-        for queue in list(self._subscribers):
-            if queue.qsize() + len(batch.records) >= SUBSCRIBER_QUEUE:
-                self._subscribers.remove(queue)
-                _end(queue)
-                continue
-            for record in batch.records:
-                queue.put_nowait(record)
-
-    async def _checkpoint(self, records: int) -> None:
-        self._since_snapshot += records
-        if self._since_snapshot < SNAPSHOT_EVERY:
-            return
-        self._since_snapshot = 0
-        state, digest = self._controller.fleet.state(), self.journal.digest()
-        task = asyncio.create_task(self._snapshot(state, digest))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _snapshot(self, state: fleets.State, digest: str) -> None:
+    async def _take(self) -> int | None:
+        """Take the lease where that is right and nobody is quicker. Only who has read everything gets here."""
+        lease = await asyncio.to_thread(self.journal.lease)
+        self._watch.saw(lease, boottime())
+        seat = self._seat
+        if not seat.alone and not self._watch.takeable(boottime()):
+            return None
+        began = boottime()
         try:
-            body = await asyncio.to_thread(fleets.dump, state)
-            await asyncio.to_thread(self.journal.save_snapshot, Snapshot(state.cell.seq, digest, body))
+            epoch = await asyncio.to_thread(self.journal.acquire, seat.mark, seat.address, lease)
+        except FencedError:
+            return None
+        quiet = not seat.alone and lease.epoch > 0 and lease.holder != seat.mark
+        self._quiet_until = began + (seat.terms.send_s if quiet else 0.0)
+        self._watch.renewed(began)
+        return epoch
+
+    async def _news(self) -> None:
+        """Wait for a record, a change of the lease, its end, or the end of everything."""
+        if self._watch.unattended(boottime()) is not None:
+            self._settled.set()
+        terms = self._seat.terms
+        wait_s = min(terms.lease_s / 5, max(0.01, self._watch.remains(boottime())))
+        waiting = asyncio.ensure_future(asyncio.to_thread(self.journal.wait, self.view.cell.seq, wait_s))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        await waiting
+
+    async def _announce(self) -> None:
+        """Say that this controller is there, see who else is, and strike off who has long gone."""
+        seat = self._seat
+        try:
+            while True:
+                try:
+                    await asyncio.to_thread(self.journal.announce, Member(seat.controller, seat.address, VERSION))
+                    self._roll.saw(await asyncio.to_thread(self.journal.members), boottime())
+                    for name in self._roll.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
+                        await asyncio.to_thread(self.journal.dismiss, name)
+                except JournalError as broken:
+                    log.info("announce_failed", extra={"reason": str(broken)})
+                await asyncio.sleep(seat.terms.lease_s)
+        finally:
+            await _quietly(self.journal.dismiss, seat.controller)
+
+    # --- deciding
+
+    async def _lead(self, epoch: int) -> None:
+        """Decide under this epoch until the lease or a commit is lost, or it is time to stop."""
+        holding = self._holding = Holding(self.journal, self._watch, boottime)
+        holding.begin(epoch, partial(asyncio.get_running_loop().call_soon_threadsafe, self._wake))
+        try:
+            await self._decide(epoch, holding)
+            self._leave("stopping")
+            await _quietly(self.journal.resign, epoch)
+        except FencedError as fenced:
+            self._leave(str(fenced))
         except JournalError as broken:
-            log.warning("snapshot_failed", extra={"reason": str(broken)})
+            log.warning("commit_failed", extra={"reason": str(broken)})
+            self._leave(str(broken))
+            await self._sender.stop()
+            await self._pause()
+        except Exception as bug:  # nothing was recorded: what is out is observed, what was sent comes again
+            log.exception("step_failed")
+            self._leave(f"a bug: {type(bug).__name__}: {bug}")
+            await self._anew()
+        finally:
+            self._leave(self._why)
+            await self._sender.stop()
 
-    def _resign(self, why: str, role: str) -> None:
-        self._why = why
-        self.role = role
-        self._queues = Queues()
-        self._fail_waiting(RELOAD_AFTER_S[-1])
+    async def _decide(self, epoch: int, holding: Holding) -> None:
+        await self._follower.catch_up(self._subscribers.publish)
+        cursors = await asyncio.to_thread(self.journal.cursors)
+        office = self._office = Office(self._around, epoch, cursors)
+        self._become("active", "")
+        await office.open()
+        self._settled.set()
+        while not self._stopping.is_set():
+            holding.turned()
+            if holding.fenced:
+                raise FencedError(holding.fenced)
+            await office.turn()
+            self._failures = 0
+        await office.decide()
 
-    async def _reload(self) -> None:
-        """Load again after a lost commit, later each time; nobody is answered meanwhile."""
-        for pause_s in itertools.chain(RELOAD_AFTER_S, itertools.repeat(RELOAD_AFTER_S[-1])):
-            await asyncio.sleep(pause_s)
-            if self.role == "stopped":
-                return
+    def _leave(self, why: str) -> None:
+        """Leave office: nothing more is decided, renewed or answered here."""
+        if self._holding is not None:
+            self._holding.end()
+            self._holding = None
+        self._watch.lost()
+        office, self._office = self._office, None
+        if office is not None:
+            office.close(AGAIN_AFTER_S[-1])
+        self._become("standby", why)
+
+    async def _anew(self) -> None:
+        """After a bug the memory is not believed: load the journal again, later each time."""
+        while not self._stopping.is_set():
+            await self._pause()
             try:
-                await self._load()
+                await self._follower.load()
             except JournalError as broken:
                 self._why = str(broken)
                 continue
             return
 
-    def _fail_waiting(self, retry_after_s: float) -> None:
-        for future in self._answers.values():
-            if not future.done():
-                future.set_exception(BusyError(retry_after_s))
-        self._answers.clear()
-
-    async def _dispatch(self, send: Send) -> None:
-        """Ask a driver, unless the operation is out of date by now; whatever it says becomes an input."""
-        async with self._limit:
-            hand = next((h for h in self._hands if send.operation.kind in h.kinds), None)
-            if hand is None:
-                self.replied(_outcome(send.operation, "refused", f"no driver performs {send.operation.kind}"))
-                return
-            if send.how == "revoke":
-                await self._revoke(hand, send)
-                return
-            if not self._is_current(send.operation):
-                return
-            outcome = await self._ask_hand(hand, send)
-            if outcome.result == "done" and OPERATIONS[send.operation.kind].removes_power:
-                self.heartbeats.renew(send.node.id)
-            self.replied(outcome)
-
-    def _is_current(self, operation: Operation) -> bool:
-        """The hand is fenced as well as the journal: only the active controller, only what stands recorded."""
-        node = self._view.nodes.get(operation.node)
-        held = node.operation if node else None
-        return (
-            self.role == "active" and held is not None and held.id == operation.id and held.attempt == operation.attempt
-        )
-
-    async def _ask_hand(self, hand: Hand, send: Send) -> Outcome:
-        operation, node = send.operation, send.node
-        left_s = (operation.deadline - self._clock()).total_seconds() + GRACE_S
+    async def _pause(self) -> None:
+        pause_s = AGAIN_AFTER_S[min(self._failures, len(AGAIN_AFTER_S) - 1)]
+        self._failures += 1
         try:
-            async with asyncio.timeout(max(GRACE_S, left_s)):
-                if send.how == "observe":
-                    said = await hand.observe(operation, node)
-                else:
-                    said = await hand.perform(operation, node)
-        except (UnreachableError, ConflictError, TimeoutError) as away:
-            return _outcome(operation, "unknown", str(away) or type(away).__name__)
-        except RefusedError as refused:
-            result = "unknown" if send.how == "observe" else "refused"
-            return _outcome(operation, result, str(refused))
-        except Exception as bug:  # the one place: a driver's bug must not stop the cell
-            log.exception("driver_failed", extra={"node": node.id, "operation": operation.id})
-            return _outcome(operation, "unknown", f"driver error: {type(bug).__name__}: {bug}")
-        return said
+            async with asyncio.timeout(pause_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
 
-    async def _revoke(self, hand: Hand, send: Send) -> None:
-        try:
-            async with asyncio.timeout(GRACE_S):
-                await hand.revoke(send.operation, send.node)
-        except (UnreachableError, ConflictError, RefusedError, TimeoutError) as away:
-            log.info("revoke_failed", extra={"operation": send.operation.id, "reason": str(away)})
+    def _become(self, role: str, why: str) -> None:
+        if role != self.role:
+            log.info("role_changed", extra={"controller": self._seat.controller, "role": role, "why": why})
+        self.role, self._why = role, why
+        (self._on if role == "active" else self._off).set()
+        (self._off if role == "active" else self._on).clear()
 
+    def _wake(self) -> None:
+        if self._office is not None:
+            self._office.wake()
 
-def _outcome(operation: Operation, result: str, detail: str) -> Outcome:
-    return Outcome(operation.id, operation.node, result, detail[:500], attempt=operation.attempt)
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
-def _end(queue: "asyncio.Queue[Record | None]") -> None:
-    while queue.full():
-        queue.get_nowait()
-    queue.put_nowait(None)
+def _disturbs(send: Send) -> bool:
+    """Whether it waits for what another may have sent: looking and taking back disturb nobody, protection must not."""
+    plan = send.node.plan
+    calm = send.how != "perform" or (plan is not None and plan.state == "undoing")
+    return not calm and (plan is None or plan.act_class not in (ActClass.easing, ActClass.protective))
+
+
+async def _quietly(call: Callable[..., None], *args: object) -> None:
+    """The journal's farewell: where it fails, the lease's end or the roll's says the same."""
+    try:
+        async with asyncio.timeout(STOP_S):
+            await asyncio.to_thread(call, *args)
+    except (JournalError, TimeoutError) as failed:
+        log.info("farewell_failed", extra={"reason": str(failed)})

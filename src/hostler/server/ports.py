@@ -63,8 +63,15 @@ class CellView(Protocol):
 
     name: str
     version: str
-    epoch: int
     role: str
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def elsewhere(self) -> str:
+        """The active controller's address, "" where this is the one, or none is known."""
+        ...
 
     @property
     def view(self) -> Fleet: ...

@@ -10,7 +10,7 @@ from hostler.core import events as e
 from hostler.core.events import Record, name_of, subjects_of
 from hostler.core.sentences import sentence
 from hostler.engine.ports import JournalError
-from hostler.engine.runner import SlowSubscriberError
+from hostler.engine.subscribers import SlowSubscriberError
 from hostler.server.ports import CellView
 from hostler.server.problems import refuse
 from hostler.server.reach import sees

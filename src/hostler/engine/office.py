@@ -1,0 +1,170 @@
+"""One term of office: a controller decides under one epoch, from the takeover until lease, commit or process is lost.
+
+What is volatile begins anew with each term: queues, heartbeats, the present. Answers are given after the commit.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from hostler.core import fleet as fleets
+from hostler.core.present import Present
+from hostler.engine import intake
+from hostler.engine.controller import Controller
+from hostler.engine.following import Follower
+from hostler.engine.heartbeats import HeartbeatTable
+from hostler.engine.ports import Journal, JournalError, Snapshot
+from hostler.engine.queues import BusyError, Queues
+from hostler.engine.ready import Ready, Reply, Send
+from hostler.engine.subscribers import Subscribers
+
+log = logging.getLogger("hostler")
+
+TICK_S = 0.5
+SWEEP_S = 60.0
+SNAPSHOT_EVERY = 20_000
+
+_tokens = itertools.count(1)
+"""Marks of questions and their answers; never used twice in a process, so that no term answers another's."""
+
+
+class Around(Struct):
+    """What every term of a controller works with. `background` keeps a task until it is done."""
+
+    journal: Journal
+    follower: Follower
+    subscribers: Subscribers
+    send: Callable[[Send], None]
+    background: Callable[[Coroutine[Any, Any, None]], None]
+    clock: Callable[[], datetime]
+    version: str
+
+
+class Office:
+    """The controller of one term with its queues. Nothing is decided before `open`, nothing answered after `close`."""
+
+    def __init__(self, around: Around, epoch: int, cursors: dict[str, tuple[str, int]]) -> None:
+        self.epoch = epoch
+        self.present = Present()
+        self.heartbeats = HeartbeatTable()
+        self.commit_ms = 0.0
+        self._around = around
+        self._view = around.follower.view
+        self._controller = Controller(around.follower.fleet, self.present, cursors, epoch)
+        self._queues = Queues()
+        self._answers: dict[int, asyncio.Future[Reply]] = {}
+        self._work = asyncio.Event()
+        self._since_snapshot = 0
+        self._swept_at: datetime | None = None
+
+    async def open(self) -> None:
+        """Say so in the journal, and have what is out observed. Raises JournalError."""
+        now = self._around.clock()
+        self.heartbeats.begin(list(self._view.nodes), now)
+        await self._complete(self._controller.resume(now, self._around.version))
+
+    def close(self, retry_after_s: float) -> None:
+        """Nobody is answered any more; what was not committed is forgotten."""
+        self._controller.lost()
+        self._queues = Queues()
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(BusyError(retry_after_s))
+        self._answers.clear()
+
+    @property
+    def queued(self) -> int:
+        """Inputs that wait to be decided."""
+        return len(self._queues)
+
+    def wake(self) -> None:
+        """There is something to look at."""
+        self._work.set()
+
+    def tell(self, one: intake.Input) -> None:
+        """Queue an input that nobody waits for."""
+        self._queues.put(one)
+        self._work.set()
+
+    async def ask(self, question: Callable[[int], intake.Input]) -> Reply:
+        """Queue the input that `question` makes of its token, and wait for the answer. Raises BusyError."""
+        token = next(_tokens)
+        self._queues.put(question(token))
+        future = asyncio.get_running_loop().create_future()
+        self._answers[token] = future
+        self._work.set()
+        try:
+            return await asyncio.shield(future)
+        finally:
+            self._answers.pop(token, None)
+
+    async def turn(self) -> None:
+        """Wait for something to do, decide one batch, and complete it. Raises JournalError; then `close`."""
+        if not len(self._queues):
+            self._work.clear()
+            try:
+                async with asyncio.timeout(TICK_S):
+                    await self._work.wait()
+            except TimeoutError:
+                pass
+        await self.decide()
+
+    async def decide(self) -> None:
+        """Decide one batch of what there is, and complete it. Raises JournalError; then `close`."""
+        now = self._around.clock()
+        self._listen(now)
+        inputs = self._queues.take()
+        wake = self._controller.agenda.next()
+        swept = self._sweep(now)
+        if inputs or swept or (wake is not None and wake <= now):
+            await self._complete(self._controller.step(inputs, now))
+
+    def _listen(self, now: datetime) -> None:
+        for node_id, since in self.heartbeats.overdue(now, self._view.policy.agent_silence_s):
+            if node_id in self._view.nodes:
+                self._queues.put(intake.Silent(node_id, since))
+
+    def _sweep(self, now: datetime) -> bool:
+        """Everything is looked at once in a while; it must find nothing to do."""
+        if self._swept_at is not None and (now - self._swept_at).total_seconds() < SWEEP_S:
+            return False
+        self._swept_at = now
+        self._controller.sweep(list(self._view.nodes))
+        return True
+
+    async def _complete(self, ready: Ready) -> None:
+        """Append, and only then send and answer."""
+        if ready.batch:
+            began = asyncio.get_running_loop().time()
+            await asyncio.to_thread(self._around.journal.append, ready.batch, self.epoch)
+            self.commit_ms = (asyncio.get_running_loop().time() - began) * 1000
+        self._controller.committed()
+        self._around.subscribers.publish(ready.batch.records)
+        for reply in ready.replies:
+            future = self._answers.get(reply.token)
+            if future is not None and not future.done():
+                future.set_result(reply)
+        for send in ready.sends:
+            self._around.send(send)
+        await self._checkpoint(len(ready.batch.records))
+
+    async def _checkpoint(self, records: int) -> None:
+        self._since_snapshot += records
+        if self._since_snapshot < SNAPSHOT_EVERY:
+            return
+        self._since_snapshot = 0
+        state = self._controller.fleet.state()
+        digest = await asyncio.to_thread(self._around.journal.digest)
+        self._around.background(self._snapshot(state, digest))
+
+    async def _snapshot(self, state: fleets.State, digest: str) -> None:
+        try:
+            body = await asyncio.to_thread(fleets.dump, state)
+            await asyncio.to_thread(self._around.journal.save_snapshot, Snapshot(state.cell.seq, digest, body))
+        except JournalError as broken:
+            log.warning("snapshot_failed", extra={"reason": str(broken)})
