@@ -23,6 +23,7 @@ from hostler.core.operations import OPERATIONS, OperationRow
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import Consent, may_disturb
 from hostler.core.policy.guards import GUARDS, Request, blockers, scopes
+from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need, has_proven_itself, rank, rule_for
 from hostler.core.remedy import held, may_begin, protect
 from hostler.core.scene import Scene
@@ -33,7 +34,7 @@ def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     if _must_protect(scene, node, plan, need):
         return Act(_drop(node, plan, scene.now))
     if plan.state == "proposed":
-        return _proposed(node, plan, need)
+        return _proposed(scene, node, plan, need)
     if node.operation is not None:
         return _outstanding(scene, node, plan, node.operation)
     if plan.state == "undoing":
@@ -61,9 +62,11 @@ def _drop(node: Node, plan: Plan, now: datetime) -> tuple[e.Event, ...]:
     return (_give_up(node, operation, OPERATIONS[operation.kind], "revoked", now), ended)
 
 
-def _proposed(node: Node, plan: Plan, need: Need | None) -> Answer:
+def _proposed(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     if need is None or (need.remedy != plan.remedy):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
+    if held := holding(scene.fleet, node, plan.causes):
+        return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
     text = f"{plan.name} is proposed and waits for a yes (hostler plan approve {node.id})"
     return Wait(plan.name, (Blocker("approval", plan.id, text, "a person approves or rejects it"),))
 
@@ -130,8 +133,8 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     standing = {c.id for c in node.conditions}
     if plan.causes and standing.isdisjoint(plan.causes):
         return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),)
-    request = Request(plan.remedy or plan.name, plan.act_class, (node,), approved=True)
-    stops = [b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake")]
+    request = Request(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
+    stops = [b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake", "incident")]
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
     return None

@@ -1,24 +1,26 @@
-"""Holds and maintenance windows that begin or end by the clock, so that what waits for them is asked again in time."""
+"""Holds, maintenance windows and incidents that begin or end by the clock: what waits for them is asked again."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
 from hostler.core import events as e
 from hostler.core.fleet import Fleet
+from hostler.core.policy import incidents
+from hostler.core.scene import Scene
 
 
-def ended(fleet: Fleet, now: datetime) -> tuple[e.Event, ...]:
-    """What has run out by now: holds with an end, and windows."""
+def ended(scene: Scene) -> Iterator[e.Event]:
+    """What has run out by now: holds with an end, windows, incidents. Each is folded before the next is asked for."""
+    fleet, now = scene.fleet, scene.now
     holds = [h for h in fleet.holds.values() if h.until is not None and h.until <= now]
     windows = [w for w in fleet.windows.values() if w.ends <= now]
-    return (
-        *(e.HoldReleased(h.id, h.scope, "clock", "its time is over") for h in holds),
-        *(e.WindowEnded(w.id, "clock") for w in windows),
-    )
+    yield from (e.HoldReleased(h.id, h.scope, "clock", "its time is over") for h in holds)
+    yield from (e.WindowEnded(w.id, "clock") for w in windows)
+    yield from incidents.by_clock(scene)
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:
-    """When next a hold ends, or a window begins or ends; None where the clock changes nothing."""
+    """When next a hold ends, a window begins or ends, an incident is due; None where the clock changes nothing."""
     return min((at for at in _moments(fleet) if at > now), default=None)
 
 
@@ -27,3 +29,4 @@ def _moments(fleet: Fleet) -> Iterator[datetime]:
     for window in fleet.windows.values():
         yield window.starts
         yield window.ends
+    yield from incidents.moments(fleet)

@@ -121,6 +121,30 @@ class Reach(Struct, frozen=True, forbid_unknown_fields=True):
     error_percent: float = 5.0
 
 
+class Threshold(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many nodes of one shared part must show a fault together; count and percent of its nodes both hold."""
+
+    count: int = 3
+    percent: float = 40.0
+
+
+class Incidents(Struct, frozen=True, forbid_unknown_fields=True):
+    """When faults of many nodes are one incident. `domains` says so per kind of shared part; a kind left out never is.
+
+    What began within `window_s` belongs together. It is released when, for `hold_down_s`, fewer show it than
+    `release_percent` of those needed to open it. After `deadline_s` its `owner` is asked. Firmware is suspected for
+    `recent_change_s` after it was changed.
+    """
+
+    domains: dict[str, Threshold] = {}
+    window_s: float = 300.0
+    hold_down_s: float = 120.0
+    release_percent: float = 50.0
+    deadline_s: float = 14_400.0
+    recent_change_s: float = 604_800.0
+    owner: str = "operator"
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only)."""
 
@@ -129,6 +153,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     domains: dict[str, DomainBudget] = {}
     brake: Brake = field(default_factory=Brake)
     reach: Reach = field(default_factory=Reach)
+    incidents: Incidents = field(default_factory=Incidents)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0

@@ -18,6 +18,7 @@ from hostler.core.model import (
     ConsentedWork,
     Evidence,
     Hold,
+    Incident,
     Intent,
     Mode,
     Node,
@@ -409,6 +410,41 @@ class TicketClosed(Struct, frozen=True, tag="ticket_closed"):
     person: str
 
 
+class IncidentOpened(Struct, frozen=True, tag="incident_opened"):
+    """Many nodes show what one shared part can have caused: from here on it is held responsible."""
+
+    incident: Incident
+
+
+class IncidentUpdated(Struct, frozen=True, tag="incident_updated"):
+    """Who joined (since when) and who left; `state` and `calm_since` as they now stand. `by` is a person or hostler."""
+
+    incident: str
+    scope: str
+    state: str
+    joined: dict[str, datetime] = {}
+    left: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    calm_since: datetime | None = None
+    by: str = "hostler"
+    reason: str = ""
+
+
+class IncidentClosed(Struct, frozen=True, tag="incident_closed"):
+    """It is over, disproved, or part of a wider one (`merged_into`). `nodes` were its members to the end.
+
+    Unless merged, what those nodes of `scope` show already never again counts towards an incident of this `syndrome`.
+    """
+
+    incident: str
+    scope: str
+    syndrome: str
+    nodes: tuple[str, ...]
+    by: str
+    reason: str
+    merged_into: str = ""
+
+
 class ControllerStarted(Struct, frozen=True, tag="controller_started"):
     """A controller became active; `gap_s` is how long nobody was, deadlines are extended by it."""
 
@@ -465,6 +501,9 @@ Event = (
     | TicketOpened
     | TicketUpdated
     | TicketClosed
+    | IncidentOpened
+    | IncidentUpdated
+    | IncidentClosed
     | ControllerStarted
 )
 
@@ -532,6 +571,12 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR091
             return (rollout_id, error.node)
         case RolloutStopped(rollout=rollout_id) | RolloutCompleted(rollout=rollout_id):
             return (rollout_id,)
+        case IncidentOpened(incident=incident):
+            return (incident.id, incident.scope, *incident.members)
+        case IncidentUpdated():
+            return (event.incident, event.scope, *event.joined, *event.left)
+        case IncidentClosed():
+            return (event.incident, event.scope, *event.nodes)
         case PartMoved(serial=serial, before=before, after=after):
             return tuple(name for name in (serial, before, after) if name)
         case _:

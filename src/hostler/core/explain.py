@@ -300,6 +300,9 @@ class _Story:
                 | e.TicketOpened()
                 | e.TicketUpdated()
                 | e.TicketClosed()
+                | e.IncidentOpened()
+                | e.IncidentUpdated()
+                | e.IncidentClosed()
                 | e.ControllerStarted()
             ):
                 self._note(record)

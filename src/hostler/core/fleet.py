@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.configuration import Configuration, Policy, Pool
-from hostler.core.model import Asset, Hold, Node, Part, Phase, Ticket, Window
+from hostler.core.diagnose.common_cause import SYNDROME_OF
+from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Ticket, Window
 from hostler.core.reach import Approval, Rollout
 
 V = TypeVar("V")
@@ -136,6 +137,14 @@ class Removal(Struct, frozen=True):
     name: str
 
 
+class Closure(Struct, frozen=True):
+    """An incident that is over: what its scope showed of this syndrome by then proves nothing any more."""
+
+    scope: str
+    syndrome: str
+    at: datetime
+
+
 class Act(Struct, frozen=True):
     """Whom one person's word let be disturbed."""
 
@@ -145,7 +154,7 @@ class Act(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """What concerns the whole cell: counters for ids, the brake, pauses, modes, and recent disturbances."""
+    """What concerns the whole cell: counters for ids, the brake, pauses, modes, recent disturbances and incidents."""
 
     seq: int = 0
     last_at: datetime | None = None
@@ -156,6 +165,7 @@ class Cell(Struct, frozen=True):
     paused: tuple[str, ...] = ()
     modes: tuple[tuple[str, str, str], ...] = ()
     recent: tuple[Removal, ...] = ()
+    closures: tuple[Closure, ...] = ()
     intents: int = 0
     acts: tuple[Act, ...] = ()
     rollout: str = ""
@@ -185,6 +195,7 @@ class State(Struct, frozen=True):
     tickets: list[Ticket]
     approvals: list[Approval]
     rollouts: list[Rollout]
+    incidents: list[Incident]
     answers: list[tuple[str, Answered]]
     retired: list[tuple[str, datetime]]
 
@@ -229,7 +240,10 @@ def is_idle(node: Node) -> bool:
 
 
 def index_keys(node: Node) -> tuple[str, ...]:
-    """The index entries of a node: pool:, healthy:, spare:, phase:, member: and disturbed: domain, waiting, name:."""
+    """The index entries of a node: pool:, healthy:, spare:, phase:, member: and disturbed: domain, waiting, name:.
+
+    "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others.
+    """
     keys = [f"phase:{node.phase.value}"]
     if node.assignment:
         keys.append(f"pool:{node.assignment.pool}")
@@ -238,6 +252,7 @@ def index_keys(node: Node) -> tuple[str, ...]:
     elif is_spare(node):
         keys.append(f"spare:{node.sku}")
     keys.extend(f"member:{domain}" for domain in node.domains)
+    keys.extend(f"member:firmware:{version}" for version in node.changed)
     if not is_idle(node):
         keys.extend(_unrest(node))
     if node.shadows:
@@ -260,6 +275,14 @@ def _unrest(node: Node) -> Iterator[str]:
         yield "ailing"
         if any(c.group for c in node.conditions):
             yield "grouped"
+        for syndrome in syndromes_of(node):
+            yield from (f"shows:{syndrome}:{scope}" for scope in node.shares)
+
+
+def syndromes_of(node: Node) -> tuple[str, ...]:
+    """The syndromes that the node shows now; what an earlier boot showed is history."""
+    found = [syndrome.name for c in node.conditions if c.clears != "age" and (syndrome := SYNDROME_OF.get(c.type))]
+    return tuple(dict.fromkeys(found)) if found else ()
 
 
 class Fleet:
@@ -274,6 +297,7 @@ class Fleet:
         self.tickets: Table[Ticket] = Table()
         self.approvals: Table[Approval] = Table()
         self.rollouts: Table[Rollout] = Table()
+        self.incidents: Table[Incident] = Table()
         self.answers: Table[Answered] = Table()
         self.retired: Table[datetime] = Table()
         self.index = Index()
@@ -370,6 +394,26 @@ class Fleet:
         """The intents about this node that wait for a second person."""
         return [] if self.approvals.bare else [self.approvals[i] for i in self.index.members(f"approval:{node_id}")]
 
+    def put_incident(self, incident_id: str, incident: Incident | None) -> None:
+        """Set or delete an incident and keep the index of its members in step."""
+        before = self.incidents.get(incident_id)
+        old = before.members if before else {}
+        new = incident.members if incident else {}
+        for node_id in (i for i in old if i not in new):
+            self.index.remove(f"incident:{node_id}", incident_id)
+        for node_id in (i for i in new if i not in old):
+            self.index.add(f"incident:{node_id}", incident_id)
+        self.incidents.put(incident_id, incident)
+
+    def incidents_of(self, node_id: str) -> list[Incident]:
+        """The incidents that the node is a member of."""
+        key = f"incident:{node_id}"
+        return [] if self.index.lacks(key) else [self.incidents[i] for i in self.index.members(key)]
+
+    def sharers(self, scope: str) -> str:
+        """The index entry of the nodes that share a part ("rack:r1", "pool:train", "firmware:BIOS=1.2.3")."""
+        return scope if scope.startswith("pool:") else f"member:{scope}"
+
     def spares(self, sku: str) -> list[str]:
         return self.index.members(f"spare:{sku}")
 
@@ -402,6 +446,7 @@ class Fleet:
             self.tickets,
             self.approvals,
             self.rollouts,
+            self.incidents,
             self.answers,
             self.retired,
             self.index,
@@ -438,6 +483,7 @@ class Fleet:
             tickets=list(self.tickets.base.values()),
             approvals=list(self.approvals.base.values()),
             rollouts=list(self.rollouts.base.values()),
+            incidents=list(self.incidents.base.values()),
             answers=list(self.answers.base.items()),
             retired=list(self.retired.base.items()),
         )
@@ -470,6 +516,8 @@ def load(body: bytes) -> Fleet:
     fleet.retired.base.update(state.retired)
     for ticket in state.tickets:
         fleet.put_ticket(ticket.id, ticket)
+    for incident in state.incidents:
+        fleet.put_incident(incident.id, incident)
     for node in state.nodes:
         fleet.put_node(node.id, node)
     fleet.merge()

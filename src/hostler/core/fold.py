@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core import reached
-from hostler.core.fleet import ANSWERS_KEPT, Answered, Fleet, Removal
+from hostler.core.fleet import ANSWERS_KEPT, Answered, Closure, Fleet, Removal
 from hostler.core.model import (
     Attempt,
     CheckResult,
@@ -27,6 +27,7 @@ ATTEMPTS_KEPT = 32
 GIVEN_UP_KEPT = 8
 SHADOWS_KEPT = 16
 RECENT_KEPT = 4096
+CLOSURES_KEPT = 256
 
 
 class FoldError(Exception):
@@ -92,7 +93,7 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
         case e.OperationStarted(operation=operation):
             _start_operation(fleet, operation)
         case e.OperationFinished():
-            _finish_operation(fleet, event)
+            _finish_operation(fleet, event, at)
         case e.OperationSettled():
             node = _node(fleet, event.node)
             fleet.put_node(node.id, replace(node, settling=tuple(o for o in node.settling if o.id != event.operation)))
@@ -172,6 +173,12 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             fleet.put_ticket(ticket.id, ticket)
         case e.TicketClosed():
             _close_ticket(fleet, event.ticket)
+        case e.IncidentOpened(incident=incident):
+            fleet.put_incident(incident.id, incident)
+        case e.IncidentUpdated():
+            _update_incident(fleet, event)
+        case e.IncidentClosed():
+            _close_incident(fleet, event, at)
         case e.ControllerStarted():
             _extend_deadlines(fleet, timedelta(seconds=event.gap_s))
         case _:
@@ -267,6 +274,27 @@ def _close_ticket(fleet: Fleet, ticket_id: str) -> None:
         fleet.put_node(node.id, replace(node, attempts=attempts))
 
 
+def _update_incident(fleet: Fleet, event: e.IncidentUpdated) -> None:
+    incident = fleet.incidents.get(event.incident)
+    if incident is None:
+        raise FoldError(f"no incident {event.incident}")
+    members = {**incident.members, **event.joined}
+    for node_id in event.left:
+        members.pop(node_id, None)
+    conditions = tuple(sorted({*incident.conditions, *event.conditions}))
+    changed = replace(incident, members=members, conditions=conditions, state=event.state, calm_since=event.calm_since)
+    fleet.put_incident(incident.id, changed)
+
+
+def _close_incident(fleet: Fleet, event: e.IncidentClosed, at: datetime) -> None:
+    fleet.put_incident(event.incident, None)
+    if not event.merged_into:
+        day = at - timedelta(days=1)
+        kept = tuple(c for c in fleet.cell.closures if c.at > day)
+        closures = (*kept, Closure(event.scope, event.syndrome, at))[-CLOSURES_KEPT:]
+        fleet.singles.put("cell", replace(fleet.cell, closures=closures))
+
+
 def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
     day = seen.at - timedelta(days=1)
     kept = fleet.cell.recent
@@ -283,7 +311,7 @@ def _start_operation(fleet: Fleet, operation: Operation) -> None:
     fleet.put_node(node.id, replace(node, operation=operation, plan=plan))
 
 
-def _finish_operation(fleet: Fleet, event: e.OperationFinished) -> None:
+def _finish_operation(fleet: Fleet, event: e.OperationFinished, at: datetime) -> None:
     node = _node(fleet, event.node)
     operation = node.operation
     if operation is None or operation.id != event.operation:
@@ -299,12 +327,11 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished) -> None:
         cordons = (*(c for c in cordons if c != OWNER), OWNER)
     if event.result == "done" and operation.kind in ("uncordon", "leave_cluster"):
         cordons = tuple(c for c in cordons if c != OWNER)
-    firmware = node.firmware
     if event.result == "done" and operation.kind == "verify_firmware":
-        firmware = tuple(sorted((k, str(v)) for k, v in event.facts.items()))
+        node = _runs(node, tuple(sorted((k, str(v)) for k, v in event.facts.items())), at)
     fleet.put_node(
         node.id,
-        replace(node, operation=None, settling=settling, given_up=given_up, cordons=cordons, firmware=firmware),
+        replace(node, operation=None, settling=settling, given_up=given_up, cordons=cordons),
     )
 
 
@@ -314,6 +341,15 @@ def _note_shadow(fleet: Fleet, node_id: str, shadow: Shadow) -> None:
     times = 1 + sum(s.times for s in node.shadows if (s.rule, s.remedy) == key)
     others = tuple(s for s in node.shadows if (s.rule, s.remedy) != key)
     fleet.put_node(node.id, replace(node, shadows=(*others, replace(shadow, times=times))[-SHADOWS_KEPT:]))
+
+
+def _runs(node: Node, firmware: tuple[tuple[str, str], ...], at: datetime) -> Node:
+    """The node with this firmware; versions that replaced others are its last change. First sight changes nothing."""
+    had = dict(node.firmware)
+    changed = tuple(f"{name}={version}" for name, version in firmware if had.get(name, version) != version)
+    if not changed:
+        return replace(node, firmware=firmware)
+    return replace(node, firmware=firmware, changed=changed, changed_at=at)
 
 
 def _record_check(fleet: Fleet, node_id: str, check: CheckResult) -> None:
@@ -327,9 +363,8 @@ def _see_inventory(fleet: Fleet, event: e.InventorySeen) -> None:
     slots = tuple(sorted((p.slot or p.serial, p.serial) for p in event.parts))
     for part in event.parts:
         fleet.parts.put(part.serial, replace(part, node=node.id, since=_since(fleet, part, node.id, event.at)))
-    firmware = event.firmware or node.firmware
-    seen = replace(node, slots=slots, addresses=event.addresses, inventory_at=event.at, firmware=firmware)
-    fleet.put_node(node.id, seen)
+    seen = replace(node, slots=slots, addresses=event.addresses, inventory_at=event.at)
+    fleet.put_node(node.id, _runs(seen, event.firmware, event.at) if event.firmware else seen)
 
 
 def _since(fleet: Fleet, part: Part, node_id: str, at: datetime) -> datetime:
@@ -355,6 +390,9 @@ def _record_intent(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
 def _extend_deadlines(fleet: Fleet, gap: timedelta) -> None:
     if not gap:
         return
+    for incident in list(fleet.incidents.values()):
+        calm = incident.calm_since + gap if incident.calm_since else None
+        fleet.put_incident(incident.id, replace(incident, deadline=incident.deadline + gap, calm_since=calm))
     for node_id in fleet.nodes:
         node = fleet.nodes[node_id]
         if node.deadline is None and node.plan is None and node.operation is None:

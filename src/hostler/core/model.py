@@ -371,6 +371,37 @@ class Ticket(Struct, frozen=True):
     resolution: str = ""
 
 
+class Incident(Struct, frozen=True):
+    """A fault that many nodes share, and the shared part that is suspected of it ("leaf:l3", "firmware:BIOS=1.2.3").
+
+    While it holds (`state` open, or overdue: its `owner` is asked), remedies for what it explains wait; individual: a
+    person has said that its members be treated each by itself. `syndrome` names what its members show
+    (`common_cause.SYNDROMES`), `conditions` the types seen, `members` who shows it now, and since when. `size` is how
+    many nodes share the part, `needed` how many of them had to show it, `also` parts that explain it equally well.
+    `calm_since`: since when too few are left; it is released when that has lasted.
+    """
+
+    id: str
+    scope: str
+    syndrome: str
+    conditions: tuple[str, ...]
+    members: dict[str, datetime]
+    size: int
+    needed: int
+    opened: datetime
+    deadline: datetime
+    owner: str
+    ticket: str
+    also: tuple[str, ...] = ()
+    state: str = "open"
+    calm_since: datetime | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps remedies of its members from beginning."""
+        return self.state != "individual"
+
+
 class Assignment(Struct, frozen=True):
     """An interval in which a node serves a pool, and so a tenant. `until` is None while it lasts."""
 
@@ -418,7 +449,8 @@ class Node(Struct, frozen=True):
     owners that keep new work away, `given_up` the operations whose answer may still come. `slots` and `addresses`
     ("pci:0000:4c:00") lead to the serials of parts. `deadline` ends the phase where it has a limit. `test_mode`
     accepts kernel-log lines written by user space as if the kernel had, and takes a machine that is heard after its
-    BMC's power cycle for restarted: the BMC of such a node may be an emulator.
+    BMC's power cycle for restarted: the BMC of such a node may be an emulator. `changed` are the components
+    ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service.
     """
 
     id: str
@@ -450,6 +482,8 @@ class Node(Struct, frozen=True):
     addresses: tuple[tuple[str, str], ...] = ()
     inventory_at: datetime | None = None
     firmware: tuple[tuple[str, str], ...] = ()
+    changed: tuple[str, ...] = ()
+    changed_at: datetime | None = None
     certified_by: str = ""
     handover: datetime | None = None
     probation_until: datetime | None = None
@@ -466,6 +500,14 @@ class Node(Struct, frozen=True):
     def pool(self) -> str:
         """The pool it serves now, "" for a spare or a node outside production."""
         return self.assignment.pool if self.assignment else ""
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """What it has in common with others: its failure domains, its pool, the firmware it was changed to."""
+        if not self.assignment and not self.changed:
+            return self.domains
+        pool = (f"pool:{self.assignment.pool}",) if self.assignment else ()
+        return (*self.domains, *pool, *(f"firmware:{version}" for version in self.changed))
 
 
 class Observation(Struct, frozen=True):

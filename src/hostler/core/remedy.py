@@ -11,7 +11,8 @@ from hostler.core.ending import tickets
 from hostler.core.fold import OWNER
 from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Hold, HoldKind, Mode, Node, Ticket
-from hostler.core.policy.guards import Request, blockers, mode_of, reopens, storm
+from hostler.core.policy.guards import Request, blockers, incident_holds, mode_of, reopens, storm
+from hostler.core.policy.incidents import explained
 from hostler.core.policy.response import Need, need_of
 from hostler.core.present import ON
 from hostler.core.recipes import RECIPES
@@ -25,9 +26,19 @@ TRIES_WINDOW = timedelta(days=7)
 
 
 def needed(scene: Scene, node: Node) -> Need | None:
-    """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown."""
+    """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown.
+
+    What an incident explains comes last: it waits, and is in the way of nothing else.
+    """
     if not node.conditions:
         return None
+    if held := explained(scene.fleet, node):
+        apart = replace(node, conditions=tuple(c for c in node.conditions if c.id not in held))
+        return _answerable(scene, apart) or _answerable(scene, node)
+    return _answerable(scene, node)
+
+
+def _answerable(scene: Scene, node: Node) -> Need | None:
     policy = scene.fleet.policy_of(node)
     gravest = need = need_of(policy, node, scene.now)
     observed: tuple[str, ...] = ()
@@ -45,10 +56,12 @@ def remedy(scene: Scene, node: Node, need: Need) -> Answer:
     if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node.id) != ():
         text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
         return Wait(need.remedy, (Blocker("person", consent.owner, text, "the ticket is closed or the work ends"),))
-    if waiting := tired(scene, node, need.remedy, need.rule, wished=need.wished):
-        return waiting
     nodes = _group(scene, node, need)
     request = _request(need, nodes)
+    if held := incident_holds(scene, request):
+        return Wait(need.remedy, tuple(held))
+    if waiting := tired(scene, node, need.remedy, need.rule, wished=need.wished):
+        return waiting
     if found := blockers(scene, request):
         return Wait(need.remedy, found, until=reopens(scene, found))
     if not need.wished and (why := storm(scene, len(nodes))):
@@ -68,7 +81,7 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
 
 
 def _request(need: Need, nodes: tuple[Node, ...]) -> Request:
-    return Request(need.remedy, need.act_class, nodes, confirm=need.confirm, approved=need.wished)
+    return Request(need.remedy, need.act_class, nodes, need.causes, confirm=need.confirm, approved=need.wished)
 
 
 def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:

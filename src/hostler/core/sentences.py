@@ -3,11 +3,11 @@
 from typing import assert_never
 
 from hostler.core import events as e
-from hostler.core.model import Condition, Plan, Shadow
+from hostler.core.model import Condition, Incident, Plan, Shadow
 from hostler.core.reach import Approval, Rollout
 
 
-def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat table of cases
+def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - one flat table of cases
     """What the event says, in one line."""
     match event:
         case e.NodeRegistered(node=node):
@@ -111,6 +111,12 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one flat 
             return f"ticket {ticket.id} updated: {ticket.summary}"
         case e.TicketClosed():
             return f"ticket {event.ticket} closed by {event.person}: {event.resolution}"
+        case e.IncidentOpened(incident=incident):
+            return _incident_opened(incident)
+        case e.IncidentUpdated():
+            return _incident_updated(event)
+        case e.IncidentClosed():
+            return f"incident {event.incident} closed by {event.by}: {event.reason}"
         case e.ControllerStarted():
             return f"controller {event.version} active, epoch {event.epoch}"
         case _:
@@ -133,6 +139,20 @@ def named(rollout: Rollout) -> str:
     where = f"pool {slice_.pool}" if slice_.pool else "nodes of no pool"
     part = f"{len(slice_.nodes)} of {where}" if slice_.nodes else where
     return f"slice {rollout.index + 1} of {len(rollout.slices)} ({part})"
+
+
+def _incident_opened(incident: Incident) -> str:
+    blamed = " or ".join((incident.scope, *incident.also))
+    shown = f"{len(incident.members)} of {incident.size} nodes show {', '.join(incident.conditions)}"
+    return f"incident {incident.id} opened: {blamed}, {shown} (ticket {incident.ticket})"
+
+
+def _incident_updated(event: e.IncidentUpdated) -> str:
+    joined = f"{len(event.joined)} joined" if event.joined else ""
+    left = f"{len(event.left)} recovered" if event.left else ""
+    calm = "too few show it now" if event.calm_since else ""
+    said = f"{event.by}: {event.reason}" if event.reason else ""
+    return f"incident {event.incident} is {event.state}: " + ", ".join(t for t in (joined, left, calm, said) if t)
 
 
 def _condition(condition: Condition) -> str:

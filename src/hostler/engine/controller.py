@@ -11,6 +11,7 @@ from typing import assert_never
 from hostler.core import events as e
 from hostler.core.answers import Act, Rest, Wait
 from hostler.core.calendar import ended, next_moment
+from hostler.core.diagnose.common_cause import SYNDROME_OF
 from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
 from hostler.core.intents.ask import Ask
@@ -18,6 +19,7 @@ from hostler.core.intents.verbs import answer as answer_intent
 from hostler.core.model import Node, Observation, Outcome, Waiting
 from hostler.core.operations import OPERATIONS
 from hostler.core.plan import next_step, restless, rests, wakes_at
+from hostler.core.policy.incidents import review
 from hostler.core.present import Present
 from hostler.core.scene import Scene
 from hostler.core.service import balance
@@ -48,6 +50,7 @@ class Controller:
         self._ready: Ready | None = None
         self._touched: dict[str, str] = {}
         self._sweeping: dict[str, None] = {}
+        self._suspects: dict[str, int] = {}
         self._begin(fleet.cell.last_at or datetime.min.replace(tzinfo=UTC))
 
     def resume(self, now: datetime, version: str) -> Ready:
@@ -105,7 +108,7 @@ class Controller:
     def _finish(self) -> Ready:
         batch = Batch(tuple(self._records), tuple(self._stored), self._moved)
         self._ready = Ready(batch, tuple(self._sends), tuple(self._replies))
-        if self._touched:
+        if self._touched or self._suspects:
             self.agenda.wake(CALENDAR, self._now, self._now)
         return self._ready
 
@@ -118,7 +121,22 @@ class Controller:
         self._records.append(record)
         if isinstance(event, _EASING) or (isinstance(event, _REGROUPING) and self.fleet.index.count("grouped")):
             self._eased = True
+        self._follow_up(record)
+
+    def _follow_up(self, record: e.Record) -> None:
+        """What a record asks of this batch and of the clock."""
+        event, cause = record.event, record.cause
         match event:
+            case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c) if c.type in SYNDROME_OF:
+                self._suspects[c.node] = record.seq
+            case e.ConditionCleared(node=node_id) | e.PhaseChanged(node=node_id) if self.fleet.incidents_of(node_id):
+                self._suspects[node_id] = record.seq
+            case e.IncidentUpdated(state="individual", incident=incident):
+                for node_id in self.fleet.incidents[incident].members:
+                    self._touch(node_id, cause)
+                self._watch_calendar()
+            case e.IncidentOpened() | e.IncidentUpdated() | e.IncidentClosed():
+                self._watch_calendar()
             case e.OperationStarted(operation=operation):
                 self.agenda.attempted(operation.id)
                 self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
@@ -127,6 +145,7 @@ class Controller:
             case e.ConfigActivated():
                 for node_id in self.fleet.index.members("ailing"):
                     self._touch(node_id, cause)
+                    self._suspects[node_id] = record.seq
 
     def _revoke(self, given_up: e.OperationFinished) -> None:
         """Whoever was asked is told that it is called off, where that can still help."""
@@ -245,7 +264,7 @@ class Controller:
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
             if node_id == CALENDAR:
-                self._record_all(ended(self.fleet, self._now), "clock")
+                self._record_all(ended(self._scene()), "clock")
                 self._eased = True
                 self._watch_calendar()
             self._touch(node_id, "clock")
@@ -261,6 +280,10 @@ class Controller:
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
         for _ in range(ROUNDS):
+            for node_id, cause in list(self._touched.items()):
+                node = self.fleet.nodes.get(node_id)
+                self._record_all(self._clockwork(node) if node is not None else (), cause)
+            self._review()
             touched, self._touched = self._touched, {}
             for node_id in self._ranked(i for i in touched if not self._rests(i)):
                 self._forward(node_id, touched[node_id])
@@ -270,13 +293,19 @@ class Controller:
                     self._record_all(balance(self._scene(), pool), f"pool:{pool.name}")
                 for node_id in self.fleet.index.members("waiting"):
                     self._touch(node_id, "eased")
-            if not self._touched:
+            if not self._touched and not self._suspects:
                 break
         found = len(self._records)
         for node_id in self._restless(self._sweeping):
             self._forward(node_id, "sweep")
         self.swept += len(self._records) - found
         self._sweeping = {}
+
+    def _review(self) -> None:
+        """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
+        suspects, self._suspects = self._suspects, {}
+        if suspects:
+            self._record_all(review(self._scene(), suspects), f"record:{max(suspects.values())}")
 
     def _ranked(self, touched: Iterable[str]) -> list[str]:
         """Waiters rank by severity, GPU-hours at stake, age, id."""

@@ -54,6 +54,8 @@ ASKS: dict[str, Permission] = {
             "resume",
             "mode",
             "release-brake",
+            "close-incident",
+            "treat-individually",
             "approve",
             "reject",
             "debug",

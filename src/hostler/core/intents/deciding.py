@@ -2,7 +2,8 @@
 
 from hostler.core import events as e
 from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of
-from hostler.core.model import HoldKind, Mode
+from hostler.core.model import HoldKind, Incident, Mode
+from hostler.core.policy.incidents import closed, individually
 from hostler.core.recipes import RECIPES
 
 
@@ -57,11 +58,37 @@ def clear_condition(ask: Ask) -> Granted:
 
 
 def close_ticket(ask: Ask) -> Granted:
-    """The work is done, or not needed."""
+    """The work is done, or not needed. An incident's ticket is closed with the incident."""
     ticket = ask.scene.fleet.tickets.get(ask.intent.target)
     if ticket is None:
         raise RefusalError(f"no open ticket {ask.intent.target}; see `hostler ticket list`")
+    of = next((i for i in ask.scene.fleet.incidents.values() if i.ticket == ticket.id), None)
+    if of is not None:
+        return f"ticket {ticket.id} and incident {of.id} closed", closed(of, ask.intent.person, ask.intent.reason)
     return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
+
+
+def _incident(ask: Ask) -> Incident:
+    incident = ask.scene.fleet.incidents.get(ask.intent.target)
+    if incident is None:
+        raise RefusalError(f"no open incident {ask.intent.target}; see `hostler incident list`")
+    return incident
+
+
+def close_incident(ask: Ask) -> Granted:
+    """The shared part is repaired, or was never at fault: what is left is treated node by node, within the budgets."""
+    incident = _incident(ask)
+    text = f"incident {incident.id} closed; {len(incident.members)} node(s) are treated each by itself, within budgets"
+    return text, closed(incident, ask.intent.person, ask.intent.reason)
+
+
+def treat_individually(ask: Ask) -> Granted:
+    """The shared part's ticket stays; its members wait for it no longer."""
+    incident = _incident(ask)
+    if not incident.holds:
+        raise RefusalError(f"the nodes of incident {incident.id} are treated each by itself already")
+    text = f"{len(incident.members)} node(s) of incident {incident.id} are treated each by itself, within budgets"
+    return text, (individually(incident, ask.intent.person, ask.intent.reason),)
 
 
 def activate(ask: Ask) -> Granted:

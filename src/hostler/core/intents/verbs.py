@@ -80,6 +80,8 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "rebind": lifecycle.rebind,
     "clear-condition": deciding.clear_condition,
     "close-ticket": deciding.close_ticket,
+    "close-incident": deciding.close_incident,
+    "treat-individually": deciding.treat_individually,
     "schedule-maintenance": keeping.schedule_window,
     "cancel-maintenance": keeping.cancel_window,
 }

@@ -12,6 +12,7 @@ import yaml
 from msgspec import Struct
 
 from hostler.core.configuration import REMEDIES, Configuration, Policy, Pool, Rule, Rung, Sku
+from hostler.core.diagnose.common_cause import CAUSES
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import Mode
 from hostler.core.phases import PHASES
@@ -210,6 +211,10 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         if not 0 <= number <= MAX_NUMBER:
             line = _find(loaded, path)
             yield Problem(*line, f"{'.'.join(path)}: {number} is out of range", f"write 0 to {MAX_NUMBER:g}")
+    for domain in configuration.policy.incidents.domains:
+        if domain not in CAUSES:
+            line = _find(loaded, ("policy", "incidents", "domains", domain))
+            yield Problem(*line, f"no kind of shared part '{domain}'", f"write one of {', '.join(CAUSES)}")
     if not configuration.policy.time_scale > 0:
         yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
     for pool in configuration.pools.values():

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hostler.core.configuration import Budget, Pool
 from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
+from hostler.core.policy.incidents import holding
 from hostler.core.present import OFF, Present
 from hostler.core.scene import Scene
 
@@ -22,6 +23,7 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
         ("pause", False, False, True, True, True),
         ("brake", False, False, True, True, True),
         ("hold", False, False, True, True, True),
+        ("incident", False, False, True, True, False),
         ("physical_work", False, False, True, True, True),
         ("budget", False, False, True, True, True),
         ("domain", False, False, True, True, False),
@@ -35,11 +37,12 @@ for a physical-work hold, easing passes but its power stays off (`operations.Ope
 
 
 class Request(Struct, frozen=True):
-    """A disruption that asks to pass: what, under which class, on which nodes (all or nothing)."""
+    """A disruption that asks to pass: what, under which class, for which conditions, on which nodes."""
 
     remedy: str
     act_class: ActClass
     nodes: tuple[Node, ...]
+    causes: tuple[str, ...] = ()
     confirm: bool = False
     approved: bool = False
     gpus: int = 0
@@ -95,6 +98,14 @@ def _hold(scene: Scene, request: Request) -> list[Blocker]:
 
 def _physical_work(scene: Scene, request: Request) -> list[Blocker]:
     return _holds(scene, request, (HoldKind.physical_work,))
+
+
+def incident_holds(scene: Scene, request: Request) -> list[Blocker]:
+    """The shared part is dealt with first: remedies of single nodes for what an incident explains wait."""
+    if scene.fleet.incidents.bare:
+        return []
+    found = [b for node in request.nodes for b in holding(scene.fleet, node, request.causes)]
+    return list(dict.fromkeys(found))
 
 
 def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
@@ -292,6 +303,7 @@ _ANSWERS: dict[str, Answer] = {
     "brake": _brake,
     "hold": _hold,
     "physical_work": _physical_work,
+    "incident": incident_holds,
     "budget": _budget,
     "domain": _domain,
     "window": _window,

@@ -1,0 +1,95 @@
+"""The one ticket of an incident: what a technician reads, and the tickets of single nodes that it makes superfluous."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from hostler.core import events as e
+from hostler.core.diagnose.common_cause import SYNDROMES
+from hostler.core.ending import tickets
+from hostler.core.model import Incident, Ticket
+from hostler.core.scene import Scene
+
+NAMED = 8
+"""Members named in a ticket; the incident lists them all."""
+
+EVIDENCE_SHOWN = 3
+
+_PARTS = {
+    "rack": "rack",
+    "power": "power feed",
+    "leaf": "leaf switch",
+    "cdu": "coolant distribution unit",
+    "nvlink": "NVLink domain",
+    "firmware": "firmware",
+    "pool": "the management network of pool",
+}
+
+
+def part_name(scope: str) -> str:
+    """The shared part in words: "leaf switch l3"."""
+    kind, _, name = scope.partition(":")
+    return f"{_PARTS.get(kind, kind)} {name}"
+
+
+def opened(scene: Scene, incident: Incident) -> Iterator[e.Event]:
+    """The ticket is opened."""
+    yield e.TicketOpened(_ticket(scene, incident))
+
+
+def told_again(scene: Scene, incident: Incident) -> Iterator[e.Event]:
+    """The ticket as the incident now stands; nothing where somebody has closed it."""
+    known = scene.fleet.tickets.get(incident.ticket)
+    if known is not None:
+        fresh = replace(_ticket(scene, incident), opened=known.opened, updated=scene.now)
+        yield e.TicketUpdated(fresh)
+
+
+def superfluous(scene: Scene, incident: Incident, ids: Iterable[str]) -> Iterator[e.Event]:
+    """Tickets about single members are closed where the incident explains what they are about."""
+    types = SYNDROMES[incident.syndrome].conditions
+    for node_id in ids:
+        for ticket in tickets(scene.fleet, node_id):
+            if ticket.kind == "stuck" and ticket.fault in types:
+                yield e.TicketClosed(ticket.id, f"explained by incident {incident.id}", "hostler")
+
+
+def _ticket(scene: Scene, incident: Incident) -> Ticket:
+    kind, _, name = incident.scope.partition(":")
+    asset = scene.fleet.assets.get(name)
+    serial = next((b.value for b in asset.bindings if b.kind == "serial" and b.until is None), "") if asset else ""
+    return Ticket(
+        id=incident.ticket,
+        node=incident.scope,
+        kind="incident",
+        summary=_summary(scene, incident),
+        opened=incident.opened,
+        hardware=serial,
+        component=kind,
+        fault=", ".join(incident.conditions),
+        action=SYNDROMES[incident.syndrome].investigate,
+        owner=incident.owner if incident.state == "overdue" else "technician",
+    )
+
+
+def _summary(scene: Scene, incident: Incident) -> str:
+    """The shared part, who shows what since when, in whose words."""
+    members = sorted(incident.members)
+    since = min(incident.members.values(), default=incident.opened)
+    more = f" and {len(members) - NAMED} more" if len(members) > NAMED else ""
+    shows = SYNDROMES[incident.syndrome].shows
+    also = f" (or {', '.join(part_name(scope) for scope in incident.also)})" if incident.also else ""
+    said = "; ".join(_evidence(scene, incident, members))
+    return (
+        f"{part_name(incident.scope)}{also}: {len(members)} of {incident.size} nodes {shows} "
+        f"since {since:%Y-%m-%d %H:%M:%S} UTC: {', '.join(members[:NAMED])}{more}. {said}"
+    )
+
+
+def _evidence(scene: Scene, incident: Incident, members: list[str]) -> Iterator[str]:
+    for node_id in members[:EVIDENCE_SHOWN]:
+        node = scene.fleet.nodes.get(node_id)
+        conditions = node.conditions if node is not None else ()
+        shown = next((c for c in conditions if c.type in incident.conditions and c.evidence), None)
+        if shown is not None:
+            yield f"{node_id}: {shown.evidence[-1].text}"
