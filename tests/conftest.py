@@ -11,6 +11,8 @@ from collections import Counter
 import hypothesis
 import pytest
 
+pytest_plugins = ["tests.postgres"]
+
 HARDWARE = "hardware:"
 DEFAULT_SEEDS = 20
 

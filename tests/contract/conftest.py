@@ -1,4 +1,4 @@
-"""The journals that one contract is asked of: the one on disk and its twin in memory."""
+"""The journals that one contract is asked of: those in SQLite and PostgreSQL, and their twin in memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,12 +6,25 @@ from pathlib import Path
 import pytest
 
 from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.engine.journal.opening import open_journal
+from hostler.engine.journal.sql import SqlJournal
 
 
-@pytest.fixture(params=["sqlite", "memory"])
-def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteJournal | MemoryJournal]:
-    made: SqliteJournal | MemoryJournal
-    made = SqliteJournal(tmp_path / "journal") if request.param == "sqlite" else MemoryJournal()
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a journal in a database can be made."""
+    return request.getfixturevalue("postgres_url") if request.param == "postgres" else str(tmp_path / "journal")
+
+
+@pytest.fixture(params=["sqlite", "postgres", "memory"])
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlJournal | MemoryJournal]:
+    made: SqlJournal | MemoryJournal
+    match request.param:
+        case "sqlite":
+            made = open_journal(tmp_path / "journal")
+        case "postgres":
+            made = open_journal(request.getfixturevalue("postgres_url"))
+        case _:
+            made = MemoryJournal()
     yield made
     made.close()

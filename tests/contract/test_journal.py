@@ -11,12 +11,13 @@ from hostler.core.events import ConditionRaised, NodeReleased, PartMoved, PlanRe
 from hostler.core.model import Condition, Step
 from hostler.engine.journal.codec import LIMIT_MAX, OutOfPlaceError, UnwritableError
 from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.engine.journal.opening import open_journal
+from hostler.engine.journal.sql import SqlJournal
 from hostler.engine.ports import Batch, FencedError, Journal, JournalError, Snapshot
 from tests.contract.journal_samples import START, at, boot, boots, every_event, observed, of_events, sample
 
 
-def state(journal: SqliteJournal | MemoryJournal) -> tuple[object, ...]:
+def state(journal: SqlJournal | MemoryJournal) -> tuple[object, ...]:
     """Everything a reader can see, to compare before and after."""
     return (
         list(journal.records()),
@@ -34,7 +35,7 @@ def test_it_is_the_port(journal: Journal) -> None:
     assert journal.acquire("a") == 1
 
 
-def test_an_empty_journal_answers(journal: SqliteJournal | MemoryJournal) -> None:
+def test_an_empty_journal_answers(journal: SqlJournal | MemoryJournal) -> None:
     assert state(journal) == ([], "00" * 16, {}, [], [], None, 0, 0)
     assert journal.observation("n/s/1") is None
     assert journal.observation("no id") is None
@@ -42,7 +43,7 @@ def test_an_empty_journal_answers(journal: SqliteJournal | MemoryJournal) -> Non
     assert list(journal.records(after=5)) == []
 
 
-def test_what_was_appended_is_read_back(journal: SqliteJournal | MemoryJournal) -> None:
+def test_what_was_appended_is_read_back(journal: SqlJournal | MemoryJournal) -> None:
     records = of_events(every_event())
     epoch = journal.acquire("a")
     journal.append(Batch(records=records[:10]), epoch)
@@ -53,26 +54,26 @@ def test_what_was_appended_is_read_back(journal: SqliteJournal | MemoryJournal) 
     assert (journal.latest_seq(), journal.count()) == (len(records), len(records))
 
 
-def test_reading_goes_on_over_pages(journal: SqliteJournal | MemoryJournal) -> None:
+def test_reading_goes_on_over_pages(journal: SqlJournal | MemoryJournal) -> None:
     """Mutant: the page's last record is read twice, or the next page skips one."""
     journal.append(boots(1, 4_321), journal.acquire("a"))
     assert [record.seq for record in journal.records(after=100)] == list(range(101, 4_322))
 
 
-def test_changes_since_a_moment(journal: SqliteJournal | MemoryJournal) -> None:
+def test_changes_since_a_moment(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(boots(1, 9), journal.acquire("a"))
     assert [r.seq for r in journal.changes_since(at(4), limit=3)] == [4, 5, 6]
     assert [r.seq for r in journal.changes_since(at(4) + timedelta(microseconds=1), limit=3)] == [5, 6, 7]
     assert journal.changes_since(at(99), limit=3) == []
 
 
-def test_changes_come_by_moment_where_a_clock_went_back(journal: SqliteJournal | MemoryJournal) -> None:
+def test_changes_come_by_moment_where_a_clock_went_back(journal: SqlJournal | MemoryJournal) -> None:
     records = [Record(seq, at(moment), 1, "", boot(seq).event) for seq, moment in enumerate((5, 9, 7, 7, 1), 1)]
     journal.append(Batch(records=tuple(records)), journal.acquire("a"))
     assert [r.seq for r in journal.changes_since(at(5), limit=9)] == [1, 3, 4, 2]
 
 
-def test_history_is_newest_first_and_pages_backwards(journal: SqliteJournal | MemoryJournal) -> None:
+def test_history_is_newest_first_and_pages_backwards(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(boots(1, 50), journal.acquire("a"))
     assert [r.seq for r in journal.history("n3")] == [43, 33, 23, 13, 3]
     assert [r.seq for r in journal.history("n3", limit=2)] == [43, 33]
@@ -81,7 +82,7 @@ def test_history_is_newest_first_and_pages_backwards(journal: SqliteJournal | Me
     assert journal.history("nobody") == []
 
 
-def test_history_follows_a_part_from_node_to_node(journal: SqliteJournal | MemoryJournal) -> None:
+def test_history_follows_a_part_from_node_to_node(journal: SqlJournal | MemoryJournal) -> None:
     condition: Condition = sample(Condition)
     raised = ConditionRaised(condition=condition)
     moved = PartMoved(serial=condition.part, before=condition.node, after="n2", slot="gpu3")
@@ -90,20 +91,20 @@ def test_history_follows_a_part_from_node_to_node(journal: SqliteJournal | Memor
     assert [r.seq for r in journal.history("n2")] == [2]
 
 
-def test_a_subject_named_twice_is_one(journal: SqliteJournal | MemoryJournal) -> None:
+def test_a_subject_named_twice_is_one(journal: SqlJournal | MemoryJournal) -> None:
     moved = PartMoved(serial="S", before="n1", after="n1", slot="gpu3")
     assert subjects_of(moved) == ("S", "n1", "n1")
     journal.append(Batch(records=of_events([moved])), journal.acquire("a"))
     assert [r.seq for r in journal.history("n1")] == [1]
 
 
-def test_every_page_has_a_maximum(journal: SqliteJournal | MemoryJournal) -> None:
+def test_every_page_has_a_maximum(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(boots(1, LIMIT_MAX + 5), journal.acquire("a"))
     assert len(journal.records_between(after=0, limit=10**9)) == LIMIT_MAX
     assert len(journal.changes_since(START, limit=10**9)) == LIMIT_MAX
 
 
-def test_cursors_are_replaced(journal: SqliteJournal | MemoryJournal) -> None:
+def test_cursors_are_replaced(journal: SqlJournal | MemoryJournal) -> None:
     epoch = journal.acquire("a")
     journal.append(Batch(cursors={"n2": ("s", 1), "n1": ("s", 4)}), epoch)
     journal.append(Batch(cursors={"n1": ("t", 2)}), epoch)
@@ -111,7 +112,7 @@ def test_cursors_are_replaced(journal: SqliteJournal | MemoryJournal) -> None:
     assert list(journal.cursors()) == ["n1", "n2"]
 
 
-def test_an_observation_is_stored_once(journal: SqliteJournal | MemoryJournal) -> None:
+def test_an_observation_is_stored_once(journal: SqlJournal | MemoryJournal) -> None:
     """Mutant: a repeated observation replaces the first, or fails the batch."""
     epoch = journal.acquire("a")
     first, again = observed("n1", 7), observed("n1", 7, spool="s")
@@ -122,7 +123,7 @@ def test_an_observation_is_stored_once(journal: SqliteJournal | MemoryJournal) -
     assert journal.latest_seq() == 1
 
 
-def test_observations_of_a_node_newest_first(journal: SqliteJournal | MemoryJournal) -> None:
+def test_observations_of_a_node_newest_first(journal: SqlJournal | MemoryJournal) -> None:
     batch = Batch(observations=tuple(observed(f"n{i % 3}", i) for i in range(1, 31)))
     journal.append(batch, journal.acquire("a"))
     assert [o.sequence for o in journal.observations_of("n1", limit=3)] == [28, 25, 22]
@@ -130,12 +131,12 @@ def test_observations_of_a_node_newest_first(journal: SqliteJournal | MemoryJour
     assert journal.observations_of("nobody") == []
 
 
-def test_a_node_name_may_hold_slashes(journal: SqliteJournal | MemoryJournal) -> None:
+def test_a_node_name_may_hold_slashes(journal: SqlJournal | MemoryJournal) -> None:
     journal.append(Batch(observations=(observed("cell/r1/n1", 3),)), journal.acquire("a"))
     assert journal.observation("cell/r1/n1/s/3") == observed("cell/r1/n1", 3)
 
 
-def test_old_observations_are_pruned(journal: SqliteJournal | MemoryJournal) -> None:
+def test_old_observations_are_pruned(journal: SqlJournal | MemoryJournal) -> None:
     batch = Batch(observations=tuple(observed("n1", i) for i in range(1, 12_001)))
     journal.append(batch, journal.acquire("a"))
     assert journal.prune_observations(before=at(11_000)) == 10_999
@@ -144,7 +145,7 @@ def test_old_observations_are_pruned(journal: SqliteJournal | MemoryJournal) -> 
     assert len(journal.observations_of("n1", limit=5_000)) == 1_001
 
 
-def test_a_new_epoch_fences_the_old(journal: SqliteJournal | MemoryJournal) -> None:
+def test_a_new_epoch_fences_the_old(journal: SqlJournal | MemoryJournal) -> None:
     """Mutants: the epoch is not checked, is checked with <, or only for batches that hold records."""
     old, new = journal.acquire("a"), journal.acquire("b")
     assert (old, new) == (1, 2)
@@ -156,14 +157,14 @@ def test_a_new_epoch_fences_the_old(journal: SqliteJournal | MemoryJournal) -> N
     journal.append(boots(1, 1, epoch=2), new)
 
 
-def test_nobody_writes_before_acquiring(journal: SqliteJournal | MemoryJournal) -> None:
+def test_nobody_writes_before_acquiring(journal: SqlJournal | MemoryJournal) -> None:
     with pytest.raises(FencedError, match="nobody holds epoch 0"):
         journal.append(boots(1, 1), 0)
 
 
 @pytest.mark.parametrize("records", [(boot(4),), (boot(2),), (boot(3), boot(5)), (boot(3), boot(3)), (boot(3, 7),)])
 def test_a_record_out_of_place_stops_its_batch(
-    journal: SqliteJournal | MemoryJournal, records: tuple[Record, ...]
+    journal: SqlJournal | MemoryJournal, records: tuple[Record, ...]
 ) -> None:
     """Mutant: what came before the record that is out of place stays."""
     epoch = journal.acquire("a")
@@ -190,7 +191,7 @@ UNWRITABLE = {
 
 
 @pytest.mark.parametrize("batch", UNWRITABLE.values(), ids=UNWRITABLE)
-def test_what_could_not_be_read_back_is_refused(journal: SqliteJournal | MemoryJournal, batch: Batch) -> None:
+def test_what_could_not_be_read_back_is_refused(journal: SqlJournal | MemoryJournal, batch: Batch) -> None:
     """Mutant: `seal` does not decode what it encoded; the journal then never opens again."""
     epoch = journal.acquire("a")
     journal.append(boots(1, 1), epoch)
@@ -201,7 +202,7 @@ def test_what_could_not_be_read_back_is_refused(journal: SqliteJournal | MemoryJ
     journal.append(boots(2, 2), epoch)
 
 
-def test_snapshots_belong_to_their_journal(journal: SqliteJournal | MemoryJournal) -> None:
+def test_snapshots_belong_to_their_journal(journal: SqlJournal | MemoryJournal) -> None:
     epoch = journal.acquire("a")
     journal.append(boots(1, 3), epoch)
     three = Snapshot(seq=3, digest=journal.digest(), body=bytes(range(256)) * 10_000)
@@ -218,7 +219,7 @@ def test_snapshots_belong_to_their_journal(journal: SqliteJournal | MemoryJourna
     assert journal.snapshot() == nine
 
 
-def test_a_snapshot_of_nothing(journal: SqliteJournal | MemoryJournal) -> None:
+def test_a_snapshot_of_nothing(journal: SqlJournal | MemoryJournal) -> None:
     empty = Snapshot(seq=0, digest=journal.digest(), body=b"{}")
     journal.save_snapshot(empty)
     assert journal.snapshot() == empty
@@ -226,12 +227,12 @@ def test_a_snapshot_of_nothing(journal: SqliteJournal | MemoryJournal) -> None:
 
 def test_both_journals_have_one_digest(tmp_path: Path) -> None:
     """Mutant: one of the two hashes the body without what stands around it."""
-    digests = [_digests(make) for make in (MemoryJournal, lambda: SqliteJournal(tmp_path / "journal"))]
+    digests = [_digests(make) for make in (MemoryJournal, lambda: open_journal(tmp_path / "journal"))]
     assert digests[0] == digests[1]
     assert len(set(digests[0])) == len(digests[0])
 
 
-def _digests(make: Callable[[], SqliteJournal | MemoryJournal]) -> list[str]:
+def _digests(make: Callable[[], SqlJournal | MemoryJournal]) -> list[str]:
     journal = make()
     epoch = journal.acquire("a")
     digests = [journal.digest()]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hostler.engine.journal.check import FINDINGS_MAX, check
+from hostler.engine.journal.check import check
+from hostler.engine.journal.database import FINDINGS_MAX
 from hostler.engine.journal.sqlite import SqliteJournal
 from hostler.engine.ports import Batch, JournalError, Snapshot
 from tests.contract.journal_samples import boots, observed

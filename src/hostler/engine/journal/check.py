@@ -4,18 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, func, select
 
 from hostler.core.events import VERSION, subjects_of
-from hostler.engine.journal import queries
+from hostler.engine.journal import layout, queries
 from hostler.engine.journal.codec import GENESIS, UnknownEventError, unseal, unseal_observation, verified
+from hostler.engine.journal.database import FINDINGS_MAX, PAGE, Database, rows_after
 from hostler.engine.journal.leasing import lease_of
+from hostler.engine.journal.opening import open_database
 from hostler.engine.journal.schema import observations, records, snapshots, subjects
-from hostler.engine.journal.sqlite import PAGE, readers, reading, rows_after
 from hostler.engine.ports import CorruptJournalError, JournalError
-
-FINDINGS_MAX = 20
-"""The most findings of one kind that a report lists."""
 
 
 class Chain(Struct, frozen=True):
@@ -43,7 +41,7 @@ class Report(Struct, frozen=True):
     """What `check` found.
 
     `orphans` are index entries that name no record and `unindexed` is how many entries are missing: both harm
-    searches only. `unreadable_observations` are row ids. `storage` is what SQLite says against its own file.
+    searches only. `unreadable_observations` are row ids. `storage` is what the database says against itself.
     Each list stops at FINDINGS_MAX.
     """
 
@@ -66,34 +64,32 @@ class Report(Struct, frozen=True):
         return not (self.chain.why or faults or amiss)
 
 
-def check(path: str | Path) -> Report:
-    """Read the whole journal and say what stands. Raises JournalError only where there is no such file.
+def check(place: str | Path) -> Report:
+    """Read the whole journal and say what stands. Raises JournalError only where there is none, or an older layout.
 
-    The file is opened read-only; SQLite may put its `-shm` and an empty `-wal` beside it.
+    A file is opened read-only; SQLite may put its `-shm` and an empty `-wal` beside it. A controller may go on.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise JournalError(f"{path} is not there")
-    engine = readers(path)
+    database = open_database(place)
     try:
-        return _report(engine, str(path))
+        return _report(database)
     finally:
-        engine.dispose()
+        database.close()
 
 
-def _report(engine: Engine, path: str) -> Report:
-    chain = _chain(engine)
+def _report(database: Database) -> Report:
+    chain = _chain(database)
     try:
-        with reading(engine) as connection:
-            return _rest(connection, path, chain)
+        with database.reading() as connection:
+            layout.require(database, connection)
+            return _rest(connection, database, chain)
     except JournalError as error:
-        return Report(path=path, chain=chain, storage=(str(error),))
+        return Report(path=database.name, chain=chain, storage=(str(error),))
 
 
-def _rest(connection: Connection, path: str, chain: Chain) -> Report:
+def _rest(connection: Connection, database: Database, chain: Chain) -> Report:
     lease = lease_of(connection)
     return Report(
-        path=path,
+        path=database.name,
         chain=chain,
         epoch=lease.epoch,
         holder=lease.holder,
@@ -102,14 +98,14 @@ def _rest(connection: Connection, path: str, chain: Chain) -> Report:
         snapshots=tuple(_snapshots(connection, chain)),
         orphans=_orphans(connection),
         unindexed=max(0, chain.indexed - _entries(connection, chain)),
-        storage=_storage(connection),
+        storage=database.damage(connection),
     )
 
 
-def _chain(engine: Engine) -> Chain:
+def _chain(database: Database) -> Chain:
     kept, digest, indexed = 0, GENESIS, 0
     try:
-        for row in verified(rows_after(engine, 0), 0, GENESIS):
+        for row in verified(rows_after(database, 0), 0, GENESIS):
             indexed += len(set(subjects_of(unseal(row).event)))
             kept, digest = row.seq, row.digest
     except (CorruptJournalError, UnknownEventError) as error:
@@ -165,8 +161,3 @@ def _orphans(connection: Connection) -> tuple[str, ...]:
 def _entries(connection: Connection, chain: Chain) -> int:
     """The index entries that there are for the kept records."""
     return connection.execute(select(func.count()).where(subjects.c.seq <= chain.kept)).scalar_one()
-
-
-def _storage(connection: Connection) -> tuple[str, ...]:
-    said = connection.exec_driver_sql(f"PRAGMA quick_check({FINDINGS_MAX})").scalars()
-    return tuple(line for line in said if line != "ok")

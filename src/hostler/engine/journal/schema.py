@@ -1,14 +1,31 @@
 """The journal's tables, once, for every database that SQLAlchemy Core speaks."""
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
-
-SCHEMA_VERSION = 2
-"""The layout of these tables; a journal of another layout is not opened."""
+from sqlalchemy import BigInteger, Column, Dialect, Index, Integer, LargeBinary, MetaData, Table, Text, TypeDecorator
 
 metadata = MetaData()
 
+
+class EscapedText(TypeDecorator[str]):
+    """Text in PostgreSQL, which sorts by code point and knows no NUL: that is written with an escape."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's
+        return value if value is None else escaped(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return value.replace("\x100", "\0").replace("\x101", "\x10") if value and "\x10" in value else value
+
+
+def escaped(text: str) -> str:
+    """Text without a NUL; the inverse of what EscapedText reads."""
+    return text.replace("\x10", "\x101").replace("\0", "\x100") if "\0" in text or "\x10" in text else text
+
+
 # SQLite gives a table its fast row id only for a column declared INTEGER.
 _Serial = BigInteger().with_variant(Integer(), "sqlite")
+_Text = Text().with_variant(EscapedText(collation="C"), "postgresql")
 
 records = Table(
     "records",
@@ -16,8 +33,8 @@ records = Table(
     Column("seq", _Serial, primary_key=True, autoincrement=False),
     Column("at", BigInteger, nullable=False),
     Column("epoch", BigInteger, nullable=False),
-    Column("cause", Text, nullable=False),
-    Column("name", Text, nullable=False),
+    Column("cause", _Text, nullable=False),
+    Column("name", _Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("digest", LargeBinary, nullable=False),
@@ -28,7 +45,7 @@ records = Table(
 subjects = Table(
     "subjects",
     metadata,
-    Column("subject", Text, primary_key=True),
+    Column("subject", _Text, primary_key=True),
     Column("seq", BigInteger, primary_key=True),
     sqlite_with_rowid=False,
 )
@@ -38,8 +55,8 @@ observations = Table(
     "observations",
     metadata,
     Column("id", _Serial, primary_key=True),
-    Column("node", Text, nullable=False),
-    Column("spool", Text, nullable=False),
+    Column("node", _Text, nullable=False),
+    Column("spool", _Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     Column("received", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
@@ -50,8 +67,8 @@ observations = Table(
 cursors = Table(
     "cursors",
     metadata,
-    Column("node", Text, primary_key=True),
-    Column("spool", Text, nullable=False),
+    Column("node", _Text, primary_key=True),
+    Column("spool", _Text, nullable=False),
     Column("sequence", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -81,8 +98,8 @@ lease = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("epoch", BigInteger, nullable=False),
-    Column("holder", Text, nullable=False),
-    Column("address", Text, nullable=False, server_default=""),
+    Column("holder", _Text, nullable=False),
+    Column("address", _Text, nullable=False, server_default=""),
     Column("renewal", BigInteger, nullable=False, server_default="0"),
 )
 """One row: the epoch of the active controller, its name, its address, how often it renewed. Epoch 0 has no writer."""
@@ -90,8 +107,8 @@ lease = Table(
 members = Table(
     "members",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("address", Text, nullable=False),
+    Column("name", _Text, primary_key=True),
+    Column("address", _Text, nullable=False),
     Column("reads", Integer, nullable=False),
     Column("beats", BigInteger, nullable=False),
     sqlite_with_rowid=False,
@@ -103,7 +120,17 @@ restorations = Table(
     metadata,
     Column("id", _Serial, primary_key=True),
     Column("at", BigInteger, nullable=False),
-    Column("source", Text, nullable=False),
+    Column("source", _Text, nullable=False),
     Column("seq", BigInteger, nullable=False),
 )
 """When this journal was filled from a copy (µs since 1970 UTC), from what, and up to which record."""
+
+archives = Table(
+    "archives",
+    metadata,
+    Column("last", _Serial, primary_key=True, autoincrement=False),
+    Column("first", BigInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("file", _Text, nullable=False),
+)
+"""The records `first` to `last` are no longer here but in a file of that name; `digest` is the chain's at `last`."""

@@ -1,0 +1,43 @@
+"""Opens the journal that an address names: a file, or a database on a server."""
+
+from pathlib import Path
+
+from hostler.engine.journal.database import Database
+from hostler.engine.journal.sql import SqlJournal
+from hostler.engine.ports import JournalError
+
+SCHEMES = ("postgresql://", "postgres://")
+LONG_S = 600
+"""How long one question may take of who walks a whole journal."""
+
+
+def open_journal(place: str | Path) -> SqlJournal:
+    """The journal at a path or a postgresql:// URL, made or upgraded where need be.
+
+    Raises JournalError where it cannot be had, CorruptJournalError where it does not verify.
+    """
+    if on_server(place):
+        from hostler.engine.journal.postgres import PostgresJournal  # noqa: PLC0415 - psycopg is only loaded for it
+
+        return PostgresJournal(str(place))
+    from hostler.engine.journal.sqlite import SqliteJournal  # noqa: PLC0415
+
+    return SqliteJournal(place)
+
+
+def open_database(place: str | Path, *, writable: bool = False) -> Database:
+    """The database of a journal that is there, for long questions. Raises JournalError for a file that is not there."""
+    if on_server(place):
+        from hostler.engine.journal.postgres import PostgresDatabase  # noqa: PLC0415
+
+        return PostgresDatabase(str(place), LONG_S)
+    from hostler.engine.journal.sqlite import SqliteDatabase  # noqa: PLC0415
+
+    if not Path(place).is_file():
+        raise JournalError(f"{place} is not there")
+    return SqliteDatabase(Path(place), writable=writable)
+
+
+def on_server(place: str | Path) -> bool:
+    """Whether the place is a URL of PostgreSQL; all else is a path."""
+    return str(place).startswith(SCHEMES)
