@@ -1,4 +1,4 @@
-"""The agent's size: resident memory of the real process, at work, with its kernel log and spool, controller away."""
+"""The agent's size and speed: the real process at work, controller away, and how many log lines it takes in."""
 
 import os
 import signal
@@ -9,14 +9,61 @@ import time
 from pathlib import Path
 
 from bench.figures import Figures
+from hostler.agent.collectors.kernel_log import Intake, Position
+from hostler.core.diagnose.kernel_log import decode
 
 SETTLE_S = 12.0
 """Long enough for the first inventory, the first heartbeats and the whole ring of the kernel log."""
 
 
+LINES = 200_000
+HEALTHY = (
+    "mlx5_core 0000:1a:00.0 ens3f0np0: Link up",
+    "nvme nvme0: 48/0/0 default/read/poll queues",
+    "audit: type=1400 audit(1753325017.308:6): apparmor=STATUS operation=profile_load pid=1 comm=apparmor_parser",
+    "EXT4-fs (sda1): mounted filesystem with ordered data mode. Opts: errors=remount-ro. Quota mode: none.",
+    "IPv6: ADDRCONF(NETDEV_CHANGE): ens3f0np0: link becomes ready",
+    "perf: interrupt took too long (2503 > 2500), lowering kernel.perf_event_max_sample_rate to 79750",
+    "cgroup: fork: process 4711 (kubelet) added to cgroup kubepods-burstable-pod1",
+    "TCP: request_sock_TCP: Possible SYN flooding on port 8443. Sending cookies.",
+)
+STORM = "NVRM: Xid (PCI:0000:4c:00): 95, pid={}, name=train, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No"
+FAULTS = (
+    "NVRM: Xid (PCI:0000:{:02x}:00): 31, pid={}, name=a, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS",
+    "pcieport 0000:{:02x}:01.0: AER: Uncorrected (Fatal) error received: 0000:5e:00.0 #{}",
+    "nvme nvme{}: I/O {} QID 9 timeout, aborting",
+    "EDAC MC{}: {} CE memory read error on CPU_SrcID#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1 offset:0x0)",
+)
+
+
+def _rates(figures: Figures) -> None:
+    """Lines a second of processor time: healthy lines, a storm of 29 different ones, and nothing but new faults."""
+    healthy = [HEALTHY[n % len(HEALTHY)] for n in range(LINES)]
+    storm = [STORM.format(4000 + n % 29) for n in range(LINES)]
+    faults = [FAULTS[n % len(FAULTS)].format(n % 200, n) for n in range(LINES // 10)]
+    for name, lines in (("healthy", healthy), ("storm", storm), ("all faults, all different", faults)):
+        raw = [f"4,{n},{n * 100},-;{line}\n".encode() for n, line in enumerate(lines)]
+        figures.add(f"log lines taken in, {name}", len(raw) / _taken_s(raw), "lines/s", "of one core")
+    begin_s = time.process_time()
+    for line in faults:
+        decode(line)
+    figures.add("fault lines decoded", len(faults) / (time.process_time() - begin_s), "lines/s", "of one core")
+
+
+def _taken_s(raw: list[bytes]) -> float:
+    intake = Intake(Position("bench"))
+    begin_s = time.process_time()
+    for number, record in enumerate(raw):
+        intake.take(record, number / LINES)
+        if number % 512 == 0:
+            intake.batch(number / LINES)
+    return time.process_time() - begin_s
+
+
 def main() -> Figures:
-    """Start the agent, let it settle, read what the kernel says of it."""
+    """Start the agent, let it settle, read what the kernel says of it; then feed lines to its intake."""
     figures = Figures("agent")
+    _rates(figures)
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "token").write_text("none")
         (Path(directory) / "state").mkdir()

@@ -5,9 +5,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hostler.agent.collectors import folding, kmsg
-from hostler.agent.collectors.interest import interesting
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.agent.sighting import Rank, Sighting
+from hostler.core.diagnose.incidents import fold
+from hostler.core.diagnose.kernel_log import decode
+from hostler.core.diagnose.sieve import passes
 
 XID = b"NVRM: Xid (PCI:0000:4c:00): 79, pid=1234, GPU has fallen off the bus."
 
@@ -96,12 +98,12 @@ def test_a_stream_splits_into_its_records_wherever_it_is_cut(sizes: list[int], s
     ],
 )
 def test_the_sieve_keeps_what_diagnosis_may_want(line: str) -> None:
-    assert interesting(line.encode())
+    assert passes(line.encode())
 
 
 def test_the_sieve_drops_the_everyday() -> None:
-    assert not interesting(b"6,1,1,-;audit: type=1400 apparmor=STATUS operation=profile_load")
-    assert not interesting(b"6,1,1,-;random: crng reseeded due to virtual machine fork")
+    assert not passes(b"audit: type=1400 apparmor=STATUS operation=profile_load")
+    assert not passes(b"random: crng reseeded due to virtual machine fork")
 
 
 def line(text: str) -> Sighting:
@@ -143,6 +145,31 @@ def test_a_burst_of_800_000_is_a_handful_with_the_exact_count() -> None:
     assert out[0].count == 1
     assert sum(seen.count for seen in out) == 800_000
     assert len(out) <= 6
+
+
+def test_a_storm_of_29_different_lines_is_29_sightings_and_one_incident() -> None:
+    """Mutant: fold by the Xid's code alone; the 28 other programs that the storm hit are then lost."""
+    intake, out, now_s = Intake(Position("b")), [], 10.0
+    text = b"NVRM: Xid (PCI:0000:4c:00): 95, pid=%d, name=rank, Uncontained: LTC TAG (0x2,0x0)"
+    for sequence in range(58_000):
+        if sequence % 512 == 0:
+            now_s += 0.005
+            out += intake.batch(now_s)[0]
+        intake.take(record(sequence, text % (4000 + sequence % 29)), now_s)
+    out += intake.finish(now_s)[0]
+    assert len({seen.text for seen in out}) == 29
+    assert sum(seen.count for seen in out) == 58_000
+    decoded = decode("\n".join(seen.text for seen in out))
+    assert {one.code for one in decoded} == {95}
+    assert len(fold(decoded)) == 1
+
+
+def test_the_agents_finding_goes_beside_the_line() -> None:
+    intake = Intake(Position("b"))
+    intake.take(record(0), 1.0)
+    intake.take(record(1, b"mlx5_core 0000:1a:00.0: Link up"), 1.0)
+    found = [seen.finding for seen in intake.batch(1.0)[0]]
+    assert found == ["xid 79 0000:4c:00", ""]
 
 
 def test_the_first_line_goes_out_at_once_with_its_age_and_provenance() -> None:

@@ -29,10 +29,11 @@ USERSPACE_LIMITS = Limits(exact=32, patterns=64)
 
 
 class _Fold(Struct):
-    """One line of the window: how it was first seen, and the repeats that are not sent yet."""
+    """One line of the window: how it was first seen, its bytes, and the repeats that are not sent yet."""
 
     first: Sighting
     last_s: float
+    raw: bytes = b""
     repeats: int = 0
 
 
@@ -43,20 +44,24 @@ class Folder:
         self._limits = limits
         self._exact: dict[str, _Fold] = {}
         self._patterns: dict[str, _Fold] = {}
+        self._raw: dict[bytes, _Fold] = {}
         self._overflow = 0
         self._overflow_text = ""
 
-    def repeats(self, text: str, seen_s: float) -> bool:
-        """Fold the line in, if its very text is known: the short way that a burst takes."""
-        fold = self._exact.get(text)
+    def repeats(self, raw: bytes, seen_s: float) -> bool:
+        """Fold the line in, if its very bytes are known: the short way that a burst takes."""
+        fold = self._raw.get(raw)
         if fold is None:
             return False
         fold.repeats += 1
         fold.last_s = seen_s
         return True
 
-    def add(self, seen: Sighting) -> Sighting | None:
-        """The sighting if it is the first of its kind and must go out now; None where it was folded."""
+    def add(self, seen: Sighting, raw: bytes = b"") -> Sighting | None:
+        """The sighting if it is the first of its kind and must go out now; None where it was folded.
+
+        `raw` are the line's bytes, by which `repeats` will know it again.
+        """
         key = _STAMP.sub("", seen.text)
         for table, limit, name in (
             (self._exact, self._limits.exact, key),
@@ -66,15 +71,19 @@ class Folder:
                 fold.repeats, fold.last_s = fold.repeats + 1, seen.seen_s
                 return None
             if len(table) < limit:
-                table[name] = _Fold(seen, seen.seen_s)
+                table[name] = fold = _Fold(seen, seen.seen_s, raw)
+                if raw:
+                    self._raw[raw] = fold
                 return seen
         self._overflow += 1
         self._overflow_text = seen.text
         return None
 
-    def recall(self, seen: Sighting) -> None:
+    def recall(self, seen: Sighting, raw: bytes = b"") -> None:
         """Know the line as already sent, so that what follows it folds."""
-        self._exact.setdefault(_STAMP.sub("", seen.text), _Fold(seen, seen.seen_s))
+        fold = self._exact.setdefault(_STAMP.sub("", seen.text), _Fold(seen, seen.seen_s, raw))
+        if fold.raw:
+            self._raw[fold.raw] = fold
 
     def close(self, now_s: float) -> list[Sighting]:
         """End the window: the repeats of every line, with their count. Lines that repeated stay known."""
@@ -85,6 +94,7 @@ class Folder:
             out.append(agent_event("kernel_log.overrun", now_s, "too many different lines to tell apart", facts))
         self._exact = _repeating(self._exact)
         self._patterns = _repeating(self._patterns)
+        self._raw = {f.raw: f for table in (self._exact, self._patterns) for f in table.values() if f.raw}
         self._overflow = 0
         return out
 
@@ -96,5 +106,5 @@ class Folder:
 
 def _repeating(table: dict[str, _Fold]) -> dict[str, _Fold]:
     """What stays known in the next window: at most half the table, so that a storm leaves room for what is new."""
-    hot = [(name, _Fold(fold.first, fold.last_s)) for name, fold in table.items() if fold.repeats]
+    hot = [(name, _Fold(fold.first, fold.last_s, fold.raw)) for name, fold in table.items() if fold.repeats]
     return dict(hot[: (len(table) + 1) // 2])

@@ -1,4 +1,4 @@
-"""Which kernel-log lines are worth sending: a cheap first sieve, deliberately wider than what diagnosis knows."""
+"""How dearly a kernel-log line is kept; which lines are kept at all, `core.diagnose.sieve` says."""
 
 import re
 
@@ -8,29 +8,10 @@ from hostler.agent.sighting import Rank
 KERNEL = 0
 """The facility that user space cannot write."""
 
-_WORDS = (
-    # GPU, NVSwitch, NVLink, other accelerators
-    rb"NVRM|Xid|nvidia|nvlink|nvswitch|fabric.?manager|peermem|neuron|amdgpu|fallen off the bus",
-    # network and PCIe
-    rb"mlx[45]|infiniband|ib_\w|port module|netdev watchdog|lost carrier|link(?: is)? down|nccl|bnxt|conntrack",
-    rb"\bAER\b|pcieport|pciehp|PCIe (?:bandwidth|bus error)|insufficient power|DPC:",
-    # memory, processors, firmware
-    rb"EDAC|\bmce\b|machine check|hardware error|GHES|CPER|uncorrect|corrected error|thermal|throttl|DMAR|AMD-Vi",
-    # the kernel itself
-    rb"oom|out of memory|killed process|lockup|hung.task|blocked for more than|rcu.{0,40}stall|watchdog:",
-    rb"\bBUG\b|Oops|panic|general protection|segfault|file-max|call trace",
-    # disks and file systems
-    rb"nvme|I/O error|EXT4-fs|XFS|btrfs|read-only|beyond end of device|md/raid|\bmd\d|\bata\d|\bsd |nfs",
-    rb"mpt3sas|megaraid",
+_URGENT = re.compile(
+    r"\bS?Xid\b|fallen off the bus|panic|ncorrect|read-only|not responding|health compromised|unrecoverable|Fatal",
 )
-_SIEVE = re.compile(rb"|".join(_WORDS), re.IGNORECASE)
-_URGENT = re.compile(r"\bS?Xid\b|fallen off the bus|panic|uncorrect|read-only|not responding", re.IGNORECASE)
 _CRITICAL_LEVEL = 2
-
-
-def interesting(raw: bytes) -> bool:
-    """Whether a raw record is worth parsing and sending."""
-    return _SIEVE.search(raw) is not None
 
 
 def rank(record: Record) -> Rank:

@@ -14,8 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from hostler.agent.collectors import folding, kmsg
-from hostler.agent.collectors.interest import KERNEL, interesting, rank
+from hostler.agent.collectors.interest import KERNEL, rank
 from hostler.agent.sighting import Sighting, agent_event, collector_started
+from hostler.core.diagnose.kernel_log import decode
+from hostler.core.diagnose.sieve import passes
 from hostler.core.model import Facts
 
 WINDOW_S = 2.0
@@ -28,6 +30,8 @@ BATCH_RECORDS = 512
 """Records taken before what they gave is committed."""
 POSITION_INTERVAL_S = 30.0
 """How often the position is saved while only uninteresting lines pass."""
+FINDINGS_NAMED, FINDING_CHARS = 4, 200
+"""How much of what the agent makes of a line goes with it."""
 CURSOR = "kernel_log"
 
 
@@ -68,20 +72,22 @@ class Intake:
 
     def take(self, raw: bytes, now_s: float) -> None:
         """One record as read."""
-        record = kmsg.parse(raw)
-        if record is None:
+        head = kmsg.head(raw)
+        if head is None:
             self._fold(self._kernel, _unparsable(raw, now_s), None, now_s)
             return
-        self._highest = max(self._highest, record.sequence)
-        if record.sequence <= self._last:
+        sequence = head.sequence
+        self._highest = max(self._highest, sequence)
+        if sequence <= self._last:
             return
-        self._check_gap(record.sequence, now_s)
-        self._last = record.sequence
-        folder = self._kernel if record.facility == KERNEL else self._userspace
-        if record.sequence not in self._sent and folder.repeats(record.text, self._seen_s(record, now_s)):
+        self._check_gap(sequence, now_s)
+        self._last = sequence
+        folder = self._kernel if head.priority >> 3 == KERNEL else self._userspace
+        body = raw[head.body :]
+        if sequence not in self._sent and folder.repeats(body, self._seen_s(head.usec, now_s)):
             return
-        if interesting(raw):
-            self._fold(folder, self._sighting(record, now_s), record.sequence, now_s)
+        if passes(body) and (record := kmsg.parse(raw)) is not None:
+            self._fold(folder, self._sighting(record, now_s), sequence, now_s, body)
 
     def drained(self, now_s: float) -> None:
         """The log has nothing more for now: what comes later happened later."""
@@ -136,12 +142,14 @@ class Intake:
         self._base = base
         self._sent = {sent: None for sent in self._sent if sent > base}
 
-    def _fold(self, folder: folding.Folder, seen: Sighting, sequence: int | None, now_s: float) -> None:
+    def _fold(
+        self, folder: folding.Folder, seen: Sighting, sequence: int | None, now_s: float, raw: bytes = b""
+    ) -> None:
         if self._closes_s is None:
             self._closes_s = now_s + self._window_s
         if sequence in self._sent:
-            folder.recall(seen)
-        elif first := folder.add(seen):
+            folder.recall(seen, raw)
+        elif first := folder.add(seen, raw):
             self._out.append(first)
             if sequence is not None:
                 self._sent[sequence] = None
@@ -161,12 +169,28 @@ class Intake:
                 facts[name] = value
         if record.truncated:
             facts["truncated"] = True
-        seen_s = self._seen_s(record, now_s)
-        return Sighting("kernel_log", seen_s, rank(record), record.text, facility=record.facility, facts=facts)
+        seen_s = self._seen_s(record.usec, now_s)
+        return Sighting(
+            "kernel_log",
+            seen_s,
+            rank(record),
+            record.text,
+            facility=record.facility,
+            facts=facts,
+            finding=named(record.text),
+        )
 
-    def _seen_s(self, record: kmsg.Record, now_s: float) -> float:
+    def _seen_s(self, usec: int, now_s: float) -> float:
         """`usec` and CLOCK_MONOTONIC drift apart over months; a line read live is no older than the last pause."""
-        return min(now_s, max(record.usec / 1e6, self._drained_s))
+        return min(now_s, max(usec / 1e6, self._drained_s))
+
+
+def named(text: str) -> str:
+    """What this agent makes of a line, in a few words; the controller reads the line itself."""
+    found = [
+        f"{one.kind} {one.event or one.code}{' ' + one.pci if one.pci else ''}" for one in decode(text)[:FINDINGS_NAMED]
+    ]
+    return ", ".join(found)[:FINDING_CHARS]
 
 
 def _open(path: str) -> int:

@@ -14,6 +14,9 @@ from msgspec import Struct
 MAX_TEXT = 2048
 """Bytes of message text that are kept; the kernel's own limit is about 1,000."""
 
+MAX_HEAD = 280
+"""Bytes in which the header must end; its flags are a few dozen at most."""
+
 _HEADER = re.compile(rb"\s*(\d{1,5}),(\d{1,20}),(\d{1,20}),([^;]{0,200});")
 _ESCAPE = re.compile(rb"\\x([89a-fA-F][0-9a-fA-F]|5[cC])")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]")
@@ -43,6 +46,29 @@ class Record(Struct, frozen=True, gc=False):
     def level(self) -> int:
         """The syslog level, 0 (emergency) to 7 (debug)."""
         return self.priority & 7
+
+
+class Head(Struct, frozen=True, gc=False):
+    """What must be known of every record, whether its text is wanted or not. `body` is where the text begins."""
+
+    priority: int
+    sequence: int
+    usec: int
+    body: int
+
+
+def head(raw: bytes) -> Head | None:
+    """The numbers before a record's text, or None where they cannot be read. Never raises."""
+    end = raw.find(b";", 0, MAX_HEAD)
+    fields = raw[:end].split(b",", 3) if end > 0 else ()
+    if len(fields) < 4:
+        return None
+    priority, sequence, usec = fields[0].strip(), fields[1], fields[2]
+    if not (priority.isdigit() and sequence.isdigit() and usec.isdigit()):
+        return None
+    if len(priority) > 5 or len(sequence) > 20 or len(usec) > 20:
+        return None
+    return Head(int(priority), int(sequence), int(usec), end + 1)
 
 
 def parse(raw: bytes) -> Record | None:

@@ -17,9 +17,13 @@ from hostler.core.diagnose.families.storage import STORAGE
 from hostler.core.diagnose.family import Family, Row, read_line
 from hostler.core.diagnose.line import Line, line_at, lines_with, printable
 from hostler.core.diagnose.reports import join
+from hostler.core.diagnose.sieve import passes
 
 TEXT_LIMIT_CHARS = 65_536
 """Longer text is read up to here; `judge` says so where it happens."""
+
+SHORT_CHARS = 4_096
+"""Up to here one look at all words is cheaper than a search for each trigger."""
 
 FAMILIES = (DRIVER, PEERMEM, ADAPTER, HOST, STORAGE, PCIE, HARDWARE, NFS, FABRIC_MANAGER, LINK, NEURON)
 """In the order in which they are tried: the first row that reads a line has it."""
@@ -49,6 +53,8 @@ def decode(text: str) -> tuple[Decoded, ...]:
 
     Repeated lines give repeated values, lines of one report give one; folding them further is the caller's affair.
     """
+    if len(text) <= SHORT_CHARS and not passes(text.encode("utf-8", "replace")):
+        return ()
     text = text[:TEXT_LIMIT_CHARS]
     found: list[tuple[int, Decoded]] = []
     if "NVRM:" in text:
