@@ -169,7 +169,7 @@ def test_a_token_is_made_listed_and_revoked(tmp_path: Path, capsys: pytest.Captu
     assert 29 < (who.grant.expires - datetime.now(UTC)).total_seconds() / 86_400 < 31
     assert hostler("token", "list", "-o", "json", *at) == ExitCode.ok
     listed = capsys.readouterr().out
-    assert token.rpartition("_")[2] not in listed
+    assert token.split("_", 2)[2] not in listed
     assert json.loads(listed)["items"][0]["token"] == who.token
     assert hostler("token", "revoke", who.token, *at) == ExitCode.ok
     assert store.verify(token) is None

@@ -90,10 +90,10 @@ def test_no_route_stands_without_a_guard(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer hst_x", "bearer\x00"])
-def test_no_token_is_answered_with_what_to_send(tmp_path: Path, header: str) -> None:
+async def test_no_token_is_answered_with_what_to_send(tmp_path: Path, header: str) -> None:
     tokens = TokenStore(tmp_path / "t.sqlite")
     with pytest.raises(ProblemError) as refused:
-        identify(tokens, header)
+        await identify(tokens, header)
     assert refused.value.status == 401
     assert "Bearer" in refused.value.headers["WWW-Authenticate"]
     tokens.close()

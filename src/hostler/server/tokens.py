@@ -1,32 +1,56 @@
-"""Bearer tokens: made once, stored only as salted hashes, in a file beside the journal that only its owner reads.
+"""Bearer tokens: made once, stored only as salted hashes, beside the journal: in a file of its owner, or its database.
 
-A token reads `hst_ID_SECRET`. Whoever has one is its name; who lost one revokes it. Never part of any event.
+A token reads `hst_ID_SECRET`. Whoever has one is its name; who lost one revokes it. Never part of any event. In the
+database it is the same token to every controller of the cell.
 """
 
+import asyncio
 import hashlib
 import hmac
 import os
 import re
 import secrets
-import sqlite3
+import time
+from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from threading import Lock
+from typing import Any
 
 from msgspec import Struct
+from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, delete, insert, select
+from sqlalchemy.schema import CreateTable
+
+from hostler.engine.journal.opening import on_server
+from hostler.engine.ports import JournalError
+from hostler.server.token_places import File, Place, Server
 
 TOKEN = re.compile(r"hst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SALT_BYTES = 16
-_LAYOUT = """
-CREATE TABLE IF NOT EXISTS tokens (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, site TEXT NOT NULL, pool TEXT NOT NULL,
-    tenant TEXT NOT NULL, node TEXT NOT NULL, created TEXT NOT NULL, expires TEXT,
-    salt BLOB NOT NULL, hash BLOB NOT NULL
-) WITHOUT ROWID
-"""
+
+FRESH_S = 5.0
+"""How long a controller believes what it has read of a token in a database: a revoked one is good for so long yet."""
+OUTAGE_S = 120.0
+"""How long it goes on believing while the database does not answer."""
+REMEMBERED = 200_000
+
+_TOKENS = Table(
+    "tokens",
+    MetaData(),
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("site", Text, nullable=False),
+    Column("pool", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("node", Text, nullable=False),
+    Column("created", Text, nullable=False),
+    Column("expires", Text),
+    Column("salt", LargeBinary, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+)
 
 
 class Role(StrEnum):
@@ -79,89 +103,127 @@ class InvalidGrantError(ValueError):
 
 
 class TokenStore:
-    """Tokens in the SQLite file at `path`, mode 0600. Another process may add or revoke while this one serves."""
+    """Tokens in the SQLite file at a path, mode 0600, or in the PostgreSQL database at a URL.
 
-    def __init__(self, path: Path, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    Other processes may add and revoke while this one serves. Every call raises JournalError where the place does not
+    answer. With `make`, the table is made where it is not there; otherwise its absence is a JournalError too.
+    """
+
+    def __init__(
+        self, place: Path | str, clock: Callable[[], datetime] = lambda: datetime.now(UTC), *, make: bool = True
+    ) -> None:
         self._clock = clock
-        self._lock = Lock()
-        _private(path)
-        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=5.0)
-        self._db.execute(_LAYOUT)
+        self._place: Place = Server(str(place)) if on_server(place) else File(Path(place))
+        self._known: OrderedDict[str, tuple[Row[Any], float]] = OrderedDict()
+        try:
+            with self._place.alone() as db:
+                db.execute(CreateTable(_TOKENS, if_not_exists=True) if make else select(_TOKENS.c.id).limit(1))
+        except BaseException:
+            self._place.close()
+            raise
 
     def create(self, grant: Grant) -> str:
         """A new token for the grant, to be shown once. Raises InvalidGrantError."""
         _check(grant)
-        identity, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_bytes(_SALT_BYTES)
-        row = (
-            identity,
-            grant.name,
-            grant.role.value,
-            grant.site,
-            grant.pool,
-            grant.tenant,
-            grant.node,
-            self._clock().isoformat(),
-            grant.expires.isoformat() if grant.expires else None,
-            salt,
-            _hash(secret, salt),
-        )
-        with self._lock:
-            self._db.execute("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-        return f"hst_{identity}_{secret}"
+        token, row = self._drawn(grant)
+        with self._place.alone() as db:
+            db.execute(insert(_TOKENS).values(row))
+        return token
+
+    async def recognise(self, token: str) -> Identity | None:
+        """Who the token is, as `verify` says, without holding up the loop for a database.
+
+        What was read of it is believed for FRESH_S, and for OUTAGE_S where the database does not answer.
+        """
+        if self._place.local:
+            return self.verify(token)
+        parts = TOKEN.fullmatch(token)
+        if parts is None:
+            return None
+        row, at = self._known.get(parts[1], (None, 0.0))
+        age_s = time.monotonic() - at
+        if row is None or age_s > FRESH_S:
+            try:
+                row = await asyncio.to_thread(self._read, parts[1])
+            except JournalError:
+                if row is None or age_s > OUTAGE_S:
+                    raise
+        return self._judged(row, *parts.groups())
 
     def verify(self, token: str) -> Identity | None:
         """Who the token is, None for one that is unknown, revoked, expired or no token at all."""
         parts = TOKEN.fullmatch(token)
-        if parts is None:
-            return None
-        identity, secret = parts.groups()
-        columns = "name, role, site, pool, tenant, node, expires, salt, hash"
-        with self._lock:
-            row = self._db.execute(f"SELECT {columns} FROM tokens WHERE id = ?", (identity,)).fetchone()  # noqa: S608 - constant
-        if row is None:
-            _hash(secret, bytes(_SALT_BYTES))  # an unknown id takes as long as a wrong secret
-            return None
-        *said, expires, salt, digest = row
-        if not hmac.compare_digest(_hash(secret, salt), digest):
-            return None
-        until = datetime.fromisoformat(expires) if expires else None
-        if until is not None and until <= self._clock():
-            return None
-        name, role, site, pool, tenant, node = said
-        return Identity(identity, Grant(name, Role(role), site, pool, tenant, node, until))
+        return self._judged(self._read(parts[1]), *parts.groups()) if parts is not None else None
 
     def revoke(self, identity: str) -> bool:
         """Forget a token by its id (the part between the underscores); whether it was there."""
-        with self._lock:
-            return self._db.execute("DELETE FROM tokens WHERE id = ?", (identity,)).rowcount > 0
+        self._known.pop(identity, None)
+        with self._place.alone() as db:
+            return db.execute(delete(_TOKENS).where(_TOKENS.c.id == identity)).rowcount > 0
 
     def list(self) -> list[Identity]:
         """Every token's grant, by name; no secrets: there are none here."""
-        columns = "id, name, role, site, pool, tenant, node, expires"
-        with self._lock:
-            rows = self._db.execute(f"SELECT {columns} FROM tokens ORDER BY name, id").fetchall()  # noqa: S608 - constant
-        return [_listed(row) for row in rows]
+        with self._place.reading() as db:
+            rows = db.execute(select(_TOKENS).order_by(_TOKENS.c.name, _TOKENS.c.id)).all()
+        return [_identity(row) for row in rows]
 
     def bootstrap(self, path: Path) -> Path | None:
-        """Write the first operator token to `path` (0600) where no token exists yet; None where one does."""
-        with self._lock:
-            if self._db.execute("SELECT 1 FROM tokens LIMIT 1").fetchone():
+        """Write the first operator token to `path` (0600) where no token exists yet; None where one does.
+
+        Of controllers that start together one makes it. The file is written before the token counts.
+        """
+        with self._place.alone() as db:
+            if db.execute(select(_TOKENS.c.id).limit(1)).first() is not None:
                 return None
-        token = self.create(Grant("bootstrap", Role.operator))
-        path.unlink(missing_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(f"{token}\n")
+            token, row = self._drawn(Grant("bootstrap", Role.operator))
+            path.unlink(missing_ok=True)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w") as file:
+                file.write(f"{token}\n")
+            db.execute(insert(_TOKENS).values(row))
         return path
 
     def close(self) -> None:
-        self._db.close()
+        self._place.close()
 
+    def _drawn(self, grant: Grant) -> tuple[str, dict[str, object]]:
+        """A fresh token, and what is stored of it."""
+        identity, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_bytes(_SALT_BYTES)
+        row = {name: getattr(grant, name) for name in ("name", "site", "pool", "tenant", "node")}
+        row |= {"id": identity, "role": grant.role.value, "created": self._clock().isoformat()}
+        row |= {"expires": grant.expires.isoformat() if grant.expires else None}
+        return f"hst_{identity}_{secret}", row | {"salt": salt, "hash": _hash(secret, salt)}
 
-def _private(path: Path) -> None:
-    """Make the file readable by its owner alone, before anything is in it."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    path.chmod(0o600)
+    def _read(self, identity: str) -> Row[Any] | None:
+        """The stored row; from memory where nothing can have changed since."""
+        if not self._place.unchanged():
+            self._forget()
+        elif identity in self._known:
+            return self._known[identity][0]
+        with self._place.reading() as db:
+            row = db.execute(select(_TOKENS).where(_TOKENS.c.id == identity)).first()
+        if row is None:
+            self._known.pop(identity, None)
+            return None
+        self._known[identity] = (row, time.monotonic())
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return row
+
+    def _forget(self) -> None:
+        """Somebody changed something; what is read of a database is believed for its time all the same."""
+        if self._place.local:
+            self._known.clear()
+
+    def _judged(self, row: Row[Any] | None, identity: str, secret: str) -> Identity | None:
+        if row is None:
+            _hash(secret, bytes(_SALT_BYTES))  # an unknown id takes as long as a wrong secret
+            return None
+        if row.id != identity or not hmac.compare_digest(_hash(secret, row.salt), row.hash):
+            return None
+        found = _identity(row)
+        until = found.grant.expires
+        return None if until is not None and until <= self._clock() else found
 
 
 def _hash(secret: str, salt: bytes) -> bytes:
@@ -169,10 +231,10 @@ def _hash(secret: str, salt: bytes) -> bytes:
     return hashlib.blake2b(secret.encode(), salt=salt, digest_size=32).digest()
 
 
-def _listed(row: tuple[str, ...]) -> Identity:
-    identity, name, role, site, pool, tenant, node, expires = row
-    until = datetime.fromisoformat(expires) if expires else None
-    return Identity(identity, Grant(name, Role(role), site, pool, tenant, node, until))
+def _identity(row: Row[Any]) -> Identity:
+    until = datetime.fromisoformat(row.expires) if row.expires else None
+    grant = Grant(row.name, Role(row.role), row.site, row.pool, row.tenant, row.node, until)
+    return Identity(row.id, grant)
 
 
 def _check(grant: Grant) -> None:
@@ -182,3 +244,6 @@ def _check(grant: Grant) -> None:
         raise InvalidGrantError("a tenant's token names its tenant, and no other token does")
     if (grant.role is Role.agent) != bool(grant.node):
         raise InvalidGrantError("an agent's token names its node, and no other token does")
+    for value in (grant.site, grant.pool, grant.tenant, grant.node):
+        if not value.isprintable():
+            raise InvalidGrantError(f"{value!r} has characters that cannot be printed")

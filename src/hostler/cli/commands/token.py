@@ -1,4 +1,4 @@
-"""`hostler token`: who may ask a server, kept in the server's own data directory."""
+"""`hostler token`: who may ask a server, kept beside the journal: in the data directory, or in its database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +18,30 @@ from hostler.cli.views import TOKENS
 if TYPE_CHECKING:
     from hostler.server.tokens import TokenStore
 
-app = App(name="token", help="Tokens, in the server's data directory.")
+app = App(name="token", help="Tokens, kept beside the server's journal.")
 
 TOKENS_FILE = "tokens.db"
-Data = Annotated[str, Parameter(help="The server's data directory, as given to `hostler serve --data`.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Kept:
+    """Where the server keeps its tokens; one of the two."""
+
+    data: Annotated[
+        str, Parameter(show_default=False, help="The server's data directory, as given to `hostler serve --data`.")
+    ] = ""
+    journal: Annotated[
+        str,
+        Parameter(
+            env_var="HOSTLER_JOURNAL",
+            show_default=False,
+            help="The journal, where `hostler serve --journal` names one: a file, or a postgresql:// URL.",
+        ),
+    ] = ""
+
+
+KEPT = Kept()
 
 
 @Parameter(name="*")
@@ -42,10 +62,10 @@ BOUNDS = Bounds()
 @app.command
 def create(
     *,
-    data: Data,
     role: Literal["operator", "technician", "tenant", "viewer", "agent"],
     name: Annotated[str, Parameter(help="Who it is; every act is recorded under this name.")],
     bounds: Bounds = BOUNDS,
+    kept: Kept = KEPT,
 ) -> int:
     """Make a token and print it, once: nobody can read it again."""
     from hostler.server.tokens import Grant, InvalidGrantError, Role
@@ -53,7 +73,7 @@ def create(
     try:
         until = datetime.now(UTC) + timedelta(days=bounds.days) if bounds.days is not None else None
         grant = Grant(name, Role(role), bounds.site, bounds.pool, bounds.tenant, bounds.node, until)
-        with _store(data) as store:
+        with _store(kept) as store:
             print(store.create(grant))
     except (InvalidGrantError, OverflowError) as error:
         raise unusable(str(error), "see `hostler token create --help`") from error
@@ -62,41 +82,51 @@ def create(
 
 
 @app.command(name="list")
-def list_(*, data: Data, show: ShowOnce = SHOW_ONCE) -> int:
+def list_(*, kept: Kept = KEPT, show: ShowOnce = SHOW_ONCE) -> int:
     """List tokens: who they are, never what they read."""
     import msgspec
 
-    with _store(data) as store:
+    with _store(kept) as store:
         items: list[dict[str, Any]] = [msgspec.to_builtins(identity) for identity in store.list()]
     emit(items, TOKENS, show.output)
     return 0
 
 
 @app.command
-def revoke(token: Annotated[str, Parameter(help="Its id, from `hostler token list`.")], *, data: Data) -> int:
+def revoke(token: Annotated[str, Parameter(help="Its id, from `hostler token list`.")], *, kept: Kept = KEPT) -> int:
     """Forget a token; whoever sends it is refused from now on."""
-    with _store(data) as store:
+    with _store(kept) as store:
         if not store.revoke(token):
-            raise CommandError(ExitCode.not_found, f"no token '{token}' in {data}", "see `hostler token list`")
+            raise CommandError(ExitCode.not_found, f"no token '{token}' there", "see `hostler token list`")
     print(f"token {token} is revoked")
     return 0
 
 
 @contextmanager
-def _store(data: str) -> "Iterator[TokenStore]":
-    """The server's token file. Raises CommandError where there is none."""
-    import sqlite3
-
+def _store(kept: Kept) -> "Iterator[TokenStore]":
+    """The server's tokens. Raises CommandError where there are none."""
+    from hostler.engine.ports import JournalError
     from hostler.server.tokens import TokenStore
 
-    path = Path(data) / TOKENS_FILE
-    if not path.is_file():
-        raise unusable(f"{path} is not there", "give the directory that `hostler serve --data` was started with")
     try:
-        store = TokenStore(path)
+        store = TokenStore(_place(kept), make=False)
         try:
             yield store
         finally:
             store.close()
-    except (sqlite3.Error, OSError) as error:
-        raise unusable(f"{path}: {error}", "run this on the server's machine, as the user that it runs as") from error
+    except (JournalError, OSError) as error:
+        raise unusable(str(error), "name the journal of a server that has run, as the user that it runs as") from error
+
+
+def _place(kept: Kept) -> Path | str:
+    """A file that is there, or a URL. Raises CommandError."""
+    from hostler.engine.journal.opening import on_server
+
+    if on_server(kept.journal):
+        return kept.journal
+    if not (kept.data or kept.journal):
+        raise unusable("no place of tokens is named", "give --data DIR or --journal URL")
+    path = (Path(kept.journal).parent if kept.journal else Path(kept.data)) / TOKENS_FILE
+    if not path.is_file():
+        raise unusable(f"{path} is not there", "give the directory that `hostler serve --data` was started with")
+    return path

@@ -1,0 +1,112 @@
+"""Where tokens are kept: a SQLite file of its owner alone, or the database that the cell's controllers share."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Protocol
+
+from sqlalchemy import Connection, StaticPool, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from hostler.engine.journal.postgres import PostgresDatabase
+from hostler.engine.ports import JournalError
+
+TOKENS_LOCK = 0x486F7375
+"""The advisory lock of those that change tokens in a database: two first starts make one first token."""
+
+
+class Place(Protocol):
+    """A database of tokens. Whatever goes wrong in it is a JournalError. `local`: an answer takes microseconds."""
+
+    local: bool
+
+    def alone(self) -> AbstractContextManager[Connection]:
+        """A transaction that no other change of tokens runs beside; committed at the end or nothing of it."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Connection]: ...
+
+    def unchanged(self) -> bool:
+        """Whether certainly nobody has changed anything since this was asked last."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class File:
+    """A SQLite file, mode 0600; one connection, from any thread in turn."""
+
+    local = True
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = RLock()
+        _private(path)
+        self._raw = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=5.0)
+        self._engine = create_engine("sqlite://", creator=lambda: self._raw, poolclass=StaticPool)
+        self._version = -1
+
+    @contextmanager
+    def alone(self) -> Iterator[Connection]:
+        with self.reading() as db:
+            db.exec_driver_sql("BEGIN IMMEDIATE")
+            self._version = -1
+            try:
+                yield db
+            except BaseException:
+                db.exec_driver_sql("ROLLBACK")
+                raise
+            db.exec_driver_sql("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        try:
+            with self._lock, self._engine.connect() as db:
+                yield db
+        except DBAPIError as error:
+            raise JournalError(f"{self._path}: {error.orig}") from error
+
+    def unchanged(self) -> bool:
+        """SQLite counts the changes that others commit; our own ask for a fresh look in `alone`."""
+        with self._lock:
+            before = self._version
+            self._version = int(self._raw.execute("PRAGMA data_version").fetchone()[0])
+        return before == self._version
+
+    def close(self) -> None:
+        self._engine.dispose()
+        self._raw.close()
+
+
+class Server:
+    """A PostgreSQL database: the journal's own, so that every controller knows the same tokens."""
+
+    local = False
+
+    def __init__(self, url: str) -> None:
+        self._database = PostgresDatabase(url)
+
+    @contextmanager
+    def alone(self) -> Iterator[Connection]:
+        with self._database.writing() as db:
+            db.exec_driver_sql(f"SELECT pg_advisory_xact_lock({TOKENS_LOCK})")
+            yield db
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        return self._database.reading()
+
+    def unchanged(self) -> bool:
+        """Others may have changed anything at any time."""
+        return False
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _private(path: Path) -> None:
+    """Make the file readable by its owner alone, before anything is in it."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)

@@ -1,0 +1,166 @@
+"""Tokens, in a file and in a database: who is recognised, which grants make sense, and who makes the first one."""
+
+import asyncio
+import stat
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hostler.engine.ports import JournalError
+from hostler.server import tokens
+from hostler.server.tokens import Grant, InvalidGrantError, Role
+from tests.postgres import PostgresServer
+
+ADA = Grant("ada", Role.operator)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+Open = Callable[..., tokens.TokenStore]
+
+
+@pytest.fixture(params=["file", "database"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    """Opens the same place again and again."""
+    place = tmp_path / "tokens.db" if request.param == "file" else request.getfixturevalue("postgres_url")
+    opened: list[tokens.TokenStore] = []
+
+    def another(clock: Clock | None = None) -> tokens.TokenStore:
+        opened.append(tokens.TokenStore(place, clock or Clock()))
+        return opened[-1]
+
+    yield another
+    for one in opened:
+        one.close()
+
+
+def test_a_token_is_recognised_as_its_grant(store: Open) -> None:
+    kept = store()
+    grant = Grant("rita", Role.technician, site="ams", pool="alpha")
+    who = kept.verify(kept.create(grant))
+    assert who is not None
+    assert (who.grant, who.name, who.role, who.whole) == (grant, "rita", Role.technician, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t[:-1] + ("A" if t[-1] != "A" else "B"),
+        lambda t: t.replace("hst_", "hst-"),
+        lambda t: t + "x",
+        lambda t: t[:17],
+        lambda t: "hst_" + "0" * 12 + t[16:],
+        lambda t: t + "\n",
+        lambda t: "",
+        lambda t: t.encode().decode("utf-16-le", "ignore"),
+    ],
+)
+def test_anything_else_is_nobody(store: Open, change: Callable[[str], str]) -> None:
+    kept = store()
+    assert kept.verify(change(kept.create(ADA))) is None
+
+
+def test_a_revoked_token_is_nobody_at_once_also_for_another_process(store: Open) -> None:
+    serving, other = store(), store()
+    token = serving.create(ADA)
+    who = other.verify(token)
+    assert who is not None
+    stays = serving.create(Grant("bob", Role.viewer))
+    assert serving.verify(token)
+    assert other.revoke(who.token)
+    assert serving.verify(stays)
+    assert serving.verify(token) is None, "another's token was read in between; this one was not"
+    assert not other.revoke(who.token)
+
+
+def test_an_expired_token_is_nobody(store: Open) -> None:
+    clock = Clock()
+    kept = store(clock)
+    token = kept.create(Grant("ci", Role.viewer, expires=clock.now + timedelta(hours=1)))
+    assert kept.verify(token)
+    clock.now += timedelta(hours=1)
+    assert kept.verify(token) is None
+
+
+def test_the_first_start_writes_one_operator_token(store: Open, tmp_path: Path) -> None:
+    kept = store()
+    file = kept.bootstrap(tmp_path / "operator.token")
+    assert file is not None
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    who = kept.verify(file.read_text().strip())
+    assert who is not None
+    assert who.role is Role.operator
+    assert kept.bootstrap(tmp_path / "operator.token") is None
+    assert [i.name for i in kept.list()] == ["bootstrap"]
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        Grant("", Role.viewer),
+        Grant("a b", Role.viewer),
+        Grant("a\x00b", Role.viewer),
+        Grant("x" * 65, Role.viewer),
+        Grant("t", Role.tenant),
+        Grant("o", Role.operator, tenant="acme"),
+        Grant("a", Role.agent),
+        Grant("v", Role.viewer, node="n1"),
+        Grant("v", Role.viewer, pool="a\x00b"),
+    ],
+)
+def test_a_grant_that_contradicts_itself_gets_no_token(store: Open, grant: Grant) -> None:
+    kept = store()
+    with pytest.raises(InvalidGrantError):
+        kept.create(grant)
+    assert kept.list() == []
+
+
+def test_of_controllers_that_start_together_one_makes_the_first_token(store: Open, tmp_path: Path) -> None:
+    """Mutant: look whether there is a token in one transaction, and make it in the next."""
+    stores = [store() for _ in range(6)]
+    files = [tmp_path / f"operator-{number}" for number in range(len(stores))]
+    with ThreadPoolExecutor(len(stores)) as threads:
+        made = list(threads.map(lambda one, file: one.bootstrap(file), stores, files))
+    assert len([file for file in made if file is not None]) == 1
+    assert len(stores[0].list()) == 1
+
+
+async def test_a_token_is_recognised_while_the_loop_goes_on(store: Open) -> None:
+    kept = store()
+    token = kept.create(ADA)
+    found = await asyncio.gather(*(kept.recognise(token) for _ in range(20)), kept.recognise("hst_x"))
+    assert {who.name if who else "" for who in found} == {"ada", ""}
+
+
+async def test_a_database_that_is_gone_for_a_minute_keeps_nobody_out_who_was_let_in(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: a failed look at the database forgets what is known, or lets anybody in."""
+    with postgres.database() as url:
+        kept = tokens.TokenStore(url)
+        known, fresh = kept.create(ADA), kept.create(Grant("bob", Role.viewer))
+        assert await kept.recognise(known)
+        postgres.stop()
+        monkeypatch.setattr(tokens, "FRESH_S", -1.0)
+        try:
+            assert await kept.recognise(known)
+            with pytest.raises(JournalError):
+                await kept.recognise(fresh)
+            assert await kept.recognise(known[:-1] + ("A" if known[-1] != "A" else "B")) is None
+        finally:
+            postgres.start()
+            kept.close()
+
+
+def test_where_there_are_no_tokens_yet_none_are_looked_for(postgres_url: str) -> None:
+    with pytest.raises(JournalError):
+        tokens.TokenStore(postgres_url, make=False)
