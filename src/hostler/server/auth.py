@@ -88,17 +88,17 @@ def needs(permission: Permission) -> Guard:
     """The guard of a route: authenticates before a byte of the body is read, then asks for the permission."""
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-        who = identify(connection.app.state["tokens"], connection.headers.get("authorization", ""))
+        who = await identify(connection.app.state["tokens"], connection.headers.get("authorization", ""))
         demand(who, permission)
         connection.scope["user"] = who
 
     return guard
 
 
-def identify(tokens: TokenStore, header: str) -> Identity:
+async def identify(tokens: TokenStore, header: str) -> Identity:
     """Who sends this Authorization header. Raises ProblemError (401)."""
     scheme, _, token = header.partition(" ")
-    who = tokens.verify(token.strip()) if scheme.lower() == "bearer" else None
+    who = await tokens.recognise(token.strip()) if scheme.lower() == "bearer" else None
     if who is None:
         what = "the token is unknown, revoked or expired" if token else "no token was sent"
         instead = "send 'Authorization: Bearer hst_…'; an operator makes one with `hostler token create`"
