@@ -210,10 +210,11 @@ def _fallen(text: str, named: set[str]) -> list[tuple[int, Decoded]]:
 
 
 def _off_bus(pci: str, line: str) -> Decoded:
+    """Without an address nobody is convicted: the Xid 79 that comes with it names the GPU."""
     entry = XIDS[FALLEN_OFF_BUS]
     return Decoded(
         "gpu_fallen_off_bus",
-        entry.condition,
+        entry.condition if pci else "gpu.driver_investigate",
         f"GPU {pci or '(address not given)'}: {entry.meaning}",
         entry.action,
         entry.code,
