@@ -282,6 +282,12 @@ class Drive:
         ready = self.step(intake.Asked(self._token, intent))
         return next(r for r in ready.replies if r.token == self._token)
 
+    def ask_two(self, verb: str, target: str, **args: str) -> Reply:
+        """Ann asks; where it takes a second person, bob approves. The answer is the last one's."""
+        reply = self.ask(verb, target, **args)
+        approval = reply.detail.get("approval")
+        return self.ask("approve-request", approval, person="bob") if approval else reply
+
     def activate(self, config: Configuration) -> None:
         self._token += 1
         intent = Intent(f"i{self._token}", "activate", "fleet", "ann", "because", self.now)

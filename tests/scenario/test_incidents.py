@@ -476,7 +476,7 @@ def test_after_release_the_rest_proceeds_within_budgets() -> None:
     for name in names(0, 32):
         drive.script("cordon", "late", node=name)
     fall_silent(drive, names(0, 32))
-    assert drive.ask("close-incident", the_incident(drive).id).granted
+    assert drive.ask_two("close-incident", the_incident(drive).id).granted
     drive.run()
     assert incidents(drive) == []
     assert sum(drive.node(n).plan is not None for n in names(0, 32)) == 2
@@ -518,7 +518,7 @@ def test_treated_individually_its_members_wait_for_it_no_longer_and_the_ticket_s
     drive = drive_of()
     fall_silent(drive, names(0, 32))
     incident = the_incident(drive)
-    assert drive.ask("treat-individually", incident.id, person="olga").granted
+    assert drive.ask_two("treat-individually", incident.id, person="olga").granted
     drive.run()
     assert drive.plans()
     assert the_incident(drive).state == "individual"
@@ -528,7 +528,7 @@ def test_treated_individually_its_members_wait_for_it_no_longer_and_the_ticket_s
     drive.wait(hours=6)
     assert len(drive.plans()) <= 20
     assert drive.fleet.cell.brake, "each by itself is still a storm"
-    assert drive.ask("release-brake", "fleet", person="olga").granted
+    assert drive.ask_two("release-brake", "fleet", person="olga").granted
     drive.wait(hours=6)
     assert incidents(drive) == [], "its members came back, one after the other"
 

@@ -1,7 +1,7 @@
 """Holds, maintenance windows and incidents that begin or end by the clock: what waits for them is asked again."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hostler.core import events as e
 from hostler.core.fleet import Fleet
@@ -17,6 +17,8 @@ def ended(scene: Scene) -> Iterator[e.Event]:
     yield from (e.HoldReleased(h.id, h.scope, "clock", "its time is over") for h in holds)
     yield from (e.WindowEnded(w.id, "clock") for w in windows)
     yield from incidents.by_clock(scene)
+    approvals = [a for a in fleet.approvals.values() if a.expires <= scene.now]
+    yield from (e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "nobody approved it in time") for a in approvals)
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:
@@ -30,3 +32,7 @@ def _moments(fleet: Fleet) -> Iterator[datetime]:
         yield window.starts
         yield window.ends
     yield from incidents.moments(fleet)
+    yield from (approval.expires for approval in fleet.approvals.values())
+    if (rollout := fleet.rollout) is not None:
+        yield rollout.until
+        yield rollout.since + timedelta(seconds=rollout.limit_s)

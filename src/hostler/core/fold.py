@@ -181,6 +181,7 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             _close_incident(fleet, event, at)
         case e.ControllerStarted():
             _extend_deadlines(fleet, timedelta(seconds=event.gap_s))
+            reached.postpone(fleet, timedelta(seconds=event.gap_s))
         case _:
             assert_never(event)
 

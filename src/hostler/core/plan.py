@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from hostler.core import events as e
 from hostler.core.advance import advance
-from hostler.core.answers import Act, Answer, Wait
+from hostler.core.answers import Act, Answer, Rest, Wait
 from hostler.core.ending import change_phase, tickets
 from hostler.core.fleet import Fleet
 from hostler.core.freeze import Frame, record
@@ -20,6 +20,7 @@ from hostler.core.policy.shadow import would_have
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.core.remedy import needed, protect, remedy
 from hostler.core.scene import Scene
+from hostler.core.sentences import asked_for
 from hostler.core.service import serve
 
 
@@ -58,6 +59,7 @@ def rests(fleet: Fleet, node: Node) -> bool:
         and node.deadline is None
         and not _may_be_held(fleet, node)
         and fleet.index.lacks(f"ticket:{node.id}")
+        and fleet.index.lacks(f"approval:{node.id}")
     )
 
 
@@ -92,7 +94,7 @@ def _settling(node: Node) -> Wait:
 def _phase_work(scene: Scene, node: Node) -> Answer:
     row = PHASES[node.phase]
     if node.phase is Phase.production:
-        return serve(scene, node)
+        return _awaiting(scene, node, serve(scene, node))
     if node.phase is Phase.registered:
         return _enrol(scene, node)
     if row.limit_s is not None and row.on_limit and node.deadline is not None and node.deadline <= scene.now:
@@ -102,6 +104,14 @@ def _phase_work(scene: Scene, node: Node) -> Answer:
     if not row.recipe:
         return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
     return _bring_up(scene, node, RECIPES[row.recipe])
+
+
+def _awaiting(scene: Scene, node: Node, answer: Answer) -> Answer:
+    """A node at rest about which something waits for a second person says so."""
+    if not isinstance(answer, Rest) or not (asked := scene.fleet.approvals_for(node.id)):
+        return answer
+    ends = "a second person approves or denies it (hostler approval list)"
+    return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked))
 
 
 def _bring_up(scene: Scene, node: Node, recipe: Recipe) -> Answer:

@@ -1,4 +1,4 @@
-"""What keeps one word from disturbing too many: approvals by a second person, and rollouts slice by slice. Values only."""
+"""What keeps one word from disturbing too many: a second person's approval, and rollouts by slices. Values only."""
 
 from datetime import datetime
 
@@ -49,7 +49,8 @@ class SliceError(Struct, frozen=True):
     """Something that a new configuration did to a node and the one before would not have done.
 
     `kind`: failed (its remedy failed), worsened (a graver condition came, or the same came back), unexpected (it was
-    disturbed and nobody had foreseen that), customer (running work was ended), wrong_removal (found healthy).
+    disturbed and nobody had foreseen that), customer (running work was ended), wrong_removal (found healthy); ahead:
+    it is not reached yet, and would be disturbed though nobody had foreseen that.
     """
 
     node: str
@@ -63,7 +64,8 @@ class Rollout(Struct, frozen=True):
 
     Slices, soak time and threshold are frozen at the start. `index` is the slice that is watched, from `since` until
     `until` at least; `expected` are its nodes that the computed impact said would be disturbed, `removed` those that
-    left their pool under it. The configuration itself is kept while the rollout runs.
+    left their pool under it. `foreseen` is the impact computed for the whole cell at the start, `ahead` the nodes not
+    reached yet that it would have disturbed beyond that. The configuration itself is kept while the rollout runs.
     """
 
     id: str
@@ -86,6 +88,9 @@ class Rollout(Struct, frozen=True):
     expected: tuple[str, ...] = ()
     errors: tuple[SliceError, ...] = ()
     removed: tuple[str, ...] = ()
+    foreseen: tuple[str, ...] = ()
+    ahead: tuple[str, ...] = ()
+    ahead_most: int = 0
     state: str = "running"
     ended: datetime | None = None
     ended_by: str = ""
@@ -115,3 +120,5 @@ class Rollout(Struct, frozen=True):
 ROLLOUTS_KEPT = 8
 """Ended rollouts that stay in memory; all are in the journal."""
 ERRORS_KEPT = 64
+AHEAD_MOST = 1_000
+"""More nodes than this are never let be disturbed ahead of a rollout, however large the cell."""

@@ -47,7 +47,10 @@ def start_slice(fleet: Fleet, event: e.SliceStarted, at: datetime) -> None:
 def note_error(fleet: Fleet, event: e.SliceErrorSeen) -> None:
     """One more error of the slice; of each kind a node shows one."""
     rollout = fleet.rollouts[event.rollout]
-    fleet.rollouts.put(rollout.id, replace(rollout, errors=(*rollout.errors, event.error)[-ERRORS_KEPT:]))
+    if event.error.kind == "ahead":
+        fleet.rollouts.put(rollout.id, replace(rollout, ahead=(*rollout.ahead, event.error.node)))
+    else:
+        fleet.rollouts.put(rollout.id, replace(rollout, errors=(*rollout.errors, event.error)[-ERRORS_KEPT:]))
 
 
 def end(fleet: Fleet, rollout_id: str, state: str, ending: tuple[datetime, str, str]) -> None:

@@ -21,6 +21,7 @@ from hostler.core.operations import OPERATIONS
 from hostler.core.plan import next_step, restless, rests, wakes_at
 from hostler.core.policy.incidents import review
 from hostler.core.present import Present
+from hostler.core.rollouts import advance, judged
 from hostler.core.scene import Scene
 from hostler.core.service import balance
 from hostler.core.standing import expired
@@ -116,12 +117,14 @@ class Controller:
         """Put the event into the batch and the overlay, and note what it touches."""
         if isinstance(event, e.OperationFinished) and event.result in ("revoked", "timed_out"):
             self._revoke(event)
+        errors = judged(self._scene(), event)
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
         self._records.append(record)
         if isinstance(event, _EASING) or (isinstance(event, _REGROUPING) and self.fleet.index.count("grouped")):
             self._eased = True
         self._follow_up(record)
+        self._record_all(errors, f"record:{record.seq}")
 
     def _follow_up(self, record: e.Record) -> None:
         """What a record asks of this batch and of the clock."""
@@ -140,9 +143,10 @@ class Controller:
             case e.OperationStarted(operation=operation):
                 self.agenda.attempted(operation.id)
                 self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
-            case e.HoldPlaced() | e.WindowScheduled():
+            case e.HoldPlaced() | e.WindowScheduled() | e.ApprovalRequested() | e.PauseSet() | e.BrakeReleased():
                 self._watch_calendar()
-            case e.ConfigActivated():
+            case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
+                self._watch_calendar()
                 for node_id in self.fleet.index.members("ailing"):
                     self._touch(node_id, cause)
                     self._suspects[node_id] = record.seq
@@ -294,6 +298,8 @@ class Controller:
                 for node_id in self.fleet.index.members("waiting"):
                     self._touch(node_id, "eased")
             if not self._touched and not self._suspects:
+                self._record_all(advance(self._scene()), "clock")
+            if not (self._touched or self._suspects or self._eased):
                 break
         found = len(self._records)
         for node_id in self._restless(self._sweeping):
@@ -413,6 +419,10 @@ _EASING = (
     e.BrakeReleased,
     e.BrakeLatched,
     e.ConfigActivated,
+    e.RolloutStarted,
+    e.SliceStarted,
+    e.RolloutStopped,
+    e.ApprovalEnded,
     e.WindowScheduled,
     e.WindowEnded,
     e.TicketClosed,

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.model import FLEET, Hold, HoldKind, Intent, Node, Phase
+from hostler.core.model import FLEET, NODES, Hold, HoldKind, Intent, Node, Phase
 from hostler.core.policy.radius import blast_radius
 from hostler.core.scene import Scene
 
@@ -24,16 +24,21 @@ class Answered(Struct, frozen=True):
 
 
 class RefusalError(Exception):
-    """Why an intent is not granted, and what to do instead."""
+    """Why an intent is not granted, and what to do instead; with what is recorded all the same."""
+
+    def __init__(self, text: str, *events: e.Event) -> None:
+        super().__init__(text)
+        self.events = events
 
 
 class Ask(Struct, frozen=True):
-    """An intent with everything that decides it."""
+    """An intent with everything that decides it; `approved_by` is the second person, where one has said yes."""
 
     scene: Scene
     intent: Intent
     configuration: Configuration | None = None
     documents: dict[str, str] = {}
+    approved_by: str = ""
 
 
 Granted = tuple[str, tuple[e.Event, ...]]
@@ -50,8 +55,10 @@ def node_of(ask: Ask) -> Node:
 
 
 def nodes_of(ask: Ask) -> tuple[Node, ...]:
-    """The nodes of the target: one node, or all in production that an act on a rack, pool, domain or asset disturbs."""
+    """The nodes of the target: one, those listed, or all in production of a rack, pool, domain or asset."""
     fleet, target = ask.scene.fleet, ask.intent.target
+    if target == NODES:
+        return _listed(ask)
     if ":" not in target and target not in fleet.assets:
         return (node_of(ask),)
     found = [fleet.nodes[i] for i in blast_radius(fleet, target).nodes]
@@ -59,6 +66,16 @@ def nodes_of(ask: Ask) -> tuple[Node, ...]:
     if not 0 < len(nodes) <= NODES_MAX:
         raise RefusalError(f"{target} has {len(nodes)} nodes in production; name one with 1 to {NODES_MAX}")
     return nodes
+
+
+def _listed(ask: Ask) -> tuple[Node, ...]:
+    names = [name for name in ask.intent.args.get(NODES, "").split(",") if name]
+    if not 0 < len(names) <= NODES_MAX:
+        raise RefusalError(f"{len(names)} nodes are listed; name 1 to {NODES_MAX}")
+    found = {node.id: node for name in names if (node := ask.scene.fleet.resolve(name)) is not None}
+    if unknown := [name for name in names if ask.scene.fleet.resolve(name) is None]:
+        raise RefusalError(f"node {', '.join(unknown[:5])} is not known; see `hostler node list`")
+    return tuple(found.values())
 
 
 def scope_of(ask: Ask) -> str:

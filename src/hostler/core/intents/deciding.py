@@ -1,8 +1,8 @@
-"""What people decide about decisions: modes, the brake, proposed plans, conditions, tickets, configuration."""
+"""What people decide about decisions: modes, the brake, conditions, tickets."""
 
 from hostler.core import events as e
-from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of
-from hostler.core.model import HoldKind, Incident, Mode
+from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
+from hostler.core.model import Incident, Mode
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.recipes import RECIPES
 
@@ -25,24 +25,6 @@ def release_brake(ask: Ask) -> Granted:
     if not ask.scene.fleet.cell.brake:
         raise RefusalError("the storm brake is not latched")
     return "the storm brake is released", (e.BrakeReleased(ask.intent.person, ask.intent.reason),)
-
-
-def approve(ask: Ask) -> Granted:
-    """Yes to a proposed plan."""
-    node = node_of(ask)
-    if node.plan is None or node.plan.state != "proposed":
-        raise RefusalError(f"{node.id} has no proposed plan")
-    return f"{node.plan.name} approved", (e.PlanApproved(node.id, node.plan.id, ask.intent.person),)
-
-
-def reject(ask: Ask) -> Granted:
-    """No to a proposed plan: the node is held as it is."""
-    node = node_of(ask)
-    if node.plan is None or node.plan.state != "proposed":
-        raise RefusalError(f"{node.id} has no proposed plan")
-    hold = hold_of(ask, node.id, HoldKind.operator)
-    ended = e.PlanEnded(node.id, node.plan.id, "cancelled", f"rejected by {ask.intent.person}")
-    return f"rejected; hold {hold.id} keeps the node as it is", (e.HoldPlaced(hold), ended)
 
 
 def clear_condition(ask: Ask) -> Granted:
@@ -89,17 +71,3 @@ def treat_individually(ask: Ask) -> Granted:
         raise RefusalError(f"the nodes of incident {incident.id} are treated each by itself already")
     text = f"{len(incident.members)} node(s) of incident {incident.id} are treated each by itself, within budgets"
     return text, (individually(incident, ask.intent.person, ask.intent.reason),)
-
-
-def activate(ask: Ask) -> Granted:
-    """A whole checked configuration takes the place of the one before."""
-    fresh = ask.configuration
-    if fresh is None:
-        raise RefusalError("no checked configuration came with it")
-    if fresh.sha256 == ask.scene.fleet.configuration.sha256:
-        return f"configuration {fresh.sha256[:12]} is active already", ()
-    used = {ask.scene.fleet.nodes[i].pool for i in ask.scene.fleet.nodes} - {""}
-    if lost := sorted(used - set(fresh.pools)):
-        raise RefusalError(f"pools {', '.join(lost)} have members but are not in it: release their nodes first")
-    event = e.ConfigActivated(fresh, ask.documents, ask.intent.person)
-    return f"configuration {fresh.sha256[:12]} is active", (event,)

@@ -2,6 +2,7 @@
 
 A wish about a node becomes a condition with the person's name; the same guards, plans and records apply to it as to
 any fault. Every intent is recorded, granted or not, unless it is a dry run; a repeated key gets the first answer.
+What would disturb more than one person may decide waits for a second one.
 """
 
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.errors import InvalidInputError
-from hostler.core.intents import deciding, keeping, lifecycle
+from hostler.core.fleet import Answered as Earlier
+from hostler.core.intents import activating, approvals, consenting, deciding, keeping, lifecycle
 from hostler.core.intents.ask import REASON_MAX, Answered, Ask, Granted, RefusalError
+from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.wishes import WISHES, grant_wish, preview
 from hostler.core.model import Intent, Phase
 
@@ -21,19 +24,52 @@ def answer(ask: Ask) -> Answered:
     intent = ask.intent
     earlier = ask.scene.fleet.answers.get(intent.key) if intent.key else None
     if earlier is not None:
-        return Answered(earlier.granted, earlier.answer, detail={"intent": earlier.intent, "repeated": "yes"})
+        return _repeated(earlier)
     try:
         _check(intent)
-        if intent.dry_run and intent.verb in WISHES:
-            return preview(ask)
+        check_bounds(ask)
         text, events = VERBS[intent.verb](ask)
+        needs = approvals.demand(ask)
+        if intent.dry_run:
+            return _tried(ask, needs, text)
+        if needs.why:
+            return _waiting(ask, needs)
     except (RefusalError, InvalidInputError) as refused:
+        beside = refused.events if isinstance(refused, RefusalError) else ()
         recorded = e.IntentRecorded(_slim(intent), granted=False, answer=str(refused)[:2000])
-        return Answered(False, str(refused), () if intent.dry_run else (recorded,), {"intent": intent.id})
-    if intent.dry_run:
-        return Answered(True, f"would be granted: {text}", detail={"events": str(len(events))})
-    recorded = e.IntentRecorded(_slim(intent), granted=True, answer=text)
+        return Answered(False, str(refused), () if intent.dry_run else (recorded, *beside), {"intent": intent.id})
+    recorded = e.IntentRecorded(_slim(intent), granted=True, answer=text, disturbs=needs.nodes)
     return Answered(True, text, (recorded, *events), {"intent": intent.id})
+
+
+def _repeated(earlier: Earlier) -> Answered:
+    detail = {"intent": earlier.intent, "repeated": "yes"}
+    if earlier.approval:
+        detail["approval"] = earlier.approval
+    return Answered(earlier.granted, earlier.answer, detail=detail)
+
+
+def _waiting(ask: Ask, needs: approvals.Demand) -> Answered:
+    """The intent waits for a second person; asked once more, it waits for the same approval."""
+    waits = approvals.pending(ask)
+    fresh = waits or approvals.request(ask, needs.why, needs.nodes)
+    text = approvals.told(fresh)
+    recorded = e.IntentRecorded(_slim(ask.intent), granted=False, answer=text[:2000], approval=fresh.id)
+    events = (recorded,) if waits else (recorded, e.ApprovalRequested(fresh))
+    return Answered(False, text, events, {"intent": ask.intent.id, "approval": fresh.id})
+
+
+def _tried(ask: Ask, needs: approvals.Demand, text: str) -> Answered:
+    """What a dry run shows: the plan or the effect, and whether a second person would be asked."""
+    if ask.intent.verb in WISHES:
+        shown = preview(ask)
+    else:
+        detail = activating.effect(ask) if ask.intent.verb == "activate" else {}
+        shown = Answered(True, f"would be granted: {text}", detail={"disturbs": str(len(needs.nodes)), **detail})
+    if not needs.why:
+        return shown
+    text = f"{shown.text}, after a second person's approval"
+    return replace(shown, text=text, detail={**shown.detail, "approval": needs.why})
 
 
 def _check(intent: Intent) -> None:
@@ -57,7 +93,8 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "register": lifecycle.register(adopt=False),
     "adopt": lifecycle.register(adopt=True),
     "register-assets": lifecycle.register_assets,
-    "activate": deciding.activate,
+    "activate": activating.activate,
+    "stop-rollout": activating.stop_rollout,
     "cordon": keeping.cordon,
     "uncordon": keeping.uncordon,
     "hold": keeping.place_hold,
@@ -66,8 +103,11 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "resume": keeping.set_pause(paused=False),
     "mode": deciding.set_mode,
     "release-brake": deciding.release_brake,
-    "approve": deciding.approve,
-    "reject": deciding.reject,
+    "approve": consenting.approve,
+    "reject": consenting.reject,
+    "consent": consenting.consent,
+    "deny-request": approvals.deny,
+    "withdraw-request": approvals.withdraw,
     "certify": lifecycle.certify,
     "start-work": keeping.start_work,
     "end-work": keeping.end_work,
@@ -85,4 +125,5 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "schedule-maintenance": keeping.schedule_window,
     "cancel-maintenance": keeping.cancel_window,
 }
+VERBS["approve-request"] = approvals.approving(lambda ask: VERBS[ask.intent.verb](ask))
 """Every verb that an intent may carry."""

@@ -1,0 +1,81 @@
+"""A whole checked configuration takes the place of the one before: at once where little acts, else slice by slice."""
+
+from hostler.core import events as e
+from hostler.core.configuration import Configuration
+from hostler.core.impact import acting, decides_otherwise, disturbed, pool_changes
+from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.reach import Rollout
+from hostler.core.rollouts import Order, begin
+from hostler.core.scene import Scene
+
+CHANGES_SHOWN = 50
+
+
+def activate(ask: Ask) -> Granted:
+    """The configuration is in force, or its rollout has begun."""
+    fresh = _checked(ask)
+    fleet = ask.scene.fleet
+    if fresh.sha256 == fleet.configuration.sha256:
+        return f"configuration {fresh.sha256[:12]} is active already", ()
+    at_once = ask.intent.args.get("at_once") == "true"
+    if rolls_out(ask.scene, fresh) and not at_once:
+        order = Order(fresh, ask.documents, ask.intent.person, ask.intent.reason, ask.approved_by)
+        started = begin(ask.scene, order)
+        return f"configuration {fresh.sha256[:12]}: {_planned(started.rollout)}", (started,)
+    return f"configuration {fresh.sha256[:12]} is active", (e.ConfigActivated(fresh, ask.documents, ask.intent.person),)
+
+
+def _checked(ask: Ask) -> Configuration:
+    fresh, fleet = ask.configuration, ask.scene.fleet
+    if fresh is None:
+        raise RefusalError("no checked configuration came with it")
+    if (running := fleet.rollout) is not None:
+        raise RefusalError(
+            f"rollout {running.id} of configuration {running.sha256[:12]} is under way: let it end, or stop it first "
+            f"(hostler rollout stop {running.id})"
+        )
+    used = {fleet.nodes[i].pool for i in fleet.nodes} - {""}
+    if lost := sorted(used - set(fresh.pools)):
+        raise RefusalError(f"pools {', '.join(lost)} have members but are not in it: release their nodes first")
+    return fresh
+
+
+def rolls_out(scene: Scene, fresh: Configuration) -> bool:
+    """Whether it decides otherwise about single nodes, and more nodes act than one person's word may disturb."""
+    active = scene.fleet.configuration
+    if not decides_otherwise(active, fresh):
+        return False
+    return acting(scene.fleet, active, fresh) > scene.fleet.policy.reach.nodes
+
+
+def _planned(rollout: Rollout) -> str:
+    few = len(rollout.slices[0].nodes) or rollout.slices[0].size
+    return (
+        f"rollout {rollout.id} begins with {few} nodes of "
+        f"{f'pool {rollout.slices[0].pool}' if rollout.slices[0].pool else 'no pool'}; {len(rollout.slices)} slices, "
+        f"each watched for {rollout.soak_s:g} s"
+    )
+
+
+def effect(ask: Ask) -> dict[str, str]:
+    """What activating it would change, for a dry run."""
+    fresh, fleet = ask.configuration, ask.scene.fleet
+    if fresh is None:
+        return {}
+    nodes = disturbed(ask.scene, fresh)
+    return {
+        "nodes": ",".join(nodes[:1000]),
+        "disturbs": str(len(nodes)),
+        "pools": "; ".join(pool_changes(fleet.configuration, fresh)[:CHANGES_SHOWN]),
+        "rollout": "yes" if rolls_out(ask.scene, fresh) else "no",
+    }
+
+
+def stop_rollout(ask: Ask) -> Granted:
+    """The configuration before is in force everywhere again."""
+    running = ask.scene.fleet.rollout
+    if running is None or ask.intent.target not in (running.id, "fleet"):
+        raise RefusalError(f"no rollout {ask.intent.target} is under way; see `hostler rollout list`")
+    why = f"stopped by a person: {ask.intent.reason}"
+    text = f"rollout {running.id} is stopped; configuration {running.before[:12]} decides everywhere again"
+    return text, (e.RolloutStopped(running.id, why, ask.intent.person),)

@@ -1,0 +1,154 @@
+"""The second person: which intents wait for one, and what their yes, no or silence leads to.
+
+An approved intent is decided anew on the fleet as it is then, in the name of who asked.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from msgspec import Struct
+
+from hostler.core import events as e
+from hostler.core.configuration import Configuration
+from hostler.core.impact import acting, by_pool, gpus_of, loosens
+from hostler.core.intents.activating import rolls_out
+from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.intents.bounds import check_bounds
+from hostler.core.intents.radius import disturbed_by
+from hostler.core.model import Intent
+from hostler.core.reach import APPROVALS_MAX, NODES_LISTED, Approval
+from hostler.core.sentences import asked_for
+
+
+class Demand(Struct, frozen=True):
+    """What one person may decide alone (`why` is ""), or why a second one is needed."""
+
+    nodes: tuple[str, ...]
+    why: str = ""
+
+
+def demand(ask: Ask) -> Demand:
+    """The nodes that the intent would disturb, and why that is not for one person to decide."""
+    fleet, reach = ask.scene.fleet, ask.scene.fleet.policy.reach
+    nodes = disturbed_by(ask)
+    since = ask.scene.now - timedelta(seconds=reach.window_s)
+    lately = {n for a in fleet.cell.acts if a.at > since and is_same(a.person, ask.intent.person) for n in a.nodes}
+    total = len(lately.union(nodes))
+    if nodes and total > reach.nodes:
+        more = f" with what {ask.intent.person} asked for a moment ago" if total > len(nodes) else ""
+        return Demand(nodes, f"it would disturb {total} nodes{more}, one person may disturb {reach.nodes}")
+    return Demand(nodes, _unwatched(ask))
+
+
+def _unwatched(ask: Ask) -> str:
+    """Why a configuration that disturbs few now still needs a second person."""
+    fleet, fresh = ask.scene.fleet, ask.configuration
+    if fresh is None or not len(fleet.nodes):
+        return ""
+    acts = acting(fleet, fleet.configuration, fresh)
+    if acts <= fleet.policy.reach.nodes:
+        return ""
+    if loosens(fleet.policy.reach, fresh.policy.reach):
+        return "it lets one person's word go further, or watches a rollout less"
+    if ask.intent.args.get("at_once") == "true" and rolls_out(ask.scene, fresh):
+        return f"it would hold for {acts} nodes that act at once, without a rollout"
+    return ""
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two names are one person's. Whoever holds several tokens in one name is one person."""
+    return one.casefold() == other.casefold()
+
+
+def pending(ask: Ask) -> Approval | None:
+    """The approval that the same person's same intent waits for already."""
+    asked, now = _sameness(ask.intent, ask.configuration), ask.scene.now
+    waiting = (a for a in ask.scene.fleet.approvals.values() if a.expires > now)
+    return next((a for a in waiting if _sameness(a.intent, a.configuration) == asked), None)
+
+
+def _sameness(intent: Intent, configuration: Configuration | None) -> tuple[object, ...]:
+    sha256 = configuration.sha256 if configuration else ""
+    return intent.person.casefold(), intent.verb, intent.target, intent.args, sha256
+
+
+def request(ask: Ask, why: str, nodes: tuple[str, ...]) -> Approval:
+    """The approval that the intent waits for from now on. Raises RefusalError where too many wait already."""
+    fleet, now = ask.scene.fleet, ask.scene.now
+    if len(fleet.approvals) >= APPROVALS_MAX:
+        raise RefusalError(f"{APPROVALS_MAX} intents wait for a second person already; see `hostler approval list`")
+    return Approval(
+        id=f"a-{fleet.cell.seq}",
+        intent=ask.intent,
+        asked=now,
+        expires=now + timedelta(seconds=fleet.policy.reach.approval_s),
+        why=why,
+        nodes=nodes[:NODES_LISTED],
+        pools=by_pool(fleet, nodes),
+        gpus=gpus_of(fleet, nodes),
+        configuration=ask.configuration,
+        documents=ask.documents,
+    )
+
+
+def told(approval: Approval) -> str:
+    """What the requester is told."""
+    return f"waits for {asked_for(approval)}; {approval.why} (hostler approval approve {approval.id}, by somebody else)"
+
+
+def _the_approval(ask: Ask) -> Approval:
+    approval = ask.scene.fleet.approvals.get(ask.intent.target)
+    if approval is None or approval.expires <= ask.scene.now:
+        raise RefusalError(f"no intent waits for approval {ask.intent.target}; see `hostler approval list`")
+    return approval
+
+
+def approving(grant: Callable[[Ask], Granted]) -> Callable[[Ask], Granted]:
+    """The verb by which a second person says yes; `grant` decides the approved intent as it decides any other."""
+
+    def approve(ask: Ask) -> Granted:
+        approval = _the_approval(ask)
+        if is_same(approval.intent.person, ask.intent.person):
+            raise RefusalError(f"{ask.intent.person} asked for it: a second person decides, under a name of their own")
+        again = Ask(ask.scene, approval.intent, approval.configuration, approval.documents, ask.intent.person)
+        try:
+            check_bounds(again)
+            _refuse_more(again, approval)
+            text, events = grant(again)
+        except RefusalError as refused:
+            ended = _ended(approval, "refused", ask.intent.person, str(refused))
+            raise RefusalError(f"approval {approval.id} is over: {refused}", ended) from refused
+        ended = _ended(approval, "approved", ask.intent.person, ask.intent.reason)
+        return f"{approval.id} approved: {text}", (ended, *events)
+
+    return approve
+
+
+def _refuse_more(ask: Ask, approval: Approval) -> None:
+    """Raises RefusalError where the intent would do more by now than was asked to be approved."""
+    approved = dict(approval.pools)
+    for pool, number in by_pool(ask.scene.fleet, disturbed_by(ask)):
+        if number > approved.get(pool, 0):
+            where = f"pool {pool}" if pool else "nodes of no pool"
+            asked = approved.get(pool, 0)
+            raise RefusalError(f"it would disturb {number} of {where} by now, {asked} were asked for; ask again")
+
+
+def deny(ask: Ask) -> Granted:
+    """A second person says no."""
+    approval = _the_approval(ask)
+    if is_same(approval.intent.person, ask.intent.person):
+        raise RefusalError(f"{ask.intent.person} asked for it: withdraw it instead (hostler approval withdraw)")
+    return f"{approval.id} denied", (_ended(approval, "denied", ask.intent.person, ask.intent.reason),)
+
+
+def withdraw(ask: Ask) -> Granted:
+    """Whoever asked no longer does."""
+    approval = _the_approval(ask)
+    if not is_same(approval.intent.person, ask.intent.person):
+        raise RefusalError(f"{approval.intent.person} asked for it: deny it instead (hostler approval deny)")
+    return f"{approval.id} withdrawn", (_ended(approval, "withdrawn", ask.intent.person, ask.intent.reason),)
+
+
+def _ended(approval: Approval, result: str, person: str, why: str) -> e.ApprovalEnded:
+    return e.ApprovalEnded(approval.id, approval.intent.target, result, person, why[:500])

@@ -1,0 +1,52 @@
+"""How far an intent may go: no further than the token under which it was asked, as the fleet is when it is decided."""
+
+from hostler.core.fleet import Fleet
+from hostler.core.intents.ask import Ask, RefusalError
+from hostler.core.model import NODES, Bounds, Node, Phase
+
+
+def check_bounds(ask: Ask) -> None:
+    """Raises RefusalError where a node of the target is out of the token's bounds, or has left them meanwhile."""
+    intent = ask.intent
+    if intent.bounds == Bounds():
+        return
+    nodes = concerned(ask.scene.fleet, intent.target, intent.args)
+    outside = [node.id for node in nodes if not within(intent.bounds, node)]
+    if outside or not nodes:
+        raise RefusalError(
+            f"'{intent.target[:100]}' is not wholly yours: {', '.join(outside[:5]) or 'nothing there is'}"
+        )
+
+
+def within(bounds: Bounds, node: Node) -> bool:
+    """Whether the node lies within the bounds now."""
+    if bounds.tenant and (node.assignment is None or node.assignment.tenant != bounds.tenant):
+        return False
+    if bounds.site and node.position.site != bounds.site:
+        return False
+    return not bounds.pool or node.pool == bounds.pool
+
+
+def concerned(fleet: Fleet, target: str, args: dict[str, str] | None = None) -> list[Node]:
+    """The nodes an act on the target concerns: through a hold, ticket, window or approval too. Empty where unknown."""
+    kind, _, name = target.partition(":")
+    if target == NODES:
+        named = (fleet.resolve(one) for one in (args or {}).get(NODES, "").split(","))
+        return [node for node in named if node is not None]
+    if kind in ("pool", "rack", "nvlink", "power", "leaf") and name:
+        key = f"pool:{name}" if kind == "pool" else f"member:{target}"
+        return [
+            n for i in fleet.index.members(key) if (n := fleet.nodes[i]).phase is Phase.production or kind != "rack"
+        ]
+    node = fleet.resolve(target)
+    return [node] if node is not None else _through(fleet, target)
+
+
+def _through(fleet: Fleet, target: str) -> list[Node]:
+    if (ticket := fleet.tickets.get(target)) is not None:
+        return concerned(fleet, ticket.node)
+    if (approval := fleet.approvals.get(target)) is not None:
+        return concerned(fleet, approval.intent.target, approval.intent.args)
+    hold, window = fleet.holds.get(target), fleet.windows.get(target)
+    scope = hold.scope if hold else window.scope if window else ""
+    return concerned(fleet, scope) if scope and scope != target else []

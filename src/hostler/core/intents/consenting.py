@@ -1,0 +1,55 @@
+"""Yes to proposed plans, and to the end of running work."""
+
+from hostler.core import events as e
+from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of
+from hostler.core.model import ConsentedWork, HoldKind, WorkClass
+from hostler.core.policy.guards import Request, blockers
+
+
+def approve(ask: Ask) -> Granted:
+    """Yes to a proposed plan, where the guards let it begin now: what was proposed has kept nothing free for it."""
+    node = node_of(ask)
+    plan = node.plan
+    if plan is None or plan.state != "proposed":
+        raise RefusalError(f"{node.id} has no proposed plan")
+    request = Request(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
+    if found := blockers(ask.scene, request):
+        waits = "; ".join(f"{b.text} (ends when {b.ends_when})" for b in found[:5])
+        raise RefusalError(f"{plan.name} cannot begin now: {waits}")
+    return f"{plan.name} approved", (e.PlanApproved(node.id, plan.id, ask.intent.person),)
+
+
+def reject(ask: Ask) -> Granted:
+    """No to a proposed plan: the node is held as it is."""
+    node = node_of(ask)
+    if node.plan is None or node.plan.state != "proposed":
+        raise RefusalError(f"{node.id} has no proposed plan")
+    hold = hold_of(ask, node.id, HoldKind.operator)
+    ended = e.PlanEnded(node.id, node.plan.id, "cancelled", f"rejected by {ask.intent.person}")
+    return f"rejected; hold {hold.id} keeps the node as it is", (e.HoldPlaced(hold), ended)
+
+
+def consent(ask: Ask) -> Granted:
+    """Yes, evict: the work that a consent ticket asks about may be ended, for its remedy and for no other."""
+    scene, intent = ask.scene, ask.intent
+    ticket = scene.fleet.tickets.get(intent.target)
+    if ticket is None or ticket.kind != "consent":
+        raise RefusalError(f"no open consent ticket {intent.target}; see `hostler ticket list`")
+    node = scene.fleet.nodes[ticket.node]
+    pool = scene.fleet.pool_of(node)
+    if intent.bounds.tenant and pool is not None and pool.owner not in ("", intent.person):
+        raise RefusalError(f"{pool.owner} is asked for consent: they answer, or an operator does")
+    running = scene.present.workloads(node.id)
+    if running is None:
+        raise RefusalError(f"what runs on {node.id} is unknown: its scheduler has not been heard; try again then")
+    work = tuple(
+        ConsentedWork(w.id, ticket.action, ticket.id, intent.person, scene.now)
+        for w in running
+        if w.work_class is WorkClass.uninterruptible
+    )
+    if not work:
+        raise RefusalError(f"nothing that needs consent runs on {node.id} any more")
+    names = ", ".join(w.workload for w in work)
+    consented = e.WorkConsented(node.id, ticket.id, work, intent.reason)
+    closed = e.TicketClosed(ticket.id, f"{intent.person} consents: {intent.reason}"[:500], intent.person)
+    return f"{ticket.action} may end {names} on {node.id}", (consented, closed)
