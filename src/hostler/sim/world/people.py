@@ -61,6 +61,9 @@ class People:
                 self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope, hold.id))
             case e.BrakeLatched():
                 self._go(self._paces.operator, Errand("release-brake", "fleet", "olga", "looked at: no storm"))
+            case e.ApprovalRequested(approval=approval):
+                second = "erik" if approval.intent.person == "olga" else "olga"
+                self._go(self._paces.operator, Errand("approve-request", approval.id, second, "looked at"))
             case e.TicketOpened(ticket=ticket) if ticket.kind in ("consent", "stuck"):
                 self._go(self._paces.engineer, Errand("close-ticket", ticket.id, "erik", "looked at"))
             case e.ConditionRaised(condition=c) if c.clears == "operator" and c.type == "gpu.xid_unknown":
@@ -147,8 +150,8 @@ class People:
         answers: list[bool] = []
 
         def heard(reply: Reply) -> None:
-            answers.append(reply.granted)
-            if not reply.granted:
+            answers.append(reply.granted or "approval" in reply.detail)
+            if not answers[-1]:
                 self.refused = [*self.refused, f"{errand.verb} {errand.target}: {reply.text}"][-REFUSALS_KEPT:]
 
         def again() -> None:
