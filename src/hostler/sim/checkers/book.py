@@ -43,8 +43,13 @@ class Page(Struct):
     @property
     def healthy(self) -> bool:
         """In service for its pool: nothing disruptive, no delivery, no cordon of ours."""
-        busy = self.plan is not None and (self.plan.disruptive or self.plan.name == "deliver")
-        return self.phase is Phase.production and not busy and not self.cordoned
+        busy = self.plan is not None and self.state != "proposed" and self.plan.name == "deliver"
+        return self.phase is Phase.production and not busy and not self.disrupted and not self.cordoned
+
+    @property
+    def disrupted(self) -> bool:
+        """A plan that disturbs has begun; one that is only proposed has not."""
+        return self.plan is not None and self.plan.disruptive and self.state != "proposed"
 
 
 class Book:
