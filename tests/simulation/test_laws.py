@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 
 from hostler.sim.hostile import judge
+from hostler.sim.mischief.drawn import MISCHIEF, draw
 
 
 def test_every_law_holds(seed: int) -> None:
@@ -15,9 +17,31 @@ def test_every_law_holds(seed: int) -> None:
 
 def test_small_worlds_are_really_hostile() -> None:
     """A world in which nothing happens proves nothing."""
-    verdicts = [judge(seed) for seed in range(5)]
-    assert sum(verdict.takeovers for verdict in verdicts) > 5, "controllers crash"
-    assert all(verdict.events > 100 for verdict in verdicts), "every world records something"
+    verdicts = [judge(seed) for seed in range(8)]
+    assert sum(verdict.takeovers for verdict in verdicts) > 20, "controllers crash"
+    assert sum(verdict.fenced for verdict in verdicts) > 10, "deposed controllers try"
+    assert all(verdict.events > 50 for verdict in verdicts), "every world records something"
+    kinds = Counter(kind for verdict in verdicts for kind in verdict.injected)
+    assert len(kinds) > 30, kinds
+    assert {verdict.scenario.shape.kind for verdict in verdicts} >= {"cell", "brink"}
+
+
+def test_every_kind_of_mischief_is_drawn_somewhere() -> None:
+    drawn = Counter(one.kind for seed in range(200) for one in draw(seed).mischief)
+    assert set(drawn) == set(MISCHIEF)
+    assert {draw(seed).shape.kind for seed in range(50)} == {"cell", "brink", "rack"}
+
+
+def test_dropping_one_item_changes_no_other() -> None:
+    """Each item keeps its index, its place, its time and its own chance."""
+    whole = draw(7)
+    some = tuple(one.index for one in whole.mischief[::3])
+    left = whole.without(some)
+    assert set(left.mischief) | {one for one in whole.mischief if one.index in some} == set(whole.mischief)
+    assert left.dropped == some
+    small = whole.smaller(4)
+    assert set(small.mischief) <= set(whole.mischief)
+    assert small.shape.roles == whole.shape.roles[:4]
 
 
 def test_one_seed_gives_one_journal_under_any_hash_seed() -> None:

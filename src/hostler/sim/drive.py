@@ -1,6 +1,11 @@
-"""Drives the very controller that runs in production, in virtual time: step, append, commit, send, answer."""
+"""Drives the very controller that runs in production, in virtual time: step, append, commit, send, answer.
 
-from collections.abc import Callable
+At each boundary of a step the world's troubles may strike: the controller dies, its append fails, or it stands still
+while another takes over, wakes, and goes on as if nothing had happened. The lease's arithmetic is the engine's own.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -8,14 +13,15 @@ from msgspec import Struct
 from hostler.core.events import Record
 from hostler.core.fleet import Fleet, dump, load
 from hostler.core.fold import evolve
-from hostler.core.model import Intent
 from hostler.core.present import Present
 from hostler.engine import intake
 from hostler.engine.controller import Controller
 from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.ports import JournalError, Snapshot
-from hostler.engine.ready import Ready
+from hostler.engine.lease import LeaseWatch, Terms
+from hostler.engine.ports import Journal, JournalError, Snapshot
+from hostler.engine.ready import Ready, Send
 from hostler.sim.checkers.law import Court, Violation
+from hostler.sim.world.troubles import APPEND, APPENDED, CRASH, FAIL, GO_ON, PAUSE, REPLY, SEND, SENT
 from hostler.sim.world.world import World
 
 VERSION = "sim"
@@ -23,7 +29,16 @@ TICK = intake.Tick()
 SNAPSHOT_EVERY = 5000
 """Records between snapshots."""
 
+TERMS = Terms()
+NOTICED_S = 0.5
+"""How much later than possible somebody who stands by takes over."""
+
+STUBBORN_STEPS = 12
+"""How many steps a deposed controller takes after it woke, one a second."""
+
 Watcher = Callable[[Record], None]
+Rest = Iterator[str]
+"""What is left of a step; it gives each boundary before it is passed."""
 
 
 class Beat(Struct, frozen=True):
@@ -32,22 +47,43 @@ class Beat(Struct, frozen=True):
     sweep_s: float = 3600.0
 
 
-class Drive:
-    """One cell: a world, a journal, and whichever controller is active. `swept` counts what sweeps found: none."""
+class Incumbent(Struct, eq=False):
+    """A controller that is or was active, with what it knows of its lease."""
 
-    def __init__(self, world: World, beat: Beat | None = None, court: Court | None = None) -> None:
+    controller: Controller
+    lease: LeaseWatch
+
+    @property
+    def epoch(self) -> int:
+        return self.controller.epoch
+
+
+class Drive:
+    """One cell: a world, a journal, and whichever controller is active. `swept` counts what sweeps found: none.
+
+    `fenced` counts what deposed controllers tried and were kept from.
+    """
+
+    def __init__(
+        self, world: World, beat: Beat | None = None, court: Court | None = None, journal: Journal | None = None
+    ) -> None:
         self.world = world
         self.court = court
-        self.journal = MemoryJournal()
+        self.journal: Journal = journal or MemoryJournal()
         self.watchers: list[Watcher] = []
-        self.swept = 0
-        self.steps = 0
-        self.takeovers = 0
-        self.controller: Controller | None = None
+        self.swept = self.steps = self.takeovers = self.fenced = 0
+        self.seq = 0
+        self._active: Incumbent | None = None
         self._beat = beat or Beat()
         self._ticking: datetime | None = None
         self._saved = 0
-        self._deposed: Controller | None = None
+        self._heard: deque[intake.Input] = deque(maxlen=64)
+        self._found: list[Violation] = []
+
+    @property
+    def controller(self) -> Controller | None:
+        """Who is active, None while nobody is."""
+        return self._active.controller if self._active else None
 
     def start(self) -> None:
         """A first controller becomes active."""
@@ -59,105 +95,171 @@ class Drive:
         clock, site = self.world.clock, self.world.site
         while (due := clock.next()) is not None and due <= until:
             clock.turn()
-            if site.inbox and self.controller is not None:
+            if site.inbox and self._active is not None:
                 inputs, site.inbox = site.inbox, []
-                self._step(site.troubles.inputs(inputs))
+                self._step(self._active, site.troubles.inputs(inputs))
         clock.skip(until)
 
     def slow_down(self, beat: Beat) -> None:
         """From now on look less often."""
         self._beat = beat
 
+    def set_clock(self, ahead: timedelta) -> None:
+        """The controllers' wall clock leaps: from now on it is so far ahead of true time (behind, where negative)."""
+        self.world.site.skew = ahead
+        self._ticking = None
+        self.world.site.tell(TICK)
+
     def violations(self) -> list[Violation]:
         """What the court has found, and what the drive has: sweeps that found work, a memory that is no fold."""
-        seq = self.journal.latest_seq()
-        found = list(self.court.violations) if self.court is not None else []
+        found = [*(self.court.violations if self.court is not None else []), *self._found]
         if self.swept:
-            found.append(Violation(2, seq, f"sweeps found {self.swept} events that nothing had touched"))
-        if self.controller is not None and restore(self.journal).state() != self.controller.fleet.state():
-            found.append(Violation(1, seq, "the controller's memory is not the fold of the journal"))
+            found.append(Violation(2, self.seq, f"sweeps found {self.swept} events that nothing had touched"))
+        if self._active is not None and not self._is_fold(self._active.controller):
+            found.append(Violation(1, self.seq, "the controller's memory is not the fold of the journal"))
         return found
+
+    def _is_fold(self, controller: Controller) -> bool:
+        return restore(self.journal).state() == controller.fleet.state()
+
+    # becoming active
 
     def _take_over(self) -> None:
         """Load the journal under a new epoch and observe first; the world then tells what is volatile."""
+        if self._active is not None:
+            return
         journal, site = self.journal, self.world.site
-        site.epoch = journal.acquire(f"controller-{self.takeovers}")
-        self.controller = Controller(restore(journal), Present(), journal.cursors(), site.epoch)
+        name = f"controller-{self.takeovers}"
+        lease = LeaseWatch(name, TERMS)
+        lease.renewed(self._moment)
+        site.epoch = journal.acquire(name)
+        who = self._active = Incumbent(Controller(restore(journal), Present(), journal.cursors(), site.epoch), lease)
         self.takeovers += 1
-        if not self._finish(self.controller, self.controller.resume(self.world.clock.now, VERSION)):
+        if not self._go_on(who, self._complete(who, who.controller.resume(site.wall, VERSION))):
             return
         site.inbox = []
-        self._wake_deposed()
         self.world.greet()
-        self._tick_at(self.world.clock.now + timedelta(seconds=1))
+        self._tick_at(site.wall + timedelta(seconds=1))
 
-    def _step(self, inputs: list[intake.Input]) -> None:
-        assert self.controller is not None, "somebody is active"
+    @property
+    def _moment(self) -> float:
+        """Seconds of the clock that also passes while a process sleeps."""
+        return self.world.clock.elapsed_s
+
+    # a step
+
+    def _step(self, who: Incumbent, inputs: list[intake.Input]) -> None:
         self.steps += 1
-        before = self.controller.swept
-        ready = self.controller.step(inputs, self.world.clock.now)
-        self.swept += self.controller.swept - before
-        self._finish(self.controller, ready)
+        self._heard.extend(inputs)
+        self._go_on(who, self._take(who, inputs))
 
-    def _finish(self, controller: Controller, ready: Ready) -> bool:
-        """Commit, then send and answer; False where the controller did not survive it."""
-        trouble = self.world.site.troubles.commit() if ready.batch else ""
-        if trouble in ("failed", "crash_before"):
-            controller.lost()
-            self._crash()
-            return False
+    def _take(self, who: Incumbent, inputs: list[intake.Input]) -> Rest:
+        if any(isinstance(one, intake.Replied) for one in inputs):
+            yield REPLY
+        before = who.controller.swept
+        ready = who.controller.step(inputs, self.world.site.wall)
+        self.swept += who.controller.swept - before
+        yield from self._complete(who, ready)
+
+    def _complete(self, who: Incumbent, ready: Ready) -> Rest:
+        """Append, then send and answer. Raises JournalError where the journal refuses."""
         if ready.batch:
-            self.journal.append(ready.batch, controller.epoch)
-        self._watch(ready)
-        if self.court is not None:
-            self.court.hear(ready)
-        if trouble == "crash_after":
-            self._deposed = controller
-            self._crash()
-            return False
-        controller.committed()
+            yield APPEND
+            self.journal.append(ready.batch, who.epoch)
+            self._watch(ready)
+            yield APPENDED
+        who.controller.committed()
         for send in ready.sends:
-            self.world.hands.take(send, controller.epoch)
+            yield SEND
+            self._send(who, send)
+        if ready.sends or ready.replies:
+            yield SENT
         for reply in ready.replies:
             self.world.site.answer(reply)
-        self._wake(controller)
-        self._snapshot(controller)
+        if who is self._active:
+            self._wake(who.controller)
+            self._snapshot(who.controller)
+
+    def _go_on(self, who: Incumbent, rest: Rest) -> bool:
+        """Pass the boundaries that are left; False where the controller did not survive one, or stands still."""
+        for boundary in rest:
+            fate = self.world.site.troubles.at(boundary)
+            if fate != GO_ON:
+                self._strike(who, fate, rest)
+                return False
         return True
+
+    def _strike(self, who: Incumbent, fate: str, rest: Rest) -> None:
+        """The controller dies, its append fails, or it stands still."""
+        self._active = None
+        troubles, clock = self.world.site.troubles, self.world.clock
+        if fate == PAUSE:
+            renewed = self._moment - self._moment % TERMS.renew_s
+            who.lease.renewed(renewed)
+            clock.after(renewed + TERMS.lease_s + NOTICED_S - self._moment, self._take_over)
+            clock.after(troubles.pause_s(), lambda: self._wakes(who, rest))
+            return
+        if fate == FAIL:
+            who.controller.lost()
+            if not self._is_fold(who.controller):
+                self._found.append(Violation(1, self.seq, "after a failed commit the memory is not the journal's fold"))
+        assert fate in (FAIL, CRASH), fate
+        clock.after(troubles.downtime_s(), self._take_over)
+
+    def _send(self, who: Incumbent, send: Send) -> None:
+        """The lease fences the hand: who cannot be sure to hold it sends nothing."""
+        if who is self._active:
+            who.lease.renewed(self._moment - self._moment % TERMS.renew_s)
+        if who.lease.margin(self._moment) <= 0:
+            self.fenced += 1
+            return
+        self.world.hands.take(send, who.epoch)
 
     def _watch(self, ready: Ready) -> None:
         for record in ready.batch.records:
-            self.world.site.seq = record.seq
+            self.seq = self.world.site.seq = record.seq
             self.world.people.see(record.event)
             for watcher in self.watchers:
                 watcher(record)
+        if self.court is not None:
+            self.court.hear(ready)
 
-    def _crash(self) -> None:
-        """The controller is gone; another takes over after a while."""
-        self.controller = None
-        site = self.world.site
-        self.world.clock.after(site.troubles.downtime_s(), self._take_over)
+    # one that stood still wakes
 
-    def _wake_deposed(self) -> None:
-        """One that slept through its successor's rise wakes and writes: the journal must refuse it."""
-        controller, self._deposed = self._deposed, None
-        if controller is None:
+    def _wakes(self, who: Incumbent, rest: Rest) -> None:
+        """It goes on where it stood. If nobody has taken over meanwhile it still is the one."""
+        if self._active is None and self.world.site.epoch == who.epoch:
+            self._active = who
+            self._go_on(who, rest)
             return
-        now = self.world.clock.now
-        controller.committed()
-        ghost = Intent("ghost", "pause", "fleet", "ghost", "a deposed controller writes", now)
-        ready = controller.step([intake.Asked(0, ghost)], now)
+        self._insist(who, rest)
+        self.world.clock.after(1.0, lambda: self._stubborn(who, STUBBORN_STEPS))
+
+    def _stubborn(self, who: Incumbent, left: int) -> None:
+        """A deposed controller steps on, on its stale fold and with what it hears itself."""
+        self._insist(who, self._take(who, [*self._heard, TICK]))
+        if left > 1:
+            self.world.clock.after(1.0, lambda: self._stubborn(who, left - 1))
+
+    def _insist(self, who: Incumbent, rest: Rest) -> None:
+        """Pass all boundaries; the journal must refuse what it appends, and the lease keep it from sending."""
+        fences = self.world.site.ledger.fences
+        before = self.seq
         try:
-            self.journal.append(ready.batch, controller.epoch)
+            for _ in rest:
+                pass
         except JournalError:
-            self.world.site.ledger.fences.append(True)
+            who.controller.lost()
+            self.fenced += 1
+            fences.append(True)
         else:
-            self.world.site.ledger.fences.append(False)
+            if self.seq != before:
+                fences.append(False)
 
     def _snapshot(self, controller: Controller) -> None:
-        seq = self.journal.latest_seq()
-        if seq - self._saved >= SNAPSHOT_EVERY:
-            self._saved = seq
-            self.journal.save_snapshot(Snapshot(seq, self.journal.digest(), dump(controller.fleet.state())))
+        if self.seq - self._saved >= SNAPSHOT_EVERY:
+            self._saved = self.seq
+            self.journal.save_snapshot(Snapshot(self.seq, self.journal.digest(), dump(controller.fleet.state())))
 
     # the clock
 
@@ -167,6 +269,8 @@ class Drive:
             self._tick_at(due)
 
     def _tick_at(self, moment: datetime) -> None:
+        """Have the controller look at the clock when it shows this moment."""
+        moment -= self.world.site.skew
         if self._ticking is None or moment < self._ticking or self._ticking <= self.world.clock.now:
             self._ticking = moment
             self.world.clock.at(moment, self._tick)
@@ -177,13 +281,13 @@ class Drive:
         self.world.site.tell(TICK)
 
     def _sweep(self) -> None:
-        if self.controller is not None:
-            self.controller.sweep(list(self.controller.fleet.nodes))
+        if self._active is not None:
+            self._active.controller.sweep(list(self._active.controller.fleet.nodes))
             self.world.site.tell(TICK)
         self.world.clock.after(self._beat.sweep_s, self._sweep)
 
 
-def restore(journal: MemoryJournal) -> Fleet:
+def restore(journal: Journal) -> Fleet:
     """The fold of the journal: its last snapshot and what came after."""
     saved = journal.snapshot()
     fleet = load(saved.body) if saved else Fleet()

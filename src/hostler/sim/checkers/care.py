@@ -20,11 +20,19 @@ class Budgets:
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive and plan.act_class in GUARDED:
                 page = case.book.pages[plan.node]
-                yield from _over_budget(case.book, page, plan)
-                yield from _over_domain(case.book, page, plan)
+                if (
+                    plan.state != "proposed"
+                ):  # what is only proposed takes nothing from a budget until somebody says yes
+                    yield from _over_budget(case.book, page, plan)
+                    yield from _over_domain(case.book, page, plan)
                 yield from _stopped(case.book, page, plan)
                 yield from _mode(case.book, page, plan)
                 yield from _shadowed(case.book, page, plan)
+            case e.PlanApproved(node=node):
+                page = case.book.pages[node]
+                if page.plan is not None and page.plan.disruptive and page.plan.act_class in GUARDED:
+                    yield from _over_budget(case.book, page, page.plan)
+                    yield from _over_domain(case.book, page, page.plan)
             case e.OperationStarted(operation=operation) if operation.kind in _POWER:
                 page = case.book.pages[operation.node]
                 protective = page.plan is not None and page.plan.act_class is ActClass.protective
@@ -61,7 +69,7 @@ def _over_domain(book: Book, page: Page, plan: Plan) -> Iterator[str]:
         if budget is None or plan.group:
             continue
         inside = [other for other in book.pages.values() if domain in other.domains]
-        busy = sum(other.plan is not None and other.plan.disruptive for other in inside)
+        busy = sum(other.disrupted for other in inside)
         limit = min(budget.count, max(1, int(len(inside) * budget.percent / 100)))
         if busy + 1 > limit:
             yield f"{plan.name} of {page.id}: {busy} of {domain} are disturbed already, {limit} may be"
@@ -153,10 +161,17 @@ def _asks(book: Book, page: Page, condition: Condition) -> bool:
 
 
 class OnlyYourOwn:
-    """Law 6. A person's cordon, hold or work is ended by persons only."""
+    """Law 6. A person's cordon, hold or work is ended by persons only; no BMC but the node's own is ever actuated."""
 
     def __init__(self) -> None:
         self._persons: dict[str, None] = {}
+        self._judged = 0
+
+    def batch(self, case: Case) -> Iterator[str]:
+        strays = case.world.site.ledger.strays
+        for stray in strays[self._judged :]:
+            yield f"{stray.kind} of {stray.node} ({stray.operation}) reached the BMC of {stray.machine}"
+        self._judged = len(strays)
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:

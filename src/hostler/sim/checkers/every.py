@@ -11,12 +11,12 @@ def court(world: World) -> Court:
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
     laws = (
-        Law(1, one.record, one.batch),
+        Law(1, one.record, one.batch, one.batch),
         Law(2, level.record),
         Law(3, frozen.record, frozen.batch, frozen.batch),
         Law(4, budgets.record),
         Law(5, waits.record, waits.batch, waits.end),
-        Law(6, own.record),
+        Law(6, own.record, own.batch, own.batch),
         Law(7, doubt.record),
         Law(8, batch=ends.batch, end=ends.end),
         Law(9, work.record, work.batch, work.batch),

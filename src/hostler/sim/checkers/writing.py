@@ -32,6 +32,9 @@ class OneWriter:
         if not all(case.world.site.ledger.fences):
             case.world.site.ledger.fences.clear()
             yield "a deposed controller has written to the journal"
+        trespasses = case.world.site.ledger.trespasses
+        yield from (f"a deposed controller has sent {what}" for what in trespasses)
+        trespasses.clear()
 
 
 class LevelNotEdge:
@@ -195,3 +198,15 @@ def _unfinished(book: Book, now: datetime) -> Iterator[str]:
 
 def _why(page: Page) -> str:
     return page.waiting.blockers[0].text if page.waiting else "waits for nobody"
+
+
+def is_at_rest(book: Book) -> bool:
+    """Every node serves or is spare, and nothing runs, settles or waits."""
+    return all(
+        page.phase in REST
+        and page.plan is None
+        and page.operation is None
+        and page.waiting is None
+        and not page.settling
+        for page in book.pages.values()
+    )

@@ -19,7 +19,8 @@ class FaultKind(Struct, frozen=True):
     `shows`: lines (of the kernel's log), crash (of the host), dark (the power is gone), gone (a part vanishes from
     the inventory), heat, or nothing. `ends`: the work that is lost with it: part, node, job, or none. `cures`: what
     ends it, with its share. `found`: chance that a check profile sees it while it is there. `hangs`: the job stalls
-    until its own watchdog gives up instead of crashing.
+    until its own watchdog gives up instead of crashing. `passes_s`: how long one lasts that ends by itself (least,
+    most).
     """
 
     name: str
@@ -30,6 +31,7 @@ class FaultKind(Struct, frozen=True):
     part: str = "gpu"
     found: float = 0.9
     hangs: bool = False
+    passes_s: tuple[float, float] = (10.0, 60.0)
 
 
 def _xid(code: int, words: str) -> str:
@@ -106,6 +108,24 @@ KINDS: dict[str, FaultKind] = {
         FaultKind("exit", "nothing", "job", (("itself", 1.0),), found=0.0),
     )
 }
+
+LEAK = FaultKind("leak", "leak", "none", _PART, part="manifold0", found=0.0)
+"""A leak detector is wet until somebody mends the hose."""
+
+NVLINK5 = (
+    FaultKind("xid_149", "lines", "part", _RESET, (_xid(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 07 (0x004001c6 0x1)"),)),
+    FaultKind(
+        "xid_154",
+        "lines",
+        "part",
+        _RESET,
+        (
+            _xid(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 07 (0x004001c6 0x1)"),
+            "NVRM: Xid (PCI:{pci}): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+        ),
+    ),
+)
+"""What one tray of an NVL72 shows when one of its links fails."""
 
 COMPONENTS: dict[str, tuple[tuple[str, float], ...]] = {
     "faulty_gpu": (("off_bus", 0.4), ("nvlink", 0.3), ("halted", 0.3)),

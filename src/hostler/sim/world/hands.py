@@ -12,13 +12,14 @@ from hostler.sim.bmc.service import Service
 from hostler.sim.bmc.twin import Twin, images_by_name
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
-from hostler.sim.world.ledger import Effect
+from hostler.sim.world.ledger import Effect, Stray
 from hostler.sim.world.scheduler import OURS, Scheduler
 from hostler.sim.world.site import Site, Span
 
 BMC_LATENCY_S = (0.05, 0.5)
 SCHEDULER_LATENCY_S = (0.02, 0.3)
 AGENT_LATENCY_S = (0.05, 1.0)
+NO_ANSWER_S = 30.0
 SCHEDULER_KINDS = ("cordon", "uncordon", "evict", "join_cluster", "leave_cluster")
 
 WORK_S: dict[str, Span] = {
@@ -52,6 +53,7 @@ class Hands:
         self._hosts = hosts
         self._scheduler = scheduler
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
+        self._services = services
         self._twin = Twin(services, images_by_name)
         self._marks: dict[str, Mark] = {}
         self._busy: dict[str, str] = {}
@@ -62,8 +64,12 @@ class Hands:
 
     def take(self, send: Send, epoch: int) -> None:
         """Something the controller sends; what it does takes place after the way there."""
+        if epoch < self._site.epoch:
+            text = f"{send.how} {send.operation.kind} of {send.node.id} under epoch {epoch}"
+            self._site.ledger.trespasses.append(text)
+        self._site.expects(send.operation)
         kind = send.operation.kind
-        late_s = self._site.troubles.lateness_s() if send.how == "perform" else 0.0
+        late_s = self._site.troubles.lateness_s(send.node.id) if send.how == "perform" else 0.0
         act: Callable[[Send, int], None]
         if kind in SCHEDULER_KINDS:
             seen = self._versions.get(send.node.id, 0)
@@ -77,7 +83,7 @@ class Hands:
     def _effect(self, operation: Operation, epoch: int) -> None:
         site = self._site
         site.ledger.effects.append(
-            Effect(site.clock.now, operation.node, operation.kind, operation.id, operation.attempt, site.seq, epoch)
+            Effect(site.wall, operation.node, operation.kind, operation.id, operation.attempt, site.seq, epoch)
         )
 
     # the BMC, through the driver that runs in production
@@ -86,8 +92,9 @@ class Hands:
         if send.how == "revoke":
             return
         operation, host = send.operation, self._hosts[send.node.id]
-        before = sum(host.machine.counts.values())
-        if send.how == "perform" and operation.kind == "power_off":
+        reached = self._reached(host)
+        before = sum(reached.machine.counts.values())
+        if send.how == "perform" and operation.kind == "power_off" and reached is host:
             self._power_goes(host, operation)
         ask = self._twin.perform if send.how == "perform" else self._twin.observe
         try:
@@ -95,10 +102,23 @@ class Hands:
         except PortError as error:
             result = "refused" if isinstance(error, RefusedError) else "unknown"
             outcome = Outcome(operation.id, operation.node, result, str(error), attempt=operation.attempt)
-        if sum(host.machine.counts.values()) != before:
+        if sum(reached.machine.counts.values()) != before:
             self._effect(operation, epoch)
-        host.advance()
+            if reached is not host:
+                stray = Stray(self._site.wall, operation.kind, operation.id, host.node, reached.node)
+                self._site.ledger.strays.append(stray)
+        reached.advance()
         self._site.reply(outcome, host.draw(BMC_LATENCY_S))
+
+    def swap(self, one: str, other: str) -> None:
+        """Two BMCs answer at each other's addresses from now on."""
+        here, there = self._hosts[one].address, self._hosts[other].address
+        self._services[here], self._services[there] = self._services[there], self._services[here]
+
+    def _reached(self, host: Host) -> Host:
+        """Whose BMC answers at the host's address."""
+        service = self._services[host.address]
+        return host if service is host.service else next(h for h in self._hosts.values() if h.service is service)
 
     def _power_goes(self, host: Host, operation: Operation) -> None:
         """The power is about to go: whatever still runs there ends now, and what a power cycle cures is cured."""
@@ -120,6 +140,9 @@ class Hands:
         if send.how == "revoke":
             return
         operation, node = send.operation, send.node.id
+        if self._scheduler.away:
+            self._site.reply(_outcome(operation, "unknown", "the scheduler does not answer"), NO_ANSWER_S)
+            return
         result = "done" if self._is_so(operation) else "not_done"
         if send.how == "perform" and result == "not_done":
             if self._versions.get(node, 0) == seen:
@@ -194,7 +217,7 @@ class Hands:
     def _undelivered(self, send: Send) -> None:
         """Nobody fetches the order; an observation gets no answer, and that is all that is known."""
         if send.how != "revoke":
-            self._site.reply(_outcome(send.operation, "unknown", "the agent is not heard"), 30.0)
+            self._site.reply(_outcome(send.operation, "unknown", "the agent is not heard"), NO_ANSWER_S)
 
     def _seen(self, operation: Operation, host: Host) -> Outcome:
         mark = self._marks.get(operation.id)

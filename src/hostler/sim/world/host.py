@@ -6,8 +6,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from hostler.core.model import Part
+from hostler.core.model import Facts, Part
 from hostler.engine import intake
+from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.machine import Delays, Machine, gpu_server
 from hostler.sim.bmc.service import Service
 from hostler.sim.world.faults import Fault, pci_of
@@ -20,6 +21,8 @@ BOOT_S = (90.0, 240.0)
 AGENT_START_S = (5.0, 20.0)
 BMC_POLL_S = (1.0, 60.0)
 HOT_C, COOL_C = 97.0, 45.0
+HIGH_C = 90.0
+POLL_S = 10.0
 COVERED = "gpu,nic,drive"
 
 
@@ -41,7 +44,8 @@ class Host:
         self.eyes = Spool(site, node, "bmc", "bmc")
         self.faults: list[Fault] = []
         self.boot_id = ""
-        self.heard = False
+        self.running = False
+        self.severed = False
         self.boots = self.repairs = 0
         self.down_since: datetime | None = None
         self.on_up: Callable[[Host], None] = _ignore
@@ -52,6 +56,11 @@ class Host:
     @property
     def up(self) -> bool:
         return bool(self.boot_id)
+
+    @property
+    def heard(self) -> bool:
+        """Its agent runs and its words arrive."""
+        return self.running and not self.severed
 
     def draw(self, span: Span) -> float:
         return self.chance.uniform(*span)
@@ -79,6 +88,9 @@ class Host:
                 self._dark()
             case "gone":
                 self.site.clock.after(self.draw((5, 60)), self.report_inventory)
+            case "leak":
+                self.machine.leaks["manifold"] = "Critical"
+                self.site.clock.after(self.draw(BMC_POLL_S), self.show_sensors)
             case "heat":
                 self.machine.sensors[f"{fault.slot}_temp_c"] = HOT_C
                 self.site.clock.after(self.draw(BMC_POLL_S), self.show_sensors)
@@ -92,8 +104,27 @@ class Host:
             fault.cured = self.site.clock.now
             if fault.kind.shows == "heat":
                 self.machine.sensors[f"{fault.slot}_temp_c"] = COOL_C
+            if fault.kind.shows == "leak":
+                self.machine.leaks["manifold"] = "OK"
         self.faults = [fault for fault in self.faults if fault.active]
         return ended
+
+    def ends(self, component: str) -> None:
+        """Faults of this component are over: what caused them was mended elsewhere."""
+        for fault in self.faults:
+            if fault.component == component:
+                fault.cured = self.site.clock.now
+        self.faults = [fault for fault in self.faults if fault.active]
+
+    def loses_power(self, now: datetime) -> None:
+        """Both feeds are gone: server and BMC are dark."""
+        self.machine.lose_power(now)
+
+    def regains_power(self, now: datetime) -> None:
+        """The feeds are back: the BMC starts, the server stays off."""
+        self.machine.restore_power(now)
+        self._tend()
+        self.show_power()
 
     def check(self, profile: str) -> tuple[str, str]:
         """What a check profile finds: verdict and detail. A gate sees less than a long look."""
@@ -123,15 +154,62 @@ class Host:
         gone = {fault.slot for fault in self.faults if fault.kind.shows == "gone"}
         return tuple(part for part in self.machine.parts if part.slot not in gone)
 
+    def show_present(self) -> None:
+        """What polls of the BMC and the scheduler's opinion are just now."""
+        away = self.machine.away(self.site.clock.now) or not self.eyes.open
+        power = "unknown" if away else self.machine.power.lower()
+        self.site.tell(intake.NodeSeen(self.node, power=power, ready=self.running))
+
+    def sever(self) -> None:
+        """The management network loses the node: neither agent nor BMC is reached, and its work goes on."""
+        now = self.site.clock.now
+        self.severed, self.spool.open, self.eyes.open = True, False, False
+        self.down_since = self.down_since or now
+        self.service.faults.add(Rule(drop="before", times=0))
+        self.site.clock.after(self.site.silence_s, lambda: self._silent(0))
+        self.site.clock.after(self.site.silence_s, self._bmc_missed)
+
+    def mend(self) -> None:
+        """The management network reaches the node again."""
+        self.severed, self.eyes.open = False, True
+        self.service.faults.clear()
+        if self.running:
+            self.spool.open, self.down_since = True, None
+        power = self.machine.power.lower()
+        self.site.tell(intake.NodeSeen(self.node, power=power, bmc_unreachable=False))
+        self.eyes.post_soon()
+        self.greet()
+
+    def _bmc_missed(self) -> None:
+        if self.severed:
+            self.site.tell(intake.NodeSeen(self.node, power="unknown", bmc_unreachable=True))
+
     def show_power(self) -> None:
         """The BMC is polled."""
+        if self.severed:
+            return
         power = self.machine.power.lower()
         self.site.tell(intake.NodeSeen(self.node, power=power))
         self.eyes.put("power", Said(facts={"power": power}))
 
     def show_sensors(self) -> None:
-        facts = {name: self.machine.read_sensor(name, self.site.clock.now) for name in sorted(self.machine.sensors)}
-        self.eyes.put("sensors", Said(facts={name: value for name, value in facts.items() if name.endswith("_c")}))
+        """The BMC's sensors are polled; what two polls in a row say alike is told, as the engine's watch does."""
+        first = self._read_sensors()
+
+        def again() -> None:
+            second = self._read_sensors()
+            if _story(first) == _story(second):
+                self.eyes.put("sensors", Said(facts=second))
+            else:
+                self.site.clock.after(POLL_S, self.show_sensors)
+
+        self.site.clock.after(POLL_S, again)
+
+    def _read_sensors(self) -> Facts:
+        machine, now = self.machine, self.site.clock.now
+        read = {name: machine.read_sensor(name, now) for name in sorted(machine.sensors) if name.endswith("_c")}
+        leaks = {f"leak_{name}": state.lower() for name, state in machine.leaks.items()}
+        return {**read, **leaks, **{f"{name}_state": state.lower() for name, state in machine.supplies.items()}}
 
     # life of the operating system
 
@@ -147,7 +225,7 @@ class Host:
         if not self.boot_id:
             return
         self._life += 1
-        self.boot_id, self.heard, self.spool.open = "", False, False
+        self.boot_id, self.running, self.spool.open = "", False, False
         self.down_since = self.site.clock.now
         life = self._life
         self.on_down(self)
@@ -220,7 +298,9 @@ class Host:
     def _agent_starts(self, boot: str) -> None:
         if self.boot_id != boot:
             return
-        self.heard, self.spool.open, self.down_since = True, True, None
+        self.running, self.spool.open = True, not self.severed
+        if not self.severed:
+            self.down_since = None
         self.greet()
         self.report_inventory()
         self.on_up(self)
@@ -229,11 +309,12 @@ class Host:
                 self.site.clock.after(self.draw((1, 30)), partial(self._again, fault))
 
     def greet(self) -> None:
-        """What a fresh controller hears from the agent and the scheduler."""
+        """What a fresh controller hears from the agent and the scheduler, which has a network of its own."""
         if self.heard:
             self.site.tell(intake.Heard(self.node, self.boot_id))
-            self.site.tell(intake.NodeSeen(self.node, ready=True))
             self.spool.post_soon()
+        if self.running:
+            self.site.tell(intake.NodeSeen(self.node, ready=True))
 
     def _again(self, fault: Fault) -> None:
         if fault.active and self.heard:
@@ -246,6 +327,12 @@ class Host:
     def _silent(self, _life: int) -> None:
         if not self.heard and self.down_since is not None:
             self.site.tell(intake.Silent(self.node, self.down_since))
+
+
+def _story(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What two polls must agree on: which temperatures are high, and every word."""
+    told = ((name, str(v > HIGH_C) if isinstance(v, float) else str(v)) for name, v in facts.items())
+    return tuple(told)
 
 
 def _ignore(_host: Host) -> None:

@@ -32,11 +32,21 @@ class Disturbance(Struct, frozen=True):
     protective: bool
 
 
+class Stray(Struct, frozen=True):
+    """A BMC was actuated for a node that it does not belong to. `machine` is the node whose BMC it really is."""
+
+    at: datetime
+    kind: str
+    operation: str
+    node: str
+    machine: str
+
+
 class Ledger:
     """Everything that happened to the world, in order.
 
     `untrusted` are ids of observations that user space made up, `fences` what became of a deposed controller's
-    attempts to write (True: refused).
+    attempts to write (True: refused), `trespasses` what it had a hand do all the same.
     """
 
     def __init__(self) -> None:
@@ -45,3 +55,5 @@ class Ledger:
         self.answers: dict[tuple[str, int], list[str]] = {}
         self.untrusted: dict[str, None] = {}
         self.fences: list[bool] = []
+        self.trespasses: list[str] = []
+        self.strays: list[Stray] = []

@@ -51,6 +51,7 @@ class People:
         self._on_it: dict[str, None] = {}
         self._trips: dict[str, int] = {}
         self._zapped: dict[str, int] = {}
+        self._wet: dict[str, None] = {}
 
     def see(self, event: e.Event) -> None:
         """Something was recorded; whoever it concerns sets out."""
@@ -69,6 +70,8 @@ class People:
             case e.ConditionRaised(condition=c) if c.clears == "operator" and c.type == "gpu.xid_unknown":
                 errand = Errand("clear-condition", c.node, "erik", "looked at", {"condition": c.id})
                 self._go(self._paces.engineer, errand)
+            case e.ConditionRaised(condition=c) if c.type == "cooling.leak":
+                self._wet[c.node] = None
             case e.ConditionRaised(condition=c) if c.type == "operator.maintenance":
                 errand = Errand("clear-condition", c.node, c.owner, "maintenance is over", {"condition": c.id})
                 self._go(self._paces.technician, errand)
@@ -98,10 +101,14 @@ class People:
         self._ask(Request(errand), 1)
 
     def ask(
-        self, errand: Errand, configuration: Configuration | None = None, documents: dict[str, str] | None = None
+        self,
+        errand: Errand,
+        configuration: Configuration | None = None,
+        documents: dict[str, str] | None = None,
+        tries: int = TRIES,
     ) -> None:
         """Ask Hostler now; what is refused or never answered is asked again later, a few times."""
-        self._ask(Request(errand, configuration, documents or {}), TRIES)
+        self._ask(Request(errand, configuration, documents or {}), tries)
 
     def investigate(self, suspects: list[str]) -> None:
         """The job does not start: an engineer finds the node and asks for another."""
@@ -117,6 +124,9 @@ class People:
     def _mend(self, node: str, hold: str) -> None:
         self._hosts[node].repair()
         self.touches += 1
+        if node in self._wet:
+            del self._wet[node]
+            self.ask(Errand("clear-condition", node, "tina", "dried and mended", {"condition": "cooling.leak"}))
         self.ask(Errand("release", hold, "tina", "cooling is mended"))
         self._site.clock.after(60.0, self._hosts[node].show_sensors)
 
@@ -164,7 +174,7 @@ class People:
             target=errand.target,
             person=errand.person,
             reason=errand.reason,
-            at=site.clock.now,
+            at=site.wall,
             args=errand.args,
             key=key,
         )

@@ -14,24 +14,29 @@ CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastruct
 
 
 class Seat(Struct):
-    """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id."""
+    """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
+
+    `lost` are those that a fault has ended though they stay listed: they hang.
+    """
 
     joined: bool = False
     cordons: tuple[str, ...] = ()
     works: dict[str, Workload] = {}
+    lost: dict[str, None] = {}
 
 
 class Scheduler:
     """What runs where, in truth. Hostler sees it through `view`."""
 
     def __init__(self, site: Site) -> None:
+        self.away = False
         self.seats: dict[str, Seat] = {}
         self._site = site
 
     def seat(self, node: str) -> Seat:
         found = self.seats.get(node)
         if found is None:
-            found = self.seats[node] = Seat(works={})
+            found = self.seats[node] = Seat(works={}, lost={})
         return found
 
     def view(self, node: str) -> WorkloadView:
@@ -41,10 +46,14 @@ class Scheduler:
 
     def tell(self, node: str) -> None:
         """Let the controller see this node's work."""
+        if self.away:
+            return
         self._site.tell(intake.WorkSeen((self.view(node),)))
 
     def tell_all(self) -> None:
         """A fresh list of everything, as after a (re)start."""
+        if self.away:
+            return
         self._site.tell(intake.WorkSeen(tuple(self.view(node) for node in self.seats), whole=True))
 
     def start(self, node: str, work: Workload) -> None:
@@ -83,13 +92,13 @@ class Scheduler:
     def _write(self, node: str, by: str, work: Workload, faults: list[Fault]) -> None:
         self._site.ledger.disturbances.append(
             Disturbance(
-                self._site.clock.now,
+                self._site.wall,
                 node,
                 work.id,
                 by,
-                doomed=any(dooms(fault, work) for fault in faults),
+                doomed=work.id in self.seat(node).lost or any(dooms(fault, work) for fault in faults),
                 consent=work.work_class in CONSENTING,
-                protective=any(fault.kind.shows == "heat" for fault in faults),
+                protective=any(fault.kind.shows in ("heat", "leak") for fault in faults),
             )
         )
 

@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
 
-from hostler.core.model import Outcome
+from hostler.core.model import Operation, Outcome
 from hostler.engine import intake
 from hostler.engine.ready import Reply
 from hostler.sim.world.clock import Clock
@@ -21,6 +22,7 @@ class Site:
     """The ground that hosts, schedulers and people stand on.
 
     `inbox` is what the controller has not been given yet. `silence_s` is after how long an agent counts as lost.
+    `skew` is how far the controller's wall clock is ahead of true time.
     """
 
     def __init__(self, clock: Clock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
@@ -33,9 +35,16 @@ class Site:
         self.ledger = Ledger()
         self.seq = 0
         self.epoch = 0
+        self.skew = timedelta(0)
         self.asked = 0
         self._token = 0
+        self._due: dict[str, datetime] = {}
         self._waiting: dict[int, Callable[[Reply], None]] = {}
+
+    @property
+    def wall(self) -> datetime:
+        """What the controller's wall clock shows."""
+        return self.clock.now + self.skew
 
     def draw(self, span: Span) -> float:
         return self.chance.uniform(*span)
@@ -61,9 +70,14 @@ class Site:
         if answered is not None:
             answered(reply)
 
+    def expects(self, operation: Operation) -> None:
+        """An answer about this operation is due by its deadline."""
+        self._due[operation.node] = operation.deadline
+
     def reply(self, outcome: Outcome, after_s: float) -> None:
         """A driver's answer on its way to the controller; it may be lost, doubled or late (`troubles`)."""
-        for delay_s, said in self.troubles.replies(outcome, after_s):
+        due = self._due.get(outcome.node, self.wall)
+        for delay_s, said in self.troubles.replies(outcome, after_s, (due - self.wall).total_seconds()):
             self.clock.after(delay_s, partial(self._arrives, said))
 
     def _arrives(self, outcome: Outcome) -> None:

@@ -25,10 +25,14 @@ class Said(Struct, frozen=True):
 
 
 class Spool:
-    """Observations of one source about one node until the controller has acknowledged them."""
+    """Observations of one source about one node until the controller has acknowledged them.
+
+    `wrong_s` is what a sender with a wrong clock adds to the age of everything.
+    """
 
     def __init__(self, site: Site, node: str, source: str, name: str) -> None:
         self.open = True
+        self.wrong_s = 0.0
         self._site = site
         self._chance = site.stream(f"{name} of {node}")
         self._node = node
@@ -75,7 +79,8 @@ class Spool:
             return
         now = self._site.clock.now
         batch = tuple(
-            replace(seen, received=now, age_s=(now - at).total_seconds()) for at, seen in self._kept[:POST_MAX]
+            replace(seen, received=self._site.wall, age_s=(now - at).total_seconds() + self.wrong_s)
+            for at, seen in self._kept[:POST_MAX]
         )
         self._site.tell(intake.Observed(self._site.token(self._acknowledged), self._node, batch))
         self.post_soon(RESEND_S)

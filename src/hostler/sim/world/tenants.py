@@ -15,20 +15,23 @@ KINDS = ("service", "graceful", "pods", "job", "empty")
 
 
 class Tenants:
-    """Whoever runs work on the nodes of small worlds. Each node keeps its kind of customer."""
+    """Whoever runs work on the nodes of small worlds. Each node keeps its kind of customer.
 
-    def __init__(self, site: Site, scheduler: Scheduler, hosts: dict[str, Host]) -> None:
+    `one_job`: all nodes are ranks of one job, which ends everywhere as soon as it ends anywhere.
+    """
+
+    def __init__(self, site: Site, scheduler: Scheduler, hosts: dict[str, Host], *, one_job: bool = False) -> None:
         self._site = site
         self._scheduler = scheduler
         self._hosts = hosts
         self._chances = {name: site.stream(f"tenant {name}") for name in hosts}
-        self._kinds = {name: chance.choice(KINDS) for name, chance in self._chances.items()}
+        self._kinds = {name: "rank" if one_job else chance.choice(KINDS) for name, chance in self._chances.items()}
         self._coming: dict[str, None] = {}
         self._numbered = 0
 
     def usable(self, node: str) -> bool:
         seat = self._scheduler.seats.get(node)
-        return seat is not None and seat.joined and not seat.cordons and self._hosts[node].heard
+        return seat is not None and seat.joined and not seat.cordons and self._hosts[node].running
 
     def come(self, node: str) -> None:
         """Work comes (back) to a node that is open to it, after a while."""
@@ -40,6 +43,7 @@ class Tenants:
         """Work that a fault has taken crashes, or hangs and stays listed."""
         seat = self._scheduler.seat(fault.node)
         lost = [work.id for work in seat.works.values() if dooms(fault, work)]
+        seat.lost |= dict.fromkeys(lost)
         if lost and self._chances[fault.node].random() < 0.5:
             self._site.clock.after(
                 self._chances[fault.node].uniform(*CRASH_SEEN_S), lambda: self._ended(fault.node, lost)
@@ -56,13 +60,28 @@ class Tenants:
             self._scheduler.finish(node, work)
         self._scheduler.tell(node)
         self.come(node)
+        if self._kinds[node] == "rank":
+            self._site.clock.after(self._chances[node].uniform(*CRASH_SEEN_S), self._job_ends)
+
+    def _job_ends(self) -> None:
+        """The other ranks notice that one is gone: none goes on, and all come back together."""
+        for node, seat in self._scheduler.seats.items():
+            if ranks := [work for work in seat.works if work.endswith("-rank")]:
+                for work in ranks:
+                    self._scheduler.finish(node, work)
+                self._scheduler.tell(node)
+                self.come(node)
 
     def _arrive(self, node: str) -> None:
         self._coming.pop(node, None)
         if not self.usable(node) or self._scheduler.seat(node).works:
             return
+        seat, faults = self._scheduler.seat(node), self._hosts[node].faults
+        seat.lost = {}
         for work in self._works(node):
             self._scheduler.start(node, work)
+            if any(dooms(fault, work) for fault in faults):
+                seat.lost[work.id] = None
             if work.job:
                 ends = self._chances[node].uniform(*JOB_S)
                 self._site.clock.after(ends, partial(self._over, node, work.id))
@@ -84,6 +103,8 @@ class Tenants:
                 return [infra, Workload(f"{name}-serve", "acme", WorkClass.graceful, None)]
             case "job":
                 return [infra, Workload(f"{name}-train", "acme", WorkClass.uninterruptible, None, job="train")]
+            case "rank":
+                return [infra, Workload(f"{name}-rank", "acme", WorkClass.uninterruptible, None, job="train")]
             case "pods":
                 classes = (WorkClass.uninterruptible, WorkClass.interruptible, WorkClass.graceful)
                 return [

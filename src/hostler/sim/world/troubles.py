@@ -1,7 +1,8 @@
-"""What goes wrong between the world and the controller: replies lost, doubled, late; inputs shuffled and resent."""
+"""What goes wrong between world and controller: replies lost, doubled, late; inputs shuffled; controllers cut off."""
 
-import random
+from collections import Counter
 from collections.abc import Iterable
+from random import Random
 from typing import Protocol
 
 from msgspec import Struct
@@ -10,15 +11,27 @@ from msgspec.structs import replace
 from hostler.core.model import Outcome
 from hostler.engine import intake
 
+APPEND, APPENDED, SEND, SENT, REPLY = "append", "appended", "send", "sent", "reply"
+"""Boundaries of a step: before the append; after it, before anybody is told; before each send; after all of them,
+before the answers; and when a driver's reply arrives, its work done."""
+
+BOUNDARIES = (APPEND, APPENDED, SEND, SENT, REPLY)
+
+GO_ON, CRASH, FAIL, PAUSE = "", "crash", "fail", "pause"
+"""What befalls a controller at a boundary: nothing; it dies; its append fails; it stands still for a while."""
+
 
 class Troubles(Protocol):
-    """What befalls messages, acts and commits."""
+    """What befalls messages, acts and controllers."""
 
-    def replies(self, outcome: Outcome, after_s: float) -> Iterable[tuple[float, Outcome]]:
-        """When and how a driver's answer arrives: (delay in seconds, outcome), none for a lost one."""
+    def replies(self, outcome: Outcome, after_s: float, due_s: float) -> Iterable[tuple[float, Outcome]]:
+        """When and how a driver's answer arrives: (delay in seconds, outcome), none for a lost one.
+
+        `due_s`: how far the operation's deadline is.
+        """
         ...
 
-    def lateness_s(self) -> float:
+    def lateness_s(self, node: str) -> float:
         """How much later than asked an act takes place."""
         ...
 
@@ -26,103 +39,165 @@ class Troubles(Protocol):
         """The inputs of a step as they arrive: doubled, reordered, some later."""
         ...
 
-    def commit(self) -> str:
-        """What befalls this commit: "" (well), failed, crash_before (nothing durable), crash_after (nothing sent)."""
+    def at(self, boundary: str) -> str:
+        """What befalls the controller at this boundary: one of GO_ON, CRASH, FAIL, PAUSE."""
         ...
 
     def downtime_s(self) -> float:
         """How long nobody is active after a crash."""
         ...
 
+    def pause_s(self) -> float:
+        """How long a controller that stands still does so."""
+        ...
+
 
 class Calm:
     """Nothing goes wrong."""
 
-    def replies(self, outcome: Outcome, after_s: float) -> Iterable[tuple[float, Outcome]]:
+    def replies(self, outcome: Outcome, after_s: float, due_s: float) -> Iterable[tuple[float, Outcome]]:  # noqa: ARG002
         return ((after_s, outcome),)
 
-    def lateness_s(self) -> float:
+    def lateness_s(self, node: str) -> float:  # noqa: ARG002
         return 0.0
 
     def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
         return inputs
 
-    def commit(self) -> str:
-        return ""
+    def at(self, boundary: str) -> str:  # noqa: ARG002
+        return GO_ON
 
     def downtime_s(self) -> float:
         return 30.0
 
+    def pause_s(self) -> float:
+        return 0.0
 
-class Chances(Struct, frozen=True):
-    """How often each trouble strikes, 0 to 1 per message, act or commit; `late_s` is the longest delay of an act."""
 
-    lost: float = 0.08
-    doubled: float = 0.05
-    slow: float = 0.05
-    late: float = 0.04
-    late_s: float = 900.0
-    shuffled: float = 0.1
-    resent: float = 0.05
-    commit_failed: float = 0.004
-    crash_before: float = 0.004
-    crash_after: float = 0.006
+class Blow(Struct, frozen=True):
+    """What is to befall the controller at the next boundary of this kind, and for how long it is then away."""
+
+    fate: str
+    boundary: str
+    lasts_s: float
 
 
 _OVERTAKING = (intake.Observed, intake.Replied, intake.Asked)
 _RESENT = (intake.Observed, intake.Replied)
+SEEN_KEPT = 64
+
+WEATHER = {"lost": 0.08, "doubled": 0.05, "slow": 0.05, "late": 0.04, "shuffled": 0.1, "resent": 0.05, "brink": 0.15}
+"""How often each trouble with messages strikes where it blows at all, 0 to 1 per message or act.
+
+`brink`: a reply arrives within a millisecond of its operation's deadline, on either side or exactly then.
+"""
+
+LATE_S = 900.0
 
 
 class Hostile:
-    """Everything that may go wrong does, at times drawn from a seed. `healed` ends it."""
+    """What was stirred up goes wrong, drawn from streams of the nodes' own. `healed` ends it.
 
-    def __init__(self, seed: int, chances: Chances | None = None) -> None:
-        self._chance = random.Random(f"troubles/{seed}")
-        self._chances = chances or Chances()
-        self._seen: list[intake.Input] = []
+    `weather` names the troubles with messages that blow, `blows` what befalls controllers, in order; `injected` counts
+    what struck, by kind.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.injected: Counter[str] = Counter()
+        self.weather: dict[str, None] = {}
+        self.blows: list[Blow] = []
         self.healed = False
+        self._seed = seed
+        self._chances: dict[str, Random] = {}
+        self._seen: list[intake.Input] = []
+        self._blow = Blow(GO_ON, "", 0.0)
 
-    def _strikes(self, chance: float) -> bool:
-        return not self.healed and self._chance.random() < chance
-
-    def replies(self, outcome: Outcome, after_s: float) -> Iterable[tuple[float, Outcome]]:
-        """A lost reply becomes what the runner makes of silence: unknown."""
-        if self._strikes(self._chances.lost):
-            return ((after_s + 30.0, replace(outcome, result="unknown", detail="no answer came", facts={})),)
-        if self._strikes(self._chances.doubled):
-            return ((after_s, outcome), (after_s + self._chance.uniform(0, 300), outcome))
-        if self._strikes(self._chances.slow):
-            return ((after_s + self._chance.uniform(0, 600), outcome),)
-        return ((after_s, outcome),)
-
-    def lateness_s(self) -> float:
-        return self._chance.uniform(0, self._chances.late_s) if self._strikes(self._chances.late) else 0.0
-
-    def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
-        found = self._interleaved(inputs) if self._strikes(self._chances.shuffled) else list(inputs)
-        if self._seen and self._strikes(self._chances.resent):
-            found.append(self._chance.choice(self._seen))
-        self._seen = [*self._seen, *(one for one in inputs if isinstance(one, _RESENT))][-64:]
+    def _chance(self, stream: str) -> Random:
+        found = self._chances.get(stream)
+        if found is None:
+            found = self._chances[stream] = Random(f"{self._seed}/{stream}")
         return found
 
-    def _interleaved(self, inputs: list[intake.Input]) -> list[intake.Input]:
+    def _strikes(self, trouble: str, chance: Random) -> bool:
+        if self.healed or trouble not in self.weather or chance.random() >= WEATHER[trouble]:
+            return False
+        self.injected[f"message {trouble}"] += 1
+        return True
+
+    def replies(self, outcome: Outcome, after_s: float, due_s: float) -> Iterable[tuple[float, Outcome]]:
+        """A lost reply becomes what the runner makes of silence: unknown."""
+        chance = self._chance(f"replies {outcome.node}")
+        if self._strikes("lost", chance):
+            return ((after_s + 30.0, replace(outcome, result="unknown", detail="no answer came", facts={})),)
+        if self._strikes("doubled", chance):
+            return ((after_s, outcome), (after_s + chance.uniform(0, 300), outcome))
+        if self._strikes("slow", chance):
+            return ((after_s + chance.uniform(0, 600), outcome),)
+        if due_s > after_s and self._strikes("brink", chance):
+            return ((due_s + chance.choice((-0.001, 0.0, 0.001)), outcome),)
+        return ((after_s, outcome),)
+
+    def lateness_s(self, node: str) -> float:
+        chance = self._chance(f"acts {node}")
+        return chance.uniform(0, LATE_S) if self._strikes("late", chance) else 0.0
+
+    def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
+        chance = self._chance("inputs")
+        found = self._interleaved(inputs, chance) if self._strikes("shuffled", chance) else list(inputs)
+        if self._seen and self._strikes("resent", chance):
+            found.append(chance.choice(self._seen))
+        self._seen = [*self._seen, *(one for one in inputs if isinstance(one, _RESENT))][-SEEN_KEPT:]
+        return found
+
+    def _interleaved(self, inputs: list[intake.Input], chance: Random) -> list[intake.Input]:
         """Posts and answers overtake each other; what one watcher of the present tells stays in its order."""
         loose = [one for one in inputs if isinstance(one, _OVERTAKING)]
         found: list[intake.Input] = [one for one in inputs if not isinstance(one, _OVERTAKING)]
         for one in loose:
-            found.insert(self._chance.randint(0, len(found)), one)
+            found.insert(chance.randint(0, len(found)), one)
         return found
 
-    def commit(self) -> str:
-        for what, chance in (
-            ("failed", self._chances.commit_failed),
-            ("crash_before", self._chances.crash_before),
-            ("crash_after", self._chances.crash_after),
-        ):
-            if self._strikes(chance):
-                return what
-        return ""
+    def at(self, boundary: str) -> str:
+        """The first blow that waits for this boundary strikes; its length is what is asked for next."""
+        if self.healed or not self.blows:
+            return GO_ON
+        blow = next((blow for blow in self.blows if blow.boundary == boundary), None)
+        if blow is None:
+            return GO_ON
+        self.blows.remove(blow)
+        self._blow = blow
+        self.injected[f"controller {blow.fate} at {boundary}"] += 1
+        return blow.fate
 
     def downtime_s(self) -> float:
-        """Mostly seconds; now and then hours, and clocks have moved on when somebody is there again."""
-        return self._chance.uniform(3600, 4 * 3600) if self._strikes(0.1) else self._chance.uniform(5, 120)
+        return self._blow.lasts_s
+
+    def pause_s(self) -> float:
+        return self._blow.lasts_s
+
+
+class Scripted(Calm):
+    """Counts the boundaries that a run passes from `begin` on, and strikes at those whose numbers `fates` names."""
+
+    def __init__(self, fates: dict[int, str] | None = None, downtime_s: float = 7.0, pause_s: float = 30.0) -> None:
+        self.passed: list[str] = []
+        self._fates = fates or {}
+        self._downtime_s = downtime_s
+        self._pause_s = pause_s
+        self._begun = False
+
+    def begin(self) -> None:
+        """Boundaries count from here."""
+        self._begun = True
+
+    def at(self, boundary: str) -> str:
+        if not self._begun:
+            return GO_ON
+        self.passed.append(boundary)
+        return self._fates.get(len(self.passed) - 1, GO_ON)
+
+    def downtime_s(self) -> float:
+        return self._downtime_s
+
+    def pause_s(self) -> float:
+        return self._pause_s

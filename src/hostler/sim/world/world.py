@@ -1,6 +1,7 @@
 """A cluster put together: hosts, hands, scheduler, people, perhaps one great training job, and what befalls them."""
 
 from datetime import datetime
+from random import Random
 
 from msgspec import Struct
 
@@ -18,7 +19,6 @@ from hostler.sim.world.tenants import Tenants
 from hostler.sim.world.training import Training
 from hostler.sim.world.troubles import Troubles
 
-PASSES_S = (10.0, 60.0)
 CORRUPTION_SEEN_S = (600.0, 3600.0)
 """How long a job computes nonsense before its owner sees it in the loss. An estimate: nobody has published it."""
 
@@ -58,30 +58,34 @@ class World:
 
     def breaks(self, component: str, node: str) -> Fault:
         """Something of this component breaks on this node, in one of its ways."""
-        kind = KINDS[self._pick(COMPONENTS.get(component, OTHER))]
-        fault = Fault(
-            len(self.faults), kind, component, node, self._slot(kind, node), self._pick(kind.cures), self.clock.now
+        return self.strike(
+            KINDS[self._pick(COMPONENTS.get(component, OTHER), self.hosts[node].chance)], component, node
         )
+
+    def strike(self, kind: FaultKind, component: str, node: str, cure: str = "") -> Fault:
+        """This very fault appears on this node; what cures it is drawn unless it is given."""
+        cure = cure or self._pick(kind.cures, self.hosts[node].chance)
+        fault = Fault(len(self.faults), kind, component, node, self._slot(kind, node), cure, self.clock.now)
         self.faults.append(fault)
         self.watch(node)
         if self.tenants is not None:
             self.tenants.struck(fault)
         self.hosts[node].breaks(fault)
         if fault.cure == "itself":
-            self.clock.after(self.site.draw(PASSES_S), lambda: self._passes(fault))
+            self.clock.after(self.hosts[node].draw(kind.passes_s), lambda: self._passes(fault))
         self._strikes(fault)
         return fault
 
-    def _pick(self, shares: tuple[tuple[str, float], ...]) -> str:
+    def _pick(self, shares: tuple[tuple[str, float], ...], chance: Random) -> str:
         names = [name for name, _ in shares]
-        return self.site.chance.choices(names, [share for _, share in shares])[0]
+        return chance.choices(names, [share for _, share in shares])[0]
 
     def _slot(self, kind: FaultKind, node: str) -> str:
         if kind.part == "host":
             return ""
         if kind.part[-1].isdigit():
             return kind.part
-        return f"{kind.part}{self.site.chance.randrange(self.hosts[node].gpus)}"
+        return f"{kind.part}{self.hosts[node].chance.randrange(self.hosts[node].gpus)}"
 
     def _passes(self, fault: Fault) -> None:
         self.hosts[fault.node].remedied("itself")
@@ -118,7 +122,7 @@ class World:
 
         def strike() -> None:
             components = tuple((share.component, share.share) for share in rates.shares)
-            self.breaks(self._pick(components), self._victim(among))
+            self.breaks(self._pick(components, self.site.chance), self._victim(among))
             self.clock.after(self.site.chance.expovariate(per_second), strike)
 
         if per_second > 0:
@@ -176,7 +180,7 @@ class World:
         """Everything volatile that a fresh controller is told: work, power, who is heard."""
         self.scheduler.tell_all()
         for host in self.hosts.values():
-            self.site.tell(intake.NodeSeen(host.node, power=host.machine.power.lower(), ready=host.heard))
+            host.show_present()
             host.greet()
             if not host.heard and host.down_since is not None:
                 self.site.tell(intake.Silent(host.node, host.down_since))

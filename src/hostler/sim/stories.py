@@ -1,0 +1,162 @@
+"""Short canonical stories: one thing goes wrong in a tiny cell and is put right. `cuts` cuts them at every boundary."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from msgspec import Struct
+
+from hostler.core.model import WorkClass, Workload
+from hostler.engine.journal.memory import MemoryJournal
+from hostler.sim import cells
+from hostler.sim.checkers.every import court
+from hostler.sim.checkers.law import Violation
+from hostler.sim.drive import Beat, Drive
+from hostler.sim.hostile import PACES, START, found
+from hostler.sim.world.faults import KINDS
+from hostler.sim.world.people import Errand
+from hostler.sim.world.scheduler import OURS
+from hostler.sim.world.troubles import Scripted
+from hostler.sim.world.world import Ground, World
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+SEED = 5
+NODE, SPARE, FRESH = "n00000", "n00002", "n00003"
+
+Begin = Callable[[World], None]
+
+
+class Story(Struct, frozen=True):
+    """What happens, for how long the world then lives, and in how many nodes: two members, a spare, a new one."""
+
+    name: str
+    begin: Begin
+    lasts_s: float
+    nodes: int = 3
+
+
+class NodeEnd(Struct, frozen=True):
+    """Where a node stands in the end, as far as every run of the story must agree."""
+
+    node: str
+    phase: str
+    serves: bool
+    busy: str
+    conditions: tuple[str, ...]
+    cordoned: bool
+    joined: bool
+    power: str
+    bios: str
+
+
+class Telling(Struct, frozen=True):
+    """How a run of a story went: where every node ended, broken laws, and the boundaries that were passed."""
+
+    ends: tuple[NodeEnd, ...]
+    tickets: tuple[str, ...]
+    violations: tuple[Violation, ...]
+    boundaries: tuple[str, ...]
+
+
+def tell(story: Story, fates: dict[int, str] | None = None) -> Telling:
+    """Run the story; `fates` strike at the boundaries with these numbers, counted from its beginning."""
+    troubles = Scripted(fates)
+    shape = cells.Shape("story", story.nodes)
+    world = World(Ground(shape.nodes, SEED, START, paces=PACES), troubles)
+    drive = Drive(world, Beat(), court(world), MemoryJournal())
+    drive.start()
+    found(drive, shape)
+    troubles.begin()
+    story.begin(world)
+    drive.run(world.clock.now + timedelta(seconds=story.lasts_s))
+    assert drive.court is not None, "stories are judged"
+    drive.court.close()
+    return Telling(_ends(drive), _tickets(drive), tuple(drive.violations()), tuple(troubles.passed))
+
+
+def _ends(drive: Drive) -> tuple[NodeEnd, ...]:
+    assert drive.court is not None, "stories are judged"
+    ends = []
+    for page in drive.court.book.pages.values():
+        host, seat = drive.world.hosts[page.id], drive.world.scheduler.seat(page.id)
+        busy = page.plan.name if page.plan else page.operation.kind if page.operation else ""
+        ends.append(
+            NodeEnd(
+                page.id,
+                page.phase.value,
+                bool(page.pool),
+                busy,
+                tuple(sorted(c.type for c in page.conditions.values() if c.clears != "age")),
+                OURS in seat.cordons,
+                seat.joined,
+                host.machine.power,
+                host.machine.firmware["BIOS"],
+            )
+        )
+    return tuple(ends)
+
+
+def _tickets(drive: Drive) -> tuple[str, ...]:
+    """The kinds of tickets that are open."""
+    assert drive.controller is not None, "somebody is active in the end"
+    return tuple(sorted(ticket.kind for ticket in drive.controller.fleet.tickets.values()))
+
+
+def _fault(kind: str, cure: str) -> Begin:
+    def begin(world: World) -> None:
+        world.strike(KINDS[kind], kind, NODE, cure=cure)
+
+    return begin
+
+
+def _wish(verb: str, node: str = NODE, **args: str) -> Begin:
+    def begin(world: World) -> None:
+        world.people.ask(Errand(verb, node, "olga", "as the story goes", args))
+
+    return begin
+
+
+def _with_work(begin: Begin, work_class: WorkClass, ends_s: float) -> Begin:
+    """The same on a node where a customer's work runs, which ends by itself after so long."""
+
+    def begun(world: World) -> None:
+        world.scheduler.start(NODE, Workload("w1", "acme", work_class, None))
+        world.scheduler.tell(NODE)
+        begin(world)
+
+        def over() -> None:
+            world.scheduler.finish(NODE, "w1")
+            world.scheduler.tell(NODE)
+
+        world.clock.after(ends_s, over)
+
+    return begun
+
+
+def _hot(world: World) -> None:
+    world.strike(KINDS["heat"], "heat", NODE)
+
+
+STORIES: dict[str, Story] = {
+    story.name: story
+    for story in (
+        Story("power_cycle", _fault("off_bus", "power_cycle"), 1.5 * HOUR_S),
+        Story("gpu_reset", _fault("halted", "gpu_reset"), 1.5 * HOUR_S),
+        Story("reboot_wished", _wish("reboot"), 1.5 * HOUR_S),
+        Story("firmware", _wish("update-firmware"), 4 * HOUR_S),
+        Story("drain_graceful", _with_work(_wish("drain"), WorkClass.graceful, 2 * HOUR_S), 3 * HOUR_S),
+        Story(
+            "drain_with_consent",
+            _with_work(_wish("reboot"), WorkClass.uninterruptible, 3 * HOUR_S),
+            6 * HOUR_S,
+        ),
+        Story("deliver", _wish("request-replacement", now="true"), 3 * DAY_S),
+        Story("protective_power_off", _hot, 8 * HOUR_S),
+        Story("triage_to_vendor", _fault("remap_failed", "part"), 6 * DAY_S),
+        Story("bring_up", lambda _world: None, 3 * DAY_S, nodes=4),
+    )
+}
+"""Every story by name."""
+
+SHORT = ("power_cycle", "gpu_reset")
+"""Stories short enough to be cut at every pair of boundaries."""
