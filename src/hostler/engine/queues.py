@@ -21,6 +21,14 @@ class BusyError(Exception):
         self.retry_after_s = retry_after_s
 
 
+class StandbyError(BusyError):
+    """This controller does not decide; the one at `address` does ("" where none is known to)."""
+
+    def __init__(self, address: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(retry_after_s)
+        self.address = address
+
+
 class Queues:
     """Inputs by urgency. Outcomes are bounded by the operations that are out, so they are always taken."""
 

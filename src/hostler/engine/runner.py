@@ -26,7 +26,7 @@ from hostler.engine.holding import Holding
 from hostler.engine.lease import LeaseWatch
 from hostler.engine.office import TICK_S, Around, Office
 from hostler.engine.ports import FencedError, Hand, Journal, JournalError, Lease, Member, UnreachableError
-from hostler.engine.queues import BusyError
+from hostler.engine.queues import StandbyError
 from hostler.engine.ready import Reply, Send
 from hostler.engine.seat import ALONE, Health, Roll, Seat
 from hostler.engine.sending import Sender
@@ -43,14 +43,6 @@ GONE_LEASES = 4
 
 FORGOTTEN_S = 600.0
 """A member that has been silent for so long is struck off the roll."""
-
-
-class StandbyError(BusyError):
-    """This controller does not decide; the one at `address` does ("" where none is known to)."""
-
-    def __init__(self, address: str, retry_after_s: float = 1.0) -> None:
-        super().__init__(retry_after_s)
-        self.address = address
 
 
 def boottime() -> float:
@@ -181,6 +173,7 @@ class Cell:
             active_address=self._seat.address if self.role == "active" else lease.address,
             behind=behind,
             behind_s=behind_s,
+            reachable=not why if self.role == "active" else behind_s < 2 * self._seat.terms.lease_s,
             peers=self._roll.peers,
         )
 

@@ -39,7 +39,8 @@ class Health(Struct, frozen=True):
     """How the controller is: its role and epoch, the last record, what waits, and why it is not ok.
 
     `margin_s`: for how long it may still send. `active` and `active_address`: who holds the lease. `behind` counts
-    records known to be missing here, `behind_s` seconds since none was; both 0 where it is active.
+    records known to be missing here, `behind_s` seconds since none was; both 0 where it is active. `reachable`: the
+    journal answers.
     """
 
     role: str
@@ -56,6 +57,7 @@ class Health(Struct, frozen=True):
     active_address: str = ""
     behind: int = 0
     behind_s: float = 0.0
+    reachable: bool = True
     peers: tuple[Peer, ...] = ()
 
 

@@ -13,7 +13,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 from hostler.server import problems
 from hostler.server.desk import AgentDesk
 from hostler.server.exchange import StrictRequest, VeiledResponse
-from hostler.server.fences import HostFence, add_headers
+from hostler.server.fences import HostFence, StandbyFence, add_headers
 from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
@@ -45,7 +45,7 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
         request_class=StrictRequest,
         response_class=VeiledResponse,
         request_max_body_size=BODY_MAX,
-        middleware=[DefineMiddleware(HostFence, settings=settings)],
+        middleware=[DefineMiddleware(HostFence, settings=settings), DefineMiddleware(StandbyFence)],
         before_send=[add_headers],
         exception_handlers=problems.HANDLERS,
         openapi_config=_openapi(cell),

@@ -68,12 +68,21 @@ class _Mailbox:
 
 
 class AgentDesk:
-    """`ports.Hand` for the agents' operations. `epoch` gives the running controller's."""
+    """`ports.Hand` for the agents' operations. `epoch` gives the running controller's.
+
+    `may_send`: whether orders may be handed out at this moment; an agent that asks while they may not goes on waiting.
+    """
 
     kinds = KINDS
 
-    def __init__(self, epoch: Callable[[], int], clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        epoch: Callable[[], int],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        may_send: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._epoch = epoch
+        self._may_send = may_send
         self._clock = clock
         self._boxes: dict[str, _Mailbox] = {}
         self._closed = False
@@ -186,7 +195,9 @@ class AgentDesk:
 
     def _due(self, box: _Mailbox, now_s: float) -> tuple[Order, ...]:
         """Orders never sent, or sent so long ago that they may have been lost on the way."""
-        found = []
+        found: list[Order] = []
+        if not self._may_send():
+            return ()
         for waiting in box.orders.values():
             due = waiting.sent_s is None or now_s - waiting.sent_s >= REPEAT_S
             if due and not waiting.recalled and not waiting.outcome.done():
@@ -195,5 +206,7 @@ class AgentDesk:
         return tuple(found)
 
     def _repeats_in(self, box: _Mailbox, now_s: float) -> float:
+        if not self._may_send():
+            return OVERDUE_S
         sent = [w.sent_s for w in box.orders.values() if w.sent_s is not None and not w.recalled]
         return max(0.0, min(sent, default=now_s) + REPEAT_S - now_s)

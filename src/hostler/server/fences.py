@@ -1,15 +1,20 @@
-"""What stands before and around every answer: whose host name was called, from which page, and the headers sent."""
+"""What stands before and around every answer: whose name was called, from which page, who answers, the headers sent."""
 
 from urllib.parse import urlsplit
 
 from litestar.datastructures import Headers, MutableScopeHeaders
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-from hostler.server.problems import refuse
+from hostler.server.auth import identify
+from hostler.server.forwarding import MARK
+from hostler.server.problems import refuse, standby
+from hostler.server.room import Room
 from hostler.server.settings import Settings, is_loopback
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_AGENTS_POLL = "/v1/agent/operations"
+"""The one GET that is not answered from what is recorded: an agent's orders lie where they were given."""
 _BEFORE_THE_BODY = frozenset({401, 403, 413, 421})
 """Answers given before the body was read: what follows on that connection would be taken for the rest of it."""
 
@@ -62,6 +67,30 @@ class HostFence:
         await self._app(scope, receive, send)
 
 
+class StandbyFence:
+    """Lets reads in; carries everything else to the active controller where this one is not it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        room: Room = scope["litestar_app"].state["room"]
+        if scope["type"] != ScopeType.HTTP or room.cell.role == "active" or _is_read(scope):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers.from_scope(scope)
+        await identify(room.tokens, headers.get("authorization", ""))
+        address = room.cell.elsewhere
+        if not address or MARK in headers:
+            raise standby(address, "" if address else room.cell.health().why)
+        scope["state"]["forwarded"] = True
+        await room.forwarder.carry(address, scope, receive, send)
+
+
+def _is_read(scope: HTTPScope) -> bool:
+    return scope["method"] in _SAFE and scope["path"].rstrip("/") != _AGENTS_POLL
+
+
 def name_of(host: str) -> str:
     """The host without its port, in lower case; an IPv6 address without brackets."""
     if host.startswith("["):
@@ -69,13 +98,21 @@ def name_of(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-async def add_headers(message: Message, _: Scope) -> None:
-    """Puts the security headers on every answer; what is not a file of the console is not kept by anybody."""
+async def add_headers(message: Message, scope: Scope) -> None:
+    """Puts the security headers on every answer, and who gives it, how far behind the journal.
+
+    What is not a file of the console is not kept by anybody.
+    """
     if message["type"] != "http.response.start":
         return
     headers = MutableScopeHeaders.from_message(message)
     for name, value in HEADERS.items():
         headers[name] = value
     headers.setdefault("Cache-Control", "no-store")
+    if not scope["state"].get("forwarded"):
+        health = scope["litestar_app"].state["room"].cell.health()
+        headers["Hostler-Role"] = health.role
+        if health.role != "active":
+            headers["Hostler-Behind"] = f"records={health.behind}, seconds={health.behind_s:.1f}"
     if message["status"] in _BEFORE_THE_BODY:
         headers["Connection"] = "close"

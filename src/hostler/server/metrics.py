@@ -7,19 +7,20 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from hostler.core.model import Phase
-from hostler.server.ports import CellView
-from hostler.server.stream import Streams
+from hostler.server.room import Room
 
 
 class CellCollector(Collector):
     """Reads the committed view when it is scraped; nothing is counted in between."""
 
-    def __init__(self, cell: CellView, streams: Streams) -> None:
-        self._cell = cell
-        self._streams = streams
+    def __init__(self, room: Room) -> None:
+        self._cell = room.cell
+        self._streams = room.streams
+        self._forwarded = room.forwarder.counts
 
     def collect(self) -> Iterable[Metric]:
         yield from self._controller()
+        yield from self._standing()
         yield from self._nodes()
 
     def _controller(self) -> Iterable[Metric]:
@@ -37,6 +38,25 @@ class CellCollector(Collector):
         yield _gauge("hostler_event_streams", "Open event streams.", self._streams.open)
         yield _gauge("hostler_tickets_open", "Open tickets.", len(fleet.tickets))
         yield _gauge("hostler_holds", "Holds that stand.", len(fleet.holds))
+
+    def _standing(self) -> Iterable[Metric]:
+        """How this controller stands among the cell's."""
+        health = self._cell.health()
+        yield _gauge("hostler_controller_active", "1 where this controller decides.", int(health.role == "active"))
+        yield _gauge("hostler_lease_margin_seconds", "For how long it may act without a renewal.", health.margin_s)
+        yield _gauge("hostler_behind_records", "Records known to be missing here.", health.behind)
+        yield _gauge("hostler_behind_seconds", "Seconds since none was missing.", health.behind_s)
+        yield _gauge("hostler_journal_reachable", "1 while the journal answers.", int(health.reachable))
+        peers = GaugeMetricFamily(
+            "hostler_controllers", "Controllers by whether they live.", labels=["state"]
+        )
+        for state, alive in (("alive", True), ("gone", False)):
+            peers.add_metric([state], sum(peer.alive is alive for peer in health.peers))
+        yield peers
+        carried = CounterMetricFamily("hostler_forwarded", "Requests carried to the active.", labels=["outcome"])
+        for outcome, number in sorted(self._forwarded.items()):
+            carried.add_metric([outcome], number)
+        yield carried
 
     def _nodes(self) -> Iterable[Metric]:
         fleet = self._cell.view
@@ -71,10 +91,10 @@ class CellCollector(Collector):
         return found
 
 
-def exposition(cell: CellView, streams: Streams) -> bytes:
+def exposition(room: Room) -> bytes:
     """The metrics in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CellCollector(cell, streams))
+    registry.register(CellCollector(room))
     return generate_latest(registry)
 
 

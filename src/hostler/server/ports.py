@@ -10,6 +10,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.model import Intent, Observation, Outcome
 from hostler.core.present import Present
 from hostler.engine.ready import Reply
+from hostler.engine.seat import Health
 
 
 class JournalView(Protocol):
@@ -35,27 +36,6 @@ class HeartbeatView(Protocol):
     """Who was heard when."""
 
     def last(self, node_id: str) -> datetime | None: ...
-
-
-class HealthView(Protocol):
-    """How the controller is; `why` says why it is not `ok`."""
-
-    @property
-    def role(self) -> str: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def queued(self) -> int: ...
-    @property
-    def commit_ms(self) -> float: ...
-    @property
-    def brake(self) -> str: ...
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def why(self) -> str: ...
 
 
 class CellView(Protocol):
@@ -103,4 +83,4 @@ class CellView(Protocol):
         """Records after `after`, then live; ends with an error for a consumer that does not keep up."""
         ...
 
-    def health(self) -> HealthView: ...
+    def health(self) -> Health: ...

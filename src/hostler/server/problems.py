@@ -13,7 +13,7 @@ from msgspec import Struct
 from hostler.core import errors
 from hostler.core.errors import InvalidInputError
 from hostler.engine.ports import JournalError
-from hostler.engine.queues import BusyError
+from hostler.engine.queues import BusyError, StandbyError
 
 log = logging.getLogger("hostler")
 
@@ -55,6 +55,14 @@ def refuse(status: int, error: str, what: str, instead: str) -> ProblemError:
     return ProblemError(status, Problem(error, what[:WHAT_MAX], instead))
 
 
+def standby(address: str, why: str = "", retry_after_s: float = 1.0) -> ProblemError:
+    """This controller stands by and could not have the active one, at `address` ("" unknown), answer."""
+    what = f"this controller stands by; the active one is at {address}" if address else "no controller is active now"
+    instead = "send it again in a moment" + (f", or to {address}" if address else "")
+    problem = Problem("standby", f"{what}: {why}"[:WHAT_MAX] if why else what, instead, detail={"active": address})
+    return ProblemError(503, problem, {"Retry-After": str(max(1, math.ceil(retry_after_s)))})
+
+
 def unknown(kind: str, name: str) -> ProblemError:
     """Not there, or not for this caller's eyes: both read the same."""
     return refuse(404, "unknown", f"no {kind} '{name[:100]}'", f"list what there is: GET /v1/{kind}s")
@@ -82,6 +90,10 @@ def _raised(_: Request[Any, Any, Any], error: ProblemError) -> Response[Problem]
 def _busy(_: Request[Any, Any, Any], error: BusyError) -> Response[Problem]:
     problem = Problem("busy", "the controller does not take this now; nothing was accepted", "send it again later")
     return _answer(503, problem, {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))})
+
+
+def _standby(request: Request[Any, Any, Any], error: StandbyError) -> Response[Problem]:
+    return _raised(request, standby(error.address, retry_after_s=error.retry_after_s))
 
 
 def _journal(_: Request[Any, Any, Any], error: JournalError) -> Response[Problem]:
@@ -130,6 +142,7 @@ def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]
 
 HANDLERS: ExceptionHandlersMap = {
     ProblemError: _raised,
+    StandbyError: _standby,
     BusyError: _busy,
     JournalError: _journal,
     msgspec.DecodeError: _malformed,

@@ -8,6 +8,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.model import Asset, Node, Part
 from hostler.core.scene import Scene
 from hostler.server.desk import AgentDesk
+from hostler.server.forwarding import Forwarder
 from hostler.server.paging import Nodes, Roster
 from hostler.server.ports import CellView
 from hostler.server.problems import unknown
@@ -33,6 +34,7 @@ class Room:
         self.assets: Roster[Asset] = Roster()
         self.agents: dict[str, AgentSeen] = {}
         self.recent = Recent(cell)
+        self.forwarder = Forwarder(settings, cell.health().controller)
 
     @property
     def fleet(self) -> Fleet:

@@ -44,6 +44,7 @@ async def serving(app: Litestar, settings: Settings) -> AsyncIterator[str]:
         room.desk.close()
         server.should_exit = True
         await task
+        await room.forwarder.close()
         listener.close()
 
 

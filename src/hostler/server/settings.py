@@ -20,7 +20,7 @@ class Settings(Struct, frozen=True):
     """Where and how to listen. Tokens travel with every request, so anything but loopback wants TLS.
 
     `hosts` are further names under which the server may be called (its DNS name, a proxy's). `clock` stamps
-    observations and intents.
+    observations and intents. `peers_ca` vouches for the cell's other controllers instead of the system's authorities.
     """
 
     host: str = "127.0.0.1"
@@ -29,6 +29,7 @@ class Settings(Struct, frozen=True):
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     insecure_plain_http: bool = False
+    peers_ca: Path | None = None
     connections_max: int = 20_000
     streams_max: int = 256
     stop_s: float = 5.0

@@ -10,18 +10,43 @@ from hostler.server.room import Room
 
 
 class Alive(Struct, frozen=True):
-    """How the process and its controller are."""
+    """How the process and its controller are; `why` says why it is not `ok`.
+
+    `margin_s`: for how long an active controller may still act without renewing its lease. `active`: who holds it, and
+    where that one is reached. `behind` records are known to be missing here, `behind_s` seconds ago none was.
+    `controllers`: who has announced itself, and whether it still does.
+    """
 
     ok: bool
     role: str
     epoch: int
     seq: int
     why: str
+    controller: str
+    margin_s: float
+    active: str
+    active_address: str
+    behind: int
+    behind_s: float
+    controllers: dict[str, bool]
 
 
 def _alive(room: Room) -> Alive:
     health = room.cell.health()
-    return Alive(health.ok, health.role, health.epoch, health.seq, health.why)
+    return Alive(
+        ok=health.ok,
+        role=health.role,
+        epoch=health.epoch,
+        seq=health.seq,
+        why=health.why,
+        controller=health.controller,
+        margin_s=round(health.margin_s, 3),
+        active=health.active,
+        active_address=health.active_address,
+        behind=health.behind,
+        behind_s=round(health.behind_s, 3),
+        controllers={peer.name: peer.alive for peer in health.peers},
+    )
 
 
 @get("/healthz", tags=["health"])
@@ -32,15 +57,15 @@ async def healthz(room: TheRoom) -> Alive:
 
 @get("/readyz", tags=["health"])
 async def readyz(room: TheRoom) -> Response[Alive]:
-    """200 while the controller is active and decides, 503 otherwise."""
+    """200 where requests may be sent: to one that decides, or one that stands by and has read what is recorded."""
     alive = _alive(room)
-    return Response(alive, status_code=200 if alive.ok and alive.role == "active" else 503)
+    return Response(alive, status_code=200 if alive.ok and alive.role in ("active", "standby") else 503)
 
 
 @get("/metrics", tags=["health"], guards=[needs(Permission.see_cell)], media_type="text/plain")
 async def metrics(room: TheRoom) -> Response[bytes]:
     """The cell's numbers in Prometheus's text format."""
-    return Response(exposition(room.cell, room.streams), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(exposition(room), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 handlers = [healthz, readyz, metrics]
