@@ -107,15 +107,6 @@ async def test_status_is_one_screen(world: House) -> None:
     assert status["changes"]["counts"]["node_registered"] == 3
 
 
-async def test_the_same_fault_on_three_nodes_of_a_rack_is_named_as_shared(world: House) -> None:
-    await world.adopt(4)
-    world.hand.stuck.add("cordon")
-    for n in range(3):
-        await world.report(f"n{n}", kind="kernel_log", text=XID79, facility=0)
-    (one,) = (await world.operator.get("/v1/status"))["shared"]
-    assert (one["condition"], one["domain"], one["nodes"]) == ("gpu.fallen_off_bus", "rack:r0", ["n0", "n1", "n2"])
-
-
 async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None:
     world.hand.kinds -= {"power_on"}
     nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9"}]

@@ -83,6 +83,24 @@ async def test_a_node_tells_its_story_live(world: House, tab: Tab) -> None:
     await expect(chain.locator(".steps li.done")).to_have_count(8)
 
 
+async def test_an_incident_stands_on_every_page_until_it_is_closed(world: House, tab: Tab) -> None:
+    await tab.open(world.operator.token)
+    await expect(tab.page.locator(".phase")).to_contain_text(["4production"])
+    for n in range(4):
+        await world.report(f"n{n}", kind="power", facts={"power": "off"})
+    await expect(tab.page.get_by_role("alert")).to_contain_text("rack r0 is suspected, 4 of 4 nodes held")
+    listed = tab.page.locator(".incidents li")
+    await expect(listed).to_contain_text("power.off_unexpected on 4 of 4 nodes")
+    await listed.get_by_role("link", name="n2").click()
+    await expect(tab.page.locator("h1")).to_have_text("n2")
+    await expect(tab.page.get_by_role("alert")).to_contain_text("rack r0 is suspected")
+    await expect(tab.page.locator(".waiting")).to_contain_text("rack r0 is suspected of power.off_unexpected")
+    (row,) = (await world.operator.get("/v1/incidents"))["items"]
+    wish = {"verb": "close-incident", "target": row["id"], "reason": "the feed is back"}
+    await world.operator.post("/v1/intents", wish)
+    await expect(tab.page.get_by_role("alert")).to_have_count(0)
+
+
 async def test_the_grid_works_by_keyboard(world: House, tab: Tab) -> None:
     await tab.open(world.operator.token)
     await tab.page.locator("canvas").focus()

@@ -14,7 +14,10 @@ from hostler.core.model import Asset, AssetKind, Binding, Incident, Node, Positi
 from hostler.engine import intake
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, digest, fold, pool_document
 
-XID_149 = "NVRM: Xid (PCI:0000:{gpu:02x}:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 05 (0x025001c6 0x00000000 0x0 0x0 0x0 0x0)"
+XID_149 = (
+    "NVRM: Xid (PCI:0000:{gpu:02x}:00): 149, "
+    "NETIR_LINK_EVT Fatal XC0 i0 Link 05 (0x025001c6 0x00000000 0x0 0x0 0x0 0x0)"
+)
 XID_154 = (
     "NVRM: Xid (PCI:0000:{gpu:02x}:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 )
@@ -487,7 +490,7 @@ def test_a_closed_incident_is_not_opened_again_by_what_stood_already() -> None:
     """Mutants: closing forgets; the rack is blamed for what the leaf was acquitted of."""
     drive = drive_of(modes={"*": "observe"})
     fall_silent(drive, names(0, 31))
-    reply = drive.ask("close-incident", the_incident(drive).id)
+    reply = drive.ask_two("close-incident", the_incident(drive).id)
     assert reply.granted
     assert "31 node(s) are treated each by itself" in reply.text
     fall_silent(drive, ["n031"])
@@ -508,7 +511,7 @@ def test_closing_its_ticket_closes_it() -> None:
         drive.observe(f"t{n:02}", "kernel_log", XID_149.format(gpu=0))
     drive.run()
     incident = the_incident(drive)
-    assert drive.ask("close-ticket", incident.ticket, person="tina").granted
+    assert drive.ask_two("close-ticket", incident.ticket).granted
     assert incidents(drive) == []
     drive.wait(hours=2)
     assert all(not drive.node(f"t{n:02}").conditions for n in range(18)), "every GPU was reset, a few at a time"
@@ -523,7 +526,7 @@ def test_treated_individually_its_members_wait_for_it_no_longer_and_the_ticket_s
     assert drive.plans()
     assert the_incident(drive).state == "individual"
     assert list(drive.fleet.tickets) == [incident.ticket]
-    assert not drive.ask("treat-individually", incident.id).granted
+    assert not drive.ask_two("treat-individually", incident.id).granted
     sound(drive)
     drive.wait(hours=6)
     assert len(drive.plans()) <= 20

@@ -24,6 +24,8 @@ ELSEWHERE = {
     "mode": "pool mode",
     "release-brake": "brake release",
     "close-ticket": "ticket close",
+    "close-incident": "incident close",
+    "treat-individually": "incident treat-individually",
     "schedule-maintenance": "maintenance schedule",
     "cancel-maintenance": "maintenance cancel",
 }
@@ -78,6 +80,8 @@ def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb
         ("node rebind n1 --kind bmc --value https://b", "rebind", "n1", {"kind": "bmc", "value": "https://b"}),
         ("hold place fleet --hours 1", "hold", "fleet", {"hours": "1"}),
         ("hold release h1", "release", "h1", {}),
+        ("incident close i7", "close-incident", "i7", {}),
+        ("incident treat-individually i7", "treat-individually", "i7", {}),
         ("pause pool:train", "pause", "pool:train", {}),
         ("resume fleet", "resume", "fleet", {}),
         ("pool pause train", "pause", "pool:train", {}),

@@ -47,12 +47,19 @@ STATUS: dict[str, Any] = {
     "waiting": 1,
     "operating": 2,
     "conditions": {"network.link": 4},
-    "shared": [
+    "incidents": [
         {
-            "condition": "network.link",
-            "domain": "leaf:l3",
-            "nodes": ["n1", "n2", "n3", "n4", "n5", "n6"],
-            "since": "2026-01-02T02:50:00Z",
+            "id": "i77",
+            "scope": "leaf:l3",
+            "blames": "leaf switch l3",
+            "also": [],
+            "conditions": ["network.link"],
+            "state": "overdue",
+            "nodes": 6,
+            "size": 8,
+            "first": ["n1", "n2", "n3", "n4", "n5"],
+            "opened": "2026-01-02T02:50:00Z",
+            "ticket": "i77-ticket",
         }
     ],
     "stuck": [
@@ -145,7 +152,10 @@ def test_the_screen_says_first_what_is_not_safe(api: FakeApi, capsys: pytest.Cap
     assert lines[1].startswith("STORM BRAKE LATCHED: 21 disruptions")
     assert lines[2].startswith("PAUSED: pool:train")
     text = "\n".join(lines)
-    assert "network.link on 6 nodes of leaf:l3 for 10m: n1, n2, n3, n4, n5 …" in text
+    assert (
+        "i77 OVERDUE  leaf switch l3: network.link on 6 of 8 nodes (n1, n2, n3, n4, n5 …) for 10m (ticket i77-ticket)"
+        in text
+    )
     assert "n9  reboot for 1d0h: job 7 runs here" in text
     assert "train: 57 healthy of 58 delivered, 60 reserved, unknown in use  2 MISSING" in text
     assert "h100: 0 ready, pools lack 2" in text
@@ -158,8 +168,8 @@ def test_the_handover_is_the_same_in_sentences(api: FakeApi, capsys: pytest.Capt
     assert hostler("status", "--handover") == ExitCode.ok
     text = capsys.readouterr().out
     assert text.startswith("Shift handover, cell c1, 2026-01-02 03:00:00Z\n")
-    assert "Look at these first:\n- network.link on 6 nodes" in text
-    calm = {**STATUS, "brake": "", "paused": [], "shared": [], "stuck": []}
+    assert "Look at these first:\n- i77 OVERDUE  leaf switch l3" in text
+    calm = {**STATUS, "brake": "", "paused": [], "incidents": [], "stuck": []}
     api.says("GET /v1/status", calm)
     hostler("status", "--handover")
     hostler("status", "--handover")
@@ -254,3 +264,37 @@ def test_times_and_severities_in_words() -> None:
 
 def test_wide_is_never_narrower() -> None:
     assert set(NODES.titles(wide=False)) < set(NODES.titles(wide=True))
+
+
+def test_an_incident_is_shown_with_its_members_and_its_history(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {**STATUS["incidents"][0], "deadline": "2026-01-02T06:50:00Z", "calm_since": None, "owner": "operator"}
+    history = [{"at": "2026-01-02T02:50:00Z", "text": "incident i77 opened"}]
+    api.says("GET /v1/incidents", page(row))
+    api.says("GET /v1/incidents/i77", {"incident": row, "members": {"n1": "2026-01-02T02:50:00Z"}, "history": history})
+    api.says("GET /v1/incidents/i77", {"incident": None, "members": {}, "history": history})
+    assert hostler("incident", "list") == ExitCode.ok
+    listed = capsys.readouterr().out
+    assert "leaf switch l3" in listed
+    assert "i77-ticket" in listed
+    assert hostler("incident", "show", "i77") == ExitCode.ok
+    shown = capsys.readouterr().out
+    assert "i77 is overdue: leaf switch l3: network.link on 6 of 8 nodes" in shown
+    assert "operator decides after" in shown
+    assert "hostler incident close i77" in shown
+    assert "n1  since 2026-01-02T02:50:00Z" in shown
+    assert hostler("incident", "show", "i77") == ExitCode.ok
+    assert capsys.readouterr().out.startswith("closed")
+
+
+def test_whatever_is_asked_for_the_latched_brake_is_said(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: only `status` says so."""
+    brake = {"granted": True, "text": "done", "detail": {"brake": "21 disruptions"}}
+    refused = {"error": "refused", "what": "no", "instead": "", "detail": {"brake": "21 disruptions"}}
+    api.says("POST /v1/intents", brake)
+    api.says("POST /v1/intents", refused, 409)
+    assert hostler("node", "cordon", "n1", "--reason", "because") == ExitCode.ok
+    assert "STORM BRAKE LATCHED: 21 disruptions" in capsys.readouterr().err
+    assert hostler("node", "approve", "n1", "--reason", "because") == ExitCode.refused
+    assert "STORM BRAKE LATCHED: 21 disruptions" in capsys.readouterr().err

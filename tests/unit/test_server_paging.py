@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hostler.core import events as e
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.fleet import Fleet
-from hostler.core.model import Assignment, Binding, Condition, Node, Phase, Position, Severity
+from hostler.core.model import Assignment, Binding, Node, Phase, Position
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
 from hostler.server.reach import OTHERS, Veil, intervals, own_records, sees
-from hostler.server.status import shared
 from hostler.server.tokens import Grant, Identity, Role
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -182,15 +181,3 @@ def test_other_customers_names_are_veiled() -> None:
         "cell": OTHERS, "site": OTHERS, "row": "", "rack": "", "u": 0,
     }  # fmt: skip
     assert Veil(fleet, "acme").over(["shared", "alpha", "globexes"]) == ["shared", "alpha", "globexes"]
-
-
-def test_a_burst_in_one_domain_is_shared() -> None:
-    def ailing(name: str, minute: int, domain: str = "rack:r1") -> Node:
-        when = T0 + timedelta(minutes=minute)
-        fault = Condition(f"{name}/x", "x", name, Severity.critical, when, when, "remedy", "hostler")
-        return a_node(name, domains=(domain,), conditions=(fault,))
-
-    burst = [ailing("a", 0), ailing("b", 5), ailing("c", 9)]
-    (found,) = shared([*burst, ailing("d", 40), ailing("e", 1, "rack:r2")])
-    assert (found.condition, found.domain, found.nodes) == ("x", "rack:r1", ("a", "b", "c"))
-    assert shared([ailing("a", 0), ailing("b", 5), ailing("c", 16)]) == ()

@@ -74,11 +74,18 @@ def ask(client: "Client", why: Why, requests: Sequence[Request], output: str) ->
             print(shown(request.target))
         elif code is not ExitCode.ok:
             say(f"{request.target}: {answer['text']}")
+    say_brake(*answers)
     if output == "json":
         dump_json({"items": answers})
     elif output == "yaml":
         dump_yaml({"items": answers})
     return worst
+
+
+def say_brake(*answers: dict[str, Any]) -> None:
+    """Say that the storm brake is latched where an answer says so: whoever asks for anything is to know."""
+    if latched := next((b for answer in answers if (b := (answer.get("detail") or {}).get("brake"))), ""):
+        say(f"STORM BRAKE LATCHED: {latched} (hostler brake release --reason …)")
 
 
 def _answered(client: "Client", why: Why, request: Request, key: str) -> tuple[dict[str, Any], ExitCode]:
@@ -95,7 +102,7 @@ def _answered(client: "Client", why: Why, request: Request, key: str) -> tuple[d
     except CommandError as error:
         if error.code not in _GOES_ON:
             raise
-        return {"granted": False, "text": str(error), "detail": {}}, error.code
+        return {"granted": False, "text": str(error), "detail": error.detail}, error.code
     return answer, ExitCode.ok if answer["granted"] else ExitCode.refused
 
 

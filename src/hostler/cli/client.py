@@ -202,7 +202,7 @@ class Client:
         what, instead = _problem(text)
         if code is ExitCode.unauthorised and not instead:
             instead = "give --token-file FILE or HOSTLER_TOKEN; an administrator makes one with `hostler token create`"
-        return CommandError(code, what or f"{self.address.url} answered {status}", instead)
+        return CommandError(code, what or f"{self.address.url} answered {status}", instead, _detail(text))
 
     def _away(self, error: Exception, method: str) -> CommandError:
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -248,6 +248,16 @@ def _problem(text: bytes) -> tuple[str, str]:
     what = str(found.get("what") or found.get("detail") or found.get("error") or "")
     places = "".join(f"\n  {_place(p)}" for p in found.get("problems") or () if isinstance(p, dict))
     return (what + places)[:MESSAGE_MAX], str(found.get("instead") or "")[:MESSAGE_MAX]
+
+
+def _detail(text: bytes) -> dict[str, str]:
+    """What a problem document says besides, "brake" above all."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    detail = found.get("detail") if isinstance(found, dict) else None
+    return {str(key): str(value) for key, value in detail.items()} if isinstance(detail, dict) else {}
 
 
 def _place(problem: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hostler.cli.asking import say_brake
 from hostler.cli.errors import unusable
 from hostler.cli.options import Why
 from hostler.cli.output import dump_json, dump_yaml, shown
@@ -86,6 +87,7 @@ def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: 
 
 def _tell(answer: dict[str, Any], output: str) -> None:
     """Print the answer to a request that was granted."""
+    say_brake(answer)
     match output:
         case "json":
             dump_json(answer)

@@ -4,10 +4,11 @@ from hostler.cli.exit_codes import ExitCode
 
 
 class CommandError(Exception):
-    """The command ends here. `what` says what is wrong and where, `instead` what to do about it."""
+    """The command ends here. `what` says what is wrong and where, `instead` what to do; `detail` is the server's."""
 
-    def __init__(self, code: ExitCode, what: str, instead: str = "") -> None:
+    def __init__(self, code: ExitCode, what: str, instead: str = "", detail: dict[str, str] | None = None) -> None:
         super().__init__(what)
+        self.detail = detail or {}
         self.code = code
         self.what = what
         self.instead = instead

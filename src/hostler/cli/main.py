@@ -29,6 +29,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("adopt", "fleet:adopt", _FLEET, "Take over nodes that run in production already."),
     ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
+    ("incident", "incident:app", _THINGS, "One cause, many nodes."),
     ("plan", "plan:app", _THINGS, "What is under way or proposed."),
     ("hold", "hold:app", _THINGS, "Leave this alone."),
     ("ticket", "ticket:app", _THINGS, "Work for people."),

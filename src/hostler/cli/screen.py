@@ -28,7 +28,7 @@ def screen(status: Status) -> list[str]:
     """What matters first: is it safe, what is wrong, who waits, what stands ready, what changed."""
     return [
         *_head(status),
-        *_section("INCIDENTS (one cause, probably)", _shared(status)),
+        *_section("INCIDENTS (one cause, probably)", _incidents(status)),
         *_section("CONDITIONS", _conditions(status)),
         *_section(f"WAITING ({status['waiting']})", _stuck(status)),
         *_section("POOLS", _pools(status)),
@@ -46,12 +46,16 @@ def handover_text(status: Status) -> list[str]:
         f"Shift handover, cell {status['cell']}, {clock(status['now'], now)}",
         "",
         *(line.strip() for line in _head(status)),
-        *_paragraph("Look at these first:", [*_shared(status), *_stuck(status)], "Nothing waits, no incident is open."),
+        *_paragraph("Look at these first:", _first(status), "Nothing waits, no incident is open."),
         *_paragraph("Conditions that stand:", _conditions(status), "No condition stands."),
         *_paragraph("Pools:", _pools(status), "No pool is configured."),
         *_paragraph("Spares:", _spares(status), "No SKU is configured."),
         *_paragraph(f"{_day(status).capitalize()}:", _changes(status), "Nothing changed."),
     ]
+
+
+def _first(status: Status) -> list[str]:
+    return [*_incidents(status), *_stuck(status)]
 
 
 def _section(title: str, lines: Iterator[str]) -> list[str]:
@@ -79,14 +83,37 @@ def _head(status: Status) -> Iterator[str]:
     yield f"{status['ailing']} with conditions, {status['waiting']} waiting, {status['operating']} being operated on"
 
 
-def _shared(status: Status) -> Iterator[str]:
+def _incidents(status: Status) -> Iterator[str]:
     now = parsed(status["now"])
     assert now is not None, "the server says what time it is"
-    for shared in status["shared"][:SHOWN]:
-        nodes = shared["nodes"]
-        names = ", ".join(nodes[:5]) + (" …" if len(nodes) > 5 else "")
-        where = f"{len(nodes)} nodes of {shared['domain']} for {age(shared['since'], now)}"
-        yield f"{shared['condition']} on {where}: {names}"
+    for row in status["incidents"][:SHOWN]:
+        state = "" if row["state"] == "open" else f" {row['state'].upper()}"
+        yield f"{row['id']}{state}  {_blamed(row)} for {age(row['opened'], now)} (ticket {row['ticket']})"
+    if len(status["incidents"]) > SHOWN:
+        yield f"and {len(status['incidents']) - SHOWN} more (hostler incident list)"
+
+
+def _blamed(row: dict[str, Any]) -> str:
+    names = ", ".join(row["first"]) + (" …" if row["nodes"] > len(row["first"]) else "")
+    return f"{row['blames']}: {', '.join(row['conditions'])} on {row['nodes']} of {row['size']} nodes ({names})"
+
+
+def incident_lines(found: dict[str, Any]) -> Iterator[str]:
+    """One incident with its members and its history; of a closed one the history."""
+    row = found["incident"]
+    if row is None:
+        yield "closed"
+    else:
+        yield f"{row['id']} is {row['state']}: {_blamed(row)}"
+        yield from (f"or {other}" for other in row["also"])
+        yield f"opened {row['opened']}, {row['owner']} decides after {row['deadline']}, ticket {row['ticket']}"
+        if row["calm_since"]:
+            yield f"calm since {row['calm_since']}: it is released if that lasts"
+        yield f"let its nodes go: hostler incident close {row['id']} --reason …"
+        yield ""
+        yield from (f"  {node}  since {since}" for node, since in found["members"].items())
+    yield ""
+    yield from (f"  {line['at']}  {line['text']}" for line in reversed(found["history"]))
 
 
 def _conditions(status: Status) -> Iterator[str]:

@@ -314,6 +314,27 @@ TICKETS = View(
     events=("ticket_",),
 )
 
+INCIDENTS = View(
+    "/v1/incidents",
+    (
+        Column("INCIDENT", "id"),
+        Column("BLAMES", "blames"),
+        Column("STATE", "state"),
+        Column("NODES", "nodes"),
+        Column("OF", "size"),
+        Column("SHOWING", "conditions"),
+        Column("FOR", "opened", age),
+        Column("TICKET", "ticket"),
+        Column("OWNER", "owner"),
+        Column("OR", "also", wide=True),
+        Column("DUE", "deadline", age, wide=True),
+        Column("CALM FOR", "calm_since", age, wide=True),
+        Column("FIRST", "first", wide=True),
+    ),
+    empty="no incident is open",
+    events=("incident_",),
+)
+
 HOLDS = View(
     "/v1/holds",
     (

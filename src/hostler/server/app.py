@@ -18,7 +18,7 @@ from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
 from hostler.server.routes import cell as cell_routes
-from hostler.server.routes import health, intents, lists, nodes, pages, reports
+from hostler.server.routes import health, incidents, intents, lists, nodes, pages, reports
 from hostler.server.settings import Settings
 from hostler.server.tokens import Identity, TokenStore
 
@@ -31,7 +31,14 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
     room = Room(cell, tokens, desk, settings)
     v1 = Router(
         path="/v1",
-        route_handlers=[nodes.router, lists.router, cell_routes.router, intents.router, reports.router],
+        route_handlers=[
+            nodes.router,
+            lists.router,
+            incidents.router,
+            cell_routes.router,
+            intents.router,
+            reports.router,
+        ],
     )
     return Litestar(
         route_handlers=[v1, *health.handlers, *pages.handlers],

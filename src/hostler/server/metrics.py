@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from hostler.core.diagnose.common_cause import CAUSES
 from hostler.core.model import Phase
 from hostler.server.room import Room
 
@@ -37,6 +38,15 @@ class CellCollector(Collector):
         yield _gauge("hostler_paused_scopes", "Scopes in which disruption is paused.", len(fleet.cell.paused))
         yield _gauge("hostler_event_streams", "Open event streams.", self._streams.open)
         yield _gauge("hostler_tickets_open", "Open tickets.", len(fleet.tickets))
+        incidents = GaugeMetricFamily(
+            "hostler_incidents", "Open incidents, by the kind of part blamed.", labels=["kind"]
+        )
+        for kind in CAUSES:
+            blamed = sum(i.scope.startswith(f"{kind}:") for i in fleet.incidents.values())
+            incidents.add_metric([kind], blamed)
+        yield incidents
+        held = sum(len(i.members) for i in fleet.incidents.values() if i.holds)
+        yield _gauge("hostler_incident_nodes", "Nodes that an incident keeps from being treated by themselves.", held)
         yield _gauge("hostler_holds", "Holds that stand.", len(fleet.holds))
 
     def _standing(self) -> Iterable[Metric]:

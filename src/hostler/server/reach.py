@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.fleet import Fleet
-from hostler.core.model import Mode, Node, Phase
+from hostler.core.model import Incident, Mode, Node, Phase
 from hostler.core.operations import OPERATIONS
 from hostler.core.recipes import RECIPES
 from hostler.server.problems import refuse
@@ -32,6 +33,39 @@ def sees(who: Identity, node: Node) -> bool:
     return not grant.pool or node.pool == grant.pool
 
 
+def incident_within(who: Identity, fleet: Fleet, incident: Incident) -> Incident | None:
+    """The incident with the members that the caller sees; None where there are none."""
+    if who.whole:
+        return incident
+    members = {i: since for i, since in incident.members.items() if _sees_id(who, fleet, i)}
+    return replace(incident, members=members) if members else None
+
+
+def record_within(who: Identity, fleet: Fleet, record: e.Record) -> e.Record:
+    """The record without the names of nodes that are not for this caller's eyes."""
+    event = record.event
+    if who.whole:
+        return record
+    match event:
+        case e.IncidentOpened(incident=incident):
+            members = {i: since for i, since in incident.members.items() if _sees_id(who, fleet, i)}
+            return replace(record, event=e.IncidentOpened(replace(incident, members=members)))
+        case e.IncidentUpdated():
+            joined = {i: since for i, since in event.joined.items() if _sees_id(who, fleet, i)}
+            left = tuple(i for i in event.left if _sees_id(who, fleet, i))
+            return replace(record, event=replace(event, joined=joined, left=left))
+        case e.IncidentClosed():
+            nodes = tuple(i for i in event.nodes if _sees_id(who, fleet, i))
+            return replace(record, event=replace(event, nodes=nodes))
+        case _:
+            return record
+
+
+def _sees_id(who: Identity, fleet: Fleet, node_id: str) -> bool:
+    node = fleet.nodes.get(node_id)
+    return node is not None and sees(who, node)
+
+
 def demand_reach(who: Identity, fleet: Fleet, target: str) -> None:
     """Raises ProblemError (403) where an act on `target` would leave what the caller reaches.
 
@@ -45,7 +79,7 @@ def demand_reach(who: Identity, fleet: Fleet, target: str) -> None:
 
 
 def _nodes_of(fleet: Fleet, target: str) -> list[Node]:
-    """The nodes an act on the target concerns: through a hold, ticket or window too. Empty where unknown."""
+    """The nodes an act on the target concerns: through a hold, ticket, incident or window too. Empty where unknown."""
     kind, _, name = target.partition(":")
     if kind in ("pool", "rack", "nvlink", "power", "leaf") and name:
         key = f"pool:{name}" if kind == "pool" else f"member:{target}"
@@ -57,6 +91,8 @@ def _nodes_of(fleet: Fleet, target: str) -> list[Node]:
         return [node]
     if (ticket := fleet.tickets.get(target)) is not None:
         return _nodes_of(fleet, ticket.node)
+    if (incident := fleet.incidents.get(target)) is not None:
+        return [fleet.nodes[i] for i in incident.members if i in fleet.nodes]
     hold, window = fleet.holds.get(target), fleet.windows.get(target)
     scope = hold.scope if hold else window.scope if window else ""
     return _nodes_of(fleet, scope) if scope and scope != target else []

@@ -12,6 +12,7 @@ from hostler.core.model import (
     ActClass,
     Condition,
     Hold,
+    Incident,
     Node,
     Operation,
     Part,
@@ -22,6 +23,7 @@ from hostler.core.model import (
     Workload,
 )
 from hostler.core.policy.guards import scopes
+from hostler.core.policy.incident_tickets import part_name
 from hostler.core.scene import Scene
 from hostler.core.sentences import sentence
 
@@ -260,8 +262,58 @@ def waiting_row(node: Node) -> WaitingRow:
     )
 
 
+class IncidentRow(Struct, frozen=True):
+    """An incident in a list. `blames` is the shared part in words, `nodes` how many of its members the caller sees."""
+
+    id: str
+    scope: str
+    blames: str
+    also: tuple[str, ...]
+    conditions: tuple[str, ...]
+    state: str
+    nodes: int
+    size: int
+    first: tuple[str, ...]
+    opened: datetime
+    deadline: datetime
+    calm_since: datetime | None
+    owner: str
+    ticket: str
+
+
+FIRST_SHOWN = 5
+
+
+def incident_row(incident: Incident) -> IncidentRow:
+    """The incident as a list shows it."""
+    return IncidentRow(
+        id=incident.id,
+        scope=incident.scope,
+        blames=part_name(incident.scope),
+        also=incident.also,
+        conditions=incident.conditions,
+        state=incident.state,
+        nodes=len(incident.members),
+        size=incident.size,
+        first=tuple(sorted(incident.members)[:FIRST_SHOWN]),
+        opened=incident.opened,
+        deadline=incident.deadline,
+        calm_since=incident.calm_since,
+        owner=incident.owner,
+        ticket=incident.ticket,
+    )
+
+
+class IncidentView(Struct, frozen=True):
+    """One incident: its row (None once it is closed), who shows it since when, and what is recorded about it."""
+
+    incident: IncidentRow | None
+    members: dict[str, datetime]
+    history: tuple[HistoryRow, ...]
+
+
 class IntentView(Struct, frozen=True):
-    """What came of an intent. `granted` False comes with status 409."""
+    """What came of an intent. `granted` False comes with status 409; `detail` says "brake" while it is latched."""
 
     granted: bool
     text: str

@@ -1,34 +1,23 @@
-"""One screen of state: what is braked, paused or stuck, what is shared by many nodes, and what stands ready."""
+"""One screen of state: what is braked, paused or stuck, which faults have one cause, and what stands ready."""
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec import Struct
 
 from hostler.core.configuration import Pool
 from hostler.core.fleet import Fleet
-from hostler.core.model import Condition, Node, Phase, WorkClass
+from hostler.core.model import Node, Phase, WorkClass
 from hostler.server.ports import CellView
-from hostler.server.reach import sees
+from hostler.server.reach import incident_within, sees
 from hostler.server.recent import Changes
-from hostler.server.resources import PoolView, WaitingRow, waiting_row
+from hostler.server.resources import IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
 from hostler.server.tokens import Identity, Role
 
 STUCK_SHOWN = 20
 FIRST_SHOWN = 3
-SHARED_NODES = 3
-SHARED_WITHIN = timedelta(minutes=10)
-SHARED_SHOWN = 50
-
-
-class Shared(Struct, frozen=True):
-    """A condition that began on several nodes of one failure domain at about the same time: one cause, probably."""
-
-    condition: str
-    domain: str
-    nodes: tuple[str, ...]
-    since: datetime
+INCIDENTS_SHOWN = 50
 
 
 class ModeRow(Struct, frozen=True):
@@ -79,7 +68,7 @@ class Status(Struct, frozen=True):
     waiting: int
     operating: int
     conditions: dict[str, int]
-    shared: tuple[Shared, ...]
+    incidents: tuple[IncidentRow, ...]
     stuck: tuple[WaitingRow, ...]
     waits: tuple[WaitGroup, ...]
     pools: tuple[PoolView, ...]
@@ -111,7 +100,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
         waiting=len(waiting),
         operating=len(_members(fleet, who, "operating")),
         conditions=_by_type(ailing),
-        shared=shared(ailing),
+        incidents=_incidents(fleet, who),
         stuck=_stuck(waiting),
         waits=_waits(waiting),
         pools=pools,
@@ -201,31 +190,11 @@ def _by_type(ailing: Iterable[Node]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def shared(ailing: Iterable[Node]) -> tuple[Shared, ...]:
-    """Conditions of one type that began on at least three nodes of one failure domain within ten minutes."""
-    groups: defaultdict[tuple[str, str], list[Condition]] = defaultdict(list)
-    for node in ailing:
-        for condition in node.conditions:
-            for domain in node.domains:
-                groups[condition.type, domain].append(condition)
-    found = [one for (kind, domain), members in sorted(groups.items()) for one in _bursts(kind, domain, members)]
-    return tuple(sorted(found, key=lambda s: (-len(s.nodes), s.condition, s.domain))[:SHARED_SHOWN])
-
-
-def _bursts(kind: str, domain: str, members: list[Condition]) -> Iterable[Shared]:
-    """The largest burst of a group, if it is large enough."""
-    ordered = sorted(members, key=lambda c: (c.since, c.node))
-    best: tuple[str, ...] = ()
-    since = ordered[0].since
-    start = 0
-    for end, last in enumerate(ordered):
-        while last.since - ordered[start].since > SHARED_WITHIN:
-            start += 1
-        if end - start + 1 > len(best):
-            nodes = tuple(dict.fromkeys(c.node for c in ordered[start : end + 1]))
-            if len(nodes) > len(best):
-                best, since = nodes, ordered[start].since
-    return (Shared(kind, domain, best, since),) if len(best) >= SHARED_NODES else ()
+def _incidents(fleet: Fleet, who: Identity) -> tuple[IncidentRow, ...]:
+    """Open incidents, the largest first."""
+    within = (incident_within(who, fleet, incident) for incident in fleet.incidents.values())
+    rows = [incident_row(incident) for incident in within if incident is not None]
+    return tuple(sorted(rows, key=lambda row: (-row.nodes, row.opened, row.id))[:INCIDENTS_SHOWN])
 
 
 def _stuck(waiting: Iterable[Node]) -> tuple[WaitingRow, ...]:

@@ -13,7 +13,7 @@ from hostler.engine.ports import JournalError
 from hostler.engine.subscribers import SlowSubscriberError
 from hostler.server.ports import CellView
 from hostler.server.problems import refuse
-from hostler.server.reach import sees
+from hostler.server.reach import record_within, sees
 from hostler.server.tokens import Identity, Role
 
 ALIVE_S = 15.0
@@ -22,29 +22,34 @@ BEHIND_MAX = 50_000
 """Records a stream may be resumed over; who missed more reads histories instead."""
 RETRY_MS = 2_000
 
-Keep = Callable[[Record], bool]
+Keep = Callable[[Record], Record | None]
 Show = Callable[[object], object]
 
 
 def keeper(cell: CellView, who: Identity, node: str) -> Keep:
-    """Which records a stream shows: of one node ("" for all), and only of what the caller reaches."""
-    reaches: Keep = (lambda _: True) if who.whole else _Reach(cell, who)
+    """What of a record a stream shows: of one node ("" for all), and only what the caller reaches; None for nothing."""
+    reaches: Keep = (lambda record: record) if who.whole else _Reach(cell, who)
     if not node:
         return reaches
-    return lambda record: node in subjects_of(record.event) and reaches(record)
+    return lambda record: reaches(record) if node in subjects_of(record.event) else None
 
 
 class _Reach:
-    """Remembers, along the stream, which nodes were the caller's: a node's release is still told to its tenant."""
+    """Remembers, along the stream, which nodes were the caller's: a node's release is still told to its tenant.
+
+    The storm brake concerns everybody, and everybody is told.
+    """
 
     def __init__(self, cell: CellView, who: Identity) -> None:
         self._cell = cell
         self._who = who
         self._mine: set[str] = set()
 
-    def __call__(self, record: Record) -> bool:
+    def __call__(self, record: Record) -> Record | None:
+        if isinstance(record.event, e.BrakeLatched | e.BrakeReleased):
+            return record
         shown = [self._shows(record, subject) for subject in subjects_of(record.event)]
-        return any(shown)
+        return record_within(self._who, self._cell.view, record) if any(shown) else None
 
     def _shows(self, record: Record, subject: str) -> bool:
         node = self._cell.view.nodes.get(subject)
@@ -93,8 +98,8 @@ class Streams:
                 async for record in records:
                     if record is None:
                         yield b": alive\n\n"
-                    elif keep(record):
-                        yield encode(record, show)
+                    elif (kept := keep(record)) is not None:
+                        yield encode(kept, show)
         finally:
             self.open -= 1
 

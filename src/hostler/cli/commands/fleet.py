@@ -43,7 +43,17 @@ def status(
     return 0
 
 
-_NEWS = ("brake_", "pause_", "mode_", "phase_", "condition_raised", "condition_cleared", "config_", "controller_")
+_NEWS = (
+    "brake_",
+    "incident_",
+    "pause_",
+    "mode_",
+    "phase_",
+    "condition_raised",
+    "condition_cleared",
+    "config_",
+    "controller_",
+)
 
 
 @brake.command

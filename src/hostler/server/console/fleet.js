@@ -1,8 +1,9 @@
 // The first page: is anything braked, how many nodes stand where, who waits for whom, and what stands ready.
 import { html } from "./ui.js";
+import { Banners } from "./banners.js";
 import { Grid } from "./grid.js";
 import { filter, fleet, status } from "./state.js";
-import { PHASES, count, moment, plain, since } from "./words.js";
+import { PHASES, count, plain, since } from "./words.js";
 
 export function Fleet() {
   const now = status.value;
@@ -16,22 +17,14 @@ export function Fleet() {
         <${Legend} />
       </section>
       <aside>
+        <${Incidents} now=${now} />
         <${Waits} now=${now} />
-        <${Shared} now=${now} />
         <${Conditions} now=${now} />
         <${Pools} now=${now} />
         <${Changes} now=${now} />
       </aside>
     </main>
   `;
-}
-
-function Banners({ now }) {
-  const told = [];
-  if (!now.ok) told.push(["critical", `The controller does not decide (${now.controller}): ${now.why}`]);
-  if (now.brake) told.push(["critical", `Storm brake latched since ${moment(now.brake_since)}: ${now.brake}`]);
-  if (now.paused.length) told.push(["warning", `Disruption is paused for ${now.paused.join(", ")}`]);
-  return html`<div class="banners">${told.map(([kind, text]) => html`<p class="banner ${kind}" role="alert">${text}</p>`)}</div>`;
 }
 
 function Phases({ phases }) {
@@ -95,22 +88,26 @@ function Wait({ wait, now }) {
   `;
 }
 
-function Shared({ now }) {
-  if (!now.shared.length) return null;
+function Incidents({ now }) {
+  if (!now.incidents.length) return null;
   return html`
     <section>
-      <h2>Shared by several nodes</h2>
-      <ul class="waits">
-        ${now.shared.slice(0, 5).map(
-          (one) => html`
-            <li>
-              <div><b>${one.condition}</b><time>${since(one.since, now.now)}</time></div>
-              <p>${one.nodes.length} nodes of ${one.domain}, within ten minutes</p>
-            </li>
-          `,
-        )}
+      <h2>Incidents <small>${count(now.incidents.length)}</small></h2>
+      <ul class="waits incidents">
+        ${now.incidents.slice(0, 8).map((one) => html`<${Incident} one=${one} now=${now.now} />`)}
       </ul>
     </section>
+  `;
+}
+
+function Incident({ one, now }) {
+  const more = one.nodes - one.first.length;
+  return html`
+    <li>
+      <div><b>${one.blames}</b><span class="tag">${one.state}</span><time>${since(one.opened, now)}</time></div>
+      <p>${one.conditions.join(", ")} on ${count(one.nodes)} of ${count(one.size)} nodes</p>
+      <p><small>${one.first.map((id, n) => html`${n > 0 && ", "}<${NodeLink} id=${id} />`)}${more > 0 && ` and ${count(more)} more`} · ticket ${one.ticket}</small></p>
+    </li>
   `;
 }
 

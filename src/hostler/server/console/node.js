@@ -1,4 +1,5 @@
 // One node: where it stands, what it waits for, why (chains from evidence to outcome), and its history as it happens.
+import { Banners } from "./banners.js";
 import { html } from "./ui.js";
 import { lifecycle, node, route, status, story, timeline } from "./state.js";
 import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
@@ -12,6 +13,7 @@ export function Node() {
   if (!seen || !story.value) return html`<main class="node"><p class="loading">Reading ${route.value} …</p></main>`;
   return html`
     <main class="node">
+      <${Banners} now=${status.value} />
       <${Head} seen=${seen} now=${now} />
       <section class="story" aria-label="Why it is where it is">
         <${Waiting} now=${now} />

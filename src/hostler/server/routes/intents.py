@@ -154,10 +154,12 @@ async def submit(
         dry_run=wish.dry_run,
     )
     reply = await room.cell.ask(intent, configuration, documents or {})
+    latched = room.fleet.cell.brake
+    detail = {**reply.detail, "brake": latched} if latched else reply.detail
     if not reply.granted:
         instead = "see what stands in the way, or try again when it has changed"
-        raise ProblemError(409, Problem("refused", reply.text[:2000], instead, detail=reply.detail))
-    return IntentView(reply.granted, reply.text, reply.detail)
+        raise ProblemError(409, Problem("refused", reply.text[:2000], instead, detail=detail))
+    return IntentView(reply.granted, reply.text, detail)
 
 
 @post("/intents", guards=[needs(Permission.see)], status_code=200)

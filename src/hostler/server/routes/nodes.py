@@ -16,7 +16,7 @@ from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Limit, Name, Page, Selection, paged
 from hostler.server.ports import ObservationLog
 from hostler.server.problems import refuse, unknown
-from hostler.server.reach import sees
+from hostler.server.reach import record_within, sees
 from hostler.server.resources import (
     AgentView,
     HistoryRow,
@@ -186,7 +186,8 @@ async def history(room: Room, who: Identity, name: str, before: int | None, limi
         node = None
     if node is None and not (who.whole and name in room.fleet.retired):
         raise unknown("node", name)
-    return await asyncio.to_thread(room.cell.journal.history, node.id if node else name, before, limit)
+    records = await asyncio.to_thread(room.cell.journal.history, node.id if node else name, before, limit)
+    return [record_within(who, room.fleet, record) for record in records]
 
 
 async def _own_history(room: Room, who: Identity, node_id: str, before: int | None, limit: int) -> list[Record]:
@@ -201,7 +202,8 @@ async def _own_history(room: Room, who: Identity, node_id: str, before: int | No
     own = room.visible(who, records)
     if not own:
         raise unknown("node", node_id)
-    return [r for r in own if before is None or r.seq < before][:limit]
+    shown = [r for r in own if before is None or r.seq < before][:limit]
+    return [record_within(who, room.fleet, record) for record in shown]
 
 
 router = Router(

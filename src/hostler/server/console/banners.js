@@ -1,0 +1,22 @@
+// What nobody may overlook, on every page: the controller, the storm brake, incidents, pauses.
+import { html } from "./ui.js";
+import { count, moment } from "./words.js";
+
+const BANNERS = 3;
+
+function blamed(one) {
+  const held = one.state === "individual" ? "treated each by itself" : one.state === "overdue" ? `waits for ${one.owner}` : "held";
+  return `Incident ${one.id}: ${one.blames} is suspected, ${count(one.nodes)} of ${count(one.size)} nodes ${held} since ${moment(one.opened)} (ticket ${one.ticket})`;
+}
+
+export function Banners({ now }) {
+  if (!now) return null;
+  const told = [];
+  if (!now.ok) told.push(["critical", `The controller does not decide (${now.controller}): ${now.why}`]);
+  if (now.brake) told.push(["critical", `Storm brake latched since ${moment(now.brake_since)}: ${now.brake}`]);
+  for (const one of now.incidents.slice(0, BANNERS)) told.push([one.state === "overdue" ? "critical" : "warning", blamed(one)]);
+  const more = now.incidents.length - BANNERS;
+  if (more > 0) told.push(["warning", `${count(more)} more incidents are open`]);
+  if (now.paused.length) told.push(["warning", `Disruption is paused for ${now.paused.join(", ")}`]);
+  return html`<div class="banners">${told.map(([kind, text]) => html`<p class="banner ${kind}" role="alert">${text}</p>`)}</div>`;
+}
