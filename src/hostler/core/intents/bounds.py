@@ -28,7 +28,7 @@ def within(bounds: Bounds, node: Node) -> bool:
 
 
 def concerned(fleet: Fleet, target: str, args: dict[str, str] | None = None) -> list[Node]:
-    """The nodes an act on the target concerns: through a hold, ticket, window or approval too. Empty where unknown."""
+    """The nodes an act on the target concerns: through a hold, ticket, incident, window or approval too. Empty where unknown."""
     kind, _, name = target.partition(":")
     if target == NODES:
         named = (fleet.resolve(one) for one in (args or {}).get(NODES, "").split(","))
@@ -47,6 +47,8 @@ def _through(fleet: Fleet, target: str) -> list[Node]:
         return concerned(fleet, ticket.node)
     if (approval := fleet.approvals.get(target)) is not None:
         return concerned(fleet, approval.intent.target, approval.intent.args)
+    if (incident := fleet.incidents.get(target)) is not None:
+        return [fleet.nodes[i] for i in incident.members if i in fleet.nodes]
     hold, window = fleet.holds.get(target), fleet.windows.get(target)
     scope = hold.scope if hold else window.scope if window else ""
     return concerned(fleet, scope) if scope and scope != target else []
