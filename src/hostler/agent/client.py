@@ -1,6 +1,8 @@
 """The agent's side of its conversation with the controller: HTTP and JSON, one method per question."""
 
 import ssl
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -11,6 +13,9 @@ from msgspec import Struct
 from hostler.core.model import Observation, Operation, Outcome
 
 TIMEOUT_S = 30.0
+CONNECT_S = 5.0
+HEARTBEAT_S = 8.0
+"""A heartbeat that hangs at a controller which stands still must not cost its node the silence that is allowed."""
 POLL_S = 25
 """How long the controller may hold a question for operations open."""
 MAX_RETRY_AFTER_S = 300.0
@@ -21,11 +26,15 @@ _NOT_NOW = frozenset({408, 425, 429})
 
 
 class UnavailableError(Exception):
-    """No answer, or "not now": send the same again after a while, `retry_after_s` if the controller said so."""
+    """No answer, or "not now": send the same again after a while, `retry_after_s` if the controller said so.
 
-    def __init__(self, why: str, retry_after_s: float | None = None) -> None:
+    `active`: the active controller said it, so that no other knows better.
+    """
+
+    def __init__(self, why: str, retry_after_s: float | None = None, *, active: bool = False) -> None:
         super().__init__(why)
         self.retry_after_s = retry_after_s
+        self.active = active
 
 
 class RejectedError(Exception):
@@ -61,12 +70,25 @@ class _Orders(Struct, frozen=True):
     operations: tuple[Order, ...] = ()
 
 
-class Controller:
-    """The far end. Every call raises UnavailableError or RejectedError; it never repeats by itself."""
+def addresses(servers: str) -> tuple[str, ...]:
+    """The controllers' addresses of "https://a:8440,https://b:8440". Raises ValueError where there is none."""
+    found = tuple(dict.fromkeys(one.strip().rstrip("/") for one in servers.split(",") if one.strip()))
+    if not found:
+        raise ValueError("no server is named")
+    return found
 
-    def __init__(self, session: aiohttp.ClientSession, server: str, token_file: Path, node: str) -> None:
+
+class Controller:
+    """The far end, which is any of the cell's controllers: whichever answers has the active one decide.
+
+    Every call raises UnavailableError or RejectedError. Where a controller cannot be reached, the next is asked at
+    once: everything that is sent here may be sent twice. One that says "not now" is left for the next call.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, servers: str, token_file: Path, node: str) -> None:
         self._session = session
-        self._server = server.rstrip("/")
+        self._servers = addresses(servers)
+        self._at = 0
         self._token_file = token_file
         self._node = node
 
@@ -77,7 +99,7 @@ class Controller:
 
     async def heartbeat(self, boot_id: str, version: str, rss_kib: int) -> None:
         body = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib}
-        await self._call("POST", "heartbeat", body)
+        await self._call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S)
 
     async def operations(self) -> tuple[Order, ...]:
         """What is to be done; waits up to POLL_S for something to do."""
@@ -88,26 +110,41 @@ class Controller:
         await self._call("POST", "outcomes", {"node": self._node, "outcomes": outcomes})
 
     async def _call(
-        self, method: str, what: str, body: dict[str, Any] | None = None, params: dict[str, str] | None = None
+        self,
+        method: str,
+        what: str,
+        body: dict[str, Any] | None = None,
+        params: dict[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> bytes:
-        headers = {"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"}
-        try:
-            async with self._session.request(
+        """Ask one controller after the other until one answers."""
+        error: Exception | None = None
+        for _ in self._servers:
+            at = self._at
+            request = self._session.request(
                 method,
-                f"{self._server}/v1/agent/{what}",
+                f"{self._servers[at]}/v1/agent/{what}",
                 data=None if body is None else msgspec.json.encode(body),
                 params=params,
-                headers=headers,
+                headers={"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"},
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S + (POLL_S if params else 0)),
-            ) as answer:
-                raw = await answer.content.read(MAX_ANSWER_BYTES)
-                while len(raw) < MAX_ANSWER_BYTES and (more := await answer.content.read(65_536)):
-                    raw += more
-                _check(answer.status, answer.headers.get("Retry-After"), raw)
-                return raw
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnavailableError(f"{type(error).__name__}: {error}") from error
+                timeout=aiohttp.ClientTimeout(total=timeout_s + (POLL_S if params else 0), connect=CONNECT_S),
+            )
+            try:
+                return await _answer(request)
+            except UnavailableError as not_now:
+                if not not_now.active:
+                    self._go_on(at)
+                raise
+            except (aiohttp.ClientError, TimeoutError, OSError) as away:
+                self._go_on(at)
+                error = away
+        raise UnavailableError(f"{type(error).__name__}: {error}") from error
+
+    def _go_on(self, at: int) -> None:
+        """The next one from now on, unless another call has gone on already."""
+        if self._at == at:
+            self._at = (at + 1) % len(self._servers)
 
     def _token(self) -> str:
         """Read anew for every call: tokens are rotated under a running agent."""
@@ -117,9 +154,19 @@ class Controller:
             raise UnavailableError(f"no token: {error}") from error
 
 
-def session(server: str, ca_file: str) -> aiohttp.ClientSession:
+async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> bytes:
+    """The body of a success. Raises UnavailableError, RejectedError, and what aiohttp raises."""
+    async with request as answer:
+        raw = await answer.content.read(MAX_ANSWER_BYTES)
+        while len(raw) < MAX_ANSWER_BYTES and (more := await answer.content.read(65_536)):
+            raw += more
+        _check(answer.status, answer.headers, raw)
+        return raw
+
+
+def session(servers: str, ca_file: str) -> aiohttp.ClientSession:
     """A session that verifies TLS against the system's authorities, or against `ca_file` alone if given."""
-    tls = ssl.create_default_context(cafile=ca_file or None) if server.startswith("https:") else True
+    tls = ssl.create_default_context(cafile=ca_file or None) if "https:" in servers else True
     return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=4))
 
 
@@ -130,12 +177,13 @@ def backoff_s(attempt: int, retry_after_s: float | None, draw: float) -> float:
     return min(MAX_BACKOFF_S, 2.0 ** min(attempt, 10)) * (0.5 + draw / 2)
 
 
-def _check(status: int, retry_after: str | None, raw: bytes) -> None:
+def _check(status: int, headers: Mapping[str, str], raw: bytes) -> None:
     if 200 <= status < 300:
         return
     why = raw[:300].decode("utf-8", "replace")
     if status >= 500 or status in _NOT_NOW:
-        raise UnavailableError(f"{status}: {why}", _seconds(retry_after))
+        active = headers.get("Hostler-Role") == "active"
+        raise UnavailableError(f"{status}: {why}", _seconds(headers.get("Retry-After")), active=active)
     raise RejectedError(status, why)
 
 

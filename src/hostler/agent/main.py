@@ -44,6 +44,7 @@ log = logging.getLogger("hostler.agent")
 class AgentSettings(Struct, frozen=True):
     """How an agent is started. `scratch`: the only devices that sanitise may erase.
 
+    `server`: the cell's controllers, with commas between.
     `kernel_log` is /dev/kmsg, or a pipe with the same records; "" reads none.
     """
 
@@ -216,7 +217,9 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     """The settings on the command line; None where only `--rss` was asked."""
     parser = argparse.ArgumentParser(prog="hostler-agent", description="Hostler's agent for one node.")
     parser.add_argument("--node", default=os.uname().nodename, help="this node's id")
-    parser.add_argument("--server", default="https://localhost:8443", help="the controller's address")
+    parser.add_argument(
+        "--server", default="https://localhost:8443", help="the cell's controllers, with commas between"
+    )
     parser.add_argument("--token-file", type=Path, default=Path("/etc/hostler/agent-token"))
     parser.add_argument("--state-dir", type=Path, default=Path("/var/lib/hostler-agent"))
     parser.add_argument("--ca-file", default="", help="trust these authorities instead of the system's")

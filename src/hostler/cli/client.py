@@ -5,7 +5,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -83,13 +83,15 @@ def _tls(ca: str, scheme: str) -> ssl.SSLContext | None:
 
 
 class Client:
-    """Asks one server, over one connection that it opens when first asked. Every failure is a CommandError.
+    """Asks a cell, over one connection that it opens when first asked. Every failure is a CommandError.
 
+    Where a controller cannot be reached, or stands by without an active one, the next of `addresses` is asked.
     `again_s` is how long to wait before an event stream that broke off is asked for again.
     """
 
-    def __init__(self, address: Address, token: str) -> None:
-        self.address = address
+    def __init__(self, addresses: Sequence[Address], token: str) -> None:
+        self.addresses = tuple(addresses)
+        self.address = self.addresses[0]
         self._token = token
         self._connection: http.client.HTTPConnection | None = None
         self.again_s = AGAIN_S
@@ -133,7 +135,9 @@ class Client:
                 raise self._refused(response.status, response.read())
             yield from self._events(response)
         except (OSError, http.client.HTTPException) as error:
-            raise self._away(error, "") from error
+            away = self._away(error, "")
+            self._go_on()
+            raise away from error
         finally:
             connection.close()
 
@@ -151,12 +155,13 @@ class Client:
                 data = []
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Any:
-        status, text, wait_s = self._exchange(method, path, body)
+        status, text, wait_s = self._reached(method, path, body)
         for _ in range(ATTEMPTS - 1):
             if status not in _BUSY:
                 break
+            self._go_on()
             time.sleep(wait_s)
-            status, text, wait_s = self._exchange(method, path, body)
+            status, text, wait_s = self._reached(method, path, body)
         if not http.client.OK <= status < http.client.MULTIPLE_CHOICES:
             raise self._refused(status, text)
         try:
@@ -165,6 +170,21 @@ class Client:
             raise CommandError(
                 ExitCode.unexpected, f"{self.address.url}{path} answered with something that is not JSON", _IS_IT
             ) from error
+
+    def _reached(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
+        """What the first controller that can be reached answers; a body may arrive twice, it carries its key."""
+        for _ in self.addresses[1:]:
+            try:
+                return self._exchange(method, path, body)
+            except CommandError:
+                self._go_on()
+        return self._exchange(method, path, body)
+
+    def _go_on(self) -> None:
+        """The next address from now on."""
+        if len(self.addresses) > 1:
+            self.close()
+            self.address = self.addresses[(self.addresses.index(self.address) + 1) % len(self.addresses)]
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """Status, body, and how long a busy server asks to be left alone."""

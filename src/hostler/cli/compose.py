@@ -2,30 +2,25 @@
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import re
-import secrets
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
 import aiohttp
 import msgspec
-from msgspec import Struct
 
 from hostler.cli import context
+from hostler.cli.house import Gate, House, Standing, ask, house, now
 from hostler.cli.settings import ServeSettings, UpSettings
 from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.model import FLEET, Intent, Node, Phase
+from hostler.core.model import FLEET, Node, Phase
 from hostler.core.policy.documents import parse
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.exchange import Access
@@ -33,18 +28,11 @@ from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
 from hostler.drivers.standalone.hand import StandaloneHand, work_of
 from hostler.engine.intake import NodeSeen, WorkSeen
-from hostler.engine.journal.sqlite import SqliteJournal
 from hostler.engine.ports import Hand
-from hostler.engine.queues import BusyError
-from hostler.engine.ready import Reply
 from hostler.engine.runner import Cell
-from hostler.engine.seat import Seat
 from hostler.engine.watch import Watch
-from hostler.server.app import create_app
-from hostler.server.desk import AgentDesk
-from hostler.server.serve import serving
 from hostler.server.settings import Settings
-from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.server.tokens import Grant, Role
 from hostler.sim.emulated.fleet import EmulatedFleet, FleetSettings, jobs_of
 from hostler.sim.emulated.scheduler import EmulatedScheduler
 
@@ -54,36 +42,32 @@ THREADS = 512
 LAB_BRAKE = "{disruptions: 200, percent: 50, window_s: 3600}"
 """Sixty-four nodes that fail once a minute would latch the default brake within half an hour, rightly."""
 
+SERVE_THREADS = 64
+"""A database that does not answer may hold several for seconds."""
+
 VENDOR_S = 60.0
 """How long the emulated vendor keeps a node."""
 
 Views = Callable[[], Sequence[WorkSeen | NodeSeen]]
 
 
-def now() -> datetime:
-    """The moment, aware."""
-    return datetime.now(UTC)
-
-
-class House(Struct):
-    """What runs: the cell, its tokens, and the address it is served at."""
-
-    cell: Cell
-    tokens: TokenStore
-    address: str
-    data: Path
-
-
 async def serve(settings: ServeSettings) -> None:
     """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(SERVE_THREADS))
     documents = _read(settings.config)
+    data = Path(settings.data)
+    standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s)
     async with aiohttp.ClientSession() as session:
-        clients = Clients(session, _credentials(Path(settings.data)))
+        gate = Gate()
+        clients = Clients(session, _credentials(data), gate)
         hands: list[Hand] = [RedfishHand(clients, now), StandaloneHand()]
-        async with _house(_listening(settings), Path(settings.data), hands, documents) as house:
-            print(f"hostler serves {house.address}", flush=True)
-            watch = Watch(house.cell, RedfishEyes(clients), now)
-            await _until_told([watch.run(), _tell(house.cell, lambda: [work_of(house.cell.view)])])
+        async with house(_listening(settings), standing, hands, gate, documents) as inside:
+            cell = inside.cell
+            print(f"hostler serves {inside.address}" + (" and stands by" if cell.role == "standby" else ""), flush=True)
+            eyes = RedfishEyes(clients)
+            watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
+            telling = cell.while_active(lambda: _tell(cell, lambda: [work_of(cell.view)]))
+            await _until_told([watching, telling])
 
 
 async def up(settings: UpSettings) -> None:
@@ -97,10 +81,11 @@ async def up(settings: UpSettings) -> None:
 
 async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) -> None:
     access: dict[str, Access] = {}
-    clients = Clients(session, lambda _origin: access.get("all", Access()))
+    gate = Gate()
+    clients = Clients(session, lambda _origin: access.get("all", Access()), gate)
     scheduler = EmulatedScheduler(jobs_of(settings.nodes))
     hands: list[Hand] = [RedfishHand(clients, now), scheduler]
-    async with _house(Settings(port=settings.port, clock=now), data, hands) as house:
+    async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
                 nodes=settings.nodes,
@@ -108,50 +93,23 @@ async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) 
                 seed=settings.seed,
                 faults_per_hour=settings.faults_per_hour,
                 data=data,
-                server=house.address,
-                token=lambda node: house.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
-                origins={node.id: node.binding("bmc") for node in house.cell.view.nodes.values()},
+                server=inside.address,
+                token=lambda node: inside.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
+                origins={node.id: node.binding("bmc") for node in inside.cell.view.nodes.values()},
             ),
             scheduler,
             now,
         )
         async with fleet:
             access["all"] = Access("hostler", fleet.password)
-            known = [node for node in house.cell.view.nodes.values() if node.id in fleet.hosts]
-            await _furnish(house, fleet, settings.scale)
-            await _resume(house, fleet, scheduler, known)
-            _announce(house, settings)
+            known = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
+            await _furnish(inside, fleet, settings.scale)
+            await _resume(inside, fleet, scheduler, known)
+            _announce(inside, settings)
             started = asyncio.get_running_loop().time()
             turns: Views = lambda: scheduler.turn(asyncio.get_running_loop().time() - started)  # noqa: E731
-            watch = Watch(house.cell, RedfishEyes(clients), now)
-            await _until_told([watch.run(), _tell(house.cell, turns), _staff(house.cell, fleet)])
-
-
-@asynccontextmanager
-async def _house(
-    settings: Settings, data: Path, hands: list[Hand], documents: dict[str, str] | None = None
-) -> AsyncIterator[House]:
-    """Journal, cell, desk and server, up inside and down outside; the documents are active before anybody can ask."""
-    settings.check()
-    configuration = parse(documents) if documents else None
-    await asyncio.to_thread(data.mkdir, 0o700, parents=True, exist_ok=True)
-    lock = _alone(data)
-    journal = SqliteJournal(data / "journal.db")
-    tokens = TokenStore(data / "tokens.db")
-    tokens.bootstrap(data / "operator.token")
-    desk = AgentDesk(lambda: cell.epoch, now)
-    cell = Cell(journal, [desk, *hands], seat=Seat(version=version("hostler")))
-    try:
-        await cell.start()
-        if configuration is not None:
-            await _ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
-        async with serving(create_app(cell, tokens, desk, settings), settings) as address:
-            yield House(cell, tokens, address, data)
-    finally:
-        await cell.stop()
-        tokens.close()
-        journal.close()
-        os.close(lock)
+            watch = Watch(inside.cell, RedfishEyes(clients), now)
+            await _until_told([watch.run(), _tell(inside.cell, turns), _staff(inside.cell, fleet)])
 
 
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
@@ -160,11 +118,11 @@ async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
     for line, lab in (("time_scale", str(scale)), ("brake", LAB_BRAKE)):
         policy = re.sub(rf"(?m)^  {line}: .*$", f"  {line}: {lab}", policy)
     documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
-    await _ask(house.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
+    await ask(house.cell, "activate", FLEET, configuration=parse(documents), documents=documents)
     fresh = [spec for spec in fleet.specs if spec.id not in house.cell.view.nodes]
     if fresh:
         nodes = msgspec.json.encode(fresh).decode()
-        await _ask(house.cell, "register", FLEET, args={"nodes": nodes})
+        await ask(house.cell, "register", FLEET, args={"nodes": nodes})
 
 
 async def _resume(house: House, fleet: EmulatedFleet, scheduler: EmulatedScheduler, known: Sequence[Node]) -> None:
@@ -175,7 +133,7 @@ async def _resume(house: House, fleet: EmulatedFleet, scheduler: EmulatedSchedul
         if node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
             fleet.hosts[node.id].wake()
         if node.binding("bmc") != origins[node.id]:
-            await _ask(house.cell, "rebind", node.id, args={"kind": "bmc", "value": origins[node.id]})
+            await ask(house.cell, "rebind", node.id, args={"kind": "bmc", "value": origins[node.id]})
 
 
 async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
@@ -184,10 +142,10 @@ async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
         await asyncio.sleep(1.0)
         for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:
             if node.phase is Phase.onboard:
-                await _ask(cell, "certify", node.id, person="emulated-technician")
+                await ask(cell, "certify", node.id, person="emulated-technician")
             elif node.phase is Phase.rma and (now() - node.phase_since).total_seconds() > VENDOR_S:
                 fleet.hosts[node.id].cure("repair")
-                await _ask(cell, "rma-return", node.id, person="emulated-vendor")
+                await ask(cell, "rma-return", node.id, person="emulated-vendor")
 
 
 async def _tell(cell: Cell, views: Views, period_s: float = 0.5) -> None:
@@ -196,21 +154,6 @@ async def _tell(cell: Cell, views: Views, period_s: float = 0.5) -> None:
         for seen in views():
             cell.tell(seen)
         await asyncio.sleep(period_s)
-
-
-async def _ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:
-    """Put an intent of the composition root itself. Raises InvalidInputError where it is refused."""
-    args = more.pop("args", {})
-    intent = Intent(secrets.token_hex(8), verb, target, person, "set up by the command line", now(), args)  # type: ignore[arg-type]
-    while True:
-        try:
-            reply = await cell.ask(intent, **more)  # type: ignore[arg-type]
-        except BusyError as busy:
-            await asyncio.sleep(busy.retry_after_s)
-            continue
-        if not reply.granted:
-            raise InvalidInputError((Problem(verb, 0, reply.text, "mend that and start again"),))
-        return reply
 
 
 async def _until_told(work: Sequence[object]) -> None:
@@ -230,21 +173,6 @@ async def _until_told(work: Sequence[object]) -> None:
         task.result()
 
 
-def _alone(data: Path) -> int:
-    """A lock on the data directory, held until its descriptor is closed or the process ends.
-
-    Raises InvalidInputError where another Hostler holds it: the journal's epoch would fence that one off.
-    """
-    lock = os.open(data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as held:
-        os.close(lock)
-        instead = "stop that one, or give another directory with --data"
-        raise InvalidInputError((Problem(str(data), 0, "another Hostler serves this directory", instead),)) from held
-    return lock
-
-
 def _listening(settings: ServeSettings) -> Settings:
     return Settings(
         host=settings.host,
@@ -252,6 +180,7 @@ def _listening(settings: ServeSettings) -> Settings:
         tls_certificate=Path(settings.tls_cert) if settings.tls_cert else None,
         tls_key=Path(settings.tls_key) if settings.tls_key else None,
         insecure_plain_http=settings.insecure_plain_http,
+        peers_ca=Path(settings.peers_ca) if settings.peers_ca else None,
         clock=now,
     )
 

@@ -30,7 +30,9 @@ ACT = Group("Act", sort_key=10)
 class Connect:
     """Which server, with whose token: option, then environment, then the file that `hostler up` writes."""
 
-    server: Annotated[str, Parameter(env_var="HOSTLER_SERVER", show_default=False, help="The API's address.")] = ""
+    server: Annotated[
+        str, Parameter(env_var="HOSTLER_SERVER", show_default=False, help="The API's addresses, with commas between.")
+    ] = ""
     token_file: Annotated[
         str, Parameter(show_default=False, help="File with your token. HOSTLER_TOKEN may hold the token itself.")
     ] = ""
@@ -51,8 +53,11 @@ class Connect:
             raise unusable("no server is named", "start `hostler up`, or give --server URL (or HOSTLER_SERVER)")
         mine = server.rstrip("/") == known.server.rstrip("/")
         ca = self.ca or (known.ca if mine else "")
-        address = Address.parse(server, ca, self.insecure_plain_http)
-        client = Client(address, self._token(known.token_file if mine else ""))
+        named = [one.strip() for one in server.split(",") if one.strip()]
+        addresses = [Address.parse(one, ca, self.insecure_plain_http) for one in named]
+        if not addresses:
+            raise unusable(f"server '{server}' is no address", "write https://host:port")
+        client = Client(addresses, self._token(known.token_file if mine else ""))
         at_end(client.close)
         return client
 
@@ -134,6 +139,9 @@ class Pick:
     at_most: Annotated[
         int, Parameter(help="Refuse, and do nothing, where the selector finds more nodes than this.")
     ] = 10
+    as_one: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="All named nodes as one act: all or none, one approval.")
+    ] = False
 
 
 CONNECT = Connect()

@@ -19,7 +19,12 @@ class UpSettings(Struct, frozen=True):
 
 
 class ServeSettings(Struct, frozen=True):
-    """One cell's controller and API. TLS needs both files; `config` are documents activated at the first start."""
+    """One controller of a cell and its API. TLS needs both files; `config` are documents activated at the start.
+
+    `journal` "" is a file in `data`, which no other process may serve then. Controllers that name the same journal, a
+    file or a postgresql:// URL, stand by each other: `advertise` is where the others reach this one, `name` what it is
+    called ("": host and port), `lease_s` how long the others wait for one that has fallen silent.
+    """
 
     data: str
     host: str = "127.0.0.1"
@@ -28,3 +33,8 @@ class ServeSettings(Struct, frozen=True):
     tls_key: str = ""
     insecure_plain_http: bool = False
     config: tuple[str, ...] = ()
+    journal: str = ""
+    name: str = ""
+    advertise: str = ""
+    lease_s: float = 5.0
+    peers_ca: str = ""

@@ -57,6 +57,32 @@ class AgentOptions:
     allow_actions: Annotated[bool, Parameter(negative=(), help="Permit reboot, gpu_reset and sanitise.")] = False
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Peers:
+    """How this controller stands among those of its cell. Whoever names the same journal stands by."""
+
+    journal: Annotated[
+        str,
+        Parameter(
+            env_var="HOSTLER_JOURNAL",
+            show_default=False,
+            help="postgresql://…, or a file that others name too; else a file in the data directory, for one.",
+        ),
+    ] = ""
+    name: Annotated[str, Parameter(show_default=False, help="What it is called; host and port otherwise.")] = ""
+    advertise: Annotated[
+        str, Parameter(show_default=False, help="URL under which the other controllers reach this one.")
+    ] = ""
+    lease: Annotated[
+        float, Parameter(help="Seconds after which another takes over from one that has fallen silent.")
+    ] = _SERVE.lease_s
+    peers_ca: Annotated[
+        str, Parameter(show_default=False, help="Trust these authorities for the other controllers, not the system's.")
+    ] = ""
+
+
+PEERS = Peers()
 WORLD, TRANSPORT, AGENT = World(), Transport(), AgentOptions()
 
 
@@ -78,22 +104,38 @@ def serve(
     *,
     data: Annotated[str, Parameter(help="Directory of the journal and the tokens; made where it is not there.")],
     transport: Transport = TRANSPORT,
+    peers: Peers = PEERS,
     config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = (),
 ) -> int:
-    """Serve one cell: its controller and the API, until SIGTERM or Ctrl-C."""
+    """Serve one cell: a controller, active or standing by, and the API, until SIGTERM or Ctrl-C."""
     host, port = address_of(transport.listen)
 
     from hostler.cli.compose import serve as run_serve
 
     _log()
-    plain = transport.insecure_plain_http
-    settings = ServeSettings(data, host, port, transport.tls_cert, transport.tls_key, plain, config)
+    settings = ServeSettings(
+        data=data,
+        host=host,
+        port=port,
+        tls_cert=transport.tls_cert,
+        tls_key=transport.tls_key,
+        insecure_plain_http=transport.insecure_plain_http,
+        config=config,
+        journal=peers.journal,
+        name=peers.name,
+        advertise=peers.advertise,
+        lease_s=peers.lease,
+        peers_ca=peers.peers_ca,
+    )
     return _until_stopped(run_serve(settings))
 
 
 def agent(
     *,
-    server: Annotated[str, Parameter(env_var="HOSTLER_SERVER", show_default=False)] = "",
+    server: Annotated[
+        str,
+        Parameter(env_var="HOSTLER_SERVER", show_default=False, help="The cell's controllers, with commas between."),
+    ] = "",
     node: Annotated[str, Parameter(show_default=False, help="This node's id.")] = "",
     token_file: Annotated[str, Parameter(show_default=False, help="File with this node's token.")] = "",
     rss: Annotated[bool, Parameter(negative=(), help="Print this process's memory when loaded, and end.")] = False,

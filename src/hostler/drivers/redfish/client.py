@@ -227,22 +227,37 @@ class RedfishClient:
 class Clients:
     """The clients of a fleet's BMCs, one per address, so that "one actuation per BMC" holds for all who ask.
 
-    `access` says how an address is entered. At most MAX_CLIENTS are kept; the longest unused goes, never a busy one.
+    `access` says how an address is entered, `fence` raises UnreachableError where nothing may be sent now. At most
+    MAX_CLIENTS are kept; the longest unused goes, never a busy one.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, access: Callable[[str], Access]) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, access: Callable[[str], Access], fence: Callable[[], None] = lambda: None
+    ) -> None:
         self._session = session
         self._access = access
+        self._fence = fence
         self._kept: OrderedDict[str, RedfishClient] = OrderedDict()
 
     def __call__(self, origin: str) -> RedfishClient:
         client = self._kept.get(origin)
         if client is None:
-            client = RedfishClient(HttpExchange(self._session, origin, self._access(origin)), origin)
+            client = RedfishClient(self._exchange(origin), origin)
             self._kept[origin] = client
             self._shrink()
         self._kept.move_to_end(origin)
         return client
+
+    def _exchange(self, origin: str) -> Exchange:
+        """Reads pass; whatever may change something asks the fence as the last thing before it is sent."""
+        exchange = HttpExchange(self._session, origin, self._access(origin))
+
+        async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+            if method != "GET":
+                self._fence()
+            return await exchange(method, path, body, headers)
+
+        return fenced
 
     def _shrink(self) -> None:
         while len(self._kept) > MAX_CLIENTS:
