@@ -79,6 +79,10 @@ def step_deadline(plan: Plan) -> datetime:
 
 def _outstanding(scene: Scene, node: Node, plan: Plan, operation: Operation) -> Answer:
     row = OPERATIONS[operation.kind]
+    first = scene.present.unobserved.get(operation.id)
+    if first is not None and scene.now < first:
+        text = f"{operation.kind} was under way when nobody attended: what came of it is observed first"
+        return Wait(plan.name, (Blocker("operation", operation.id, text, "its outcome is known"),), until=first)
     if row.interruptible and (why := _bring_up_fails(scene, node, plan)):
         return Act((_give_up(node, operation, row, "revoked", scene.now), *fail_plan(scene, node, plan, why)))
     if operation.deadline <= scene.now:

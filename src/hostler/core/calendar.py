@@ -11,14 +11,16 @@ from hostler.core.scene import Scene
 
 def ended(scene: Scene) -> Iterator[e.Event]:
     """What has run out by now: holds with an end, windows, incidents. Each is folded before the next is asked for."""
-    fleet, now = scene.fleet, scene.now
+    fleet, now = scene.fleet, scene.sure
     holds = [h for h in fleet.holds.values() if h.until is not None and h.until <= now]
     windows = [w for w in fleet.windows.values() if w.ends <= now]
     yield from (e.HoldReleased(h.id, h.scope, "clock", "its time is over") for h in holds)
     yield from (e.WindowEnded(w.id, "clock") for w in windows)
     yield from incidents.by_clock(scene)
     approvals = [a for a in fleet.approvals.values() if a.expires <= scene.now]
-    yield from (e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "nobody approved it in time") for a in approvals)
+    yield from (
+        e.ApprovalEnded(a.id, a.intent.target, "expired", "clock", "nobody approved it in time") for a in approvals
+    )
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:

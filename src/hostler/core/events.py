@@ -16,6 +16,7 @@ from hostler.core.model import (
     CheckResult,
     Condition,
     ConsentedWork,
+    Difference,
     Evidence,
     Hold,
     Incident,
@@ -446,11 +447,59 @@ class IncidentClosed(Struct, frozen=True, tag="incident_closed"):
 
 
 class ControllerStarted(Struct, frozen=True, tag="controller_started"):
-    """A controller became active; `gap_s` is how long nobody was, deadlines are extended by it."""
+    """A controller became active."""
 
     epoch: int
     version: str
-    gap_s: float = 0.0
+
+
+class ClockGap(Struct, frozen=True, tag="clock_gap"):
+    """Nobody attended for `unattended_s`, by which deadlines are extended; or the clock is not believed (`doubt`).
+
+    `leap_s`: how much further the wall clock moved than the monotonic one, 0 where that is not the reason.
+    """
+
+    unattended_s: float
+    leap_s: float = 0.0
+    doubt: str = ""
+
+
+class ClockConfirmed(Struct, frozen=True, tag="clock_confirmed"):
+    """The clock is believed again: by a person's word, or because the clocks agree (`person` "clocks")."""
+
+    person: str
+    reason: str
+
+
+class FormatRaised(Struct, frozen=True, tag="format_raised"):
+    """From here on events of this format may be written: every controller in `members` reads it."""
+
+    format: int
+    members: tuple[str, ...]
+
+
+class JournalRestored(Struct, frozen=True, tag="journal_restored"):
+    """Records up to `through` are a copy's, the last of `until`: nothing is disturbed until a person says so."""
+
+    epoch: int
+    through: int
+    until: datetime
+
+
+class NodeCompared(Struct, frozen=True, tag="node_compared"):
+    """After a restore these differences from the copy are new; `heard`: the node itself has shown what it is."""
+
+    node: str
+    differences: tuple[Difference, ...]
+    heard: bool = False
+
+
+class RestoreReleased(Struct, frozen=True, tag="restore_released"):
+    """A person lets the restored cell act again. `unheard` nodes had shown no sign of themselves by then."""
+
+    person: str
+    reason: str
+    unheard: int = 0
 
 
 Event = (
@@ -505,6 +554,12 @@ Event = (
     | IncidentUpdated
     | IncidentClosed
     | ControllerStarted
+    | ClockGap
+    | ClockConfirmed
+    | FormatRaised
+    | JournalRestored
+    | NodeCompared
+    | RestoreReleased
 )
 
 
@@ -522,7 +577,14 @@ class Record(Struct, frozen=True):
 
 
 VERSION = 1
-"""The version new event bodies are stored with; older ones pass `upcast` on the way in."""
+"""The newest version of any event's body, and of snapshots; older bodies pass `upcast` on the way in."""
+
+INTRODUCED: dict[tuple[str, int], int] = {}
+"""(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
+
+Nothing of a format is written before every controller of the cell reads it (`formats`). A field that only has a
+default may come without one if no fold, guard or plan looks at it.
+"""
 
 
 def name_of(event: Event) -> str:
@@ -557,6 +619,12 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR091
             return (intent.target,)
         case AssetRegistered(asset=asset):
             return (asset.id,)
+        case IncidentOpened(incident=incident):
+            return (incident.id, incident.scope, *incident.members)
+        case IncidentUpdated():
+            return (event.incident, event.scope, *event.joined, *event.left)
+        case IncidentClosed():
+            return (event.incident, event.scope, *event.nodes)
         case ApprovalRequested(approval=a):
             return tuple(dict.fromkeys((a.id, a.intent.target, *a.nodes)))
         case ApprovalEnded(approval=approval, target=target):
@@ -571,12 +639,6 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR091
             return (rollout_id, error.node)
         case RolloutStopped(rollout=rollout_id) | RolloutCompleted(rollout=rollout_id):
             return (rollout_id,)
-        case IncidentOpened(incident=incident):
-            return (incident.id, incident.scope, *incident.members)
-        case IncidentUpdated():
-            return (event.incident, event.scope, *event.joined, *event.left)
-        case IncidentClosed():
-            return (event.incident, event.scope, *event.nodes)
         case PartMoved(serial=serial, before=before, after=after):
             return tuple(name for name in (serial, before, after) if name)
         case _:

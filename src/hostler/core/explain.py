@@ -304,6 +304,12 @@ class _Story:
                 | e.IncidentUpdated()
                 | e.IncidentClosed()
                 | e.ControllerStarted()
+                | e.ClockGap()
+                | e.ClockConfirmed()
+                | e.FormatRaised()
+                | e.JournalRestored()
+                | e.NodeCompared()
+                | e.RestoreReleased()
             ):
                 self._note(record)
             case _:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
 from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Ticket, Window
@@ -154,7 +155,11 @@ class Act(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """What concerns the whole cell: counters for ids, the brake, pauses, modes, recent disturbances and incidents."""
+    """What concerns the whole cell: counters for ids, the brake, pauses, modes, recent disturbances and incidents.
+
+    `doubt`: the clock is not believed. `format`: up to which format events may be written. `restored`: since when the
+    cell stands still because its journal is a copy, whose last record was `copied`.
+    """
 
     seq: int = 0
     last_at: datetime | None = None
@@ -169,6 +174,10 @@ class Cell(Struct, frozen=True):
     intents: int = 0
     acts: tuple[Act, ...] = ()
     rollout: str = ""
+    doubt: Doubt | None = None
+    format: int = 1
+    restored: datetime | None = None
+    copied: int = 0
 
 
 class Answered(Struct, frozen=True):
@@ -236,6 +245,7 @@ def is_idle(node: Node) -> bool:
         and node.operation is None
         and node.waiting is None
         and node.deadline is None
+        and node.compared is None
     )
 
 
@@ -271,12 +281,20 @@ def _unrest(node: Node) -> Iterator[str]:
         yield "waiting"
     if node.operation is not None or node.settling:
         yield "operating"
+    if node.compared is not None:
+        yield "compared"
+    if node.differences:
+        yield "differing"
     if node.conditions:
-        yield "ailing"
-        if any(c.group for c in node.conditions):
-            yield "grouped"
-        for syndrome in syndromes_of(node):
-            yield from (f"shows:{syndrome}:{scope}" for scope in node.shares)
+        yield from _ailing_keys(node)
+
+
+def _ailing_keys(node: Node) -> Iterator[str]:
+    yield "ailing"
+    if any(c.group for c in node.conditions):
+        yield "grouped"
+    for syndrome in syndromes_of(node):
+        yield from (f"shows:{syndrome}:{scope}" for scope in node.shares)
 
 
 def syndromes_of(node: Node) -> tuple[str, ...]:

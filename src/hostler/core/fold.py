@@ -7,7 +7,9 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hostler.core import events as e
-from hostler.core import reached
+from hostler.core import reached, restored
+from hostler.core.clock import Doubt
+from hostler.core.deadlines import extend
 from hostler.core.fleet import ANSWERS_KEPT, Answered, Closure, Fleet, Removal
 from hostler.core.model import (
     Attempt,
@@ -180,8 +182,22 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
         case e.IncidentClosed():
             _close_incident(fleet, event, at)
         case e.ControllerStarted():
-            _extend_deadlines(fleet, timedelta(seconds=event.gap_s))
-            reached.postpone(fleet, timedelta(seconds=event.gap_s))
+            pass
+        case e.ClockGap():
+            extend(fleet, timedelta(seconds=event.unattended_s))
+            reached.postpone(fleet, timedelta(seconds=event.unattended_s))
+            if event.doubt and fleet.cell.doubt is None:
+                fleet.singles.put("cell", replace(fleet.cell, doubt=Doubt(at, event.doubt)))
+        case e.ClockConfirmed():
+            fleet.singles.put("cell", replace(fleet.cell, doubt=None))
+        case e.FormatRaised():
+            fleet.singles.put("cell", replace(fleet.cell, format=event.format))
+        case e.JournalRestored():
+            restored.begin(fleet, event, at)
+        case e.NodeCompared():
+            restored.compare(fleet, event, at)
+        case e.RestoreReleased():
+            restored.release(fleet, at)
         case _:
             assert_never(event)
 
@@ -386,22 +402,3 @@ def _record_intent(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
         fleet.answers.put(event.intent.key, Answered(event.intent.id, event.answer, event.granted, at, event.approval))
         if len(fleet.answers) > ANSWERS_KEPT:
             fleet.answers.put(next(iter(fleet.answers)), None)
-
-
-def _extend_deadlines(fleet: Fleet, gap: timedelta) -> None:
-    if not gap:
-        return
-    for incident in list(fleet.incidents.values()):
-        calm = incident.calm_since + gap if incident.calm_since else None
-        fleet.put_incident(incident.id, replace(incident, deadline=incident.deadline + gap, calm_since=calm))
-    for node_id in fleet.nodes:
-        node = fleet.nodes[node_id]
-        if node.deadline is None and node.plan is None and node.operation is None:
-            continue
-        plan, operation = node.plan, node.operation
-        if plan is not None and plan.step_since is not None:
-            plan = replace(plan, step_since=plan.step_since + gap)
-        if operation is not None:
-            operation = replace(operation, deadline=operation.deadline + gap)
-        deadline = node.deadline + gap if node.deadline else None
-        fleet.put_node(node_id, replace(node, deadline=deadline, plan=plan, operation=operation))

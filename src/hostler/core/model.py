@@ -402,6 +402,17 @@ class Incident(Struct, frozen=True):
         return self.state != "individual"
 
 
+class Difference(Struct, frozen=True):
+    """Where reality is not as a restored journal has it.
+
+    `what`: boot, power, inventory, cordon, membership, work, operation or cursor.
+    """
+
+    what: str
+    journal: str
+    reality: str
+
+
 class Assignment(Struct, frozen=True):
     """An interval in which a node serves a pool, and so a tenant. `until` is None while it lasts."""
 
@@ -450,7 +461,8 @@ class Node(Struct, frozen=True):
     ("pci:0000:4c:00") lead to the serials of parts. `deadline` ends the phase where it has a limit. `test_mode`
     accepts kernel-log lines written by user space as if the kernel had, and takes a machine that is heard after its
     BMC's power cycle for restarted: the BMC of such a node may be an emulator. `changed` are the components
-    ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service.
+    ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service. `compared` and
+    `differences` are what came of looking at it after the journal was restored, until that restore is released.
     """
 
     id: str
@@ -491,6 +503,8 @@ class Node(Struct, frozen=True):
     consented: tuple[ConsentedWork, ...] = ()
     shadows: tuple[Shadow, ...] = ()
     tags: tuple[tuple[str, str], ...] = ()
+    compared: datetime | None = None
+    differences: tuple[Difference, ...] = ()
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

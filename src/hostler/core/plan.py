@@ -11,17 +11,19 @@ from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
 from hostler.core.ending import change_phase, tickets
 from hostler.core.fleet import Fleet
+from hostler.core.formats import writable
 from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Node, Phase
 from hostler.core.phases import PHASES
 from hostler.core.policy.guards import Request, blockers
-from hostler.core.policy.response import has_proven_itself, is_lemon, ladder_changes_at
+from hostler.core.policy.response import Need, has_proven_itself, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow import would_have
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.core.remedy import needed, protect, remedy
 from hostler.core.scene import Scene
 from hostler.core.sentences import asked_for
 from hostler.core.service import serve
+from hostler.core.standstill import standing_still
 
 
 def next_step(scene: Scene, node: Node) -> Answer:
@@ -29,6 +31,10 @@ def next_step(scene: Scene, node: Node) -> Answer:
     if told := would_have(scene, node):
         return Act(told)
     need = needed(scene, node)
+    return writable(scene, node, standing_still(scene, node, need, _next(scene, node, need)))
+
+
+def _next(scene: Scene, node: Node, need: Need | None) -> Answer:
     if node.plan is not None:
         return advance(scene, node, node.plan, need)
     if need is not None and need.act_class is ActClass.protective:
@@ -145,7 +151,7 @@ def _triage(scene: Scene, node: Node) -> Answer | None:
         return Wait(
             "maintenance", (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),)
         )
-    if is_lemon(scene.fleet.policy_of(node), node, scene.now):
+    if is_lemon(scene.fleet.policy_of(node), node, scene.sure):
         return Act(change_phase(scene, node, Phase.rma, "one visit to triage too many"))
     return None
 
@@ -154,7 +160,7 @@ def wakes_at(scene: Scene, node: Node) -> datetime | None:
     """When the clock alone may change the answer: operation, step, phase limit, condition, forgotten strike."""
     if node.deadline is None and node.plan is None and not node.conditions and not node.settling:
         return None
-    moments = [node.deadline, ladder_changes_at(scene.fleet.policy_of(node), node, scene.now)]
+    moments = [node.deadline, ladder_changes_at(scene.fleet.policy_of(node), node, scene.sure)]
     if node.operation is not None:
         moments.append(node.operation.deadline)
     moments.extend(operation.deadline for operation in node.settling)

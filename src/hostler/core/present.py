@@ -8,7 +8,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.core.events import INTRODUCED
 from hostler.core.model import Workload
+from hostler.core.upcast import DOWNCASTERS
 
 ON = "on"
 OFF = "off"
@@ -31,13 +33,62 @@ class PresentNode(Struct):
     bmc_unreachable: bool = False
 
 
-class Present:
-    """The volatile side of the fleet."""
+class Release(Struct, frozen=True):
+    """What the version that runs here knows: its name, and the formats in which events came (`events.INTRODUCED`)."""
 
-    def __init__(self) -> None:
+    version: str = "0.1.0"
+    introduced: dict[tuple[str, int], int] = INTRODUCED
+
+    @property
+    def reads(self) -> int:
+        """The highest format that this version reads."""
+        return max(self.introduced.values(), default=1)
+
+    def newest(self, name: str) -> int:
+        """The newest version of the body of the event of this stored name."""
+        return max((version for known, version in self.introduced if known == name), default=1)
+
+    def format_of(self, name: str) -> int:
+        """The format that a cell must have for the event to be written, in an older version's words if need be."""
+        version = self.newest(name)
+        while version > 1 and (name, version) in DOWNCASTERS:
+            version -= 1
+        return self.introduced.get((name, version), 1)
+
+    def version_for(self, name: str, cell: int) -> int:
+        """The newest version of the event's body that every controller of a cell of this format reads."""
+        fitting = (v for (known, v), came in self.introduced.items() if known == name and came <= cell)
+        return max(fitting, default=1)
+
+
+class Fellow(Struct, frozen=True):
+    """A controller of the cell that is alive, this one among them, and the highest format that it reads."""
+
+    name: str
+    reads: int
+
+
+class Present:
+    """The volatile side of the fleet, and of the controllers. `fellows` None: it is not known yet who there is.
+
+    `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
+    """
+
+    def __init__(self, release: Release = Release()) -> None:  # noqa: B008 - frozen
+        self.release = release
+        self.fellows: tuple[Fellow, ...] | None = None
         self.nodes: dict[str, PresentNode] = {}
         self.scheduler_synced = False
         self.started: datetime | None = None
+        self.unobserved: dict[str, datetime] = {}
+
+    def forget(self, now: datetime) -> None:
+        """Nobody looked for a while: all is unknown again, as after a start."""
+        self.fellows = None
+        self.nodes.clear()
+        self.scheduler_synced = False
+        self.started = now
+        self.unobserved.clear()
 
     def of(self, node_id: str) -> PresentNode:
         """The node's present, all unknown where nothing is known."""

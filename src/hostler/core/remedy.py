@@ -40,13 +40,13 @@ def needed(scene: Scene, node: Node) -> Need | None:
 
 def _answerable(scene: Scene, node: Node) -> Need | None:
     policy = scene.fleet.policy_of(node)
-    gravest = need = need_of(policy, node, scene.now)
+    gravest = need = need_of(policy, node, scene.sure)
     observed: tuple[str, ...] = ()
     while need is not None and not need.wished and need.act_class is not ActClass.protective:
         if mode_of(scene, node, need.remedy) is not Mode.observe:
             break
         observed = (*observed, need.remedy)
-        need = need_of(policy, node, scene.now, observed)
+        need = need_of(policy, node, scene.sure, observed)
     return need or gravest
 
 
@@ -98,7 +98,7 @@ def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool =
         blocker = Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", "the ticket is closed")
         return Wait(name, (blocker,))
     leads_nowhere = not wished and name not in REMEDIES
-    lately = [a for a in tried if scene.now - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
+    lately = [a for a in tried if scene.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
     if len(lately) >= LAST_TRIES:
         wishes = [c for c in node.conditions if c.remedy == name]
         opened = e.TicketOpened(_stuck(scene, node, name, len(lately), "" if wishes else rule))
@@ -152,7 +152,7 @@ def protect(scene: Scene, node: Node, need: Need) -> Answer | None:
     tried = [a for a in node.attempts if a.remedy == need.remedy]
     if tried and not tried[-1].failed and scene.present.of(node.id).power != ON:
         return None
-    lately = [a for a in tried if scene.now - a.at < timedelta(days=1)]
+    lately = [a for a in tried if scene.sure - a.at < timedelta(days=1)]
     if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in tickets(scene.fleet, node.id)):
         return Act((e.TicketOpened(_stuck(scene, node, need.remedy, len(lately), need.rule)),))
     pause_s = min(PROTECT_AGAIN_S * 2.0 ** len(lately), PROTECT_AT_LEAST_S)

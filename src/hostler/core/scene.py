@@ -14,3 +14,13 @@ class Scene(Struct, frozen=True):
     fleet: Fleet
     present: Present
     now: datetime
+
+    def may_write(self, name: str) -> bool:
+        """Whether every controller reads the event of this stored name; what is new falls back where not."""
+        return self.present.release.format_of(name) <= self.fleet.cell.format
+
+    @property
+    def sure(self) -> datetime:
+        """The last moment that the clock was believed: strikes, brake, holds and windows count to it."""
+        doubt = self.fleet.cell.doubt
+        return self.now if doubt is None else min(self.now, doubt.since)

@@ -119,6 +119,22 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
             return f"incident {event.incident} closed by {event.by}: {event.reason}"
         case e.ControllerStarted():
             return f"controller {event.version} active, epoch {event.epoch}"
+        case e.ClockGap():
+            return _clock(event)
+        case e.ClockConfirmed():
+            return f"the clock is believed again ({event.person}): {event.reason}"
+        case e.FormatRaised():
+            return f"events of format {event.format} may be written: {', '.join(event.members)} read it"
+        case e.JournalRestored():
+            return (
+                f"restored from an export up to {event.until:%Y-%m-%d %H:%M} UTC: nothing is disturbed until released"
+            )
+        case e.NodeCompared():
+            found = "; ".join(f"{d.what}: journal {d.journal}, now {d.reality}" for d in event.differences)
+            return f"compared with the restored journal: {found or 'as recorded'}"
+        case e.RestoreReleased():
+            unheard = f", {event.unheard} nodes unheard" if event.unheard else ""
+            return f"restored cell released by {event.person}{unheard}: {event.reason}"
         case _:
             assert_never(event)
 
@@ -153,6 +169,11 @@ def _incident_updated(event: e.IncidentUpdated) -> str:
     calm = "too few show it now" if event.calm_since else ""
     said = f"{event.by}: {event.reason}" if event.reason else ""
     return f"incident {event.incident} is {event.state}: " + ", ".join(t for t in (joined, left, calm, said) if t)
+
+
+def _clock(event: e.ClockGap) -> str:
+    gap = f"nobody attended for {event.unattended_s:.0f} s, deadlines are as much later" if event.unattended_s else ""
+    return "; ".join(text for text in (gap, event.doubt and f"the clock is not believed: {event.doubt}") if text)
 
 
 def _condition(condition: Condition) -> str:

@@ -5,12 +5,14 @@ loads the journal. The next batch is not decided before the last one has committ
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from hostler.core import events as e
+from hostler.core import formats
 from hostler.core.answers import Act, Rest, Wait
 from hostler.core.calendar import ended, next_moment
+from hostler.core.clock import Witness, opening
 from hostler.core.diagnose.common_cause import SYNDROME_OF
 from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
@@ -25,13 +27,17 @@ from hostler.core.rollouts import advance, judged
 from hostler.core.scene import Scene
 from hostler.core.service import balance
 from hostler.core.standing import expired
-from hostler.engine import intake
+from hostler.engine import comparing, intake
 from hostler.engine.agenda import Agenda
-from hostler.engine.ports import Batch
+from hostler.engine.opening import first_words, of_clock
+from hostler.engine.ports import Batch, Restored
 from hostler.engine.ready import Ready, Reply, Send
 
 CALENDAR = ""
 """The agenda's entry for holds and windows that begin or end by the clock; no node has this id."""
+
+OBSERVED_WITHIN = timedelta(minutes=5)
+"""How long after a start an outstanding operation may wait to be observed before its deadline counts again."""
 
 ROUNDS = 32
 """Steps forward one node may take within one batch; more is a loop, and a bug."""
@@ -54,29 +60,45 @@ class Controller:
         self._suspects: dict[str, int] = {}
         self._begin(fleet.cell.last_at or datetime.min.replace(tzinfo=UTC))
 
-    def resume(self, now: datetime, version: str) -> Ready:
-        """The first step after loading: say so, and observe every outstanding operation before anything else."""
-        last = self.fleet.cell.last_at
-        now = max(now, last or now)
-        self._begin(now)
-        self.present.started = now
-        gap_s = max(0.0, (now - last).total_seconds()) if last else 0.0
-        self._emit(e.ControllerStarted(self.epoch, version, gap_s), "clock")
+    @property
+    def now(self) -> datetime:
+        """Controller time: the moment of the last step."""
+        return self._now
+
+    def resume(
+        self, wall: datetime, version: str, *, witness: Witness | None = None, copy: Restored | None = None
+    ) -> Ready:
+        """The first step after loading: say so, and observe every outstanding operation before anything else.
+
+        `witness` is what a standby has measured of the absence before it, `copy` the journal's word of being one.
+        """
+        formats.check(self.fleet.cell.format, self.present.release.reads)
+        begun = opening(self.fleet.cell.last_at, wall, witness)
+        self._begin(begun.now)
+        self.present.started = begun.now
+        self._record_all(first_words(self.fleet, e.ControllerStarted(self.epoch, version), begun, copy), "clock")
+        self._look_again()
+        return self._finish()
+
+    def _look_again(self) -> None:
+        """Observe what is outstanding before anything of it can expire, and look at every node anew."""
         for node_id in self.fleet.index.members("operating"):
             node = self.fleet.nodes[node_id]
-            if node.operation is not None:
+            if node.operation is not None and node.operation.id not in self.present.unobserved:
+                self.present.unobserved[node.operation.id] = self._now + OBSERVED_WITHIN
                 self._sends.append(Send("observe", node.operation, node))
         for node_id in self.fleet.nodes:
             self._schedule(self.fleet.nodes[node_id])
             self._touched[node_id] = "clock"
-        self._watch_calendar()
-        return self._finish()
+        self.agenda.wake(CALENDAR, self._now, self._now)
 
     def step(self, inputs: Iterable[intake.Input], now: datetime) -> Ready:
         """Decide on these inputs at this moment. Time never goes back: an earlier `now` counts as the last one."""
         assert self._ready is None, "the last batch has neither committed nor been lost"
-        self._begin(max(now, self.fleet.cell.last_at or now))
+        self._begin(max(now, self._now))
         for one in inputs:
+            if self.fleet.cell.restored is not None:
+                self._record_all(comparing.of_input(self.fleet, one, self.cursors), "restore")
             self._take(one)
         self._due()
         self._decide()
@@ -118,6 +140,8 @@ class Controller:
         if isinstance(event, e.OperationFinished) and event.result in ("revoked", "timed_out"):
             self._revoke(event)
         errors = judged(self._scene(), event)
+        if self.present.release.introduced:
+            assert self._scene().may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
         self._records.append(record)
@@ -140,6 +164,8 @@ class Controller:
                 self._watch_calendar()
             case e.IncidentOpened() | e.IncidentUpdated() | e.IncidentClosed():
                 self._watch_calendar()
+            case e.RestoreReleased() | e.ClockConfirmed():
+                self._look_again()
             case e.OperationStarted(operation=operation):
                 self.agenda.attempted(operation.id)
                 self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
@@ -161,8 +187,14 @@ class Controller:
         if (at := next_moment(self.fleet, self._now)) is not None:
             self.agenda.wake(CALENDAR, at, self._now)
 
-    def _take(self, one: intake.Input) -> None:
+    def _take(self, one: intake.Input) -> None:  # noqa: C901 - one flat table of cases
         match one:
+            case intake.ClockSeen():
+                self._set_clock(one)
+            case intake.FellowsSeen(fellows=fellows):
+                self.present.fellows = fellows
+                self._record_all(formats.raised(self._scene()), "fellows")
+                self._eased = True
             case intake.Observed():
                 self._observe(one)
             case intake.Asked():
@@ -183,6 +215,15 @@ class Controller:
                 pass
             case _:
                 assert_never(one)
+
+    def _set_clock(self, seen: intake.ClockSeen) -> None:
+        """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
+        self._record_all(of_clock(self.fleet, seen), "clock")
+        if seen.unattended_s:
+            self.silent.clear()
+            self.present.forget(self._now)
+            self._look_again()
+        self._eased = True
 
     def _scene(self) -> Scene:
         return Scene(self.fleet, self.present, self._now)
@@ -219,8 +260,10 @@ class Controller:
                 break
             spool, sequence = observation.spool, observation.sequence
             self._moved[key] = (spool, sequence)
-            self._stored.append(observation)
-            for caused in intake.of_observation(self.fleet, node, observation):
+            stamped = intake.received_at(observation, self._now)
+            self._stored.append(stamped)
+            workloads = self.present.workloads(node.id)
+            for caused in intake.of_observation(self.fleet, node, stamped, workloads):
                 self._emit(caused.event, caused.cause)
                 self._touched.setdefault(node.id, caused.cause)
                 node = self.fleet.nodes.get(node.id) or node
@@ -229,6 +272,10 @@ class Controller:
     def _reply(self, outcome: Outcome) -> None:
         node = self.fleet.nodes.get(outcome.node)
         if node is None:
+            return
+        if outcome.result not in ("unknown", "busy"):
+            self.present.unobserved.pop(outcome.operation, None)
+        if comparing.is_of_the_copy(self.fleet, outcome):
             return
         reply = intake.of_reply(self._scene(), node, outcome)
         if reply.observe or reply.resend:
@@ -418,6 +465,8 @@ _EASING = (
     e.ModeSet,
     e.BrakeReleased,
     e.BrakeLatched,
+    e.ClockConfirmed,
+    e.RestoreReleased,
     e.ConfigActivated,
     e.RolloutStarted,
     e.SliceStarted,

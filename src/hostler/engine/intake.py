@@ -11,6 +11,7 @@ from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import judge
+from hostler.core.diagnose.recurrence import weigh_programs
 from hostler.core.ending import conclude
 from hostler.core.fleet import Fleet
 from hostler.core.model import (
@@ -25,14 +26,17 @@ from hostler.core.model import (
     Phase,
     Severity,
     Verdict,
+    Workload,
 )
 from hostler.core.operations import OPERATIONS
-from hostler.core.present import OFF, ON, Present
+from hostler.core.present import OFF, ON, Fellow, Present
 from hostler.core.scene import Scene
 from hostler.core.standing import as_history, stand
 from hostler.engine.ports import WorkloadView
 
 MAX_AGE_S = 604_800.0
+LATE = timedelta(hours=1)
+"""The longest that an observation waits to be decided on; one that seems older bears a wrong clock's stamp."""
 ATTEMPTS = 3
 
 
@@ -93,7 +97,29 @@ class Tick(Struct, frozen=True):
     """Time has passed."""
 
 
-Input = Observed | Asked | Replied | Heard | Silent | WorkSeen | NodeSeen | Tick
+class ClockSeen(Struct, frozen=True):
+    """News of the clocks, an input of the controller.
+
+    `unattended_s`: the process was held up, or confirmed time was caught up with. `leap_s`: the wall clock moved so
+    much further than the monotonic one (less than 0: back). `agrees`: the clocks agree again after a doubt.
+    """
+
+    unattended_s: float = 0.0
+    leap_s: float = 0.0
+    wall: datetime | None = None
+    agrees: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.unattended_s or self.leap_s or self.agrees)
+
+
+class FellowsSeen(Struct, frozen=True):
+    """The controllers of the cell that are alive, this one among them."""
+
+    fellows: tuple[Fellow, ...]
+
+
+Input = Observed | Asked | Replied | Heard | Silent | WorkSeen | NodeSeen | Tick | ClockSeen | FellowsSeen
 
 
 class Caused(Struct, frozen=True):
@@ -103,15 +129,26 @@ class Caused(Struct, frozen=True):
     cause: str
 
 
-def of_observation(fleet: Fleet, node: Node, observation: Observation) -> Iterator[Caused]:
-    """Everything recorded because of one observation."""
+def received_at(observation: Observation, now: datetime) -> Observation:
+    """The observation with a moment of arrival that controller time bears out; a server's clock may be another's."""
+    received = observation.received
+    assert received is not None, "the server stamps every observation"
+    if now - LATE <= received <= now:
+        return observation
+    return replace(observation, received=now)
+
+
+def of_observation(
+    fleet: Fleet, node: Node, observation: Observation, workloads: tuple[Workload, ...] | None = None
+) -> Iterator[Caused]:
+    """Everything recorded because of one observation. `workloads` run on the node now, None where nobody says."""
     received = observation.received
     assert received is not None, "the server stamps every observation"
     at = received - timedelta(seconds=min(max(observation.age_s, 0.0), MAX_AGE_S))
     if observation.kind == "inventory":
         yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
     sku = fleet.configuration_of(node).skus.get(node.sku)
-    for finding in judge(observation, node, sku):
+    for finding in weigh_programs(node, judge(observation, node, sku), workloads):
         evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts)
         event = stand(node, finding, evidence, observation.boot_id, observation.count)
         if event is not None:

@@ -210,8 +210,12 @@ class Journal(Protocol):
 
 
 class WorkloadView(Struct, frozen=True):
-    """What a scheduler says runs on a node now; `cordoned_by_other` names who else keeps new work away."""
+    """What a scheduler says runs on a node now; `cordoned_by_other` names who else keeps new work away.
+
+    `cordoned`: whether Hostler's own cordon stands on its member; None where the scheduler does not say.
+    """
 
     node: str
     workloads: tuple[Workload, ...]
     cordoned_by_other: str = ""
+    cordoned: bool | None = None

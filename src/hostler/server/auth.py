@@ -54,6 +54,8 @@ ASKS: dict[str, Permission] = {
             "resume",
             "mode",
             "release-brake",
+            "release-restore",
+            "confirm-clock",
             "close-incident",
             "treat-individually",
             "approve",

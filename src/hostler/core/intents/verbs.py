@@ -10,9 +10,10 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core import formats
 from hostler.core.errors import InvalidInputError
 from hostler.core.fleet import Answered as Earlier
-from hostler.core.intents import activating, approvals, consenting, deciding, keeping, lifecycle
+from hostler.core.intents import activating, approvals, consenting, deciding, keeping, lifecycle, trusting
 from hostler.core.intents.ask import REASON_MAX, Answered, Ask, Granted, RefusalError
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.wishes import WISHES, grant_wish, preview
@@ -29,6 +30,8 @@ def answer(ask: Ask) -> Answered:
         _check(intent)
         check_bounds(ask)
         text, events = VERBS[intent.verb](ask)
+        if needed := formats.needs(ask.scene, events):
+            raise RefusalError(formats.too_old(ask.scene, needed))  # noqa: TRY301 - it is answered here
         needs = approvals.demand(ask)
         if intent.dry_run:
             return _tried(ask, needs, text)
@@ -68,8 +71,9 @@ def _tried(ask: Ask, needs: approvals.Demand, text: str) -> Answered:
         shown = Answered(True, f"would be granted: {text}", detail={"disturbs": str(len(needs.nodes)), **detail})
     if not needs.why:
         return shown
-    text = f"{shown.text}, after a second person's approval"
-    return replace(shown, text=text, detail={**shown.detail, "approval": needs.why})
+    return replace(
+        shown, text=f"{shown.text}, after a second person's approval", detail={**shown.detail, "approval": needs.why}
+    )
 
 
 def _check(intent: Intent) -> None:
@@ -103,6 +107,8 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "resume": keeping.set_pause(paused=False),
     "mode": deciding.set_mode,
     "release-brake": deciding.release_brake,
+    "release-restore": trusting.release_restore,
+    "confirm-clock": trusting.confirm_clock,
     "approve": consenting.approve,
     "reject": consenting.reject,
     "consent": consenting.consent,

@@ -20,6 +20,7 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
     guard: dict(zip(_CLASSES, asked, strict=True))
     for guard, *asked in (
         # guard, then whether it is asked: protective, easing, immediate, pending, bring-up
+        ("restored", False, False, True, True, True),
         ("pause", False, False, True, True, True),
         ("brake", False, False, True, True, True),
         ("hold", False, False, True, True, True),
@@ -66,6 +67,17 @@ def scopes(scene: Scene, node: Node) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _restored(scene: Scene, _request: Request) -> list[Blocker]:
+    since = scene.fleet.cell.restored
+    return [] if since is None else [restored_at(since)]
+
+
+def restored_at(since: datetime) -> Blocker:
+    """What everybody waits for until a person has looked at how reality differs from a copied journal."""
+    text = f"the journal was restored at {since:%Y-%m-%d %H:%M} UTC: nothing is disturbed until a person releases it"
+    return Blocker("restored", "journal", text, "a person releases it (hostler restore release)")
+
+
 def _pause(scene: Scene, request: Request) -> list[Blocker]:
     if not scene.fleet.cell.paused:
         return []
@@ -87,7 +99,7 @@ def _holds(scene: Scene, request: Request, kinds: tuple[HoldKind, ...]) -> list[
     return [
         Blocker("hold", h.id, f"{h.owner} holds {h.scope}: {h.reason}", "the hold is released")
         for h in sorted(found, key=lambda h: h.id)
-        if h.until is None or h.until > scene.now
+        if h.until is None or h.until > scene.sure
     ]
 
 
@@ -163,7 +175,7 @@ def _is_healthy(node: Node, healthy: frozenset[str] | None) -> bool:
 def _removal_budget(scene: Scene, pool: Pool, members: list[Node], request: Request) -> list[Blocker]:
     if request.remedy != "triage":
         return []
-    day = scene.now - timedelta(days=1)
+    day = scene.sure - timedelta(days=1)
     done = sum(1 for r in scene.fleet.cell.recent if r.pool == pool.name and r.name == "triage" and r.at > day)
     if done + len(members) <= pool.budget.removals_per_day:
         return []
@@ -226,7 +238,10 @@ def _window(scene: Scene, request: Request) -> list[Blocker]:
     if not len(scene.fleet.windows):
         return []
     wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
-    windows = [w for w in scene.fleet.windows.values() if w.scope in wanted and w.ends > scene.now]
+    windows = [w for w in scene.fleet.windows.values() if w.scope in wanted and w.ends > scene.sure]
+    if windows and (doubt := scene.fleet.cell.doubt):
+        text = f"no maintenance window of {min(w.scope for w in windows)} can be told open: {doubt.text}"
+        return [Blocker("window", "clock", text, "the clock is confirmed (hostler clock confirm)")]
     if not windows or any(w.starts <= scene.now for w in windows):
         return []
     opens = min(w.starts for w in windows)
@@ -299,6 +314,7 @@ def has_second_witness(present: Present, node: Node) -> bool:
 Answer = Callable[[Scene, Request], list[Blocker]]
 
 _ANSWERS: dict[str, Answer] = {
+    "restored": _restored,
     "pause": _pause,
     "brake": _brake,
     "hold": _hold,
@@ -315,7 +331,7 @@ _ANSWERS: dict[str, Answer] = {
 def storm(scene: Scene, asking: int) -> str:
     """Why the storm brake must latch before `asking` more nodes are disturbed, "" where it need not."""
     brake = scene.fleet.policy.brake
-    since = scene.now - timedelta(seconds=brake.window_s)
+    since = scene.sure - timedelta(seconds=brake.window_s)
     if scene.fleet.cell.calm_since is not None:
         since = max(since, scene.fleet.cell.calm_since)
     recent = sum(1 for r in scene.fleet.cell.recent if r.at > since and r.name != "release")

@@ -279,9 +279,9 @@ def _unbraked(book: Book, _event: e.BrakeReleased) -> None:
     book.brake = ""
 
 
-def _resumed(book: Book, event: e.ControllerStarted) -> None:
+def _resumed(book: Book, event: e.ClockGap) -> None:
     """Nobody was there for a while: what was due then is due as much later."""
-    gap = timedelta(seconds=event.gap_s)
+    gap = timedelta(seconds=event.unattended_s)
     for page in book.pages.values():
         page.settling = {operation: until + gap for operation, until in page.settling.items()}
         if page.deadline is not None:
@@ -298,5 +298,5 @@ _CELL: dict[type, Callable[..., None]] = {
     e.ModeSet: _mode,
     e.BrakeLatched: _braked,
     e.BrakeReleased: _unbraked,
-    e.ControllerStarted: _resumed,
+    e.ClockGap: _resumed,
 }

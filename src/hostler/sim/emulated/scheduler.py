@@ -100,7 +100,7 @@ class EmulatedScheduler:
         for job in self._jobs:
             if not job.nodes:
                 self._place(job, now_s)
-        views = tuple(WorkloadView(n, self._work_on(n)) for n in self._members)
+        views = tuple(WorkloadView(n, self._work_on(n), cordoned=m.cordoned) for n, m in self._members.items())
         ready = [NodeSeen(n, ready=self.alive(n)) for n in self._members]
         return [WorkSeen(views, whole=True), *ready]
 

@@ -1,0 +1,49 @@
+"""What people vouch for: that a restored journal may act, that the clock is right."""
+
+from hostler.core import events as e
+from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.model import FLEET
+
+NAMED = 20
+"""Nodes named in a refusal."""
+
+
+def release_restore(ask: Ask) -> Granted:
+    """The restored cell acts again, in its recorded modes; nodes that nobody has heard need a word of their own."""
+    scene, intent = ask.scene, ask.intent
+    fleet = scene.fleet
+    if intent.target != FLEET:
+        raise RefusalError("a restore is released for the whole cell: ask for 'fleet'")
+    if fleet.cell.restored is None:
+        raise RefusalError("the journal is not a restored one, or was released already")
+    unheard = len(fleet.nodes) - fleet.index.count("compared")
+    said = intent.args.get("unheard", "")
+    if (unheard or said) and said != str(unheard):
+        raise RefusalError(_unheard(ask, unheard))
+    events: tuple[e.Event, ...] = (e.RestoreReleased(intent.person, intent.reason, unheard),)
+    if fleet.cell.doubt is not None:
+        events = (*events, e.ClockConfirmed(intent.person, "confirmed with the release of the restored journal"))
+    return f"the cell acts again; {fleet.index.count('differing')} nodes differed from the restored journal", events
+
+
+def _unheard(ask: Ask, unheard: int) -> str:
+    fleet = ask.scene.fleet
+    names: list[str] = []
+    for node_id in fleet.nodes:
+        if fleet.nodes[node_id].compared is None:
+            names.append(node_id)
+        if len(names) == NAMED:
+            break
+    listed = f": {', '.join(names)}{' …' if unheard > len(names) else ''}" if names else ""
+    instead = f"wait for them, or say that you know with --unheard {unheard}" if unheard else "leave --unheard out"
+    return f"{unheard} of {len(fleet.nodes)} nodes have not been heard since the restore{listed}; {instead}"
+
+
+def confirm_clock(ask: Ask) -> Granted:
+    """The clock as it stands is right; what counts days counts on."""
+    doubt = ask.scene.fleet.cell.doubt
+    if doubt is None:
+        raise RefusalError("the clock is not in doubt")
+    return f"the clock is believed again; it was not since {doubt.since:%Y-%m-%d %H:%M} UTC: {doubt.text}", (
+        e.ClockConfirmed(ask.intent.person, ask.intent.reason),
+    )
