@@ -20,7 +20,8 @@ from hostler.agent import client
 from hostler.agent.body import ActFailedError, Body, RealBody
 from hostler.agent.client import Controller, RejectedError, UnavailableError, backoff_s
 from hostler.agent.collectors.inventory import Inventory
-from hostler.agent.collectors.kernel_log import KernelLog
+from hostler.agent.collectors.journal import Journal
+from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
 from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
 from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
@@ -45,7 +46,7 @@ class AgentSettings(Struct, frozen=True):
     """How an agent is started. `scratch`: the only devices that sanitise may erase.
 
     `server`: the cell's controllers, with commas between.
-    `kernel_log` is /dev/kmsg, or a pipe with the same records; "" reads none.
+    `kernel_log` is /dev/kmsg, or a pipe with the same records, or "journal" for systemd's journal; "" reads none.
     """
 
     node: str
@@ -162,7 +163,8 @@ class Agent:
     async def _kernel_log(self, draw: Callable[[], float]) -> None:
         """Keep the reader alive: its end is reported, and it is started again after a while."""
         attempt = 0
-        reader = KernelLog(self._settings.kernel_log, self._spool, self._body.boot_id(), self._spool.now_s)
+        source = log_source(self._settings.kernel_log)
+        reader = KernelLog(source, self._spool, self._body.boot_id(), self._spool.now_s)
         while True:
             started_s = self._spool.now_s()
             error = await self._read_until_it_ends(reader)
@@ -199,6 +201,12 @@ class Agent:
             log.info("stopped_with_unsent: %d sightings: %s", self._spool.waiting, error)
 
 
+def log_source(name: str) -> Source:
+    """Systemd's journal for "journal" or "journal:NAMESPACE"; a device, file or pipe for any other name."""
+    kind, _, namespace = name.partition(":")
+    return Journal(namespace) if kind == "journal" else Device(name)
+
+
 def nvml_state(found: Inventory, now_s: float) -> Sighting:
     """NVML that hangs or crashes is a fault; a machine without it is not."""
     said = str(found.facts.get("nvml", ""))
@@ -223,7 +231,7 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument("--token-file", type=Path, default=Path("/etc/hostler/agent-token"))
     parser.add_argument("--state-dir", type=Path, default=Path("/var/lib/hostler-agent"))
     parser.add_argument("--ca-file", default="", help="trust these authorities instead of the system's")
-    parser.add_argument("--kernel-log", default="/dev/kmsg", help='"" reads no kernel log')
+    parser.add_argument("--kernel-log", default="/dev/kmsg", help='or "journal"; "" reads no kernel log')
     parser.add_argument("--allow-actions", action="store_true", help="permit reboot, gpu_reset and sanitise")
     parser.add_argument("--scratch", nargs="*", default=(), help="devices that sanitise may erase")
     parser.add_argument("--rss", action="store_true", help="print this process's memory when loaded, and end")

@@ -6,12 +6,13 @@ how far was read become durable together, so a crash between the two cannot happ
 
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.agent.collectors import folding, kmsg
 from hostler.agent.collectors.interest import KERNEL, rank
@@ -26,6 +27,8 @@ MAX_WINDOW_S = 16.0
 """What the window grows to, doubling, while repeats keep coming."""
 READ_BYTES = 16_384
 """A record is at most 8 KiB; a shorter buffer would make the kernel answer EINVAL."""
+REST_BYTES = 262_144
+"""How much of an unfinished record is kept between two reads."""
 BATCH_RECORDS = 512
 """Records taken before what they gave is committed."""
 POSITION_INTERVAL_S = 30.0
@@ -36,11 +39,15 @@ CURSOR = "kernel_log"
 
 
 class Position(Struct, frozen=True):
-    """How far the log of one boot has been read: everything up to `base`, and of what follows only `sent`."""
+    """How far the log of one boot has been read: everything up to `base`, and of what follows only `sent`.
+
+    `series` names what the numbers count, where a log can begin to count anew within a boot.
+    """
 
     boot_id: str
     base: int = -1
     sent: tuple[int, ...] = ()
+    series: str = ""
 
 
 class Spool(Protocol):
@@ -51,14 +58,29 @@ class Spool(Protocol):
     def cursor(self, name: str) -> bytes | None: ...
 
 
+class Source(Protocol):
+    """Where records come from, as a stream of bytes in the form of /dev/kmsg once it is split."""
+
+    name: str
+    contiguous: bool
+    series: str
+
+    def open(self, series: str, base: int) -> int: ...
+
+    def split(self, stream: bytes) -> tuple[Iterator[bytes], bytes]: ...
+
+    def close(self) -> None: ...
+
+
 class Intake:
     """Raw records in, sightings and a position out. Knows no file and no clock.
 
     Invariant: the sightings committed with a position hold every record up to `base` and exactly `sent` above it.
     """
 
-    def __init__(self, position: Position) -> None:
+    def __init__(self, position: Position, *, contiguous: bool = True) -> None:
         self._boot_id = position.boot_id
+        self._contiguous = contiguous
         self._base = self._last = position.base
         self._sent = dict.fromkeys(position.sent)
         self._kernel = folding.Folder(folding.KERNEL_LIMITS)
@@ -80,7 +102,8 @@ class Intake:
         self._highest = max(self._highest, sequence)
         if sequence <= self._last:
             return
-        self._check_gap(sequence, now_s)
+        if self._contiguous:
+            self._check_gap(sequence, now_s)
         self._last = sequence
         folder = self._kernel if head.priority >> 3 == KERNEL else self._userspace
         body = raw[head.body :]
@@ -193,22 +216,41 @@ def named(text: str) -> str:
     return ", ".join(found)[:FINDING_CHARS]
 
 
-def _open(path: str) -> int:
-    """A named pipe is opened for writing too, so that it does not end when its writer does."""
-    mode = os.O_RDWR if Path(path).is_fifo() else os.O_RDONLY
-    return os.open(path, mode | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
 def _unparsable(raw: bytes, now_s: float) -> Sighting:
     text = "kernel-log record without a readable header"
     return agent_event("kernel_log.unparsable", now_s, text, {"example": kmsg.readable(raw[:200])})
 
 
-class KernelLog:
-    """Reads one log until told to stop. `path` is /dev/kmsg, or a file or pipe that holds the same records."""
+class Device:
+    """/dev/kmsg, or a file or pipe that holds the same records."""
 
-    def __init__(self, path: str, spool: Spool, boot_id: str, clock: Callable[[], float]) -> None:
-        self._path = path
+    contiguous = True
+    series = ""
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._log = -1
+
+    def open(self, _series: str, _base: int) -> int:
+        """A named pipe is opened for writing too, so that it does not end when its writer does."""
+        mode = os.O_RDWR if Path(self.name).is_fifo() else os.O_RDONLY
+        self._log = os.open(self.name, mode | os.O_NONBLOCK | os.O_CLOEXEC)
+        return self._log
+
+    def split(self, stream: bytes) -> tuple[Iterator[bytes], bytes]:
+        return kmsg.split(stream)
+
+    def close(self) -> None:
+        if self._log >= 0:
+            os.close(self._log)
+        self._log = -1
+
+
+class KernelLog:
+    """Reads one log until told to stop."""
+
+    def __init__(self, source: Source, spool: Spool, boot_id: str, clock: Callable[[], float]) -> None:
+        self._source = source
         self._spool = spool
         self._boot_id = boot_id
         self._clock = clock
@@ -220,18 +262,19 @@ class KernelLog:
         """Read until the descriptor `stop` becomes readable. Blocks; belongs in a thread of its own.
 
         `committed` is called after sightings were added. Raises OSError when the log cannot be read, EOFError when
-        a pipe or file ends.
+        it ends.
         """
         self._saved = self._position()
-        intake = Intake(self._saved)
-        log = _open(self._path)
+        intake = Intake(self._saved, contiguous=self._source.contiguous)
+        self._rest = b""
+        log = self._source.open(self._saved.series, self._saved.base)
         self._spool.append([collector_started("kernel_log", self._clock())])
         committed()
         try:
             self._follow(log, stop, intake, committed)
         finally:
             self._commit(*intake.finish(self._clock()), committed)
-            os.close(log)
+            self._source.close()
 
     def _follow(self, log: int, stop: int, intake: Intake, committed: Callable[[], None]) -> None:
         poller = select.poll()
@@ -260,18 +303,19 @@ class KernelLog:
             except BrokenPipeError:
                 continue  # overwritten before we came; the gap in the sequence tells how many
             if not chunk:
-                raise EOFError(f"{self._path} ended")
+                raise EOFError(f"{self._source.name} ended")
             self._take(chunk, intake)
 
     def _take(self, chunk: bytes, intake: Intake) -> None:
-        records, self._rest = kmsg.split(self._rest + chunk)
-        self._rest = self._rest[-READ_BYTES:]
+        records, self._rest = self._source.split(self._rest + chunk)
+        self._rest = self._rest[-REST_BYTES:]
         now_s = self._clock()
         for raw in records:
             intake.take(raw, now_s)
 
     def _commit(self, seen: list[Sighting], position: Position, committed: Callable[[], None]) -> None:
         now_s = self._clock()
+        position = replace(position, series=self._source.series)
         stale = position != self._saved and now_s - self._saved_s >= POSITION_INTERVAL_S
         if not seen and not stale:
             return
