@@ -44,6 +44,9 @@ class WrittenBody:
         self._act("collect_evidence")
         return {"emulated": True}
 
+    def ports(self) -> dict[str, str]:
+        return {}
+
     def inventory(self) -> Inventory:
         return Inventory((Part(f"{self._node}-GPU0", "gpu", "emulated", "gpu0"),))
 

@@ -11,7 +11,7 @@ import msgspec
 
 from hostler.agent import child
 from hostler.agent.checks import gate_check
-from hostler.agent.collectors import inventory
+from hostler.agent.collectors import inventory, ports
 from hostler.agent.collectors.inventory import Inventory
 from hostler.core.model import Facts, Part, Verdict
 
@@ -49,6 +49,10 @@ class Body(Protocol):
         ...
 
     def inventory(self) -> Inventory: ...
+
+    def ports(self) -> dict[str, str]:
+        """The network ports with their states (`collectors.ports.read`)."""
+        ...
 
     def check(self, profile: str) -> gate_check.Report: ...
 
@@ -98,6 +102,9 @@ class RealBody:
             return inventory.report(self._node)
         except (child.HungError, OSError, msgspec.MsgspecError) as error:
             raise ActFailedError(f"inventory could not be read: {error}") from error
+
+    def ports(self) -> dict[str, str]:
+        return ports.read(Path("/"))
 
     def check(self, profile: str) -> gate_check.Report:
         if profile != "gate":
@@ -160,6 +167,9 @@ class EmulatedBody:
     def evidence(self) -> Facts:
         self._ask("evidence")
         return {"emulated": True}
+
+    def ports(self) -> dict[str, str]:
+        return {}
 
     def inventory(self) -> Inventory:
         self._ask("inventory")

@@ -22,6 +22,7 @@ from hostler.agent.client import Controller, RejectedError, UnavailableError, ba
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
+from hostler.agent.collectors.ports import Ports
 from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
 from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
@@ -34,6 +35,8 @@ from hostler.core.model import Facts
 VERSION = "0.1.0"
 HEARTBEAT_S = 5.0
 INVENTORY_S = 3600.0
+PORTS_S = 10.0
+PORTS_HANG_S = 30.0
 THREADS = 8
 """The log's reader, an inventory, an act, and room for short calls to the disk."""
 FAREWELL_S = 3.0
@@ -134,6 +137,7 @@ class Agent:
             self._operator.take_orders(random.random),
             self._operator.report(random.random),
             self._inventories(),
+            self._ports(),
         ]
         return [*work, self._kernel_log(random.random)] if self._settings.kernel_log else work
 
@@ -159,6 +163,25 @@ class Agent:
             return [collector_failed("inventory", now_s, str(error))]
         seen = Sighting("inventory", now_s, facts=found.facts, parts=found.parts)
         return [collector_started("inventory", now_s), nvml_state(found, now_s), seen]
+
+    async def _ports(self) -> None:
+        """Look at the ports again and again; a look that hangs is told, and nobody looks beside it."""
+        ports, hung = Ports(), False
+        while True:
+            looking = asyncio.ensure_future(asyncio.to_thread(self._body.ports))
+            await asyncio.wait((looking,), timeout=PORTS_HANG_S)
+            now_s = self._spool.now_s()
+            if not looking.done():
+                hung = True
+                await self._note(collector_failed("ports", now_s, "a port's state in sysfs cannot be read: it hangs"))
+            states = await looking
+            if hung:
+                hung = False
+                await self._note(collector_started("ports", now_s))
+            if news := ports.news(states, now_s):
+                facts: Facts = {f"port:{port}": state for port, state in news.items()}
+                await self._note(Sighting("ports", now_s, facts=facts))
+            await asyncio.sleep(PORTS_S)
 
     async def _kernel_log(self, draw: Callable[[], float]) -> None:
         """Keep the reader alive: its end is reported, and it is started again after a while."""

@@ -1,12 +1,21 @@
 """Where the time went: failures, when the journal knew of them, and the job's outages cut into their parts."""
 
+from collections import defaultdict
 from datetime import datetime
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.sim.report import Minutes
 from hostler.sim.world.training import Outage
 from hostler.sim.world.world import World
+
+SEEN_WITHIN_S = 4 * 3600.0
+HARMLESS = ("release", "deliver", "uncordon", "return_to_service")
+"""Plans that take nobody out of service because something is wrong with it."""
+INTERRUPTED = "interrupted"
+"""An outage without a fault: somebody ended the job's work."""
 
 
 class Accounts:
@@ -16,6 +25,7 @@ class Accounts:
         self._world = world
         self._known: dict[str, list[datetime]] = {}
         self.delivered = 0
+        self.wrong_removals = 0
 
     def see(self, record: e.Record) -> None:
         match record.event:
@@ -24,8 +34,15 @@ class Accounts:
                 self._notice(c.node, record.at)
             case e.NodeAssigned():
                 self.delivered += 1
+            case e.PlanRecorded(plan=plan) if plan.disruptive and plan.name not in HARMLESS:
+                self.wrong_removals += not self._broken(plan.node)
             case _:
                 pass
+
+    def _broken(self, node: str) -> bool:
+        """Whether anything is there that does not end by itself, or has taken the host down."""
+        host = self._world.hosts[node]
+        return not host.heard or any(fault.cure != "itself" for fault in host.faults)
 
     def _notice(self, node: str, at: datetime) -> None:
         training = self._world.training
@@ -34,26 +51,52 @@ class Accounts:
             outage.known = outage.known or at
 
     def detections(self) -> int:
-        """Faults after whose beginning, and within an hour of it, a condition was recorded on their node."""
+        """Faults after whose beginning, and within a few hours of it, a condition was recorded on their node."""
         return sum(
-            any(0 <= (at - fault.since).total_seconds() <= 4 * 3600 for at in self._known.get(fault.node, ()))
+            any(0 <= (at - fault.since).total_seconds() <= SEEN_WITHIN_S for at in self._known.get(fault.node, ()))
             for fault in self._world.faults
         )
 
+    def disruptions(self) -> int:
+        """Customers' workloads that lived and were ended by an operation."""
+        return sum(not disturbed.doomed for disturbed in self._world.site.ledger.disturbances)
+
     def minutes(self, failures: int) -> Minutes:
-        outages = [o for o in (self._world.training.outages if self._world.training else []) if o.ended is not None]
-        cut = [_cut(outage) for outage in outages]
+        cut = [_cut(outage) for outage in self._over()]
         parts = [sum(column) / max(1, failures) / 60 for column in zip(*cut, strict=True)] or [0.0] * 5
         return Minutes(*(round(part, 3) for part in (*parts, sum(parts))))
 
+    def by_fault(self, failures: int) -> dict[str, float]:
+        """Kind of fault → its minutes per failure of any kind, the costliest first."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for outage in self._over():
+            name = outage.faults[0].kind.name if outage.faults else INTERRUPTED
+            found[name] += sum(_cut(outage)) / max(1, failures) / 60
+        return {name: round(found[name], 3) for name in sorted(found, key=lambda name: (-found[name], name))}
+
+    def _over(self) -> list[Outage]:
+        training = self._world.training
+        return [_ended(outage, self._world.clock.now) for outage in training.outages] if training else []
+
+
+def _ended(outage: Outage, now: datetime) -> Outage:
+    """One that still goes on is counted up to now, by how far it has come."""
+    if outage.ended is not None:
+        return outage
+    return replace(outage, chosen=outage.chosen or now, ended=now)
+
 
 def _cut(outage: Outage) -> tuple[float, float, float, float, float]:
-    """Seconds until detected, isolated, replaced, restarted; and the work done again."""
+    """Seconds until detected, isolated, replaced, restarted; and the work done again.
+
+    A job that hangs is given up by its own launcher: until then nothing can be started anew, whoever knows what.
+    """
     assert outage.ended is not None, "only outages that are over are cut"
     assert outage.chosen is not None, "a job that runs has chosen its nodes"
-    chosen, known = outage.chosen, outage.known or outage.noticed or outage.began
-    noticed = min(known, outage.noticed or known, chosen)
-    isolated = max(noticed, min(outage.isolated or noticed, chosen))
-    moments = (outage.began, noticed, isolated, chosen, outage.ended)
-    detect, isolate, replace, restart = ((after - before).total_seconds() for before, after in pairwise(moments))
-    return detect, isolate, replace, restart, outage.lost_s
+    chosen = outage.chosen
+    noticed = outage.noticed or outage.began
+    detected = min(max(noticed, min(outage.known or noticed, chosen)), chosen)
+    isolated = max(detected, min(outage.isolated or detected, chosen))
+    moments = (outage.began, detected, isolated, chosen, outage.ended)
+    detect, isolate, await_nodes, restart = ((after - before).total_seconds() for before, after in pairwise(moments))
+    return detect, isolate, await_nodes, restart, outage.lost_s

@@ -2,9 +2,16 @@
 
 from msgspec import Struct
 
+SHOWN = 5
+"""Kinds of faults that the table names."""
+
 
 class Minutes(Struct, frozen=True):
-    """Unproductive minutes per failure, by what they went into; `total` is their sum."""
+    """Unproductive minutes per failure, by what they went into; `total` is their sum.
+
+    detect: until the job has given up and the fault is known; isolate: until its node is open to work no more; replace:
+    until there are nodes again; restart: until the first step; lost_work: what is done again since the checkpoint.
+    """
 
     detect: float
     isolate: float
@@ -15,13 +22,19 @@ class Minutes(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """`goodput` is the job's useful time by all time, 0 to 1; `violations` counts broken laws (there are none)."""
+    """`goodput` is the job's useful time by all time, 0 to 1; `violations` counts broken laws (there are none).
+
+    `wrong_removals`: nodes taken out of service in which nothing was broken. `customer_disruptions`: workloads that
+    lived and were ended. `minutes_by_fault`: kind of fault → its part of the unproductive minutes per failure.
+    """
 
     violations: int
     failures: int
     detections: int
     goodput: float
     unproductive_minutes_per_failure: Minutes
+    customer_disruptions: int
+    wrong_removals: int
     human_touches: int
     spares_used: int
     wall_seconds: float
@@ -32,6 +45,8 @@ class Report(Struct, frozen=True):
     spares: int
     interruptions: int
     checkpoint_minutes: float
+    checkpoint_share: float
+    minutes_by_fault: dict[str, float]
     journal_digest: str
     events: int
     steps: int
@@ -55,7 +70,10 @@ def format_report(report: Report) -> str:
         ("  until replaced", f"{minutes.replace:.2f} min"),
         ("  until restarted", f"{minutes.restart:.2f} min"),
         ("  work done again", f"{minutes.lost_work:.2f} min"),
-        ("checkpoint every", f"{report.checkpoint_minutes:.1f} min"),
+        ("  most of it", ", ".join(f"{name} {m:.2f}" for name, m in list(report.minutes_by_fault.items())[:SHOWN])),
+        ("checkpoint every", f"{report.checkpoint_minutes:.1f} min, {report.checkpoint_share:.2%} of the time"),
+        ("disrupted live work", f"{report.customer_disruptions:,} times"),
+        ("healthy nodes taken", f"{report.wrong_removals:,}"),
         ("work of people", f"{report.human_touches:,} times"),
         ("spares used", f"{report.spares_used:,}"),
         ("broken laws", f"{report.violations:,}"),

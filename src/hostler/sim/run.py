@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
 
 import msgspec
 from msgspec import Struct
@@ -13,8 +12,11 @@ from hostler.core.policy.documents import parse
 from hostler.sim.accounts import Accounts
 from hostler.sim.checkers.every import court
 from hostler.sim.drive import Drive
+from hostler.sim.peers.peer import Peer
+from hostler.sim.peers.table import OURS
 from hostler.sim.rates import Rates, load
 from hostler.sim.report import Report
+from hostler.sim.strikes import befall, drawn
 from hostler.sim.world.people import Errand
 from hostler.sim.world.training import Terms, Training, best_interval_s
 from hostler.sim.world.world import Ground, World
@@ -52,16 +54,19 @@ Progress = Callable[[float], None]
 """Called with the share of the simulated time that has passed, 0 to 1."""
 
 
-def run(settings: SimSettings, progress: Progress | None = None) -> Report:
-    """Simulate and judge. Raises InvalidInputError for settings out of range or rates that cannot be read."""
+def run(settings: SimSettings, progress: Progress | None = None, peer: Peer = OURS) -> Report:
+    """Simulate, and judge what is ours; a peer may break our laws.
+
+    Raises InvalidInputError for settings out of range or rates that cannot be read.
+    """
     began = time.perf_counter()
-    _check(settings)
+    check(settings)
     rates = load(settings.rates)
-    drive, accounts = build(settings, rates)
+    drive, accounts = build(settings, rates, peer)
     world = drive.world
     assert world.training is not None, "the pool's world has a job"
     world.training.begin()
-    world.fail_at(rates, list(world.training.members))
+    befall(world, drawn(rates, settings.nodes, settings.days, settings.seed))
     for day in range(1, int(settings.days) + 2):
         passed = min(float(day), settings.days)
         drive.run(START + timedelta(seconds=SETTLE_S, days=passed))
@@ -71,12 +76,16 @@ def run(settings: SimSettings, progress: Progress | None = None) -> Report:
     return _report(settings, drive, accounts, time.perf_counter() - began)
 
 
-def _check(settings: SimSettings) -> None:
+def check(settings: SimSettings) -> None:
+    """Raises InvalidInputError for settings out of range."""
     bounds = (
         ("nodes", settings.nodes, 1, MAX_NODES),
         ("days", settings.days, 0.01, MAX_DAYS),
         ("spares", settings.spares or 0, 0, MAX_NODES),
         ("checkpoint_minutes", settings.checkpoint_minutes or 1.0, 0.01, 1e4),
+        ("checkpoint_write_s", settings.checkpoint_write_s, 0.01, 3600),
+        ("restart_s", settings.restart_s, 1, 86_400),
+        ("hang_s", settings.hang_s, 1, 86_400),
     )
     problems = [
         Problem(name, 0, f"{value:g} is out of range", f"give {least:g} to {most:g}")
@@ -87,17 +96,17 @@ def _check(settings: SimSettings) -> None:
         raise InvalidInputError(tuple(problems))
 
 
-def build(settings: SimSettings, rates: Rates) -> tuple[Drive, Accounts]:
+def build(settings: SimSettings, rates: Rates, peer: Peer = OURS) -> tuple[Drive, Accounts]:
     """The world at the moment before the job starts: everything adopted, joined and in production."""
     spares, warm = _spares(settings)
     world = World(Ground(settings.nodes + spares, settings.seed, START))
     names = list(world.hosts)
     members = names[: settings.nodes + warm]
-    drive = Drive(world, court=court(world))
+    drive = Drive(world, court=court(world) if peer is OURS else None)
     accounts = Accounts(world)
     drive.watchers.append(accounts.see)
     drive.start()
-    _adopt(drive, settings.nodes + warm)
+    _adopt(drive, settings.nodes + warm, peer)
     for name in members:
         world.scheduler.seat(name).joined = True
     for host in world.hosts.values():
@@ -109,6 +118,7 @@ def build(settings: SimSettings, rates: Rates) -> tuple[Drive, Accounts]:
     world.training.changed = world.show_work
     world.training.puzzled = world.people.investigate
     drive.run(START + timedelta(seconds=SETTLE_S))
+    peer.attends(drive)
     return drive, accounts
 
 
@@ -124,10 +134,11 @@ def _terms(settings: SimSettings, rates: Rates) -> Terms:
     return Terms(settings.nodes, every_s, settings.checkpoint_write_s, settings.restart_s, settings.hang_s)
 
 
-def _adopt(drive: Drive, members: int) -> None:
+def _adopt(drive: Drive, members: int, peer: Peer) -> None:
     """The configuration, then every node as it stands."""
     people, world = drive.world.people, drive.world
-    documents = {"policy.yaml": _policy(), "pools.yaml": msgspec.json.encode(_pools(members)).decode()}
+    pools = msgspec.json.encode(_pools(members, peer)).decode()
+    documents = {"policy.yaml": peer.document(), "pools.yaml": pools}
     people.ask(Errand("activate", "fleet", "olga", "the simulated cell"), parse(documents), documents)
     drive.run(world.clock.now + timedelta(seconds=1))
     specs = [
@@ -146,17 +157,17 @@ def _adopt(drive: Drive, members: int) -> None:
     drive.run(world.clock.now + timedelta(seconds=1))
 
 
-def _policy() -> str:
-    return files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")
-
-
-def _pools(members: int) -> dict[str, object]:
-    budget = {"count": max(4, members // 50), "percent": 10, "reserve": 8, "removals_per_day": max(8, members // 100)}
-    pool = {"sku": "h100", "target": members, "cluster": "k1", "tenant": "research", "modes": {"*": "act"}}
+def _pools(members: int, peer: Peer) -> dict[str, object]:
+    pool = {"sku": "h100", "target": members, "cluster": "k1", "tenant": "research", **peer.pool(members)}
     return {
         "skus": {"h100": {"gpus": 8, "parts": {"nic": 8, "drive": 8}, "temperature_limit_c": 90}},
-        "pools": {POOL: {**pool, "budget": budget}},
+        "pools": {POOL: pool},
     }
+
+
+def _writing(terms: Terms) -> float:
+    """The share of the job's time that checkpoints take."""
+    return terms.write_s / (terms.every_s + terms.write_s)
 
 
 def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: float) -> Report:
@@ -171,6 +182,8 @@ def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: flo
         goodput=round(training.useful_s / (settings.days * 86_400), 5),
         unproductive_minutes_per_failure=accounts.minutes(failures),
         human_touches=world.people.touches,
+        customer_disruptions=accounts.disruptions(),
+        wrong_removals=accounts.wrong_removals,
         spares_used=accounts.delivered,
         wall_seconds=round(wall_s, 2),
         seed=settings.seed,
@@ -180,6 +193,8 @@ def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: flo
         spares=_spares(settings)[0],
         interruptions=len(training.outages),
         checkpoint_minutes=round(training.terms.every_s / 60, 3),
+        checkpoint_share=round(_writing(training.terms), 5),
+        minutes_by_fault=accounts.by_fault(failures),
         journal_digest=drive.journal.digest(),
         events=drive.journal.latest_seq(),
         steps=drive.steps,

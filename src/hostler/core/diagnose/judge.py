@@ -14,6 +14,7 @@ from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.inventory import judge_inventory
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
 from hostler.core.diagnose.line import printable
+from hostler.core.diagnose.ports import judge_ports
 from hostler.core.diagnose.sensors import judge_sensors
 from hostler.core.model import Facts, Node, Observation, Phase, Scalar, Verdict
 
@@ -200,6 +201,7 @@ KINDS: dict[str, Judge] = {
     "kernel_log": _kernel_log,
     "inventory": judge_inventory,
     "sensors": judge_sensors,
+    "ports": judge_ports,
     "verdict": _verdict,
     "agent": _agent,
     "power": _power,

@@ -148,6 +148,9 @@ class EmulatedServer:
     def evidence(self) -> Facts:
         return {"troubles": len(self._host.trouble), "emulated": True}
 
+    def ports(self) -> dict[str, str]:
+        return {}
+
     def inventory(self) -> Inventory:
         return Inventory(parts=self._host.machine.parts)
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from hostler.agent.collectors.ports import DOWN_S
 from hostler.core.model import Facts, Part
 from hostler.engine import intake
 from hostler.sim.bmc.faults import Rule
@@ -20,6 +21,7 @@ NOT_READY_S = 40.0
 BOOT_S = (90.0, 240.0)
 AGENT_START_S = (5.0, 20.0)
 BMC_POLL_S = (1.0, 60.0)
+PORT_POLL_S = (0.0, 10.0)
 HOT_C, COOL_C = 97.0, 45.0
 HIGH_C = 90.0
 POLL_S = 10.0
@@ -52,6 +54,7 @@ class Host:
         self.on_down: Callable[[Host], None] = _ignore
         self._life = 0
         self._tending: datetime | None = None
+        self._ports: dict[str, str] = {}
 
     @property
     def up(self) -> bool:
@@ -82,6 +85,8 @@ class Host:
         match fault.kind.shows:
             case "lines":
                 self.log(*fault.kind.lines, pci=pci_of(fault.slot))
+                if fault.kind.part == "nic":
+                    self._watch_port(fault)
             case "crash":
                 self.die()
             case "dark":
@@ -143,6 +148,22 @@ class Host:
             seen = self.spool.put("kernel_log", Said(text, facility=facility), self.boot_id)
             if facility:
                 self.site.ledger.untrusted[seen] = None
+
+    def _watch_port(self, fault: Fault) -> None:
+        """The agent that saw the port work looks at it, and tells when it has been down for long."""
+        boot = self.boot_id
+        if self._ports.setdefault(fault.slot, boot) == boot:
+            self.site.clock.after(DOWN_S + self.draw(PORT_POLL_S), lambda: self._tell_port(fault, boot))
+
+    def _tell_port(self, fault: Fault, boot: str) -> None:
+        if fault.active and self.heard and self.boot_id == boot and self._ports.pop(fault.slot, "") == boot:
+            self.spool.put("ports", Said(facts={f"port:{fault.slot}": "down"}), boot)
+
+    def report_ports(self) -> None:
+        """An agent that starts tells which ports are active."""
+        dead = {fault.slot for fault in self.faults if fault.kind.part == "nic"}
+        slots = [part.slot for part in self.present_parts() if part.kind == "nic" and part.slot not in dead]
+        self.spool.put("ports", Said(facts={f"port:{slot}": "active" for slot in slots}), self.boot_id)
 
     def report_inventory(self) -> None:
         if self.heard:
@@ -303,6 +324,8 @@ class Host:
             self.down_since = None
         self.greet()
         self.report_inventory()
+        self._ports = dict.fromkeys((fault.slot for fault in self.faults), "")  # never seen active by this agent
+        self.report_ports()
         self.on_up(self)
         for fault in list(self.faults):
             if fault.kind.shows in ("lines", "crash") and self.chance.random() < fault.kind.found:

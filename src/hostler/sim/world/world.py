@@ -1,12 +1,12 @@
 """A cluster put together: hosts, hands, scheduler, people, perhaps one great training job, and what befalls them."""
 
+from collections.abc import Callable
 from datetime import datetime
 from random import Random
 
 from msgspec import Struct
 
 from hostler.engine import intake
-from hostler.sim.rates import Rates
 from hostler.sim.world.clock import Clock
 from hostler.sim.world.faults import COMPONENTS, KINDS, OTHER, Fault, FaultKind
 from hostler.sim.world.hands import Hands
@@ -21,6 +21,8 @@ from hostler.sim.world.troubles import Troubles
 
 CORRUPTION_SEEN_S = (600.0, 3600.0)
 """How long a job computes nonsense before its owner sees it in the loss. An estimate: nobody has published it."""
+SEARCH_S = (600.0, 2400.0)
+"""How long an engineer looks for the node whose results differ."""
 
 
 class Ground(Struct, frozen=True):
@@ -49,6 +51,7 @@ class World:
         self.tenants: Tenants | None = None
         self.faults: list[Fault] = []
         self.watched: dict[str, None] = {}
+        self.struck: Callable[[Fault], None] = lambda _fault: None
         self.hands.on_changed = self.changed
         for host in self.hosts.values():
             host.on_down = self._down
@@ -74,6 +77,7 @@ class World:
         if fault.cure == "itself":
             self.clock.after(self.hosts[node].draw(kind.passes_s), lambda: self._passes(fault))
         self._strikes(fault)
+        self.struck(fault)
         return fault
 
     def _pick(self, shares: tuple[tuple[str, float], ...], chance: Random) -> str:
@@ -96,7 +100,7 @@ class World:
         if training is None or fault.node not in training.members:
             return
         if fault.kind.name == "corruption":
-            delay_s = self.site.draw(CORRUPTION_SEEN_S)
+            delay_s = self.site.stream(f"loss of {fault.id}").uniform(*CORRUPTION_SEEN_S)
             self.clock.after(delay_s, lambda: self._noticed(fault, delay_s))
         else:
             training.fails(fault)
@@ -106,7 +110,8 @@ class World:
         if training is None or not fault.active or fault.node not in training.members:
             return
         training.fails(fault, wasted_s)
-        self.clock.after(self.site.draw((600.0, 2400.0)), lambda: self._convict(fault))
+        search_s = self.site.stream(f"search of {fault.id}").uniform(*SEARCH_S)
+        self.clock.after(search_s, lambda: self._convict(fault))
 
     def _convict(self, fault: Fault) -> None:
         """An engineer runs the same step on every node and finds the one that differs."""
@@ -115,23 +120,6 @@ class World:
             self.people.touches += 1
             facts = {"check": "train_replay", "verdict": "failed"}
             host.spool.put("verdict", Said("digest differs from its peers'", dict(facts)), host.boot_id)
-
-    def fail_at(self, rates: Rates, among: list[str]) -> None:
-        """Have these nodes fail from now on at these rates, each as likely as another."""
-        per_second = rates.per_second(len(among))
-
-        def strike() -> None:
-            components = tuple((share.component, share.share) for share in rates.shares)
-            self.breaks(self._pick(components, self.site.chance), self._victim(among))
-            self.clock.after(self.site.chance.expovariate(per_second), strike)
-
-        if per_second > 0:
-            self.clock.after(self.site.chance.expovariate(per_second), strike)
-
-    def _victim(self, among: list[str]) -> str:
-        """One of the job's members where there is a job: its places are what fails at these rates."""
-        running = list(self.training.members) if self.training and self.training.members else among
-        return self.site.chance.choice(running)
 
     # what the scheduler shows
 

@@ -1,0 +1,52 @@
+"""What a peer is: a policy document, how far it may go, and whoever acts beside it."""
+
+from collections.abc import Callable
+from importlib.resources import files
+
+from msgspec import Struct
+
+from hostler.sim.drive import Drive
+
+Attends = Callable[[Drive], None]
+"""Takes its place in a world before the job begins: follows the journal, and acts through persons or by itself."""
+
+
+def _nobody_else(_drive: Drive) -> None:
+    pass
+
+
+class Peer(Struct, frozen=True):
+    """A way of looking after a cluster.
+
+    `policy`: a document of this package, "" for the one that Hostler ships. `mode`: whether its remedies are acted on.
+    `cap_percent`: how much of the pool may be out at once, None for the limits that Hostler's own run has. `evicts`:
+    customers' work is ended without asking. `attends`: who acts where the document does not say it.
+    """
+
+    name: str
+    title: str
+    policy: str = ""
+    mode: str = "act"
+    cap_percent: float | None = None
+    evicts: bool = False
+    attends: Attends = _nobody_else
+
+    def document(self) -> str:
+        """Its policy's text."""
+        package, name = ("hostler.sim.peers", self.policy) if self.policy else (_SHIPPED, "default_policy.yaml")
+        return files(package).joinpath(name).read_text(encoding="utf-8")
+
+    def pool(self, members: int) -> dict[str, object]:
+        """The limits and the mode of its pool."""
+        agreement = {"evict_after_deadline": True, "drain_deadline_s": 0} if self.evicts else {}
+        return {"budget": self._budget(members), "modes": {"*": self.mode, "deliver": "act"}, **agreement}
+
+    def _budget(self, members: int) -> dict[str, float]:
+        if self.cap_percent is None:
+            limits = (max(4, members // 50), 10.0, 8, max(8, members // 100))
+        else:
+            limits = (max(1, int(members * self.cap_percent / 100)), self.cap_percent, 0, members)
+        return dict(zip(("count", "percent", "reserve", "removals_per_day"), limits, strict=True))
+
+
+_SHIPPED = "hostler.core.policy"
