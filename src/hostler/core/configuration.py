@@ -17,7 +17,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     """What a node of this model must contain.
 
     `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
-    fetched from.
+    fetched from. `tenant_root`: whoever a node of it serves has root there.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     images: dict[str, str] = {}
     gpu_model: str = ""
     temperature_limit_c: float = 90.0
+    tenant_root: bool = False
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +50,7 @@ class Pool(Struct, frozen=True, forbid_unknown_fields=True):
 
     `modes` maps remedy ("*" for all) → mode; what is not named stands at observe. `evict_after_deadline` is the
     pool's recorded agreement that uninterruptible work may be ended when `drain_deadline_s` has passed.
+    `tenant_root`: its tenant has root on its nodes, so their kernel log is the tenant's word (`policy.witnesses`).
     """
 
     name: str
@@ -62,6 +64,7 @@ class Pool(Struct, frozen=True, forbid_unknown_fields=True):
     evict_after_deadline: bool = False
     drain_deadline_s: float = 86_400.0
     owner: str = ""
+    tenant_root: bool = False
 
 
 class Rung(Struct, frozen=True, forbid_unknown_fields=True):

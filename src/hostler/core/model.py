@@ -154,7 +154,8 @@ class Part(Struct, frozen=True):
 class Evidence(Struct, frozen=True):
     """What was seen, where, and when: the first link of every explanation.
 
-    `observation` is the id of the stored raw observation ("node/spool/sequence"), "" for what a person said.
+    `observation` is the id of the stored raw observation ("node/spool/sequence"), "" for what a person said. `path` is
+    the way it was seen: kernel_log, inventory (what NVML and PCI show), bmc, or the observation's own kind.
     """
 
     at: datetime
@@ -162,6 +163,7 @@ class Evidence(Struct, frozen=True):
     text: str
     observation: str = ""
     facts: Facts = {}
+    path: str = ""
 
 
 class Condition(Struct, frozen=True):
@@ -169,6 +171,7 @@ class Condition(Struct, frozen=True):
 
     `clears` says what ends it: "remedy" (a gate check passed after a remedy), "observation" (the reading came
     back), "operator", or "age" (it expires at `expires_at`). `group` ties conditions of one act on many nodes.
+    `paths` are the ways by which it has been seen (`Evidence.path`).
     """
 
     id: str
@@ -187,6 +190,7 @@ class Condition(Struct, frozen=True):
     timing: str = ""
     group: str = ""
     boot_id: str = ""
+    paths: tuple[str, ...] = ()
 
 
 class Workload(Struct, frozen=True):

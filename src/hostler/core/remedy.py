@@ -14,6 +14,7 @@ from hostler.core.model import ActClass, Blocker, Hold, HoldKind, Mode, Node, Ti
 from hostler.core.policy.guards import Request, blockers, incident_holds, mode_of, reopens, storm
 from hostler.core.policy.incidents import explained
 from hostler.core.policy.response import Need, need_of
+from hostler.core.policy.witnesses import unconfirmed
 from hostler.core.present import ON
 from hostler.core.recipes import RECIPES
 from hostler.core.scene import Scene
@@ -28,13 +29,16 @@ TRIES_WINDOW = timedelta(days=7)
 def needed(scene: Scene, node: Node) -> Need | None:
     """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown.
 
-    What an incident explains comes last: it waits, and is in the way of nothing else.
+    What nobody confirms and what an incident explains come last: they wait, and are in the way of nothing else.
     """
     if not node.conditions:
         return None
-    if held := explained(scene.fleet, node):
-        apart = replace(node, conditions=tuple(c for c in node.conditions if c.id not in held))
-        return _answerable(scene, apart) or _answerable(scene, node)
+    held = explained(scene.fleet, node)
+    doubtful = unconfirmed(scene.fleet, node)
+    for aside in dict.fromkeys((held | doubtful, held)):
+        apart = replace(node, conditions=tuple(c for c in node.conditions if c.id not in aside)) if aside else node
+        if (need := _answerable(scene, apart)) is not None:
+            return need
     return _answerable(scene, node)
 
 

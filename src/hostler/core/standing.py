@@ -65,16 +65,18 @@ def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count
         evidence=(evidence,),
         expires_at=evidence.at + timedelta(seconds=expires_s) if expires_s else None,
         boot_id=boot_id,
+        paths=(evidence.path,) if evidence.path else (),
     )
 
 
 def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> e.Event | None:
-    """Seen again: recorded when worse, from a new boot or other work, doubled, or not told for a while."""
+    """Seen again: recorded when worse, from a new boot, way or work, doubled, or not told for a while."""
     worse = finding.severity > standing.severity
     total = standing.count + count
     kind = CONDITIONS.get(finding.type, UNDESCRIBED)
     quiet = (evidence.at - standing.last_seen).total_seconds() < _quiet_s(standing, kind)
-    told = quiet and not _of_other_work(standing, evidence)
+    seen_anew = bool(evidence.path) and evidence.path not in standing.paths
+    told = quiet and not seen_anew and not _of_other_work(standing, evidence)
     if told and not worse and boot_id == standing.boot_id and total < 2 * standing.count:
         return None
     fresh = replace(
@@ -83,6 +85,7 @@ def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: s
         last_seen=max(standing.last_seen, evidence.at),
         count=total,
         boot_id=boot_id,
+        paths=(*standing.paths, evidence.path) if seen_anew else standing.paths,
         evidence=(*standing.evidence, evidence)[-EVIDENCE_KEPT:],
         expires_at=evidence.at + timedelta(seconds=kind.expires_s) if kind.expires_s else standing.expires_at,
     )

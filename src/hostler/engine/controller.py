@@ -158,12 +158,8 @@ class Controller:
                 self._suspects[c.node] = record.seq
             case e.ConditionCleared(node=node_id) | e.PhaseChanged(node=node_id) if self.fleet.incidents_of(node_id):
                 self._suspects[node_id] = record.seq
-            case e.IncidentUpdated(state="individual", incident=incident):
-                for node_id in self.fleet.incidents[incident].members:
-                    self._touch(node_id, cause)
-                self._watch_calendar()
             case e.IncidentOpened() | e.IncidentUpdated() | e.IncidentClosed():
-                self._watch_calendar()
+                self._follow_incident(event, cause)
             case e.RestoreReleased() | e.ClockConfirmed():
                 self._look_again()
             case e.OperationStarted(operation=operation):
@@ -176,6 +172,13 @@ class Controller:
                 for node_id in self.fleet.index.members("ailing"):
                     self._touch(node_id, cause)
                     self._suspects[node_id] = record.seq
+
+    def _follow_incident(self, event: e.IncidentOpened | e.IncidentUpdated | e.IncidentClosed, cause: str) -> None:
+        """Its members are asked again when it lets them go; the clock may end it."""
+        if isinstance(event, e.IncidentUpdated) and event.state == "individual":
+            for node_id in self.fleet.incidents[event.incident].members:
+                self._touch(node_id, cause)
+        self._watch_calendar()
 
     def _revoke(self, given_up: e.OperationFinished) -> None:
         """Whoever was asked is told that it is called off, where that can still help."""

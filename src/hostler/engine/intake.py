@@ -149,7 +149,8 @@ def of_observation(
         yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
     sku = fleet.configuration_of(node).skus.get(node.sku)
     for finding in weigh_programs(node, judge(observation, node, sku), workloads):
-        evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts)
+        path = "bmc" if observation.source == "bmc" else observation.kind
+        evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts, path)
         event = stand(node, finding, evidence, observation.boot_id, observation.count)
         if event is not None:
             yield Caused(event, observation.id)

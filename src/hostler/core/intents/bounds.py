@@ -28,7 +28,7 @@ def within(bounds: Bounds, node: Node) -> bool:
 
 
 def concerned(fleet: Fleet, target: str, args: dict[str, str] | None = None) -> list[Node]:
-    """The nodes an act on the target concerns: through a hold, ticket, incident, window or approval too. Empty where unknown."""
+    """The nodes an act on the target concerns: through a hold, ticket, incident, window, approval too; or none."""
     kind, _, name = target.partition(":")
     if target == NODES:
         named = (fleet.resolve(one) for one in (args or {}).get(NODES, "").split(","))

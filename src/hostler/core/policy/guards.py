@@ -11,6 +11,7 @@ from msgspec import Struct
 from hostler.core.configuration import Budget, Pool
 from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
 from hostler.core.policy.incidents import holding
+from hostler.core.policy.witnesses import doubted
 from hostler.core.present import OFF, Present
 from hostler.core.scene import Scene
 
@@ -290,9 +291,10 @@ def _mode(scene: Scene, request: Request) -> list[Blocker]:
 
 
 def _confirmation(scene: Scene, request: Request) -> list[Blocker]:
-    """Absence alone convicts nobody: a second independent path must have failed too."""
-    if not request.confirm:
-        return []
+    """Absence alone convicts nobody, nor does a kernel log that a tenant can write: somebody else must say so too."""
+    doubts = [b for node in request.nodes for b in doubted(scene.fleet, node, request.causes)]
+    if not request.confirm or doubts:
+        return doubts
     silent = [node for node in request.nodes if not has_second_witness(scene.present, node)]
     return [
         Blocker(
