@@ -23,6 +23,7 @@ from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
 from hostler.agent.collectors.ports import Ports
+from hostler.agent.collectors.pstore import tell_crashes
 from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
 from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
@@ -186,6 +187,7 @@ class Agent:
     async def _kernel_log(self, draw: Callable[[], float]) -> None:
         """Keep the reader alive: its end is reported, and it is started again after a while."""
         attempt = 0
+        await asyncio.to_thread(tell_crashes, self._spool, self._spool.now_s())
         source = log_source(self._settings.kernel_log)
         reader = KernelLog(source, self._spool, self._body.boot_id(), self._spool.now_s)
         while True:

@@ -515,6 +515,15 @@ CONDITIONS: dict[str, ConditionKind] = {
             expires_s=7 * DAY_S,
         ),
         ConditionKind(
+            "host.crashed",
+            _WARNING,
+            "age",
+            "An earlier boot of the host ended in a crash, of which the kernel left a record.",
+            "The record's last lines; whether it has crashed the same way before.",
+            one_per="node",
+            expires_s=7 * DAY_S,
+        ),
+        ConditionKind(
             "host.kernel_oops",
             _DEGRADED,
             "remedy",

@@ -48,6 +48,8 @@ def _of_earlier_boot(finding: Finding) -> Finding:
 def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
     """One finding per condition and part, however many lines say it."""
     decoded = decode(observation.text)
+    if "pstore" in observation.facts:
+        return [_crashed(decoded, observation)]
     findings: list[Finding] = []
     if observation.facility == KERNEL_FACILITY or node.test_mode:
         findings = _reported(decoded, observation, node)
@@ -64,6 +66,16 @@ def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[
         findings = [finding for finding in findings if finding.type != "observation.unreadable"]
         findings.append(stands("observation.unreadable", text, "kernel_log"))
     return findings
+
+
+def _crashed(decoded: tuple[Decoded, ...], observation: Observation) -> Finding:
+    """What a kernel left when it died is history: the node has started since. The last fault it names is its end."""
+    record = printable(str(observation.facts["pstore"])[:TEXT_SHOWN_CHARS])
+    if not decoded:
+        text = "an earlier boot left a crash record that names no fault known here"
+        return stands("host.crashed", text, facts={"record": record, "line": printable(observation.text[-200:])})
+    last = decoded[-1]
+    return stands("host.crashed", f"an earlier boot ended: {last.text}", facts={"record": record, "line": last.line})
 
 
 def _reported(decoded: tuple[Decoded, ...], observation: Observation, node: Node) -> list[Finding]:
