@@ -31,7 +31,10 @@ class ConflictError(PortError):
 
 
 class JournalError(Exception):
-    """The journal cannot be written: nothing of the batch is durable, the writer must resign."""
+    """The journal cannot be read or written: nothing of the batch is durable, or nobody knows; the writer must resign.
+
+    After an unknown outcome `acquire` waits until it is decided, so who loads again sees what became of it.
+    """
 
 
 class FencedError(JournalError):
@@ -44,6 +47,15 @@ class CorruptJournalError(JournalError):
     def __init__(self, seq: int, why: str) -> None:
         super().__init__(f"journal record {seq} is corrupt: {why}; run `hostler journal check` to see what stands")
         self.seq = seq
+
+
+class ArchivedError(JournalError):
+    """The records asked for are no longer in the journal but in the files that `archived` names."""
+
+    def __init__(self, archived: "Archived") -> None:
+        files = ", ".join(archived.files[-2:])
+        super().__init__(f"records 1 to {archived.seq} are archived ({files}): ask for what came later")
+        self.archived = archived
 
 
 class Hand(Protocol):
@@ -134,6 +146,13 @@ class Restored(Struct, frozen=True):
     seq: int
 
 
+class Archived(Struct, frozen=True):
+    """Records 1 to `seq` are no longer in the journal but in files of these names, oldest first."""
+
+    seq: int
+    files: tuple[str, ...]
+
+
 class Journal(Protocol):
     """The append-only log of one cell. One writer; `epoch` is checked inside every append.
 
@@ -193,6 +212,10 @@ class Journal(Protocol):
         ...
 
     def observation(self, identity: str) -> Observation | None: ...
+
+    def archived(self) -> Archived | None:
+        """What `history` and `records` can no longer answer, None where nothing was archived."""
+        ...
 
     def restored(self) -> Restored | None:
         """When this journal was last filled from a copy, None for one that never was."""

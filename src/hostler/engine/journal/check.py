@@ -7,7 +7,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, func, select
 
 from hostler.core.events import VERSION, subjects_of
-from hostler.engine.journal import layout, queries
+from hostler.engine.journal import compaction, layout, queries
 from hostler.engine.journal.codec import GENESIS, UnknownEventError, unseal, unseal_observation, verified
 from hostler.engine.journal.database import FINDINGS_MAX, PAGE, Database, rows_after
 from hostler.engine.journal.leasing import lease_of
@@ -64,20 +64,21 @@ class Report(Struct, frozen=True):
         return not (self.chain.why or faults or amiss)
 
 
-def check(place: str | Path) -> Report:
-    """Read the whole journal and say what stands. Raises JournalError only where there is none, or an older layout.
+def check(place: str | Path, archive: Path | None = None) -> Report:
+    """Read the whole journal and say what stands. Raises JournalError only where there is none.
 
-    A file is opened read-only; SQLite may put its `-shm` and an empty `-wal` beside it. A controller may go on.
+    A file is opened read-only; SQLite may put its `-shm` and an empty `-wal` beside it. A controller may go on. With
+    `archive`, the folder of what was compacted, the chain is verified from the first record ever.
     """
     database = open_database(place)
     try:
-        return _report(database)
+        return _report(database, archive)
     finally:
         database.close()
 
 
-def _report(database: Database) -> Report:
-    chain = _chain(database)
+def _report(database: Database, archive: Path | None) -> Report:
+    chain = _chain(database, archive)
     try:
         with database.reading() as connection:
             layout.require(database, connection)
@@ -102,10 +103,13 @@ def _rest(connection: Connection, database: Database, chain: Chain) -> Report:
     )
 
 
-def _chain(database: Database) -> Chain:
+def _chain(database: Database, archive: Path | None) -> Chain:
     kept, digest, indexed = 0, GENESIS, 0
     try:
-        for row in verified(rows_after(database, 0), 0, GENESIS):
+        if archive is not None:
+            compaction.follow(database, archive)
+        kept, digest = compaction.beginning(database)
+        for row in verified(rows_after(database, kept), kept, digest):
             indexed += len(set(subjects_of(unseal(row).event)))
             kept, digest = row.seq, row.digest
     except (CorruptJournalError, UnknownEventError) as error:

@@ -11,9 +11,14 @@ def lease_of(connection: Connection) -> Lease:
     return Lease(*connection.execute(_LEASE).one())
 
 
+def held(db: Connection) -> Lease:
+    """The lease, which nobody changes before this transaction ends."""
+    return Lease(*db.execute(_LEASE.with_for_update()).one())
+
+
 def take(db: Connection, holder: str, address: str, seen: Lease | None) -> int:
     """Give the lease to `holder` under the next epoch, which is returned; FencedError where it is not `seen`."""
-    now = _held(db)
+    now = held(db)
     taken = next_holder(now, holder, address, seen)
     db.execute(update(lease).values(epoch=taken.epoch, holder=holder, address=address, renewal=0))
     return taken.epoch
@@ -32,7 +37,7 @@ def resign(db: Connection, epoch: int) -> None:
 
 def fence(db: Connection, epoch: int) -> None:
     """Raises FencedError unless the epoch holds the lease; until the transaction ends nobody else can take it."""
-    refuse_fenced(_held(db), epoch)
+    refuse_fenced(held(db), epoch)
 
 
 def announce(db: Connection, member: Member) -> None:
@@ -70,11 +75,6 @@ def refuse_fenced(now: Lease, epoch: int) -> None:
 def changed_hands(before: Lease, now: Lease) -> bool:
     """Whether another holds the lease, or nobody does any more; a renewal changes nothing. Pure."""
     return (before.epoch, before.holder) != (now.epoch, now.holder)
-
-
-def _held(db: Connection) -> Lease:
-    """The lease, which nobody changes before this transaction ends."""
-    return Lease(*db.execute(_LEASE.with_for_update()).one())
 
 
 _LEASE = select(lease.c.epoch, lease.c.holder, lease.c.address, lease.c.renewal)

@@ -23,7 +23,7 @@ from hostler.engine.journal.codec import (
     verified,
 )
 from hostler.engine.journal.leasing import changed_hands, next_holder, refuse_fenced
-from hostler.engine.ports import Batch, Lease, Member, Restored, Snapshot
+from hostler.engine.ports import Archived, Batch, Lease, Member, Restored, Snapshot
 
 
 class MemoryJournal:
@@ -77,6 +77,10 @@ class MemoryJournal:
         before = self._lease
         with self._changed:
             self._changed.wait_for(lambda: len(self._rows) > after or changed_hands(before, self._lease), timeout_s)
+
+    def archived(self) -> Archived | None:
+        """Nothing is ever archived here."""
+        return None
 
     def restored(self) -> Restored | None:
         return None

@@ -1,7 +1,10 @@
 """Opens the journal that an address names: a file, or a database on a server."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from hostler.engine.journal import layout
 from hostler.engine.journal.database import Database
 from hostler.engine.journal.sql import SqlJournal
 from hostler.engine.ports import JournalError
@@ -27,17 +30,37 @@ def open_journal(place: str | Path) -> SqlJournal:
 
 def open_database(place: str | Path, *, writable: bool = False) -> Database:
     """The database of a journal that is there, for long questions. Raises JournalError for a file that is not there."""
+    if not on_server(place) and not Path(place).is_file():
+        raise JournalError(f"{place} is not there")
+    return _database(place, writable=writable)
+
+
+@contextmanager
+def made_database(place: str | Path) -> Iterator[Database]:
+    """The database of a journal, laid out where it was not; a file that was not there before goes again on failure."""
+    fresh = not on_server(place) and not Path(place).exists()
+    database = _database(place, writable=True)
+    try:
+        layout.prepare(database)
+        yield database
+    except BaseException:
+        database.close()
+        if fresh:
+            Path(place).unlink(missing_ok=True)
+        raise
+    database.close()
+
+
+def on_server(place: str | Path) -> bool:
+    """Whether the place is a URL of PostgreSQL; all else is a path."""
+    return str(place).startswith(SCHEMES)
+
+
+def _database(place: str | Path, *, writable: bool) -> Database:
     if on_server(place):
         from hostler.engine.journal.postgres import PostgresDatabase  # noqa: PLC0415
 
         return PostgresDatabase(str(place), LONG_S)
     from hostler.engine.journal.sqlite import SqliteDatabase  # noqa: PLC0415
 
-    if not Path(place).is_file():
-        raise JournalError(f"{place} is not there")
     return SqliteDatabase(Path(place), writable=writable)
-
-
-def on_server(place: str | Path) -> bool:
-    """Whether the place is a URL of PostgreSQL; all else is a path."""
-    return str(place).startswith(SCHEMES)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from hostler.engine.journal.codec import DIGEST_BYTES, GENESIS, Row, capped, moment
 from hostler.engine.journal.schema import (
+    archives,
     cursors,
     observations,
     records,
@@ -15,7 +16,7 @@ from hostler.engine.journal.schema import (
     snapshots,
     subjects,
 )
-from hostler.engine.ports import Restored, Snapshot
+from hostler.engine.ports import Archived, Restored, Snapshot
 
 
 def page(connection: Connection, after: int, limit: int) -> list[Row]:
@@ -37,6 +38,19 @@ def history(connection: Connection, subject: str, before: int | None, limit: int
     return _rows(connection, found.order_by(subjects.c.seq.desc()), limit)
 
 
+def beginning(connection: Connection) -> tuple[int, bytes]:
+    """(seq, digest) of the last record that was archived: what is here follows it."""
+    query = select(archives.c.last, archives.c.digest).order_by(archives.c.last.desc()).limit(1)
+    found = connection.execute(query).one_or_none()
+    return (found[0], bytes(found[1])) if found else (0, GENESIS)
+
+
+def archived(connection: Connection) -> Archived | None:
+    """What is no longer here."""
+    files = connection.execute(select(archives.c.file).order_by(archives.c.last)).scalars().all()
+    return Archived(seq=beginning(connection)[0], files=tuple(files)) if files else None
+
+
 def tail(connection: Connection) -> tuple[int, bytes]:
     """(seq, digest) of the last record, or of the last snapshot where no record is kept."""
     query = select(records.c.seq, records.c.digest).order_by(records.c.seq.desc()).limit(1)
@@ -45,11 +59,11 @@ def tail(connection: Connection) -> tuple[int, bytes]:
 
 
 def digest_at(connection: Connection, seq: int) -> bytes | None:
-    """The chain's digest at a record or snapshot, None where neither is there."""
+    """The chain's digest at a record, a snapshot or the end of an archive, None where none of them is there."""
     if seq == 0:
         return GENESIS
-    for table in (records, snapshots):
-        found = connection.execute(select(table.c.digest).where(table.c.seq == seq)).scalar_one_or_none()
+    for table, key in ((records, records.c.seq), (snapshots, snapshots.c.seq), (archives, archives.c.last)):
+        found = connection.execute(select(table.c.digest).where(key == seq)).scalar_one_or_none()
         if found is not None:
             return bytes(found)
     return None

@@ -22,7 +22,7 @@ from hostler.engine.journal.codec import (
     verified,
 )
 from hostler.engine.journal.database import Database, rows_after
-from hostler.engine.ports import Batch, CorruptJournalError, Lease, Member, Restored, Snapshot
+from hostler.engine.ports import Archived, ArchivedError, Batch, CorruptJournalError, Lease, Member, Restored, Snapshot
 
 SNAPSHOTS_KEPT = 2
 SNAPSHOT_PART_BYTES = 1 << 20
@@ -142,6 +142,10 @@ class SqlJournal:
 
         self._database.wait(moved, timeout_s)
 
+    def archived(self) -> Archived | None:
+        with self._database.reading() as connection:
+            return queries.archived(connection)
+
     def restored(self) -> Restored | None:
         """When this journal was filled from a copy, None for one that was not."""
         with self._database.reading() as connection:
@@ -153,14 +157,26 @@ class SqlJournal:
             return next(queries.whole_snapshots(connection, VERSION), None)
 
     def records(self, after: int = 0) -> Iterator[Record]:
-        """Records after `after` in order, each verified against its digest (CorruptJournalError)."""
+        """Records after `after` in order, each verified against its digest (CorruptJournalError).
+
+        Raises ArchivedError where the first of them are in files.
+        """
         with self._database.reading() as connection:
+            gone = queries.archived(connection)
             before = queries.digest_at(connection, after)
             last, _ = queries.tail(connection)
+        if gone and after < gone.seq:
+            raise ArchivedError(gone)
         if before is None and after < last:
             raise CorruptJournalError(after, "it is missing")
-        if before is not None:
+        if before is None:
+            return
+        try:
             yield from map(unseal, verified(rows_after(self._database, after), after, before))
+        except CorruptJournalError as error:
+            if (gone := self.archived()) and error.seq <= gone.seq:
+                raise ArchivedError(gone) from error
+            raise
 
     def records_between(self, after: int, limit: int) -> list[Record]:
         """At most `limit` records after `after`, in order."""
