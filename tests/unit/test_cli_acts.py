@@ -24,6 +24,11 @@ ELSEWHERE = {
     "mode": "pool mode",
     "release-brake": "brake release",
     "close-ticket": "ticket close",
+    "consent": "ticket consent",
+    "approve-request": "approval approve",
+    "deny-request": "approval deny",
+    "withdraw-request": "approval withdraw",
+    "stop-rollout": "rollout stop",
     "close-incident": "incident close",
     "treat-individually": "incident treat-individually",
     "schedule-maintenance": "maintenance schedule",
@@ -73,6 +78,11 @@ def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb
     [
         ("node reboot n1 --now", "reboot", "n1", {"now": "true"}),
         ("node drain rack:r1 --now --hours 2.5", "drain", "rack:r1", {"now": "true", "hours": "2.5"}),
+        ("ticket consent t-1", "consent", "t-1", {}),
+        ("approval approve a-1", "approve-request", "a-1", {}),
+        ("approval deny a-1", "deny-request", "a-1", {}),
+        ("approval withdraw a-1", "withdraw-request", "a-1", {}),
+        ("rollout stop r-1", "stop-rollout", "r-1", {}),
         ("node cordon n1 --hours 4", "cordon", "n1", {"hours": "4"}),
         ("node start-work n1 --serial S --ticket T", "start-work", "n1", {"serial": "S", "ticket": "T"}),
         ("node end-work n1 --shift-lead", "end-work", "n1", {"shift_lead": "true"}),
@@ -265,3 +275,14 @@ def test_two_documents_of_one_name_are_refused(api: FakeApi, tmp_path: Path) -> 
     files = [str(tmp_path / folder / "a.yaml") for folder in ("x", "y")]
     assert hostler("policy", "activate", *files, "--reason", "r") == ExitCode.usage
     assert api.asked == []
+
+
+def test_a_list_may_be_one_act_and_what_waits_for_a_second_person_says_so(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {"granted": False, "text": "waits for approval a-7 by a second person", "detail": {"approval": "a-7"}}
+    api.answers["POST /v1/intents"] = [lambda _: web.json_response(told, status=202)]
+    assert hostler("node", "reboot", "n1", "n2", "--as-one", "--reason", "because") == ExitCode.waits
+    (body,) = api.posted()
+    assert (body["target"], body["nodes"]) == ("nodes", ["n1", "n2"])
+    assert "approval a-7" in capsys.readouterr().err

@@ -21,11 +21,12 @@ _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
 
 @dataclass(frozen=True)
 class Request:
-    """One act on one target, with what the verb needs besides."""
+    """One act on one target, with what the verb needs besides; `nodes` with the target "nodes" are one act on all."""
 
     verb: str
     target: str
     args: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
 
 
 def selection(selector: str) -> dict[str, str]:
@@ -92,6 +93,7 @@ def _answered(client: "Client", why: Why, request: Request, key: str) -> tuple[d
     body = {
         "verb": request.verb,
         "target": request.target,
+        "nodes": request.nodes,
         "reason": why.reason,
         "args": request.args,
         "dry_run": why.dry_run,
@@ -103,7 +105,7 @@ def _answered(client: "Client", why: Why, request: Request, key: str) -> tuple[d
         if error.code not in _GOES_ON:
             raise
         return {"granted": False, "text": str(error), "detail": error.detail}, error.code
-    return answer, ExitCode.ok if answer["granted"] else ExitCode.refused
+    return answer, ExitCode.ok if answer["granted"] else ExitCode.waits
 
 
 def _print(request: Request, answer: dict[str, Any], dry_run: bool) -> None:
@@ -122,6 +124,7 @@ def _radius(detail: dict[str, str]) -> None:
     nodes = [node for node in detail.get("nodes", "").split(",") if node]
     rows = (
         ("plan", detail.get("plan", "")),
+        ("approval", detail.get("approval", "")),
         ("disturbs", f"{len(nodes)} node(s), {detail.get('gpus', '0')} GPUs: {', '.join(nodes)}" if nodes else ""),
         ("waits for", detail.get("waits_for", "") or ("nothing: it would begin at once" if nodes else "")),
     )

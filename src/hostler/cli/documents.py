@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hostler.cli.asking import say_brake
 from hostler.cli.errors import unusable
+from hostler.cli.exit_codes import ExitCode
 from hostler.cli.options import Why
 from hostler.cli.output import dump_json, dump_yaml, shown
 
@@ -78,11 +79,19 @@ def _yaml(text: str, file: str) -> Any:
         raise unusable(f"{file}{line}: {what}", "mend the YAML there") from error
 
 
-def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: str) -> int:
+def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: str) -> ExitCode:
     """Send documents with the reason for them, and print what the server says."""
     also = {"reason": why.reason, "dry_run": why.dry_run, "key": why.key_for()}
-    _tell(client.post(path, {**body, **also}), output)
-    return 0
+    answer = client.post(path, {**body, **also})
+    _tell(answer, output)
+    return ExitCode.ok if answer["granted"] else ExitCode.waits
+
+
+def effect_of(detail: dict[str, str]) -> list[tuple[str, str]]:
+    """What a configuration would change, as a dry run answers."""
+    rows = [("disturbs", f"{detail['disturbs']} node(s): {detail['nodes']}")] if detail.get("nodes") else []
+    more = (("changes", "pools"), ("approval", "approval"))
+    return [*rows, *((title, detail[key]) for title, key in more if detail.get(key))]
 
 
 def _tell(answer: dict[str, Any], output: str) -> None:
@@ -95,3 +104,5 @@ def _tell(answer: dict[str, Any], output: str) -> None:
             dump_yaml(answer)
         case _:
             print(shown(str(answer.get("text", "done")), breaks=True))
+            for title, text in effect_of(answer.get("detail") or {}):
+                print(f"  {title:<10} {shown(text)}")

@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     unavailable = 5
     unauthorised = 6
     unsound = 7
+    waits = 8
     interrupted = 130
     closed_pipe = 141
 
@@ -27,6 +28,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.unavailable: "the server is out of reach or busy; the same command may work later",
     ExitCode.unauthorised: "no token, a wrong one, or one whose role does not allow it",
     ExitCode.unsound: "what was checked is not sound: rules violated in a simulation, or a damaged journal",
+    ExitCode.waits: "asked for, and waits for a second person's approval",
     ExitCode.interrupted: "ended with Ctrl-C",
     ExitCode.closed_pipe: "whoever read the output stopped reading",
 }

@@ -31,12 +31,14 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
     ("incident", "incident:app", _THINGS, "One cause, many nodes."),
     ("plan", "plan:app", _THINGS, "What is under way or proposed."),
+    ("approval", "approval:app", _THINGS, "What waits for a second person."),
     ("hold", "hold:app", _THINGS, "Leave this alone."),
     ("ticket", "ticket:app", _THINGS, "Work for people."),
     ("asset", "asset:app", _THINGS, "Racks, switches and other assets that are not nodes."),
     ("part", "part:app", _THINGS, "Components by serial number."),
     ("maintenance", "maintenance:app", _THINGS, "Windows, current and upcoming work, repairs."),
     ("policy", "policy:app", _TOOLS, "Check, show and activate configuration."),
+    ("rollout", "rollout:app", _TOOLS, "Configuration that comes into force slice by slice."),
     ("journal", "journal:app", _TOOLS, "What stands in a journal file."),
     ("kernel-log", "kernel_log:app", _TOOLS, "What kernel-log lines mean."),
     ("sim", "sim:app", _TOOLS, "What Hostler makes of published failure rates."),
@@ -50,7 +52,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
 _ABOUT = """Takes AI cluster nodes from power-on into production, watches them there, and brings them back.
 
 Exit status: 0 done, 1 unexpected, 2 usage or bad input, 3 refused, 4 not found, 5 unreachable or busy, \
-6 unauthorised, 7 not sound."""
+6 unauthorised, 7 not sound, 8 waits for a second person."""
 
 
 def build() -> App:

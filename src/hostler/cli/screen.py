@@ -76,6 +76,12 @@ def _head(status: Status) -> Iterator[str]:
         yield f"STORM BRAKE LATCHED: {status['brake']} (hostler brake release --reason …)"
     for scope in status["paused"]:
         yield f"PAUSED: {scope} (hostler resume {scope} --reason …)"
+    if status.get("rollout"):
+        yield f"ROLLOUT {status['rollout']}"
+    if status.get("rollout_stopped"):
+        yield status["rollout_stopped"]
+    for approval in status.get("approvals", ()):
+        yield f"WAITS: {approval}"
     if not status["brake"] and not status["paused"]:
         yield "brake open, nothing paused"
     phases = ", ".join(f"{count} {phase}" for phase, count in status["phases"].items())

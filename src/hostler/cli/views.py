@@ -314,6 +314,46 @@ TICKETS = View(
     events=("ticket_",),
 )
 
+APPROVALS = View(
+    "/v1/approvals",
+    (
+        Column("APPROVAL", "id"),
+        Column("ASKED BY", "person"),
+        Column("FOR", "verb"),
+        Column("ON", "target"),
+        Column("NODES", "disturbs"),
+        Column("GPUS", "gpus"),
+        Column("POOLS", "pools"),
+        Column("ASKED", "asked", age),
+        Column("EXPIRES", "expires", age),
+        Column("REASON", "reason"),
+        Column("WHY", "why", wide=True),
+        Column("CONFIGURATION", "configuration", wide=True),
+    ),
+    empty="nothing waits for a second person",
+    events=("approval_",),
+)
+
+ROLLOUTS = View(
+    "/v1/rollouts",
+    (
+        Column("ROLLOUT", "id"),
+        Column("STATE", "state"),
+        Column("CONFIGURATION", "sha256"),
+        Column("BY", "person"),
+        Column("STARTED", "started", age),
+        Column("WAITS FOR", "waits_for"),
+        Column("WHY", "why"),
+        Column("APPROVED BY", "approved_by", wide=True),
+        Column("ENDED BY", "ended_by", wide=True),
+        Column("BEFORE", "before", wide=True),
+        Column("REASON", "reason", wide=True),
+    ),
+    empty="no rollout",
+    events=("rollout_", "slice_"),
+)
+
+
 INCIDENTS = View(
     "/v1/incidents",
     (

@@ -17,7 +17,7 @@ from hostler.server.fences import HostFence, StandbyFence, add_headers
 from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
-from hostler.server.routes import cell as cell_routes
+from hostler.server.routes import approvals, cell as cell_routes
 from hostler.server.routes import health, incidents, intents, lists, nodes, pages, reports
 from hostler.server.settings import Settings
 from hostler.server.tokens import Identity, TokenStore
@@ -37,6 +37,7 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
             incidents.router,
             cell_routes.router,
             intents.router,
+            approvals.router,
             reports.router,
         ],
     )

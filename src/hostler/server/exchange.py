@@ -7,6 +7,7 @@ from litestar import Request, Response
 from litestar.response.base import ASGIResponse
 
 from hostler.server.reach import Veil
+from hostler.server.resources import IntentView
 from hostler.server.tokens import Identity, Role
 
 
@@ -21,9 +22,11 @@ class StrictRequest(Request[Any, Any, Any]):
 
 
 class VeiledResponse(Response[Any]):
-    """A response in which a tenant reads no other customer's name."""
+    """A response in which a tenant reads no other customer's name; 202 where an intent waits for a second person."""
 
     def to_asgi_response(self, app: Any, request: Request[Any, Any, Any], **kwargs: Any) -> ASGIResponse:
+        if isinstance(self.content, IntentView) and not self.content.granted:
+            self.status_code = 202
         who = request.scope.get("user")
         if isinstance(who, Identity) and who.role is Role.tenant:
             fleet = request.app.state["room"].cell.view

@@ -48,6 +48,11 @@ class CellCollector(Collector):
         held = sum(len(i.members) for i in fleet.incidents.values() if i.holds)
         yield _gauge("hostler_incident_nodes", "Nodes that an incident keeps from being treated by themselves.", held)
         yield _gauge("hostler_holds", "Holds that stand.", len(fleet.holds))
+        yield _gauge("hostler_approvals_waiting", "Intents that wait for a second person.", len(fleet.approvals))
+        rollout = fleet.rollout
+        yield _gauge("hostler_rollout_running", "1 while a configuration is rolled out.", int(rollout is not None))
+        errors = len(rollout.errors) if rollout else 0
+        yield _gauge("hostler_rollout_errors", "Errors of the slice that is watched.", errors)
 
     def _standing(self) -> Iterable[Metric]:
         """How this controller stands among the cell's."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.fleet import Fleet
+from hostler.core.intents.bounds import concerned, within
 from hostler.core.model import Incident, Mode, Node, Phase
 from hostler.core.operations import OPERATIONS
 from hostler.core.recipes import RECIPES
@@ -23,14 +24,9 @@ OUR_WORDS = frozenset({"", *Phase, *RECIPES, *OPERATIONS, *Mode})
 
 def sees(who: Identity, node: Node) -> bool:
     """Whether the caller sees this node now."""
-    grant = who.grant
     if who.role is Role.agent:
-        return node.id == grant.node
-    if who.role is Role.tenant and (node.assignment is None or node.assignment.tenant != grant.tenant):
-        return False
-    if grant.site and node.position.site != grant.site:
-        return False
-    return not grant.pool or node.pool == grant.pool
+        return node.id == who.grant.node
+    return within(who.grant.bounds, node)
 
 
 def incident_within(who: Identity, fleet: Fleet, incident: Incident) -> Incident | None:
@@ -66,36 +62,17 @@ def _sees_id(who: Identity, fleet: Fleet, node_id: str) -> bool:
     return node is not None and sees(who, node)
 
 
-def demand_reach(who: Identity, fleet: Fleet, target: str) -> None:
+def demand_reach(who: Identity, fleet: Fleet, target: str, args: dict[str, str] | None = None) -> None:
     """Raises ProblemError (403) where an act on `target` would leave what the caller reaches.
 
-    A rack or pool is within reach when each of its nodes in production is; FLEET is for tokens that see all.
+    A rack or pool is within reach when each of its nodes in production is; FLEET is for tokens that see all. The core
+    asks again when it decides (`bounds.check_bounds`): a node may have changed hands by then.
     """
     if who.whole:
         return
-    nodes = _nodes_of(fleet, target)
+    nodes = concerned(fleet, target, args)
     if not nodes or not all(sees(who, node) for node in nodes):
         raise refuse(403, "forbidden", f"'{target[:100]}' is not wholly yours", "name a node that you see")
-
-
-def _nodes_of(fleet: Fleet, target: str) -> list[Node]:
-    """The nodes an act on the target concerns: through a hold, ticket, incident or window too. Empty where unknown."""
-    kind, _, name = target.partition(":")
-    if kind in ("pool", "rack", "nvlink", "power", "leaf") and name:
-        key = f"pool:{name}" if kind == "pool" else f"member:{target}"
-        return [
-            n for i in fleet.index.members(key) if (n := fleet.nodes[i]).phase is Phase.production or kind != "rack"
-        ]
-    node = fleet.resolve(target)
-    if node is not None:
-        return [node]
-    if (ticket := fleet.tickets.get(target)) is not None:
-        return _nodes_of(fleet, ticket.node)
-    if (incident := fleet.incidents.get(target)) is not None:
-        return [fleet.nodes[i] for i in incident.members if i in fleet.nodes]
-    hold, window = fleet.holds.get(target), fleet.windows.get(target)
-    scope = hold.scope if hold else window.scope if window else ""
-    return _nodes_of(fleet, scope) if scope and scope != target else []
 
 
 class Interval(Struct, frozen=True):

@@ -313,7 +313,10 @@ class IncidentView(Struct, frozen=True):
 
 
 class IntentView(Struct, frozen=True):
-    """What came of an intent. `granted` False comes with status 409; `detail` says "brake" while it is latched."""
+    """What came of an intent: granted (200), or not yet (202): it waits for the approval that `detail` names.
+
+    What is refused comes as a problem with status 409. `detail` says "brake" while that is latched.
+    """
 
     granted: bool
     text: str

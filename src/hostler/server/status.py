@@ -2,13 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from hostler.core.configuration import Pool
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Phase, WorkClass
+from hostler.core.rollouts import waits_for
+from hostler.core.scene import Scene
+from hostler.core.sentences import asked_for
 from hostler.server.ports import CellView
 from hostler.server.reach import incident_within, sees
 from hostler.server.recent import Changes
@@ -16,6 +19,7 @@ from hostler.server.resources import IncidentRow, PoolView, WaitingRow, incident
 from hostler.server.tokens import Identity, Role
 
 STUCK_SHOWN = 20
+STOPPED_SHOWN = timedelta(days=1)
 FIRST_SHOWN = 3
 INCIDENTS_SHOWN = 50
 
@@ -74,6 +78,9 @@ class Status(Struct, frozen=True):
     pools: tuple[PoolView, ...]
     spares: tuple[SpareRow, ...]
     changes: Changes
+    approvals: tuple[str, ...] = ()
+    rollout: str = ""
+    rollout_stopped: str = ""
 
 
 def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Status:
@@ -106,7 +113,24 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
         pools=pools,
         spares=_spares(fleet, pools) if who.whole else (),
         changes=changes,
+        approvals=tuple(asked_for(a) for a in fleet.approvals.values()) if who.whole else (),
+        rollout=_rollout(cell, now) if who.whole else "",
+        rollout_stopped=_stopped(fleet, now) if who.whole else "",
     )
+
+
+def _rollout(cell: CellView, now: datetime) -> str:
+    """Where the rollout that runs stands, "" where none does."""
+    running = cell.view.rollout
+    return f"{running.id}: {waits_for(Scene(cell.view, cell.present, now), running)}" if running else ""
+
+
+def _stopped(fleet: Fleet, now: datetime) -> str:
+    """The last rollout, where it stopped within a day: what its configuration was to change is not in force."""
+    last = max(fleet.rollouts.values(), key=lambda r: r.started, default=None)
+    if last is None or last.state != "stopped" or last.ended is None or now - last.ended > STOPPED_SHOWN:
+        return ""
+    return f"rollout {last.id} was stopped by {last.ended_by} at {last.ended:%Y-%m-%d %H:%M} UTC: {last.why}"
 
 
 def own_pools(fleet: Fleet, who: Identity) -> list[Pool]:

@@ -22,6 +22,7 @@ from msgspec import Struct
 from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, delete, insert, select
 from sqlalchemy.schema import CreateTable
 
+from hostler.core.model import Bounds
 from hostler.engine.journal.opening import on_server
 from hostler.engine.ports import JournalError
 from hostler.server.token_places import File, Place, Server
@@ -76,6 +77,11 @@ class Grant(Struct, frozen=True):
     tenant: str = ""
     node: str = ""
     expires: datetime | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        """How far intents under it may go."""
+        return Bounds(self.site, self.pool, self.tenant)
 
 
 class Identity(Struct, frozen=True):

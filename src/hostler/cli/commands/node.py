@@ -178,7 +178,11 @@ def _command(act: Act) -> Callable[..., int]:
         connect: Connect = CONNECT,
     ) -> int:
         client = connect.client()
-        requests = [Request(act.verb, target, more.args()) for target in targets_of(client, targets, pick)]
+        found = targets_of(client, targets, pick)
+        if pick.as_one:
+            requests = [Request(act.verb, "nodes", more.args(), tuple(found))]
+        else:
+            requests = [Request(act.verb, target, more.args()) for target in found]
         return ask(client, why, requests, show.output)
 
     run.__annotations__["more"] = act.more

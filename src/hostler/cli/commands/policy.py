@@ -1,9 +1,9 @@
 """`hostler policy`: configuration documents, checked offline, shown and activated."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from hostler.cli.documents import read_documents, submit
 from hostler.cli.exit_codes import ExitCode
@@ -11,6 +11,8 @@ from hostler.cli.listing import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import dump_json, emit, say, shown
 from hostler.cli.views import SHADOWS
+
+AtOnce = Annotated[bool, Parameter(negative=(), help="Without a rollout; a second person has to approve it.")]
 
 app = App(name="policy", help="Policy: check, show and activate configuration.")
 
@@ -46,9 +48,15 @@ def schema() -> int:
 
 
 @app.command
-def activate(*files: str, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Make documents the active configuration; they replace what is active as a whole."""
-    return submit(connect.client(), "/v1/config", {"documents": read_documents(files)}, why, show.output)
+def activate(
+    *files: str, at_once: AtOnce = False, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT
+) -> int:
+    """Make documents the active configuration; they replace what is active as a whole.
+
+    Where much acts they come into force slice by slice (`hostler rollout`). With `--dry-run`: whom it would disturb.
+    """
+    body = {"documents": read_documents(files), "at_once": at_once}
+    return submit(connect.client(), "/v1/config", body, why, show.output)
 
 
 @app.command(name="show")

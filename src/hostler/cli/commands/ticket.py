@@ -31,6 +31,12 @@ def get(ticket: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) 
 
 
 @app.command
+def consent(ticket: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Let the work that a consent ticket asks about be ended, for its remedy and for no other."""
+    return ask_one(connect, why, show.output, Request("consent", ticket))
+
+
+@app.command
 def close(ticket: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Close a ticket; the reason becomes its resolution."""
     return ask_one(connect, why, show.output, Request("close-ticket", ticket))

@@ -17,6 +17,11 @@ export function Banners({ now }) {
   for (const one of now.incidents.slice(0, BANNERS)) told.push([one.state === "overdue" ? "critical" : "warning", blamed(one)]);
   const more = now.incidents.length - BANNERS;
   if (more > 0) told.push(["warning", `${count(more)} more incidents are open`]);
+  if (now.rollout) told.push(["warning", `Rollout ${now.rollout}`]);
+  if (now.rollout_stopped) told.push(["warning", now.rollout_stopped]);
+  for (const text of now.approvals.slice(0, BANNERS)) told.push(["warning", `Waits for ${text}`]);
+  const others = now.approvals.length - BANNERS;
+  if (others > 0) told.push(["warning", `${count(others)} more wait for a second person`]);
   if (now.paused.length) told.push(["warning", `Disruption is paused for ${now.paused.join(", ")}`]);
   return html`<div class="banners">${told.map(([kind, text]) => html`<p class="banner ${kind}" role="alert">${text}</p>`)}</div>`;
 }

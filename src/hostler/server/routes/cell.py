@@ -59,22 +59,30 @@ async def get_config(room: TheRoom) -> ConfigView:
 
 
 class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """Configuration documents, name → YAML text; together they are the whole configuration."""
+    """Configuration documents, name → YAML text; together they are the whole configuration.
+
+    `at_once`: without a rollout, which takes a second person.
+    """
 
     documents: Annotated[dict[str, str], Meta(min_length=1, max_length=DOCUMENTS_MAX)]
     reason: Reason
+    at_once: bool = False
     dry_run: bool = False
     key: Key = ""
 
 
 @post("/config", guards=[needs(Permission.configure)], request_max_body_size=LARGE, status_code=200)
 async def post_config(room: TheRoom, caller: TheCaller, data: JSONBody[ConfigBody]) -> IntentView:
-    """Check the documents whole and activate them; refused with 422 and every problem by file and line."""
+    """Check the documents whole and activate them, by a rollout where much acts.
+
+    Refused with 422 and every problem by file and line.
+    """
     try:
         fresh = await asyncio.to_thread(documents.parse, data.documents)
     except InvalidInputError as error:
         raise invalid(error) from error
-    wish = Wish("activate", "fleet", data.reason, {}, data.dry_run, data.key)
+    args = {"at_once": "true"} if data.at_once else {}
+    wish = Wish("activate", "fleet", data.reason, args, data.dry_run, data.key)
     return await submit(room, caller, wish, fresh, data.documents)
 
 

@@ -14,7 +14,7 @@ from hostler.core.configuration import Configuration
 from hostler.core.errors import InvalidInputError
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.wishes import WISHES
-from hostler.core.model import Intent
+from hostler.core.model import NODES, Intent
 from hostler.core.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.server.auth import ASKS, Permission, demand, needs
 from hostler.server.given import TheRoom, Who
@@ -29,6 +29,7 @@ LARGE = 8 * 1024 * 1024
 Reason = Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
 Key = Annotated[str, Meta(max_length=100)]
 Target = Annotated[str, Meta(min_length=1, max_length=200)]
+NodeName = Annotated[str, Meta(min_length=1, max_length=200, pattern="^[^,]*$")]
 Args = Annotated[dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=1000)]], Meta(max_length=16)]
 KeyHeader = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=100)]
 
@@ -75,10 +76,14 @@ class ActBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class IntentBody(ActBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A verb on a target: a node's id, "rack:…", "pool:…", "fleet", or the id of a hold, ticket or window."""
+    """A verb on a target: a node's id, "rack:…", "pool:…", "fleet", or the id of a hold, ticket, window or approval.
+
+    `nodes` names several nodes as one act, all or none; the target is then "nodes".
+    """
 
     verb: Annotated[str, Meta(max_length=64)]
     target: Target
+    nodes: Annotated[tuple[NodeName, ...], Meta(max_length=1000)] = ()
 
 
 class RegisterBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,7 +143,7 @@ async def submit(
     if permission is None:
         raise refuse(404, "unknown", f"no verb '{wish.verb}'", f"use one of {', '.join(sorted(ASKS))}")
     demand(who, permission)
-    demand_reach(who, room.fleet, wish.target)
+    demand_reach(who, room.fleet, wish.target, wish.args)
     if wish.args.get("shift_lead") == "true" and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")
     node = room.fleet.resolve(wish.target)
@@ -152,11 +157,12 @@ async def submit(
         args=wish.args,
         key=f"{who.token}/{key}" if key else "",
         dry_run=wish.dry_run,
+        bounds=who.grant.bounds,
     )
     reply = await room.cell.ask(intent, configuration, documents or {})
     latched = room.fleet.cell.brake
     detail = {**reply.detail, "brake": latched} if latched else reply.detail
-    if not reply.granted:
+    if not reply.granted and "approval" not in reply.detail:
         instead = "see what stands in the way, or try again when it has changed"
         raise ProblemError(409, Problem("refused", reply.text[:2000], instead, detail=detail))
     return IntentView(reply.granted, reply.text, detail)
@@ -168,7 +174,10 @@ async def post_intent(room: TheRoom, caller: TheCaller, data: JSONBody[IntentBod
     if data.verb in OWN_ROUTES:
         instead = ", ".join(f"POST /v1/{path}" for path in OWN_ROUTES.values())
         raise refuse(400, "malformed", f"{data.verb} has its own route", f"one of {instead}")
-    return await submit(room, caller, Wish(data.verb, data.target, data.reason, data.args, data.dry_run, data.key))
+    args = {**data.args, NODES: ",".join(dict.fromkeys(data.nodes))} if data.nodes else data.args
+    if (data.target == NODES) != bool(data.nodes):
+        raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
+    return await submit(room, caller, Wish(data.verb, data.target, data.reason, args, data.dry_run, data.key))
 
 
 @post("/nodes/{node_id:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)

@@ -1,0 +1,194 @@
+"""What waits for a second person, and what comes into force slice by slice."""
+
+from datetime import datetime
+from typing import Literal
+
+from litestar import Router, get, post
+from litestar.params import FromPath, JSONBody
+from msgspec import Struct
+
+from hostler.core.intents.bounds import concerned
+from hostler.core.reach import Approval, Rollout, Slice, SliceError
+from hostler.core.rollouts import waits_for
+from hostler.core.sentences import asked_for
+from hostler.server.auth import Permission, needs
+from hostler.server.given import TheRoom, Wanted, Who
+from hostler.server.paging import Page, listed
+from hostler.server.problems import unknown
+from hostler.server.reach import sees
+from hostler.server.resources import IntentView
+from hostler.server.room import Room
+from hostler.server.routes.intents import ActBody, TheCaller, Wish, submit
+from hostler.server.tokens import Identity
+
+NODES_SHOWN = 100
+
+
+class ApprovalView(Struct, frozen=True):
+    """An intent that waits: who asked for what, why, how many nodes of which pools ("" none) it would disturb.
+
+    `nodes` are the first of them, `text` says it all in a sentence, `configuration` is the digest of one that waits.
+    """
+
+    id: str
+    person: str
+    verb: str
+    target: str
+    args: dict[str, str]
+    reason: str
+    why: str
+    asked: datetime
+    expires: datetime
+    disturbs: int
+    gpus: int
+    pools: dict[str, int]
+    nodes: tuple[str, ...]
+    configuration: str
+    text: str
+
+
+def approval_view(approval: Approval) -> ApprovalView:
+    """The approval as the API shows it."""
+    intent = approval.intent
+    return ApprovalView(
+        id=approval.id,
+        person=intent.person,
+        verb=intent.verb,
+        target=intent.target,
+        args={k: v for k, v in intent.args.items() if len(v) <= 256},
+        reason=intent.reason,
+        why=approval.why,
+        asked=approval.asked,
+        expires=approval.expires,
+        disturbs=approval.count,
+        gpus=approval.gpus,
+        pools=dict(approval.pools),
+        nodes=approval.nodes[:NODES_SHOWN],
+        configuration=approval.configuration.sha256 if approval.configuration else "",
+        text=asked_for(approval),
+    )
+
+
+class RolloutView(Struct, frozen=True):
+    """A rollout: its slices in their order, which of them is watched, what went wrong, and what it waits for.
+
+    `sha256` is put in force, `before` is in force wherever it has not come to, and everywhere once it stopped. `ahead`
+    counts the nodes not reached that it would have disturbed unforeseen, of `ahead_most` that are tolerated.
+    """
+
+    id: str
+    state: str
+    sha256: str
+    before: str
+    person: str
+    approved_by: str
+    reason: str
+    started: datetime
+    ended: datetime | None
+    ended_by: str
+    why: str
+    slices: tuple[Slice, ...]
+    index: int
+    until: datetime
+    errors: tuple[SliceError, ...]
+    tolerated: int
+    ahead: int
+    ahead_most: int
+    waits_for: str
+
+
+def rollout_view(room: Room, rollout: Rollout) -> RolloutView:
+    """The rollout as the API shows it."""
+    return RolloutView(
+        id=rollout.id,
+        state=rollout.state,
+        sha256=rollout.sha256,
+        before=rollout.before,
+        person=rollout.person,
+        approved_by=rollout.approved_by,
+        reason=rollout.reason,
+        started=rollout.started,
+        ended=rollout.ended,
+        ended_by=rollout.ended_by,
+        why=rollout.why,
+        slices=rollout.slices,
+        index=rollout.index,
+        until=rollout.until,
+        errors=rollout.errors,
+        tolerated=rollout.tolerated,
+        ahead=len(rollout.ahead),
+        ahead_most=rollout.ahead_most,
+        waits_for=waits_for(room.scene(), rollout) if rollout.state == "running" else "",
+    )
+
+
+def approvals_of(room: Room, who: Identity) -> list[Approval]:
+    """What waits for a second person, as far as the caller reaches: all of it, or what is wholly theirs."""
+    return [a for a in room.fleet.approvals.values() if who.whole or _reaches(room, who, a)]
+
+
+def _reaches(room: Room, who: Identity, approval: Approval) -> bool:
+    nodes = concerned(room.fleet, approval.intent.target, approval.intent.args)
+    return bool(nodes) and all(sees(who, node) for node in nodes)
+
+
+@get("/approvals", guards=[needs(Permission.see)])
+async def list_approvals(room: TheRoom, who: Who, wanted: Wanted) -> Page[ApprovalView]:
+    """Intents that wait for a second person."""
+    return listed(((a.id, approval_view(a)) for a in approvals_of(room, who)), wanted)
+
+
+@get("/approvals/{approval:str}", guards=[needs(Permission.see)])
+async def get_approval(room: TheRoom, who: Who, approval: FromPath[str]) -> ApprovalView:
+    """One intent that waits. What has been answered stands in the history of its target."""
+    found = next((a for a in approvals_of(room, who) if a.id == approval), None)
+    if found is None:
+        raise unknown("approval", approval)
+    return approval_view(found)
+
+
+_VERBS = {"approve": "approve-request", "deny": "deny-request", "withdraw": "withdraw-request"}
+
+
+@post("/approvals/{approval:str}/{answer:str}", guards=[needs(Permission.see)], status_code=200)
+async def post_approval(
+    room: TheRoom,
+    caller: TheCaller,
+    approval: FromPath[str],
+    answer: FromPath[Literal["approve", "deny", "withdraw"]],
+    data: JSONBody[ActBody],
+) -> IntentView:
+    """Approve or deny what somebody else asked for, or withdraw what you asked for."""
+    return await submit(
+        room, caller, Wish(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key)
+    )
+
+
+@get("/rollouts", guards=[needs(Permission.see_cell)])
+async def list_rollouts(room: TheRoom, wanted: Wanted) -> Page[RolloutView]:
+    """The rollout that runs and the last that ended."""
+    return listed(((r.id, rollout_view(room, r)) for r in room.fleet.rollouts.values()), wanted)
+
+
+@get("/rollouts/{rollout:str}", guards=[needs(Permission.see_cell)])
+async def get_rollout(room: TheRoom, rollout: FromPath[str]) -> RolloutView:
+    """One rollout."""
+    found = room.fleet.rollouts.get(rollout)
+    if found is None:
+        raise unknown("rollout", rollout)
+    return rollout_view(room, found)
+
+
+@post("/rollouts/{rollout:str}/stop", guards=[needs(Permission.operate)], status_code=200)
+async def stop_rollout(
+    room: TheRoom, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]
+) -> IntentView:
+    """Stop a rollout: the configuration before decides everywhere again."""
+    return await submit(room, caller, Wish("stop-rollout", rollout, data.reason, {}, data.dry_run, data.key))
+
+
+router = Router(
+    path="/",
+    route_handlers=[list_approvals, get_approval, post_approval, list_rollouts, get_rollout, stop_rollout],
+    tags=["approvals and rollouts"],
+)

@@ -1,0 +1,95 @@
+"""Approvals and rollouts over HTTP: who may, who may not, and what everybody reads of them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import DOCUMENTS, House, house
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[House]:
+    async with house(tmp_path) as inside:
+        yield inside
+
+
+async def a_rack_asked_for(world: House) -> str:
+    await world.adopt(12)
+    for number in range(12):
+        world.hand.works(f"n{number}", ())
+    status, body = await world.operator.post(
+        "/v1/intents",
+        {"verb": "drain", "target": "pool:alpha", "reason": "a new floor"},
+    )
+    assert status == 202, body
+    assert body["granted"] is False
+    return str(body["detail"]["approval"])
+
+
+async def test_a_second_operator_approves_and_nobody_else_does(world: House) -> None:
+    """Mutant: any token, or another token in the same name, is a second person."""
+    approval = await a_rack_asked_for(world)
+    status, listed = await world.operator.call("GET", "/v1/approvals")
+    assert status == 200
+    (row,) = listed["items"]
+    assert (row["id"], row["person"], row["verb"], row["disturbs"], row["gpus"]) == (approval, "ada", "drain", 12, 96)
+    assert row["pools"] == {"alpha": 12}
+    assert "a second person" in row["text"]
+    body = {"reason": "I have looked"}
+    same = world.client(Grant("ada", Role.operator))
+    assert (await same.post(f"/v1/approvals/{approval}/approve", body))[0] == 409
+    for role, tenant in ((Role.viewer, ""), (Role.technician, ""), (Role.tenant, "acme")):
+        other = world.client(Grant("eve", role, tenant=tenant))
+        assert (await other.post(f"/v1/approvals/{approval}/approve", body))[0] == 403
+    narrow = world.client(Grant("ned", Role.operator, pool="beta"))
+    assert (await narrow.post(f"/v1/approvals/{approval}/approve", body))[0] == 403
+    assert (await narrow.call("GET", "/v1/approvals"))[1]["items"] == []
+    assert (await narrow.call("GET", f"/v1/approvals/{approval}"))[0] == 404
+    bob = world.client(Grant("bob", Role.operator))
+    status, answer = await bob.post(f"/v1/approvals/{approval}/approve", body)
+    assert (status, answer["granted"]) == (200, True), answer
+    assert (await world.operator.call("GET", "/v1/approvals"))[1]["items"] == []
+    assert (await bob.post(f"/v1/approvals/{approval}/approve", body))[0] in (403, 404, 409)
+
+
+async def test_a_list_of_nodes_is_one_act_and_the_target_says_so(world: House) -> None:
+    await world.adopt(10)
+    names = [f"n{number}" for number in range(9)]
+    status, body = await world.operator.post(
+        "/v1/intents", {"verb": "reboot", "target": "nodes", "nodes": names, "reason": "new kernel"}
+    )
+    assert (status, "approval" in body["detail"]) == (202, True)
+    for wrong in ({"target": "nodes"}, {"target": "n1", "nodes": ["n2"]}, {"target": "nodes", "nodes": ["n1,n2"]}):
+        assert (await world.operator.post("/v1/intents", {"verb": "reboot", "reason": "x", **wrong}))[0] in (400, 422)
+    tenant = world.client(Grant("tia", Role.tenant, tenant="nobody"))
+    body = {"verb": "reboot", "target": "nodes", "nodes": names, "reason": "x"}
+    assert (await tenant.post("/v1/intents", body))[0] == 403
+
+
+async def test_a_changed_rule_is_rolled_out_shown_and_stopped(world: House) -> None:
+    await world.adopt(12)
+    changed = {**DOCUMENTS}
+    name = next(key for key in changed if "gpu.thermal" in changed[key])
+    changed[name] = changed[name].replace("gpu.thermal: {remedy: triage,", "gpu.thermal: {remedy: reboot,")
+    assert changed != DOCUMENTS
+    body = {"documents": changed, "reason": "cooler"}
+    status, tried = await world.operator.post("/v1/config", {**body, "dry_run": True})
+    assert (status, tried["detail"]["rollout"]) == (200, "yes")
+    status, answer = await world.operator.post("/v1/config", body)
+    assert (status, answer["granted"]) == (200, True), answer
+    (row,) = (await world.operator.call("GET", "/v1/rollouts"))[1]["items"]
+    assert row["state"] == "running"
+    assert row["slices"][0]["size"] == 4
+    assert "slice 1 of" in row["waits_for"]
+    assert "documents" not in row
+    viewer = world.client(Grant("vic", Role.viewer))
+    assert (await viewer.call("GET", f"/v1/rollouts/{row['id']}"))[0] == 200
+    assert (await viewer.post(f"/v1/rollouts/{row['id']}/stop", {"reason": "no"}))[0] == 403
+    assert (await world.operator.call("GET", "/v1/rollouts/r-none"))[0] == 404
+    status, shown = await world.operator.call("GET", "/v1/status")
+    assert "slice 1 of" in shown["rollout"]
+    assert (await world.operator.post(f"/v1/rollouts/{row['id']}/stop", {"reason": "no"}))[0] == 200
+    (row,) = (await world.operator.call("GET", "/v1/rollouts"))[1]["items"]
+    assert (row["state"], row["ended_by"]) == ("stopped", "ada")
