@@ -32,6 +32,9 @@ PREFIXES = (
     "kern  :warn  : 2025-03-04T09:12:44,114207+01:00 ",
     "2025-03-04T09:12:44.114207+01:00 rack7-gpu2 kernel: [ 4711.114207] ",
     "[Tue Mar  4 09:12:44 2025] ",
+    "<4>1 2025-03-04T09:12:44.114207Z rack7-gpu2 kernel - - - ",
+    "1741079564.114207 rack7-gpu2 kernel: ",
+    "[ 4711.114207] rack7-gpu2 kernel: ",
 )
 OFTEN_SAID_BY = ("nv-fabricmanager", "systemd-networkd", "NetworkManager")
 

@@ -23,6 +23,9 @@ _PREFIX = re.compile(
       | kern\s*:\s*\w{1,10}\s*:                          # dmesg --decode
       | \d{4}-\d\d-\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d)?
       | [A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d       # syslog's time
+      | \d{9,12}\.\d{1,9}                                  # the journal's time since 1970
+      | 1\s(?=\d{4}-)                                    # the version of RFC 5424, then its writer
+      | [\w.-]{1,64}\skernel\s(?:-|\d{1,10})\s-\s(?:-|\[[^\[\]\n]{0,80}\])
       | (?:[\w.-]{1,64}\s{1,4})?kernel(?:\[\d{1,10}\])?:  # host and writer in the journal
       | (?:[\w.-]{1,64}\s{1,4}kernel:\s)?message\ repeated\ \d{1,9}\ times:\ \[
     )[^\S\n]{0,32}){0,10}""",

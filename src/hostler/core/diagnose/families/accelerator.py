@@ -120,7 +120,7 @@ NEURON = Family(
         Row(
             "",
             "NEURON_HW_ERR=",
-            r"(?:[\w ./:-]{0,80}[ :])?NEURON_HW_ERR=(?P<error>[A-Z][A-Z0-9_]{1,60})",
+            r"(?:[\w ./:,()-]{0,80}[ :])?NEURON_HW_ERR=(?P<error>[A-Z][A-Z0-9_]{1,60})",
             "a Neuron device reports a hardware error",
             "fatal",
             "accelerator.failed",

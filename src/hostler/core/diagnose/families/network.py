@@ -42,7 +42,7 @@ ADAPTER_ROWS = (
     _dead(
         "unrecoverable_err",
         "unrecoverable hardware error",
-        _MLX5 + r"(?:synd(?:rome)? 0x[0-9a-f]{1,4}: |[^\n]{0,80}: )?unrecoverable hardware error",
+        _MLX5 + r"[^\n]{0,120}?unrecoverable hardware error",
         "the adapter reports a hardware error that it cannot survive",
     ),
     _dead(
@@ -96,7 +96,7 @@ ADAPTER_ROWS = (
     _warns(
         "module_unplugged",
         "nplugged",
-        _MLX5 + _MODULE + r"Cable unplugged",
+        _MLX5 + rf"(?:{_MODULE})?Cable unplugged",
         "a cable or transceiver was pulled out",
     ),
     _warns(
@@ -120,7 +120,7 @@ ADAPTER = Family("nic_driver", "nic", ADAPTER_ROWS)
 
 _INTERFACE = r"(?P<device>(?:ib|eth|en|bond|wl|mlx|rdma|hsn|rail|roce|p|usb|eno|ens|enp|idrac|vlan|br)[\w.@-]{0,30})"
 
-_FELL = r"(?:NIC )?[Ll]ink (?:is )?[Dd]own"
+_FELL = r"(?:NIC )?(?:[Pp]ort:? ?\d{1,3},? )?[Ll]ink (?:is )?(?:[Dd]own|DOWN)\b"
 
 LINK = Family(
     "link",
@@ -137,7 +137,7 @@ LINK = Family(
             ambiguous="a link goes down too when the other end is restarted or the interface is set down",
         )
         for trigger, pattern in (
-            ("ost carrier", rf"{_INTERFACE}: [Ll]ost carrier"),
+            ("ost carrier", r"(?P<device>[a-z][\w.@-]{1,31}): [Ll]ost carrier"),
             (
                 "ink",
                 rf"[\w-]{{1,32}} {DEVICE}(?: {_INTERFACE})?(?: \(\w{{1,20}}\))?:? (?:[\w.-]{{1,32}}: )?{_FELL}",

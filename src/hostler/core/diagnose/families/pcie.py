@@ -75,8 +75,8 @@ ROWS = (
     *(row for grade in _GRADES for row in _aer(grade)),
     Row(
         "aer_recovery_failed",
-        "device recovery failed",
-        rf"{_AER}device recovery failed",
+        "recover",
+        rf"{_AER}(?:device recovery failed|can't recover \()",
         "a PCI Express device did not come back after an error",
         "fatal",
         "pcie.uncorrectable",

@@ -1,6 +1,7 @@
 """Disks, NVMe, software RAID and file systems: what block/, drivers/nvme, drivers/md and fs/ print."""
 
 from hostler.core.diagnose.family import Family, Row
+from hostler.core.diagnose.line import PCI
 
 _FAILED, _READ_ONLY, _ERROR = "storage.failed", "storage.read_only", "storage.io_error"
 _NVME = r"nvme (?P<device>nvme\d{1,4}(?:c\d{1,4})?): "
@@ -116,8 +117,8 @@ ROWS = (
     Row(
         "nvme_timeout",
         "timeout",
-        rf"{_NVME}(?:I/O(?: tag)? \d{{1,9}}[^\n]{{0,100}} QID \d{{1,6}} timeout|"
-        r"Abort timeout|(?:resetting controller|controller) (?:due to |)[^\n]{0,40}timeout)",
+        rf"(?:{_NVME}|nvme {PCI}: )(?:I/O(?: tag)? \d{{1,9}}[^\n]{{0,100}} QID \d{{1,6}} timeout|"
+        r"queue \d{1,6}: timeout request|Abort timeout)",
         "the NVMe drive did not answer a command in time",
         "warning",
         _ERROR,
