@@ -20,6 +20,8 @@ POLL_S = 25
 """How long the controller may hold a question for operations open."""
 MAX_RETRY_AFTER_S = 300.0
 MAX_BACKOFF_S = 60.0
+URGENT = "u=0"
+"""The Priority (RFC 9218) of a post that holds what may doom a job."""
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 _Answer = TypeVar("_Answer")
 _NOT_NOW = frozenset({408, 425, 429})
@@ -66,6 +68,21 @@ class Order(Struct, frozen=True):
     mode: Literal["perform", "observe", "revoke"] = "perform"
 
 
+class _Call(Struct, frozen=True):
+    """One question: its body or parameters, how long its answer may take, and how urgent it is."""
+
+    method: str
+    what: str
+    body: dict[str, Any] | None = None
+    params: dict[str, str] | None = None
+    timeout_s: float = TIMEOUT_S
+    priority: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/json", **({"Priority": self.priority} if self.priority else {})}
+
+
 class _Orders(Struct, frozen=True):
     operations: tuple[Order, ...] = ()
 
@@ -92,43 +109,40 @@ class Controller:
         self._token_file = token_file
         self._node = node
 
-    async def observations(self, spool: str, boot_id: str, observations: list[Observation]) -> Receipt:
-        """Hand over observations (or none, to ask how far the controller is)."""
+    async def observations(
+        self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
+    ) -> Receipt:
+        """Hand over observations (or none, to ask how far the controller is); urgent ones pass a full house."""
         body = {"node": self._node, "spool": spool, "boot_id": boot_id, "observations": observations}
-        return _decode(await self._call("POST", "observations", body), Receipt)
+        call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
+        return _decode(await self._ask(call), Receipt)
 
     async def heartbeat(self, boot_id: str, version: str, rss_kib: int) -> None:
         body = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib}
-        await self._call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S)
+        await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
 
     async def operations(self) -> tuple[Order, ...]:
         """What is to be done; waits up to POLL_S for something to do."""
         params = {"node": self._node, "wait_s": str(POLL_S)}
-        return _decode(await self._call("GET", "operations", params=params), _Orders).operations
+        call = _Call("GET", "operations", params=params, timeout_s=TIMEOUT_S + POLL_S)
+        return _decode(await self._ask(call), _Orders).operations
 
     async def outcomes(self, outcomes: list[Outcome]) -> None:
-        await self._call("POST", "outcomes", {"node": self._node, "outcomes": outcomes})
+        await self._ask(_Call("POST", "outcomes", {"node": self._node, "outcomes": outcomes}))
 
-    async def _call(
-        self,
-        method: str,
-        what: str,
-        body: dict[str, Any] | None = None,
-        params: dict[str, str] | None = None,
-        timeout_s: float = TIMEOUT_S,
-    ) -> bytes:
+    async def _ask(self, call: _Call) -> bytes:
         """Ask one controller after the other until one answers."""
         error: Exception | None = None
         for _ in self._servers:
             at = self._at
             request = self._session.request(
-                method,
-                f"{self._servers[at]}/v1/agent/{what}",
-                data=None if body is None else msgspec.json.encode(body),
-                params=params,
-                headers={"Authorization": f"Bearer {self._token()}", "Content-Type": "application/json"},
+                call.method,
+                f"{self._servers[at]}/v1/agent/{call.what}",
+                data=None if call.body is None else msgspec.json.encode(call.body),
+                params=call.params,
+                headers={"Authorization": f"Bearer {self._token()}", **call.headers},
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_s + (POLL_S if params else 0), connect=CONNECT_S),
+                timeout=aiohttp.ClientTimeout(total=call.timeout_s, connect=CONNECT_S),
             )
             try:
                 return await _answer(request)

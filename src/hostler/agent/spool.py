@@ -71,6 +71,8 @@ class Spool:
         meta = self._store.meta()
         self.id = meta.get("id", b"").decode() or new_id()
         self.acknowledged = int(meta.get("acknowledged", b"0"))
+        self.newest_urgent = 0
+        """The newest urgent sighting of this process, 0 before the first: it hurries everything up to it."""
         self.newest = self._newest_at_open = max(self._store.newest(), self.acknowledged)
         self._refused = msgspec.json.decode(meta.get("refused", b"{}"), type=dict[str, int])
         self._cursors = {name.removeprefix(_CURSOR): v for name, v in meta.items() if name.startswith(_CURSOR)}
@@ -191,6 +193,7 @@ class Spool:
             room = self._limits.max_bytes * SHARE[seen.rank] - self._waiting_bytes
             if row.size <= room and held < self._limits.max_memory * SHARE[seen.rank]:
                 rows.append(self._numbered(row))
+                self.newest_urgent = self.newest if seen.rank is Rank.urgent else self.newest_urgent
             elif note := self._refuse(seen):
                 rows.append(self._numbered(self._row(note)))
         return rows
@@ -250,6 +253,7 @@ class Spool:
         fresh = self._new_id()
         self._store.renumber(base, held, {"id": fresh.encode(), "acknowledged": b"0"})
         self.id, self.acknowledged, self.newest = fresh, 0, self.newest + 1 - base
+        self.newest_urgent = max(0, self.newest_urgent - base)
         self._memory.clear()
         self._measure()
 

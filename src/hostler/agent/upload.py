@@ -55,7 +55,7 @@ class Uploader:
                 await self._rest(IDLE_S)
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
                 retry_after_s = error.retry_after_s if isinstance(error, UnavailableError) else None
-                await asyncio.sleep(backoff_s(attempt, retry_after_s, self._draw()))
+                await self._back_off(backoff_s(attempt, retry_after_s, self._draw()))
                 attempt += 1
 
     async def send_all(self) -> None:
@@ -65,6 +65,15 @@ class Uploader:
         while batch := await asyncio.to_thread(self._spool.pending, self._batch, BATCH_BYTES):
             await self._send(batch)
         self._drained.set()
+
+    async def _back_off(self, seconds: float) -> None:
+        """Wait before the next try; what is urgent and new does not, but each such sighting hurries only once."""
+        hurried = self._spool.newest_urgent
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        while (left_s := until - clock()) > 0 and self._spool.newest_urgent == hurried:
+            self._wake.clear()
+            await self._rest(left_s)
 
     async def _rest(self, seconds: float) -> None:
         try:
@@ -83,7 +92,8 @@ class Uploader:
 
     async def _send(self, batch: list[Spooled]) -> None:
         try:
-            receipt = await self._post([self._observation(item) for item in batch])
+            urgent = self._spool.newest_urgent > self._spool.acknowledged
+            receipt = await self._post([self._observation(item) for item in batch], urgent=urgent)
             self._batch = min(BATCH, self._batch * 2)
         except RejectedError as error:
             if error.status not in _TOO_MUCH:
@@ -96,8 +106,8 @@ class Uploader:
         if receipt.cursor == batch[0].sequence - 1:
             raise UnavailableError("the controller acknowledged nothing of what it was sent")
 
-    async def _post(self, observations: list[Observation]) -> Receipt:
-        receipt = await self._controller.observations(self._spool.id, self._spool.boot_id, observations)
+    async def _post(self, observations: list[Observation], *, urgent: bool = False) -> Receipt:
+        receipt = await self._controller.observations(self._spool.id, self._spool.boot_id, observations, urgent=urgent)
         if receipt.spool != self._spool.id:
             raise UnavailableError(f"the controller answered for spool {receipt.spool!r}")
         return receipt

@@ -11,14 +11,15 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from hostler.server import problems
+from hostler.server.admission import AdmissionFence
 from hostler.server.desk import AgentDesk
 from hostler.server.exchange import StrictRequest, VeiledResponse
 from hostler.server.fences import HostFence, StandbyFence, add_headers
 from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
-from hostler.server.routes import approvals, cell as cell_routes
-from hostler.server.routes import health, incidents, intents, lists, nodes, pages, reports
+from hostler.server.routes import approvals, health, incidents, intents, lists, nodes, pages, reports
+from hostler.server.routes import cell as cell_routes
 from hostler.server.settings import Settings
 from hostler.server.tokens import Identity, TokenStore
 
@@ -53,7 +54,11 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
         request_class=StrictRequest,
         response_class=VeiledResponse,
         request_max_body_size=BODY_MAX,
-        middleware=[DefineMiddleware(HostFence, settings=settings), DefineMiddleware(StandbyFence)],
+        middleware=[
+            DefineMiddleware(HostFence, settings=settings),
+            DefineMiddleware(AdmissionFence),
+            DefineMiddleware(StandbyFence),
+        ],
         before_send=[add_headers],
         exception_handlers=problems.HANDLERS,
         openapi_config=_openapi(cell),

@@ -12,7 +12,7 @@ import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -130,11 +130,16 @@ class TokenStore:
 
     def create(self, grant: Grant) -> str:
         """A new token for the grant, to be shown once. Raises InvalidGrantError."""
-        _check(grant)
-        token, row = self._drawn(grant)
+        return self.create_all([grant])[0]
+
+    def create_all(self, grants: Sequence[Grant]) -> list[str]:
+        """A new token for each grant, in order: all of them or none. Raises InvalidGrantError."""
+        for grant in grants:
+            _check(grant)
+        drawn = [self._drawn(grant) for grant in grants]
         with self._place.alone() as db:
-            db.execute(insert(_TOKENS).values(row))
-        return token
+            db.execute(insert(_TOKENS), [row for _, row in drawn])
+        return [token for token, _ in drawn]
 
     async def recognise(self, token: str) -> Identity | None:
         """Who the token is, as `verify` says, without holding up the loop for a database.
