@@ -10,12 +10,13 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 SEEDS ?= 200
 JOBS ?= 2
+ARGS ?=
 CODE := src tests $(wildcard bench)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up test check bench sim docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up test check bench sim soak docs docs-check fmt lint clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -41,6 +42,9 @@ lint: environment-test ## lint, format check, types and import contracts
 
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)
+
+soak: environment-test ## SEEDS=1000: many worlds, every story cut at every boundary, each law's mutants; ARGS="-o json"
+	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench

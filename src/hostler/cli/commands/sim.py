@@ -1,15 +1,18 @@
-"""`hostler sim`: what Hostler makes of published failure rates, in a simulated world."""
+"""`hostler sim`: what Hostler makes of published failure rates, and of worlds in which everything goes wrong."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from hostler.cli.errors import CommandError
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.output import dump_json, dump_yaml, say
+
+if TYPE_CHECKING:
+    from hostler.sim.mischief.drawn import Scenario
 
 app = App(name="sim", help="Simulation.")
 
@@ -47,6 +50,65 @@ def run_(
         say(f"{report.violations} violation(s); the seed {report.seed} shows them again")
         return ExitCode.unsound
     return ExitCode.ok
+
+
+@app.command
+def replay(*, seed: int, without: str = "", nodes: int = 0, minimise: bool = False, output: Output = "table") -> int:
+    """Run one small hostile world again and tell how it went. Exit status 7 where a law was broken.
+
+    Parameters
+    ----------
+    seed
+        The world's seed, as `make soak` and the tests print it.
+    without
+        Numbers of what is not to go wrong this time, with commas between.
+    nodes
+        Only so many of its nodes; 0 for all.
+    minimise
+        First look for the least of it that breaks the same law.
+    """
+    import msgspec
+
+    from hostler.sim.hostile import replay as command
+    from hostler.sim.hostile import trial
+    from hostler.sim.minimise import least, story
+
+    scenario = _scenario(seed, without, nodes)
+    verdict = trial(scenario)
+    if minimise and verdict.violations:
+        scenario = least(verdict).scenario
+        verdict = trial(scenario)
+    match output:
+        case "json":
+            dump_json(msgspec.to_builtins(verdict))
+        case "yaml":
+            dump_yaml(msgspec.to_builtins(verdict))
+        case _ if verdict.violations:
+            print(story(scenario, verdict.violations[0]))
+            print(f"replay: {command(scenario)}")
+        case _:
+            happened = ", ".join(f"{count} x {kind}" for kind, count in verdict.injected.items())
+            print(
+                f"seed {seed}: no law is broken in {verdict.events} records of {scenario.shape.nodes} nodes; {happened}"
+            )
+    return ExitCode.unsound if verdict.violations else ExitCode.ok
+
+
+def _scenario(seed: int, without: str, nodes: int) -> "Scenario":
+    """The world that is asked for. Raises CommandError for numbers it does not have."""
+    from hostler.sim.mischief.drawn import draw
+
+    scenario = draw(seed)
+    try:
+        dropped = tuple(int(number) for number in without.split(",") if number.strip())
+    except ValueError as error:
+        raise CommandError(ExitCode.usage, f"--without {without}: write numbers with commas between") from error
+    if unknown := set(dropped) - {one.index for one in scenario.mischief}:
+        last = len(scenario.mischief) - 1
+        raise CommandError(ExitCode.usage, f"--without {min(unknown)}: seed {seed} has the numbers 0 to {last}")
+    if nodes and not 1 < nodes <= scenario.shape.nodes:
+        raise CommandError(ExitCode.usage, f"--nodes {nodes}: seed {seed} has {scenario.shape.nodes}, give 2 or more")
+    return scenario.without(dropped).smaller(nodes or scenario.shape.nodes)
 
 
 @contextmanager

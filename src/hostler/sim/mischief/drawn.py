@@ -42,6 +42,8 @@ class Scenario(Struct, frozen=True):
 
     def smaller(self, nodes: int) -> "Scenario":
         """The same world with only its first nodes, and only what befalls those."""
+        if nodes == self.shape.nodes:
+            return self
         kept = tuple(one for one in self.mischief if one.node < nodes)
         shape = Shape(self.shape.kind, nodes, self.shape.rooted)
         return Scenario(self.seed, shape, kept, self.dropped)

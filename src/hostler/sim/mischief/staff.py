@@ -80,12 +80,16 @@ def hands_in(stage: Stage, node: str, chance: Random) -> None:
     stage.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), lambda: people.ask(end, tries=5))
 
 
-def swapped_bmcs(stage: Stage, node: str, chance: Random) -> None:
-    """Two cables are swapped: each BMC answers at the other's address."""
+def swapped_bmcs(stage: Stage, _node: str, chance: Random) -> None:
+    """In the middle of a plan two cables are swapped: each BMC answers at the other's address."""
     hands = stage.world.hands
-    other = chance.choice([name for name in stage.world.hosts if name != node])
-    hands.swap(node, other)
-    stage.lasts(chance.uniform(600, 4 * HOUR_S), lambda: hands.swap(node, other))
+
+    def swap(node: str) -> None:
+        other = chance.choice([name for name in stage.world.hosts if name != node])
+        stage.later(chance.uniform(0, 60), lambda: hands.swap(node, other))
+        stage.lasts(chance.uniform(600, 4 * HOUR_S), hands.unswap)
+
+    stage.ambush(swap)
 
 
 def mixed_parts(stage: Stage, node: str, chance: Random) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from hostler.core.events import Record, TicketClosed, TicketOpened
+from hostler.core.events import PlanRecorded, Record, TicketClosed, TicketOpened
 from hostler.sim.cells import Shape
 from hostler.sim.drive import Drive
 from hostler.sim.world.faults import Fault, FaultKind
@@ -11,6 +11,8 @@ from hostler.sim.world.host import Host
 from hostler.sim.world.people import Errand
 from hostler.sim.world.troubles import Hostile
 from hostler.sim.world.world import World
+
+_GRAVE = ("power_off", "power_on", "update_firmware")
 
 Act = Callable[["Stage", str, Random], None]
 """One kind of mischief, done to a node (or to what it shares with others)."""
@@ -25,6 +27,7 @@ class Stage:
         self.troubles = troubles
         self.tickets: dict[str, str] = {}
         self._lasting: list[Callable[[], None]] = []
+        self._ambush: list[Callable[[str], None]] = []
         drive.watchers.append(self._see)
 
     @property
@@ -53,8 +56,13 @@ class Stage:
 
         self.world.clock.after(seconds, over)
 
+    def ambush(self, act: Callable[[str], None]) -> None:
+        """Have it happen to the next node for which a plan with power or firmware in it is laid down."""
+        self._ambush.append(act)
+
     def heal(self) -> None:
-        """Whatever still lasts ends now."""
+        """Whatever still lasts ends now, and nobody lies in wait any more."""
+        self._ambush.clear()
         lasting, self._lasting = self._lasting, []
         for end in lasting:
             end()
@@ -77,6 +85,8 @@ class Stage:
                 self.tickets[ticket.id] = ticket.node
             case TicketClosed(ticket=ticket_id):
                 self.tickets.pop(ticket_id, None)
+            case PlanRecorded(plan=plan) if self._ambush and any(step.operation in _GRAVE for step in plan.steps):
+                self._ambush.pop(0)(plan.node)
             case _:
                 pass
 

@@ -115,6 +115,10 @@ class Hands:
         here, there = self._hosts[one].address, self._hosts[other].address
         self._services[here], self._services[there] = self._services[there], self._services[here]
 
+    def unswap(self) -> None:
+        """Every BMC answers at its own address again."""
+        self._services.update({host.address: host.service for host in self._hosts.values()})
+
     def _reached(self, host: Host) -> Host:
         """Whose BMC answers at the host's address."""
         service = self._services[host.address]

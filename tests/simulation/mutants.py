@@ -1,0 +1,225 @@
+"""Planted bugs, each with the law whose watcher must notice it: what the suite and the soak run hunt with seeds."""
+
+# ruff: noqa: SLF001 - a mutant is planted inside
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core import advance
+from hostler.core.answers import Wait
+from hostler.core.diagnose import judge as diagnose
+from hostler.core.model import Blocker, Mode, Waiting
+from hostler.core.policy import disturb, guards
+from hostler.core.recipes import RECIPES
+from hostler.drivers.redfish import hand
+from hostler.engine import controller, intake
+from hostler.engine.journal.memory import MemoryJournal
+from hostler.engine.lease import LeaseWatch
+from hostler.engine.ports import Lease
+from hostler.sim.hostile import judge
+
+SEEDS = 60
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+class Mutant(Struct, frozen=True):
+    """A bug: which law it breaks, a word of what that law's watcher says of it, and how it is planted."""
+
+    name: str
+    law: int
+    says: str
+    plant: Plant
+
+
+class Catch(Struct, frozen=True):
+    """What the watcher said, in which seed, and how many worlds were run for it."""
+
+    text: str
+    seed: int
+    tried: int
+
+
+def hunt(mutant: Mutant, seeds: Iterable[int] = range(SEEDS)) -> Catch | None:
+    """Plant it and run worlds until its law's watcher says so; None where none of them does.
+
+    It may trip over its own bug in some worlds; one that does in every world was planted wrongly, and raises.
+    """
+    tripped: list[Exception] = []
+    tried = 0
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.plant(patch)
+        for seed in seeds:
+            tried += 1
+            try:
+                found = judge(seed).violations
+            except Exception as trip:  # noqa: BLE001 - it is counted below
+                tripped.append(trip)
+                continue
+            for violation in found:
+                if violation.law == mutant.law and mutant.says in violation.text:
+                    return Catch(violation.text, seed, tried)
+    if tripped and len(tripped) == tried:
+        raise tripped[0]
+    return None
+
+
+def one_epoch_for_everybody(patch: pytest.MonkeyPatch) -> None:
+    """Taking the lease does not fence the last holder."""
+    acquire = MemoryJournal.acquire
+
+    def same(self: MemoryJournal, holder: str, address: str = "", seen: Lease | None = None) -> int:
+        acquire(self, holder, address, seen)
+        self._lease = replace(self._lease, epoch=1)
+        return 1
+
+    patch.setattr(MemoryJournal, "acquire", same)
+
+
+def the_deposed_send(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks at what is left of the lease before a send."""
+    patch.setattr(LeaseWatch, "margin", lambda _self, _now: 1.0)
+
+
+def cursors_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A sender that begins again is believed again."""
+    observe = controller.Controller._observe
+
+    def believe(self: controller.Controller, seen: intake.Observed) -> None:
+        self.cursors.clear()
+        observe(self, seen)
+
+    patch.setattr(controller.Controller, "_observe", believe)
+
+
+def unknown_is_repeated(patch: pytest.MonkeyPatch) -> None:
+    """An unknown outcome counts as one that did not happen."""
+    of_reply = intake.of_reply
+
+    def blind(scene: Any, node: Any, outcome: Any) -> Any:
+        return of_reply(scene, node, replace(outcome, result="not_done") if outcome.result == "unknown" else outcome)
+
+    patch.setattr(intake, "of_reply", blind)
+
+
+def undo_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    """A plan that ends early leaves its cordon behind."""
+    patch.setattr(advance, "undo_tail", lambda _plan: ())
+
+
+def budget_of_current_members(patch: pytest.MonkeyPatch) -> None:
+    """Percent and count are of who is left, so that every node moved away makes room for the next."""
+
+    def current(scene: Any, pool: Any) -> int:
+        index = scene.fleet.index
+        return int(index.count(f"pool:{pool.name}") - index.count(f"healthy:{pool.name}"))
+
+    patch.setattr(guards, "unavailable", current)
+
+
+def holds_are_not_asked(patch: pytest.MonkeyPatch) -> None:
+    """A person's hold stops nobody."""
+    patch.setitem(guards._ANSWERS, "hold", lambda _scene, _request: [])
+
+
+def every_pool_acts(patch: pytest.MonkeyPatch) -> None:
+    """The mode of a pool is not looked at."""
+    patch.setattr("hostler.core.remedy.mode_of", lambda *_: Mode.act)
+
+
+def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
+    """Any number of nodes of one NVLink domain may be disturbed at once."""
+    patch.setitem(guards._ANSWERS, "domain", lambda _scene, _request: [])
+
+
+def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
+    """Who waits does not say for whom."""
+    patch.setattr(controller, "Waiting", lambda what, since, _blockers: Waiting(what, since, ()))
+
+
+def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:
+    """A plan that ends uncordons whatever it finds."""
+    patch.setattr(advance, "_cordoned_by_person", lambda _scene, _node: False)
+
+
+def any_bmc_will_do(patch: pytest.MonkeyPatch) -> None:
+    """The driver does not look whose BMC answers at the address."""
+    patch.setattr(hand, "check_identity", lambda *_args, **_more: None)
+
+
+def user_space_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """A line is as good as the kernel's, whoever wrote it."""
+
+    class Everything:
+        __hash__ = object.__hash__
+
+        def __eq__(self, _other: object) -> bool:
+            return True
+
+        def __ne__(self, _other: object) -> bool:
+            return False
+
+    patch.setattr(diagnose, "KERNEL_FACILITY", Everything())
+
+
+def silence_convicts(patch: pytest.MonkeyPatch) -> None:
+    """An agent that is not heard needs no second witness."""
+    patch.setattr(guards, "has_second_witness", lambda _present, _node: True)
+
+
+def a_remedy_forgets_its_checks(patch: pytest.MonkeyPatch) -> None:
+    """A power cycle leads straight back to service."""
+    recipe = RECIPES["power_cycle"]
+    unchecked = tuple(row for row in recipe.steps if row.operation != "run_checks")
+    patch.setitem(RECIPES, "power_cycle", replace(recipe, steps=unchecked))
+
+
+def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
+    """An operation without an answer is waited for, whatever its deadline."""
+    outstanding = advance._outstanding
+
+    def patient(scene: Any, node: Any, plan: Any, operation: Any) -> Any:
+        if operation.deadline > scene.now:
+            return outstanding(scene, node, plan, operation)
+        blocker = Blocker("operation", operation.id, "it will come", "it comes")
+        return Wait(plan.name, (blocker,), until=scene.now + timedelta(hours=1))
+
+    patch.setattr(advance, "_outstanding", patient)
+
+
+def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
+    """Any fault on a node gives its whole work up."""
+    patch.setattr(disturb, "is_doomed", lambda *_: True)
+
+
+def an_agreement_before_its_time(patch: pytest.MonkeyPatch) -> None:
+    """A pool that lets work be ended after its drain deadline has it ended at once."""
+    patch.setattr(advance, "_agreed_at", lambda scene, *_: scene.now)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant("one epoch for everybody", 1, "epoch 1", one_epoch_for_everybody),
+    Mutant("a deposed controller sends", 1, "a deposed controller has sent", the_deposed_send),
+    Mutant("cursors are forgotten", 2, "raised it before", cursors_are_forgotten),
+    Mutant("unknown is repeated blindly", 3, "is repeated", unknown_is_repeated),
+    Mutant("the undo tail is dropped", 3, "left out", undo_is_dropped),
+    Mutant("the budget counts current members", 4, "are out already", budget_of_current_members),
+    Mutant("holds are not asked", 4, "against the hold", holds_are_not_asked),
+    Mutant("every pool acts", 4, "its pool stands at", every_pool_acts),
+    Mutant("domains have no budget", 4, "are disturbed already", domains_have_no_budget),
+    Mutant("blockers are left out", 5, "names no blocker", blockers_are_left_out),
+    Mutant("a person's cordon is taken back", 6, "is uncordoned against", a_persons_cordon_is_lifted),
+    Mutant("any BMC will do", 6, "reached the BMC of", any_bmc_will_do),
+    Mutant("user space is believed", 7, "user space wrote", user_space_is_believed),
+    Mutant("silence alone convicts", 7, "no second witness", silence_convicts),
+    Mutant("a remedy forgets its checks", 7, "no check has passed since", a_remedy_forgets_its_checks),
+    Mutant("nothing times out", 8, "was due at", nothing_times_out),
+    Mutant("everybody is doomed", 9, "without a right to", everybody_is_doomed),
+    Mutant("an agreement holds before its time", 9, "without a right to", an_agreement_before_its_time),
+)
+"""Every planted bug; each law has at least one."""
