@@ -195,6 +195,22 @@ def test_unavailable_counts_against_the_target_and_not_against_who_is_left() -> 
     assert [b.text for b in found] == ["pool train: 4 of 8 unavailable, 1 more would pass the budget of 4"]
 
 
+@pytest.mark.parametrize(("floor", "spares", "waits"), [(0, 0, False), (1, 1, True), (1, 2, False), (3, 2, True)])
+def test_a_degraded_node_stays_while_only_the_floor_of_spares_is_left(floor: int, spares: int, waits: bool) -> None:
+    """Mutants: the floor is off by one; what is broken for good waits for a spare too; a mere reboot does."""
+    budget = {"count": 4, "percent": 100, "spares_floor": floor}
+    extra = [a_node(f"s{number}", pool="") for number in range(spares)]
+    drive = Drive(
+        configuration({"train": pool_document(target=4, budget=budget)}), [*(a_node(n) for n in "abcd"), *extra]
+    )
+    node = (drive.node("a"),)
+    found = blockers(scene(drive), Request("triage", C.pending, node))
+    assert bool(found) is waits
+    assert all(b.kind == "budget" and b.name == "spares:h100" and b.ends_when for b in found)
+    assert not blockers(scene(drive), Request("triage", C.immediate, node))
+    assert not blockers(scene(drive), Request("reboot", C.pending, node))
+
+
 def test_a_failure_domain_has_a_budget_of_its_own() -> None:
     pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100})}
     drive = Drive(configuration(pools), [a_node(n, domains=("nvlink:d1",)) for n in "ab"] + [a_node("c"), a_node("d")])

@@ -53,6 +53,10 @@ def test_a_retired_node_s_id_never_comes_back() -> None:
         ([h100(id="x" * 64)], "use letters, digits, '-' and '.', 1 to 63"),
         ([{"sku": "h200"}], "unknown SKU 'h200'; add it to the configuration first"),
         ([h100(colour="red")], "unknown field `colour`"),
+        ([h100(id="nodes")], "id 'nodes' means more than one node"),
+        ([h100(tags={"a b": "c"})], "its tags are too many, too long or no names"),
+        ([h100(tags={"a": "c" * 129})], "its tags are too many, too long or no names"),
+        ([h100(tags={f"t{n}": "" for n in range(17)})], "its tags are too many, too long or no names"),
         ([{}], "missing required field `sku`"),
         ([], "0 nodes; give 1 to 20000"),
     ],
@@ -91,3 +95,9 @@ def test_a_name_moves_with_its_binding_and_the_old_one_ends() -> None:
     assert drive.fleet.resolve("S-a") == drive.node("a")
     assert drive.fleet.index.members("bmc:https://bmc/a") == []
     assert drive.ask("rebind", "b", kind="bmc", value="https://bmc/a").granted
+
+
+def test_a_node_keeps_its_tags() -> None:
+    drive = Drive(CONFIG, [])
+    ask(drive, h100(id="a", tags={"team": "vision", "lab": ""}))
+    assert drive.node("a").tags == (("lab", ""), ("team", "vision"))

@@ -72,6 +72,17 @@ def test_pages_together_are_the_selection(
     assert everything(Nodes(), fleet_of(all_nodes), wanted) == expected
 
 
+@pytest.mark.parametrize(
+    ("tag", "found"),
+    [("team", ["a", "b"]), ("team=vision", ["a"]), ("team=", []), ("lab=", ["b"]), ("none", []), ("", ["a", "b", "c"])],
+)
+def test_tags_select(tag: str, found: list[str]) -> None:
+    """Mutant: a value is compared with every tag's."""
+    tagged = {"a": (("team", "vision"),), "b": (("lab", ""), ("team", "speech")), "c": ()}
+    fleet = fleet_of([a_node(name, tags=tags) for name, tags in tagged.items()])
+    assert [n.id for n in fleet.nodes.values() if Selection(tag=tag).matches(n)] == found
+
+
 def test_the_sorted_ids_follow_the_fleet() -> None:
     fleet, nodes = fleet_of([a_node("b"), a_node("d")]), Nodes()
     assert everything(nodes, fleet, Selection()) == ["b", "d"]

@@ -13,7 +13,7 @@ from hostler.cli.output import dump_json, dump_yaml, say, shown
 if TYPE_CHECKING:
     from hostler.cli.client import Client
 
-SELECTORS = ("phase", "pool", "rack", "sku", "condition", "q")
+SELECTORS = ("phase", "pool", "rack", "sku", "condition", "tag", "q")
 TARGETS_MAX = 1_000
 _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
 """What concerns one target only: the others are asked for all the same."""

@@ -11,19 +11,21 @@ from msgspec.structs import replace
 from hostler.core import events as e
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.fleet import Fleet
-from hostler.core.model import Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
+from hostler.core.model import FLEET, NODES, Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
 
 T = TypeVar("T")
 
 MAX_NODES = 20_000
 """Nodes in one registration; register more in several."""
+TAGS_MAX = 16
+TAG_LENGTH = 128
 
 
 class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A node as an inventory has it. `id` may be left out and is then issued; an id is never used again.
 
     `bmc` is the Redfish URL of the node's BMC, `domains` the failure domains beside its rack, `pool` the pool that
-    an adopted node serves already.
+    an adopted node serves already. `tags` are names of your own, to select nodes by.
     """
 
     sku: str
@@ -142,6 +144,11 @@ def _spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool) -> Ite
     for kind, name in (("id", spec.id or spec.cell), ("cell", spec.cell)):
         if not _is_name(name):
             yield Problem(where, 0, f"{kind} '{name[:80]}'", "use letters, digits, '-' and '.', 1 to 63")
+    if spec.id in (FLEET, NODES):
+        yield Problem(where, 0, f"id '{spec.id}' means more than one node", "choose another")
+    if len(spec.tags) > TAGS_MAX or not all(_is_name(k) and len(v) <= TAG_LENGTH for k, v in spec.tags.items()):
+        what = f"{TAGS_MAX} tags at most, each a name of letters, digits, '-' and '.' with {TAG_LENGTH} characters"
+        yield Problem(where, 0, "its tags are too many, too long or no names", f"give {what}")
     if adopt and spec.pool and spec.pool not in fleet.configuration.pools:
         yield Problem(where, 0, f"unknown pool '{spec.pool[:80]}'", "add it to the configuration first")
 
@@ -175,6 +182,7 @@ def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
         adopted=adopt,
         test_mode=spec.test_mode,
         assignment=Assignment(pool.name, pool.tenant, pool.cluster, now) if adopt and pool else None,
+        tags=tuple(sorted(spec.tags.items())),
     )
 
 

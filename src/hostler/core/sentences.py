@@ -19,7 +19,8 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
         case e.BindingChanged(binding=binding):
             return f"{binding.kind} is {binding.value} now"
         case e.PhaseChanged():
-            return f"{event.before} → {event.after}: {event.reason}"
+            watched = f", on probation until {event.probation_until:%Y-%m-%d %H:%M} UTC" if event.probation_until else ""
+            return f"{event.before} → {event.after}: {event.reason}{watched}"
         case e.ConditionRaised(condition=condition):
             return f"{_condition(condition)} raised{_said(condition)}"
         case e.ConditionUpdated(condition=condition):

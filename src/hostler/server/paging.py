@@ -31,7 +31,10 @@ class Page(Struct, Generic[T], frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """Which nodes a list is about; empty fields select everything. `q` is looked for in ids, names and serials."""
+    """Which nodes a list is about; empty fields select everything. `q` is looked for in ids, names and serials.
+
+    `tag` is a tag's name, or "name=value".
+    """
 
     phase: Phase | None = None
     pool: str = ""
@@ -41,6 +44,7 @@ class Selection(Struct, frozen=True):
     q: str = ""
     cursor: str = ""
     limit: int = 100
+    tag: str = ""
 
     def matches(self, node: Node) -> bool:
         """Whether the node is selected."""
@@ -51,6 +55,7 @@ class Selection(Struct, frozen=True):
             and (not self.sku or node.sku == self.sku)
             and (not self.condition or any(c.type == self.condition for c in node.conditions))
             and (not self.q or _found(node, self.q.lower()))
+            and (not self.tag or _tagged(node, self.tag))
         )
 
     def index_keys(self) -> Iterator[str]:
@@ -72,11 +77,17 @@ def selection(  # noqa: PLR0913 - one argument per parameter of the URL
     sku: Name = "",
     condition: Name = "",
     q: Name = "",
+    tag: Name = "",
     cursor: Name = "",
     limit: Limit = 100,
 ) -> Selection:
     """The selectors of a request's URL."""
-    return Selection(phase, pool, rack, sku, condition, q, cursor, limit)
+    return Selection(phase, pool, rack, sku, condition, q, cursor, limit, tag)
+
+
+def _tagged(node: Node, wanted: str) -> bool:
+    name, given, value = wanted.partition("=")
+    return any(name == key and (not given or value == has) for key, has in node.tags)
 
 
 def _found(node: Node, wanted: str) -> bool:

@@ -24,14 +24,19 @@ HISTORY_SHOWN = 50
 app = App(name="node", help="Nodes: look, explain, ask for acts.")
 
 Name = Annotated[str, Parameter(help="A node's id, serial number or host name.")]
+Tag = Annotated[str, Parameter(show_default=False, help="Nodes with this tag: its name, or NAME=VALUE.")]
 Limit = Annotated[int, Parameter(help="At most so many; 0 is all.")]
 Selector = Annotated[str, Parameter(name=("--selector", "-l"), show_default=False, help="`KEY=VALUE,…`, see above.")]
 
 
 @app.command(name="list", group="Look")
-def list_(*, selector: Selector = "", limit: Limit = 0, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+def list_(
+    *, selector: Selector = "", tag: Tag = "", limit: Limit = 0, show: Show = SHOW, connect: Connect = CONNECT
+) -> int:
     """List nodes. Select with `-l phase=…,pool=…,rack=…,sku=…,condition=…,q=TEXT` (`q`: in ids, names and serials)."""
     client, query = connect.client(), selection(selector)
+    if tag:
+        query["tag"] = tag
     items = list(client.pages(NODES.path, query, limit))
     if show.watch:
         watch(client, NODES, show.output, items, _changed(client, query, {item["id"] for item in items}))
