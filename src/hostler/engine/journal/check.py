@@ -11,7 +11,7 @@ from hostler.engine.journal import compaction, layout, queries
 from hostler.engine.journal.codec import GENESIS, UnknownEventError, unseal, unseal_observation, verified
 from hostler.engine.journal.database import FINDINGS_MAX, PAGE, Database, rows_after
 from hostler.engine.journal.leasing import lease_of
-from hostler.engine.journal.opening import open_database
+from hostler.engine.journal.opening import on_server, open_database
 from hostler.engine.journal.schema import observations, records, snapshots, subjects
 from hostler.engine.ports import CorruptJournalError, JournalError
 
@@ -40,13 +40,14 @@ class SnapshotState(Struct, frozen=True):
 class Report(Struct, frozen=True):
     """What `check` found.
 
-    `orphans` are index entries that name no record and `unindexed` is how many entries are missing: both harm
-    searches only. `unreadable_observations` are row ids. `storage` is what the database says against itself.
-    Each list stops at FINDINGS_MAX.
+    Records up to `archived` are in files. `orphans` are index entries that name no record and `unindexed` is how many
+    entries are missing: both harm searches only. `unreadable_observations` are row ids. `storage` is what the database
+    says against itself. Each list stops at FINDINGS_MAX.
     """
 
     path: str
     chain: Chain
+    archived: int = 0
     epoch: int = 0
     holder: str = ""
     observations: int = 0
@@ -65,13 +66,16 @@ class Report(Struct, frozen=True):
 
 
 def check(place: str | Path, archive: Path | None = None) -> Report:
-    """Read the whole journal and say what stands. Raises JournalError only where there is none.
+    """Read the whole journal and say what stands. Raises JournalError only where none is reached.
 
     A file is opened read-only; SQLite may put its `-shm` and an empty `-wal` beside it. A controller may go on. With
     `archive`, the folder of what was compacted, the chain is verified from the first record ever.
     """
     database = open_database(place)
     try:
+        if on_server(place):
+            with database.reading():
+                """Out of reach is not damaged."""
         return _report(database, archive)
     finally:
         database.close()
@@ -92,6 +96,7 @@ def _rest(connection: Connection, database: Database, chain: Chain) -> Report:
     return Report(
         path=database.name,
         chain=chain,
+        archived=queries.beginning(connection)[0],
         epoch=lease.epoch,
         holder=lease.holder,
         observations=connection.execute(select(func.count()).select_from(observations)).scalar_one(),

@@ -36,6 +36,17 @@ def open_database(place: str | Path, *, writable: bool = False) -> Database:
 
 
 @contextmanager
+def existing_database(place: str | Path) -> Iterator[Database]:
+    """The database of a journal that is there, brought to today's layout; JournalError where there is none."""
+    database = open_database(place, writable=True)
+    try:
+        layout.prepare(database)
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
 def made_database(place: str | Path) -> Iterator[Database]:
     """The database of a journal, laid out where it was not; a file that was not there before goes again on failure."""
     fresh = not on_server(place) and not Path(place).exists()
