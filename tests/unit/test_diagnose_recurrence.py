@@ -68,6 +68,13 @@ def test_different_jobs_on_one_gpu_make_it_suspect() -> None:
     assert [history.fault(job(name)) for name in ("j1", "j2", "j3")] == [set(), set(), {"G0"}]
 
 
+def test_a_job_is_news_however_often_the_one_before_failed() -> None:
+    """Mutant: a repeat within the quiet time is no news, whoever's it is; the second job is then never told of."""
+    history = History()
+    assert not any(history.fault(job("j1")) for _ in range(20))
+    assert [history.fault(job(name)) for name in ("j2", "j3")] == [set(), {"G0"}]
+
+
 def test_two_tenants_are_enough() -> None:
     history = History()
     assert [history.fault(job("j1", "t1")), history.fault(job("j2", "t2"), code=31)] == [set(), {"G0"}]

@@ -129,7 +129,7 @@ class Intake:
             self._close(now_s)
         elif self._closes_s is None:
             self._advance(self._last)
-        out, self._out = self._out, []
+        out, self._out = [named(seen) for seen in self._out], []
         return out, Position(self._boot_id, self._base, tuple(self._sent))
 
     def finish(self, now_s: float) -> tuple[list[Sighting], Position]:
@@ -200,7 +200,6 @@ class Intake:
             record.text,
             facility=record.facility,
             facts=facts,
-            finding=named(record.text),
         )
 
     def _seen_s(self, usec: int, now_s: float) -> float:
@@ -208,12 +207,13 @@ class Intake:
         return min(now_s, max(usec / 1e6, self._drained_s))
 
 
-def named(text: str) -> str:
-    """What this agent makes of a line, in a few words; the controller reads the line itself."""
+def named(seen: Sighting) -> Sighting:
+    """The sighting with what this agent makes of its line, in a few words; the controller reads the line itself."""
     found = [
-        f"{one.kind} {one.event or one.code}{' ' + one.pci if one.pci else ''}" for one in decode(text)[:FINDINGS_NAMED]
+        f"{one.kind} {one.event or one.code}{' ' + one.pci if one.pci else ''}"
+        for one in (decode(seen.text)[:FINDINGS_NAMED] if seen.kind == "kernel_log" else ())
     ]
-    return ", ".join(found)[:FINDING_CHARS]
+    return replace(seen, finding=", ".join(found)[:FINDING_CHARS]) if found else seen
 
 
 def _unparsable(raw: bytes, now_s: float) -> Sighting:

@@ -24,7 +24,7 @@ Output = Annotated[Literal["table", "jsonl", "json", "yaml"], Parameter(name=("-
 
 @app.command
 def decode(
-    file: Annotated[str, Parameter(help="A log; `-` reads standard input.")] = "-",
+    file: Annotated[str, Parameter(help="A log; `-` reads standard input.", allow_leading_hyphen=True)] = "-",
     *,
     output: Output = "table",
     cases: Annotated[
