@@ -1,8 +1,9 @@
-"""Measures what the SQLite journal takes and gives on one core, in batches of 1,000.
+"""Measures what the journals in SQLite and PostgreSQL take and give, in batches of 1,000.
 
-Run as `python -m bench.journal`. Every batch is durable (WAL, synchronous=FULL) before the next begins. Figures
-depend on the disk's fsync and on how the senders mix: a batch from 1,000 different nodes of a large cell touches
-1,000 pages of an index, one of agents' posts of ten observations each touches 100.
+Run as `python -m bench.journal [FOLDER]`. Every batch is durable (SQLite: WAL, synchronous=FULL; PostgreSQL: fsync
+and synchronous_commit on, a server of its own on this host) before the next begins. Figures depend on the disk's
+fsync and on how the senders mix: a batch from 1,000 different nodes of a large cell touches 1,000 pages of an index,
+one of agents' posts of ten observations each touches 100.
 """
 
 import random
@@ -10,14 +11,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hostler.core.events import ConditionRaised, Event, OperationFinished, PhaseChanged, Record, WaitingChanged
 from hostler.core.model import Blocker, Condition, Evidence, Observation, Phase, Severity, Waiting
 from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.engine.journal.opening import open_journal
+from hostler.engine.journal.sql import SqlJournal
 from hostler.engine.ports import Batch, Snapshot
+from tests.postgres import PostgresServer
 
 NODES = 100_000
 BATCH = 1_000
@@ -29,19 +33,31 @@ LINE = "NVRM: Xid (PCI:0000:4e:00): 79, pid=4242, name=python, GPU has fallen of
 def main() -> None:
     """Print one line per figure."""
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
-        for per_post in (10, 1):
-            journal = SqliteJournal(Path(folder, f"observations-{per_post}"))
-            rate = _rate(journal, _observations(per_post))
-            print(f"observations, posts of {per_post:2}     {rate:10,.0f} /s")
-            journal.close()
-        path = Path(folder, "events")
-        journal = SqliteJournal(path)
-        print(f"events                      {_rate(journal, _events()):10,.0f} /s")
-        _read(journal, path)
-    print(f"events, MemoryJournal       {_rate(MemoryJournal(), _events()):10,.0f} /s")
+        print("SQLite")
+        _measure(lambda name: str(Path(folder, name)))
+        server = PostgresServer(Path(folder))
+        try:
+            with ExitStack() as databases:
+                print("PostgreSQL")
+                _measure(lambda _: databases.enter_context(server.database()))
+        finally:
+            server.close()
+    print(f"memory\n  events                    {_rate(MemoryJournal(), _events()):10,.0f} /s")
 
 
-def _rate(journal: SqliteJournal | MemoryJournal, batches: Iterator[Batch]) -> float:
+def _measure(new_place: Callable[[str], str]) -> None:
+    for per_post in (10, 1):
+        journal = open_journal(new_place(f"observations-{per_post}"))
+        rate = _rate(journal, _observations(per_post))
+        print(f"  observations, posts of {per_post:2} {rate:10,.0f} /s")
+        journal.close()
+    place = new_place("events")
+    journal = open_journal(place)
+    print(f"  events                    {_rate(journal, _events()):10,.0f} /s")
+    _read(journal, place)
+
+
+def _rate(journal: SqlJournal | MemoryJournal, batches: Iterator[Batch]) -> float:
     """Appended per second while SECONDS pass; making the batches does not count."""
     epoch, spent, done = journal.acquire("bench"), 0.0, 0
     while spent < SECONDS:
@@ -53,16 +69,16 @@ def _rate(journal: SqliteJournal | MemoryJournal, batches: Iterator[Batch]) -> f
     return done / spent
 
 
-def _read(journal: SqliteJournal, path: Path) -> None:
+def _read(journal: SqlJournal, place: str) -> None:
     total = journal.latest_seq()
     spent = _spent(lambda: sum(1 for _ in journal.records()))
-    print(f"records read and verified   {total / spent:10,.0f} /s")
+    print(f"  records read and verified {total / spent:10,.0f} /s")
     spent = _spent(lambda: [journal.history(_node(i)) for i in range(1_000)])
-    print(f"histories of a node         {1_000 / spent:10,.0f} /s")
+    print(f"  histories of a node       {1_000 / spent:10,.0f} /s")
     snapshot = Snapshot(seq=total, digest=journal.digest(), body=bytes(45_000_000))
-    print(f"snapshot of 45 MB written   {_spent(lambda: journal.save_snapshot(snapshot)):10.3f} s")
+    print(f"  snapshot of 45 MB written {_spent(lambda: journal.save_snapshot(snapshot)):10.3f} s")
     journal.close()
-    print(f"opening behind a snapshot   {_spent(lambda: SqliteJournal(path).close()):10.3f} s")
+    print(f"  opening behind a snapshot {_spent(lambda: open_journal(place).close()):10.3f} s")
 
 
 def _spent(work: Callable[[], object]) -> float:
