@@ -54,7 +54,7 @@ def test_unattended_time_is_what_was_witnessed() -> None:
     assert watch.unattended(20.0) is None, "it may have been silent for a week"
     watch.saw(Lease(1, "a", renewal=2), 12.0)
     watch.saw(Lease(1, "a", renewal=2), 19.0)
-    assert watch.unattended(20.0) == pytest.approx(8.0)
+    assert watch.unattended(20.0) == pytest.approx(10.0), "renewed after it was read at 10, read again at 12"
     watch.saw(Lease(2, "b"), 21.0)
     assert watch.unattended(21.0) is None, "our own sign of life is no other's"
 
@@ -75,7 +75,7 @@ class Actor:
     def took(self, epoch: int | None, began: float) -> None:
         if epoch is not None:
             self.epoch = epoch
-            self.watch.renewed(began)
+            self.watch.took(Lease(epoch, self.name), began)
 
     def fenced(self) -> None:
         self.epoch = 0

@@ -60,7 +60,7 @@ async def serve(settings: ServeSettings) -> None:
     async with aiohttp.ClientSession() as session:
         gate = Gate()
         clients = Clients(session, _credentials(data), gate)
-        hands: list[Hand] = [RedfishHand(clients, now), StandaloneHand()]
+        hands: list[Hand] = [RedfishHand(clients, gate.now), StandaloneHand()]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (" and stands by" if cell.role == "standby" else ""), flush=True)
@@ -84,7 +84,7 @@ async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) 
     gate = Gate()
     clients = Clients(session, lambda _origin: access.get("all", Access()), gate)
     scheduler = EmulatedScheduler(jobs_of(settings.nodes))
-    hands: list[Hand] = [RedfishHand(clients, now), scheduler]
+    hands: list[Hand] = [RedfishHand(clients, gate.now), scheduler]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

@@ -15,9 +15,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from hostler.core.configuration import Configuration
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Intent
 from hostler.core.policy.documents import parse
+from hostler.core.present import Release
 from hostler.engine.journal.opening import on_server, open_journal
 from hostler.engine.lease import Terms
 from hostler.engine.ports import Hand, Journal, UnreachableError
@@ -65,7 +67,7 @@ class House(Struct):
 
 
 class Gate:
-    """The cell's fence, for drivers that are made before the cell is."""
+    """The cell's fence and its time, for drivers that are made before the cell is."""
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
@@ -73,6 +75,10 @@ class Gate:
     def opens(self) -> bool:
         """Whether anything may be sent now."""
         return self.cell is not None and self.cell.may_send()
+
+    def now(self) -> datetime:
+        """Controller time: what deadlines are measured by, whatever the wall clock does."""
+        return self.cell.now() if self.cell is not None else now()
 
     def __call__(self) -> None:
         """Raises UnreachableError where nothing may be sent."""
@@ -91,8 +97,8 @@ async def house(
 ) -> AsyncIterator[House]:
     """A running controller. Raises InvalidInputError, UnsafeListenError, JournalError, OSError; nothing stays then.
 
-    The documents are activated where this controller decides as soon as it starts; who stands by, and later takes
-    over, reads what is active from the journal alone.
+    The documents are activated where nobody else decides when this controller starts; who stands by, and later takes
+    over, reads what is in force from the journal alone.
     """
     settings.check()
     configuration = parse(documents) if documents else None
@@ -105,12 +111,14 @@ async def house(
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / "operator.token")
-        desk = AgentDesk(lambda: cell.epoch, now, gate.opens)
+        desk = AgentDesk(lambda: cell.epoch, gate.now, gate.opens)
         cell = gate.cell = Cell(journal, [desk, *hands], seat=seat)
         try:
             await cell.start()
-            if configuration is not None and cell.role == "active":
-                await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
+            activating = asyncio.create_task(_activate(cell, configuration, documents))
+            stack.callback(activating.cancel)
+            if cell.role == "active":
+                await activating
             async with serving(create_app(cell, tokens, desk, settings), settings) as address:
                 try:
                     yield House(cell, tokens, address, standing.data)
@@ -118,6 +126,12 @@ async def house(
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:
             await cell.stop()
+
+
+async def _activate(cell: Cell, configuration: Configuration | None, documents: dict[str, str] | None) -> None:
+    """Activate what was given at the start, unless another decides: what that one goes by stays in force."""
+    if configuration is not None and await cell.first():
+        await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
 
 
 async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:
@@ -188,7 +202,7 @@ def _seat(settings: Settings, standing: Standing, *, alone: bool) -> Seat:
     _check_address(address, settings)
     mark = f"{name}/{secrets.token_hex(4)}"
     return Seat(
-        version=version("hostler"),
+        release=Release(version("hostler")),
         controller=name,
         mark=mark,
         address=address,

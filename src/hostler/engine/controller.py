@@ -195,9 +195,9 @@ class Controller:
             case intake.ClockSeen():
                 self._set_clock(one)
             case intake.FellowsSeen(fellows=fellows):
+                self._eased = self._eased or fellows != self.present.fellows
                 self.present.fellows = fellows
                 self._record_all(formats.raised(self._scene()), "fellows")
-                self._eased = True
             case intake.Observed():
                 self._observe(one)
             case intake.Asked():

@@ -8,6 +8,7 @@ from hostler.core import fleet as fleets
 from hostler.core.events import Record
 from hostler.core.fleet import Fleet
 from hostler.core.fold import FoldError, evolve
+from hostler.core.formats import UnreadableFormatError, check
 from hostler.engine.ports import Journal, JournalError
 
 PAGE = 1_000
@@ -15,17 +16,25 @@ PAGE = 1_000
 
 FOLDED_AT_ONCE = 1_000
 
+TIMELY_S = 10.0
+"""A record has been seen arriving where everything had been read so shortly before."""
+
 
 class CannotFollowError(JournalError):
     """The next record does not fit into what this controller knows: it may neither fold it nor take over."""
 
 
-def load(journal: Journal) -> Fleet:
-    """The fleet as the journal tells it: the last snapshot and the records after it."""
+def load(journal: Journal, reads: int) -> Fleet:
+    """The fleet as the journal tells it: the last snapshot and the records after it.
+
+    Raises UnreadableFormatError where it is written in a format beyond `reads`.
+    """
     snapshot = journal.snapshot()
     fleet = fleets.load(snapshot.body) if snapshot else Fleet()
+    check(fleet.cell.format, reads)
     for number, record in enumerate(journal.records(snapshot.seq if snapshot else 0)):
         evolve(fleet, record)
+        check(fleet.cell.format, reads)
         if number % FOLDED_AT_ONCE == 0:
             fleet.merge()
     fleet.merge()
@@ -35,10 +44,12 @@ def load(journal: Journal) -> Fleet:
 class Follower:
     """The journal's fold, warm. `moment` gives seconds that also pass while the machine sleeps."""
 
-    def __init__(self, journal: Journal, moment: Callable[[], float]) -> None:
+    def __init__(self, journal: Journal, reads: int, moment: Callable[[], float]) -> None:
         self._journal = journal
+        self._reads = reads
         self._moment = moment
         self._caught_up = moment()
+        self._arrived: float | None = None
         self._last = 0
         self.keep(Fleet())
 
@@ -46,13 +57,16 @@ class Follower:
         """Go on from this fleet, which is the fold of the journal up to its own last record."""
         self.fleet = fleet
         self.view = fleet.committed()
+        self._arrived = None
         self.leads()
 
     async def load(self) -> None:
         """Begin anew from the last snapshot. Raises JournalError."""
         began = self._moment()
         try:
-            self.keep(await asyncio.to_thread(load, self._journal))
+            self.keep(await asyncio.to_thread(load, self._journal, self._reads))
+        except UnreadableFormatError as beyond:
+            raise CannotFollowError(str(beyond)) from beyond
         except (FoldError, ValueError) as misfit:
             raise CannotFollowError(f"the journal cannot be folded: {misfit}") from misfit
         self._caught_up = began
@@ -64,6 +78,8 @@ class Follower:
             self._last = await asyncio.to_thread(self._journal.latest_seq)
             page = await asyncio.to_thread(self._page, self.fleet.cell.seq)
             self._fold(page)
+            if page:
+                self._arrived = began if began - self._caught_up < TIMELY_S else None
             told(page)
             if len(page) < PAGE:
                 self._caught_up = began
@@ -73,6 +89,10 @@ class Follower:
         """What the fleet holds is all there is: nobody else writes."""
         self._last = self.fleet.cell.seq
         self._caught_up = self._moment()
+
+    def since_record_s(self) -> float | None:
+        """How long ago the last record arrived, None where it was not seen arriving."""
+        return None if self._arrived is None else self._moment() - self._arrived
 
     def behind(self) -> tuple[int, float]:
         """Records known to be missing, and seconds since nothing was."""
@@ -86,6 +106,10 @@ class Follower:
         for record in page:
             try:
                 evolve(self.fleet, record)
+                check(self.fleet.cell.format, self._reads)
+            except UnreadableFormatError as beyond:
+                self.fleet.drop()
+                raise CannotFollowError(f"record {record.seq}: {beyond}") from beyond
             except (FoldError, KeyError) as misfit:
                 self.fleet.drop()
                 raise CannotFollowError(f"record {record.seq} ({type(record.event).__name__}): {misfit}") from misfit

@@ -17,6 +17,12 @@ class HeartbeatTable:
         for node_id in node_ids:
             self._heard.setdefault(node_id, now)
 
+    def begin_anew(self, now: datetime) -> None:
+        """Nobody listened for a while: each gets one full interval again, and every next heartbeat is news."""
+        self._heard = OrderedDict.fromkeys([*self._heard, *self._silent], now)
+        self._silent.clear()
+        self._boots.clear()
+
     def beat(self, node_id: str, boot_id: str, now: datetime) -> bool:
         """Note a heartbeat; whether it tells something new (first, after silence, another boot)."""
         new = node_id in self._silent or self._boots.get(node_id) != boot_id

@@ -39,13 +39,19 @@ class LeaseWatch:
         self.terms = terms
         self.seen: Lease | None = None
         self._since = 0.0
-        self._witnessed = False
+        self._read: float | None = None
+        self._attended: float | None = None
         self._renewed: float | None = None
 
     # --- who holds it
 
+    def took(self, lease: Lease, began: float) -> None:
+        """The lease is ours, as it is now; the request for it began then."""
+        self.saw(lease, began)
+        self.renewed(began)
+
     def renewed(self, began: float) -> None:
-        """The lease was taken or renewed by us, with a request that began then."""
+        """We renewed it, with a request that began then."""
         self._renewed = began
 
     def lost(self) -> None:
@@ -63,8 +69,9 @@ class LeaseWatch:
     def saw(self, lease: Lease, at: float) -> None:
         """The lease as it was read; `at` is when the reading ended."""
         if lease != self.seen:
-            self._witnessed = self.seen is not None
             self.seen, self._since = lease, at
+            self._attended = self._read
+        self._read = at
 
     @property
     def free(self) -> bool:
@@ -82,6 +89,9 @@ class LeaseWatch:
         return max(0.0, self._since + self.terms.lease_s - now)
 
     def unattended(self, now: float) -> float | None:
-        """For how long no other controller has shown to be there; None where we never saw one show it."""
-        witnessed = self._witnessed and self.seen is not None and self.seen.holder != self.holder
-        return now - self._since if witnessed else None
+        """For how long at most no other controller was there; None where we never saw one show itself.
+
+        It lived when it changed the lease, and that was after the reading before the one that showed the change.
+        """
+        others = self.seen is not None and self.seen.holder != self.holder
+        return now - self._attended if others and self._attended is not None else None

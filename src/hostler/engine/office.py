@@ -13,8 +13,10 @@ from typing import Any
 from msgspec import Struct
 
 from hostler.core import fleet as fleets
-from hostler.core.present import Present
+from hostler.core.clock import Witness
+from hostler.core.present import Present, Release
 from hostler.engine import intake
+from hostler.engine.clock import Clock
 from hostler.engine.controller import Controller
 from hostler.engine.following import Follower
 from hostler.engine.heartbeats import HeartbeatTable
@@ -34,7 +36,10 @@ _tokens = itertools.count(1)
 
 
 class Around(Struct):
-    """What every term of a controller works with. `background` keeps a task until it is done."""
+    """What every term of a controller works with. `background` keeps a task until it is done.
+
+    `clock` is the wall's, `moment` the seconds of a clock that also counts while the machine sleeps.
+    """
 
     journal: Journal
     follower: Follower
@@ -42,7 +47,8 @@ class Around(Struct):
     send: Callable[[Send], None]
     background: Callable[[Coroutine[Any, Any, None]], None]
     clock: Callable[[], datetime]
-    version: str
+    moment: Callable[[], float]
+    release: Release
 
 
 class Office:
@@ -50,7 +56,7 @@ class Office:
 
     def __init__(self, around: Around, epoch: int, cursors: dict[str, tuple[str, int]]) -> None:
         self.epoch = epoch
-        self.present = Present()
+        self.present = Present(around.release)
         self.heartbeats = HeartbeatTable()
         self.commit_ms = 0.0
         self._around = around
@@ -61,12 +67,22 @@ class Office:
         self._work = asyncio.Event()
         self._since_snapshot = 0
         self._swept_at: datetime | None = None
+        self._time: Clock | None = None
 
-    async def open(self) -> None:
+    async def open(self, witness: Witness | None) -> None:
         """Say so in the journal, and have what is out observed. Raises JournalError."""
-        now = self._around.clock()
-        self.heartbeats.begin(list(self._view.nodes), now)
-        await self._complete(self._controller.resume(now, self._around.version))
+        around, controller = self._around, self._controller
+        copy = await asyncio.to_thread(around.journal.restored)
+        wall, moment = around.clock(), around.moment()
+        ready = controller.resume(wall, around.release.version, witness=witness, copy=copy)
+        self._time = Clock(controller.now, wall, moment)
+        self.heartbeats.begin(list(self._view.nodes), controller.now)
+        await self._complete(ready)
+
+    @property
+    def now(self) -> datetime:
+        """Controller time, as of the last turn."""
+        return self._time.now if self._time is not None else self._controller.now
 
     def close(self, retry_after_s: float) -> None:
         """Nobody is answered any more; what was not committed is forgotten."""
@@ -116,9 +132,14 @@ class Office:
 
     async def decide(self) -> None:
         """Decide one batch of what there is, and complete it. Raises JournalError; then `close`."""
-        now = self._around.clock()
+        assert self._time is not None, "nothing is decided before `open`"
+        doubted = self._view.cell.doubt is not None
+        seen = self._time.read(self._around.clock(), self._around.moment(), doubted=doubted)
+        now = self._time.now
+        if seen.unattended_s:
+            self.heartbeats.begin_anew(now)
         self._listen(now)
-        inputs = self._queues.take()
+        inputs = [*((seen,) if seen else ()), *self._queues.take()]
         wake = self._controller.agenda.next()
         swept = self._sweep(now)
         if inputs or swept or (wake is not None and wake <= now):

@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from hostler.core.clock import Witness
 from hostler.core.configuration import Configuration
-from hostler.core.events import VERSION, Record
+from hostler.core.events import Record
 from hostler.core.fleet import Fleet
 from hostler.core.model import ActClass, Intent, Observation, Outcome
 from hostler.core.operations import OPERATIONS
-from hostler.core.present import Present
+from hostler.core.present import Fellow, Present
 from hostler.engine import intake
 from hostler.engine.following import Follower
 from hostler.engine.heartbeats import HeartbeatTable
@@ -65,7 +66,7 @@ class Cell:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.name = seat.cell
-        self.version = seat.version
+        self.version = seat.release.version
         self.journal = journal
         self.role = "starting"
         self._seat = seat
@@ -74,27 +75,32 @@ class Cell:
         self._watch = LeaseWatch(seat.mark, seat.terms)
         self._holding: Holding | None = None
         self._office: Office | None = None
-        self._follower = Follower(journal, boottime)
+        self._follower = Follower(journal, seat.release.reads, boottime)
         self._subscribers = Subscribers(journal.records)
-        self._sender = Sender(hands, self, self._answered, clock)
+        self._sender = Sender(hands, self, self._answered, self.now)
         self._around = Around(
-            journal, self._follower, self._subscribers, self._sender.send, self._background, clock, seat.version
+            journal=journal,
+            follower=self._follower,
+            subscribers=self._subscribers,
+            send=self._sender.send,
+            background=self._background,
+            clock=clock,
+            moment=boottime,
+            release=seat.release,
         )
         self._roll = Roll(GONE_LEASES * seat.terms.lease_s)
         self._nothing = (Present(), HeartbeatTable())
         self._quiet_until = 0.0
+        self._witness: Witness | None = None
         self._failures = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop_task: asyncio.Task[None] | None = None
-        self._settled, self._stopping = asyncio.Event(), asyncio.Event()
+        self._settled, self._rivalled, self._stopping = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._on, self._off = asyncio.Event(), asyncio.Event()
         self._off.set()
 
     async def start(self) -> None:
-        """Load the journal; return once this controller is active, or stands by another that is seen to live.
-
-        Raises what the journal raises; nothing goes on then.
-        """
+        """Load the journal; return once this controller is active, or stands by. Raises what the journal raises."""
         await self._follower.load()
         gc.collect()
         gc.freeze()  # the fleet is long-lived: a collection need not walk it again
@@ -123,6 +129,14 @@ class Cell:
         self._become("stopped", "stopped")
         self._subscribers.close()
 
+    async def first(self) -> bool:
+        """Wait until it is known whether this controller decides without having stood by another that lives."""
+        on, rivalled = asyncio.ensure_future(self._on.wait()), asyncio.ensure_future(self._rivalled.wait())
+        await asyncio.wait({on, rivalled}, return_when=asyncio.FIRST_COMPLETED)
+        on.cancel()
+        rivalled.cancel()
+        return not self._rivalled.is_set()
+
     # --- what it shows
 
     @property
@@ -135,6 +149,10 @@ class Cell:
         """What is so right now, as far as it was told in this term of office; all unknown where it stands by."""
         return self._office.present if self._office is not None else self._nothing[0]
 
+    def now(self) -> datetime:
+        """Controller time, which never goes back; the wall clock's where this controller stands by."""
+        return self._office.now if self._office is not None else self._clock()
+
     @property
     def heartbeats(self) -> HeartbeatTable:
         """Who was heard in this term of office."""
@@ -142,9 +160,7 @@ class Cell:
 
     @property
     def epoch(self) -> int:
-        """The epoch under which this controller decides, or the one that it sees another decide under."""
-        if self._office is not None:
-            return self._office.epoch
+        """The lease's epoch, as far as this controller has seen; its own where it decides."""
         return self._watch.seen.epoch if self._watch.seen is not None else 0
 
     @property
@@ -202,7 +218,7 @@ class Cell:
 
     def heartbeat(self, node: str, boot_id: str) -> None:
         """An agent is heard."""
-        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self._clock()):
+        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now()):
             self.tell(intake.Heard(node, boot_id))
 
     def tell(self, one: intake.Input) -> None:
@@ -310,13 +326,16 @@ class Cell:
             return None
         quiet = not seat.alone and lease.epoch > 0 and lease.holder != seat.mark
         self._quiet_until = began + (seat.terms.send_s if quiet else 0.0)
-        self._watch.renewed(began)
+        unattended_s = self._watch.unattended(boottime())
+        self._witness = None if unattended_s is None else Witness(unattended_s, self._follower.since_record_s())
+        self._watch.took(Lease(epoch, seat.mark, seat.address), began)
         return epoch
 
     async def _news(self) -> None:
         """Wait for a record, a change of the lease, its end, or the end of everything."""
+        self._settled.set()
         if self._watch.unattended(boottime()) is not None:
-            self._settled.set()
+            self._rivalled.set()
         terms = self._seat.terms
         wait_s = min(terms.lease_s / 5, max(0.01, self._watch.remains(boottime())))
         waiting = asyncio.ensure_future(asyncio.to_thread(self.journal.wait, self.view.cell.seq, wait_s))
@@ -331,8 +350,12 @@ class Cell:
         try:
             while True:
                 try:
-                    await asyncio.to_thread(self.journal.announce, Member(seat.controller, seat.address, VERSION))
+                    await asyncio.to_thread(
+                        self.journal.announce, Member(seat.controller, seat.address, seat.release.reads)
+                    )
                     self._roll.saw(await asyncio.to_thread(self.journal.members), boottime())
+                    alive = tuple(Fellow(peer.name, peer.reads) for peer in self._roll.peers if peer.alive)
+                    self.tell(intake.FellowsSeen(alive))
                     for name in self._roll.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
                         await asyncio.to_thread(self.journal.dismiss, name)
                 except JournalError as broken:
@@ -371,7 +394,7 @@ class Cell:
         cursors = await asyncio.to_thread(self.journal.cursors)
         office = self._office = Office(self._around, epoch, cursors)
         self._become("active", "")
-        await office.open()
+        await office.open(self._witness)
         self._settled.set()
         while not self._stopping.is_set():
             holding.turned()
@@ -414,7 +437,7 @@ class Cell:
 
     def _become(self, role: str, why: str) -> None:
         if role != self.role:
-            log.info("role_changed", extra={"controller": self._seat.controller, "role": role, "why": why})
+            log.info("role_changed: %s is %s%s", self._seat.controller, role, f" ({why})" if why else "")
         self.role, self._why = role, why
         (self._on if role == "active" else self._off).set()
         (self._off if role == "active" else self._on).clear()

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from hostler.core.present import Release
 from hostler.engine.lease import Terms
 from hostler.engine.ports import Member
 
@@ -14,7 +15,7 @@ class Seat(Struct, frozen=True):
     """
 
     cell: str = "c1"
-    version: str = "0.1.0"
+    release: Release = Release()
     controller: str = "controller"
     mark: str = "controller"
     address: str = ""
