@@ -417,9 +417,9 @@ class Fleet:
         before = self.incidents.get(incident_id)
         old = before.members if before else {}
         new = incident.members if incident else {}
-        for node_id in (i for i in old if i not in new):
+        for node_id in sorted(old.keys() - new.keys()):
             self.index.remove(f"incident:{node_id}", incident_id)
-        for node_id in (i for i in new if i not in old):
+        for node_id in sorted(new.keys() - old.keys()):
             self.index.add(f"incident:{node_id}", incident_id)
         self.incidents.put(incident_id, incident)
 

@@ -4,7 +4,7 @@ Looks only at what changed nodes share, through the index: its cost follows the 
 blamed, never the size of the fleet.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime, timedelta
 from math import ceil
 
@@ -138,8 +138,8 @@ def _blame(scene: Scene, syndrome: Syndrome, scopes: list[str]) -> Iterator[e.Ev
         found = [fewer for o in others if (fewer := _without(o, best.shown)) is not None]
 
 
-def _without(suspect: _Suspect, explained: Iterable[str]) -> _Suspect | None:
-    shown = {k: v for k, v in suspect.shown.items() if k not in frozenset(explained)}
+def _without(suspect: _Suspect, explained: Container[str]) -> _Suspect | None:
+    shown = {k: v for k, v in suspect.shown.items() if k not in explained}
     return _Suspect(suspect.scope, suspect.size, suspect.needed, shown) if len(shown) >= suspect.needed else None
 
 
@@ -201,7 +201,7 @@ def _open(scene: Scene, syndrome: Syndrome, suspect: _Suspect, also: tuple[str, 
     fleet, ids = scene.fleet, suspect.shown.keys()
     touching = {i.id: i for node_id in ids for i in fleet.incidents_of(node_id) if i.syndrome == syndrome.name}
     merged = sorted((i for i in touching.values() if i.members.keys() <= ids), key=lambda i: (i.opened, i.id))
-    apart = [node_id for i in touching.values() if not i.members.keys() <= ids for node_id in i.members]
+    apart = {node_id: None for i in touching.values() if not i.members.keys() <= ids for node_id in i.members}
     left = _without(suspect, apart)
     if left is None or (len(merged) == 1 and len(merged[0].members) == len(left.shown)):
         return  # what stands explains as much already, and is narrower

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration, Pool
-from hostler.core.model import Condition, Hold, Node, Operation, Phase, Plan, Waiting
+from hostler.core.model import Condition, Hold, Incident, Node, Operation, Phase, Plan, Waiting
 
 OURS = "hostler"
 HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")
@@ -66,6 +66,7 @@ class Book:
         self.paused: dict[str, None] = {}
         self.modes: dict[tuple[str, str], str] = {}
         self.brake = ""
+        self.incidents: dict[str, Incident] = {}
         self.now: datetime | None = None
         self.clock = datetime.min.replace(tzinfo=UTC)
         self.seq = 0
@@ -271,6 +272,22 @@ def _mode(book: Book, event: e.ModeSet) -> None:
     book.modes[event.pool, event.remedy] = event.mode.value
 
 
+def _opened(book: Book, event: e.IncidentOpened) -> None:
+    book.incidents[event.incident.id] = event.incident
+
+
+def _moved(book: Book, event: e.IncidentUpdated) -> None:
+    incident = book.incidents[event.incident]
+    members = {**incident.members, **event.joined}
+    left = {node: since for node, since in members.items() if node not in event.left}
+    types = (*incident.conditions, *event.conditions)
+    book.incidents[event.incident] = replace(incident, members=left, conditions=types, state=event.state)
+
+
+def _closed(book: Book, event: e.IncidentClosed) -> None:
+    del book.incidents[event.incident]
+
+
 def _braked(book: Book, event: e.BrakeLatched) -> None:
     book.brake = event.reason
 
@@ -296,6 +313,9 @@ _CELL: dict[type, Callable[..., None]] = {
     e.HoldReleased: _unheld,
     e.PauseSet: _paused,
     e.ModeSet: _mode,
+    e.IncidentOpened: _opened,
+    e.IncidentUpdated: _moved,
+    e.IncidentClosed: _closed,
     e.BrakeLatched: _braked,
     e.BrakeReleased: _unbraked,
     e.ClockGap: _resumed,

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from hostler.core import events as e
 from hostler.core.configuration import Pool
-from hostler.core.model import ActClass, Condition, Intent, Phase, Plan
+from hostler.core.model import ActClass, Condition, Incident, Intent, Phase, Plan
 from hostler.sim.checkers.book import OURS, Book, Page
 from hostler.sim.checkers.law import Case
 from hostler.sim.world.ledger import Disturbance
@@ -83,6 +83,14 @@ def _stopped(book: Book, page: Page, plan: Plan) -> Iterator[str]:
     held = book.held(page, "operator", "override", "power", "physical_work")
     if held and (plan.name != "cordon" or held[0].kind.value != "physical_work"):
         yield f"{plan.name} of {page.id} against the hold {held[0].id}"
+    causes = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
+    for incident in book.incidents.values():
+        if page.id in incident.members and incident.holds and causes and _explains(incident, causes):
+            yield f"{plan.name} of {page.id} for what incident {incident.id} explains"
+
+
+def _explains(incident: Incident, causes: list[Condition]) -> bool:
+    return all(cause.type in incident.conditions and not cause.remedy for cause in causes)
 
 
 def _mode(book: Book, page: Page, plan: Plan) -> Iterator[str]:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.model import HoldKind, Intent, Phase
+from hostler.core.model import HoldKind, Intent, Phase, Ticket
 from hostler.engine import intake
 from hostler.engine.ready import Reply
 from hostler.sim.world.host import Host
@@ -65,8 +65,8 @@ class People:
             case e.ApprovalRequested(approval=approval):
                 second = "erik" if approval.intent.person == "olga" else "olga"
                 self._go(self._paces.operator, Errand("approve-request", approval.id, second, "looked at"))
-            case e.TicketOpened(ticket=ticket) if ticket.kind in ("consent", "stuck"):
-                self._go(self._paces.engineer, Errand("close-ticket", ticket.id, "erik", "looked at"))
+            case e.TicketOpened(ticket=ticket):
+                self._ticket(ticket)
             case e.ConditionRaised(condition=c) if c.clears == "operator" and c.type == "gpu.xid_unknown":
                 errand = Errand("clear-condition", c.node, "erik", "looked at", {"condition": c.id})
                 self._go(self._paces.engineer, errand)
@@ -95,6 +95,13 @@ class People:
                 self._go(self._paces.engineer, Errand("onboard", node, "erik", "repaired"))
             case _:
                 pass
+
+    def _ticket(self, ticket: Ticket) -> None:
+        if ticket.kind in ("consent", "stuck"):
+            self._go(self._paces.engineer, Errand("close-ticket", ticket.id, "erik", "looked at"))
+        elif ticket.kind == "incident":
+            errand = Errand("close-ticket", ticket.id, "tina", "the shared part is repaired")
+            self._go(self._paces.technician, errand)
 
     def mention(self, errand: Errand) -> None:
         """Ask Hostler now, and take its word for it."""
