@@ -258,6 +258,7 @@ def consent_ticket(drive: Drive) -> str:
 def test_yes_evict_ends_that_work_for_that_remedy_alone() -> None:
     """Mutants: consent opens the whole node; it outlives its remedy."""
     drive = overdue()
+    drive.observe("n00", "kernel_log", "NVRM: Xid (PCI:0000:01:00): 79, said a program", facility=1)
     assert drive.evicted == []
     reply = drive.ask("consent", consent_ticket(drive), person="pat@acme")
     assert reply.granted
@@ -269,6 +270,7 @@ def test_yes_evict_ends_that_work_for_that_remedy_alone() -> None:
     drive.see_work("n00")
     drive.run()
     assert "reboot" in drive.operations("n00")
+    assert drive.node("n00").conditions
     assert drive.node("n00").consented == ()
     assert not [t for t in drive.fleet.tickets.values() if t.kind == "consent"]
     told = drive.events(e.WorkConsented)

@@ -19,7 +19,8 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
         case e.BindingChanged(binding=binding):
             return f"{binding.kind} is {binding.value} now"
         case e.PhaseChanged():
-            watched = f", on probation until {event.probation_until:%Y-%m-%d %H:%M} UTC" if event.probation_until else ""
+            ends = event.probation_until
+            watched = f", on probation until {ends:%Y-%m-%d %H:%M} UTC" if ends else ""
             return f"{event.before} → {event.after}: {event.reason}{watched}"
         case e.ConditionRaised(condition=condition):
             return f"{_condition(condition)} raised{_said(condition)}"
@@ -97,9 +98,11 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
             names = ", ".join(w.workload for w in event.work)
             return f"{event.work[0].person} lets {names} be ended for {event.work[0].remedy}: {event.reason}"
         case e.RolloutStarted(rollout=rollout):
-            return f"rollout {rollout.id} of configuration {rollout.sha256[:12]} by {rollout.person} began with {named(rollout)}"
+            what = f"configuration {rollout.sha256[:12]} by {rollout.person}"
+            return f"rollout {rollout.id} of {what} began with {named(rollout)}"
         case e.SliceStarted():
-            return f"rollout {event.rollout} reached slice {event.index + 1} ({f'pool {event.pool}' if event.pool else 'no pool'})"
+            where = f"pool {event.pool}" if event.pool else "nodes of no pool"
+            return f"rollout {event.rollout} reached slice {event.index + 1} ({where})"
         case e.SliceErrorSeen(error=error):
             return f"rollout {event.rollout}: {error.kind.replace('_', ' ')} on {error.node}: {error.text}"
         case e.RolloutStopped():

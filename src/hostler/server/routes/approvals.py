@@ -159,9 +159,7 @@ async def post_approval(
     data: JSONBody[ActBody],
 ) -> IntentView:
     """Approve or deny what somebody else asked for, or withdraw what you asked for."""
-    return await submit(
-        room, caller, Wish(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key)
-    )
+    return await submit(room, caller, Wish(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key))
 
 
 @get("/rollouts", guards=[needs(Permission.see_cell)])
@@ -180,9 +178,7 @@ async def get_rollout(room: TheRoom, rollout: FromPath[str]) -> RolloutView:
 
 
 @post("/rollouts/{rollout:str}/stop", guards=[needs(Permission.operate)], status_code=200)
-async def stop_rollout(
-    room: TheRoom, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]
-) -> IntentView:
+async def stop_rollout(room: TheRoom, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]) -> IntentView:
     """Stop a rollout: the configuration before decides everywhere again."""
     return await submit(room, caller, Wish("stop-rollout", rollout, data.reason, {}, data.dry_run, data.key))
 
