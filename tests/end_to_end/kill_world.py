@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
@@ -97,6 +97,33 @@ class JournalFile:
     def _ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=5.0)) as db:
             return db.execute(query, values).fetchall()
+
+
+class Book(Protocol):
+    """A journal, read past Hostler."""
+
+    def records(self, after: int = 0) -> list[Written]: ...
+
+    def last(self) -> int: ...
+
+    def observed(self, node: str) -> list[tuple[str, int, Any]]: ...
+
+
+class Reached(Protocol):
+    """A cell as it is reached from outside, by one address or several."""
+
+    url: str
+
+    @property
+    def journal(self) -> Book: ...
+
+    def token_for(self, node: str) -> str: ...
+
+    async def get(self, path: str) -> tuple[int, Any]: ...
+
+    async def post(self, path: str, body: object, token: str = "") -> tuple[int, Any]: ...
+
+    async def ask(self, path: str, body: object) -> Any: ...
 
 
 class Served:
@@ -205,7 +232,7 @@ class Ring:
 class Box:
     """A machine: its BMC, its kernel log, and its agent, which dies with its power and comes back with its boot."""
 
-    def __init__(self, name: str, directory: Path, served: Served) -> None:
+    def __init__(self, name: str, directory: Path, served: Reached) -> None:
         self.name = name
         self.directory = directory
         self.kills = 0
@@ -314,17 +341,17 @@ async def world(directory: Path, machines: int = 1, time_scale: float = 1) -> As
         for box in boxes:
             stack.push_async_callback(box.stop)
         await served.start()
-        await _adopt(served, farm, boxes)
-        time_passes = asyncio.create_task(_drive(boxes))
-        stack.push_async_callback(_ended, time_passes)
+        await adopt(served, farm, boxes)
+        time_passes = asyncio.create_task(drive(boxes))
+        stack.push_async_callback(ended, time_passes)
         for box in boxes:
             await box.boot()
         for box in boxes:
-            await until(lambda name=box.name: _heard(served, name), f"{box.name} in production and heard")  # type: ignore[misc]
+            await until(lambda name=box.name: heard(served, name), f"{box.name} in production and heard")  # type: ignore[misc]
         yield World(served, boxes)
 
 
-async def _adopt(served: Served, farm: Farm, boxes: list[Box]) -> None:
+async def adopt(served: Reached, farm: Farm, boxes: list[Box]) -> None:
     specs = []
     for box in boxes:
         bmc = await farm.serve(Service([box.machine], box.faults))
@@ -333,13 +360,13 @@ async def _adopt(served: Served, farm: Farm, boxes: list[Box]) -> None:
     await served.ask("/v1/adopt", {"nodes": specs, "reason": "a test that kills"})
 
 
-def _heard(served: Served, node: str) -> bool:
+def heard(served: Reached, node: str) -> bool:
     """In production, its boot known."""
     seen = {r.name for r in served.journal.records() if _node_of(r) == node}
     return {"phase_changed", "boot_observed"} <= seen
 
 
-async def _drive(boxes: list[Box]) -> None:
+async def drive(boxes: list[Box]) -> None:
     """Time passes for the machines, whether or not anybody asks their BMCs."""
     while True:
         for box in boxes:
@@ -347,7 +374,7 @@ async def _drive(boxes: list[Box]) -> None:
         await asyncio.sleep(POLL_S)
 
 
-async def _ended(task: "asyncio.Task[None]") -> None:
+async def ended(task: "asyncio.Task[None]") -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
@@ -368,7 +395,7 @@ class Witness:
 
     NODE = "witness"
 
-    def __init__(self, served: Served, seed: int) -> None:
+    def __init__(self, served: Reached, seed: int) -> None:
         self._served = served
         self._draw = random.Random(seed)
         self._token = served.token_for(self.NODE)
@@ -383,7 +410,7 @@ class Witness:
 
     async def end(self) -> None:
         for task in self._tasks:
-            await _ended(task)
+            await ended(task)
 
     async def check(self) -> None:
         """Compare what it was told with what the journal holds, each thing once; a repeated key reads the same."""

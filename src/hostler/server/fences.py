@@ -84,7 +84,7 @@ class StandbyFence:
         if not address or MARK in headers:
             raise standby(address, "" if address else room.cell.health().why)
         scope["state"]["forwarded"] = True
-        await room.forwarder.carry(address, scope, receive, send)
+        await room.forwarder.carry(scope, receive, send, lambda: room.cell.elsewhere)
 
 
 def _is_read(scope: HTTPScope) -> bool:

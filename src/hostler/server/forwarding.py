@@ -7,7 +7,7 @@ the very same token. A request is carried once; the active that has meanwhile st
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -24,6 +24,9 @@ MARK = "hostler-forwarded-by"
 CONNECT_S = 3.0
 TOTAL_S = 60.0
 """A long poll ends after 25 s, a large configuration is checked within seconds: what takes longer is lost."""
+
+LOOK_S = 0.5
+"""How often a request that is out looks whether it still waits for the right one."""
 
 _HOP = frozenset(
     {
@@ -52,8 +55,12 @@ class Forwarder:
         self._controller = controller
         self._session: aiohttp.ClientSession | None = None
 
-    async def carry(self, address: str, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        """Have the controller at `address` answer. Raises ProblemError (503) where nothing was answered yet."""
+    async def carry(self, scope: HTTPScope, receive: Receive, send: Send, active: Callable[[], str]) -> None:
+        """Have the controller at the address that `active` gives answer.
+
+        Raises ProblemError (503) where nothing was answered yet and nothing will be: also when another takes over.
+        """
+        address = active()
         if not self._safe(address):
             self.counts["unsafe"] += 1
             raise standby(address, "its address is plain HTTP to another machine, which would show your token", 5.0)
@@ -61,7 +68,11 @@ class Forwarder:
         answering = asyncio.ensure_future(self._answer(address, scope, body, send))
         leaving = asyncio.ensure_future(body.left())
         try:
-            await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            while not (answering.done() or leaving.done()):
+                await asyncio.wait({answering, leaving}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                if active() != address and not (answering.done() or body.answered):
+                    self.counts["failed"] += 1
+                    raise standby(active(), f"{address} is active no more; what was sent may have been done")
             if answering.done():
                 answering.result()
         finally:
@@ -75,7 +86,6 @@ class Forwarder:
             await self._session.close()
 
     async def _answer(self, address: str, scope: HTTPScope, body: "_Body", send: Send) -> None:
-        begun = False
         try:
             async with self._open().request(
                 scope["method"],
@@ -85,7 +95,7 @@ class Forwarder:
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
                 allow_redirects=False,
             ) as answer:
-                begun = True
+                body.answered = True
                 headers = [(k.lower(), v) for k, v in answer.raw_headers if k.lower().decode("latin-1") not in _HOP]
                 await send({"type": "http.response.start", "status": answer.status, "headers": headers})
                 async for chunk in answer.content.iter_any():
@@ -94,7 +104,7 @@ class Forwarder:
                 self.counts["answered"] += 1
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self.counts["failed"] += 1
-            if begun:
+            if body.answered:
                 raise
             why = "does not answer in time" if isinstance(error, TimeoutError) else f"cannot be reached ({error})"
             raise standby(address, f"it {why}; what was sent may have been done") from error
@@ -119,11 +129,12 @@ class Forwarder:
 
 
 class _Body:
-    """A request's body as it comes, and whether whoever sends it is still there."""
+    """A request's body as it comes, whether whoever sends it is still there, and whether its answer has begun."""
 
     def __init__(self, scope: HTTPScope, receive: Receive) -> None:
         headers = Headers.from_scope(scope)
         self.expected = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        self.answered = False
         self._receive = receive
         self._whole = asyncio.Event()
         if not self.expected:
