@@ -12,7 +12,9 @@ from hostler.core import events as e
 from hostler.core.configuration import Configuration
 from hostler.core.fleet import dump as snapshot
 from hostler.core.fleet import load
-from hostler.core.model import Asset, AssetKind, Binding, Incident, Node, Position, Ticket
+from hostler.core.model import ActClass, Asset, AssetKind, Binding, Incident, Node, Position, Ticket
+from hostler.core.policy.guards import Request, blockers
+from hostler.core.scene import Scene
 from hostler.engine import intake
 from hostler.sim.checkers.book import Book
 from hostler.sim.checkers.care import Budgets
@@ -330,6 +332,17 @@ def test_a_kind_of_part_that_the_policy_leaves_out_is_never_blamed() -> None:
 
 
 # --- what it holds, and what passes
+
+
+@pytest.mark.parametrize("act_class", list(ActClass))
+def test_the_incident_row_of_the_guard_table(act_class: ActClass) -> None:
+    """Protective, easing and bring-up pass; immediate and pending wait. Mutants: any cell of the row flipped."""
+    drive = drive_of()
+    fall_silent(drive, names(0, 32))
+    node = drive.node("n003")
+    request = Request("power_cycle", act_class, (node,), tuple(c.id for c in node.conditions))
+    found = blockers(Scene(drive.fleet, drive.controller.present, drive.now), request)
+    assert ("incident" in [b.kind for b in found]) is (act_class in (ActClass.immediate, ActClass.pending))
 
 
 def test_a_leak_on_a_silent_rack_still_loses_its_power() -> None:
