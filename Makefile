@@ -11,12 +11,13 @@ PYTHON ?= python3
 SEEDS ?= 200
 JOBS ?= 2
 ARGS ?=
+PEER_SEEDS ?= 20
 CODE := src tests $(wildcard bench)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up test check bench sim soak docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up test check bench sim soak peers docs docs-check fmt lint clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -48,6 +49,11 @@ soak: environment-test ## SEEDS=1000: many worlds, every story cut at every boun
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
+
+peers: environment ## run other policies beside ours in the same worlds (PEER_SEEDS, 20) and write docs/peers.md
+	@fresh=$$(mktemp) && trap 'rm -f "$$fresh"' EXIT && \
+	$(BIN)/hostler sim peers --rates llama3,rsc1 --seeds $(PEER_SEEDS) --nodes 2048 --days 54 -o markdown > "$$fresh" && \
+	install -m 644 "$$fresh" docs/peers.md
 
 fmt: environment-test ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix-only --exit-zero .

@@ -15,6 +15,7 @@ from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
 from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Ticket, Window
+from hostler.core.policy.response import has_proven_itself
 from hostler.core.reach import Approval, Rollout
 
 V = TypeVar("V")
@@ -234,11 +235,11 @@ def is_spare(node: Node) -> bool:
 
 
 def is_idle(node: Node) -> bool:
-    """In production, and nothing stands on it, runs, waits, or has lately been done to it."""
+    """In production, nothing stands on it, runs or waits, and checks have passed since anything was done to it."""
     return (
         node.phase is Phase.production
         and not node.conditions
-        and not node.attempts
+        and (not node.attempts or (node.assignment is not None and has_proven_itself(node)))
         and not node.cordons
         and not node.settling
         and node.plan is None

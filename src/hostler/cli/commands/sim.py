@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -18,6 +19,23 @@ app = App(name="sim", help="Simulation.")
 
 Output = Annotated[Literal["table", "json", "yaml"], Parameter(name=("--output", "-o"))]
 Rates = Annotated[str, Parameter(help="`llama3`, `rsc1`, `rsc2`, or a TSV file of counts by component.")]
+
+RatesList = Annotated[str, Parameter(help="Presets or files as for `sim run`, separated by commas.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Size:
+    """How much is simulated."""
+
+    seeds: int = 20
+    nodes: int = 2048
+    days: float = 54.0
+    jobs: Annotated[int, Parameter(help="Processes at a time.")] = 2
+
+
+SIZE = Size()
+PeerNames = Annotated[str, Parameter(help="Which peers, separated by commas; all unless given. Ours is always there.")]
 
 
 @app.command(name="run")
@@ -109,6 +127,50 @@ def _scenario(seed: int, without: str, nodes: int) -> "Scenario":
     if nodes and not 1 < nodes <= scenario.shape.nodes:
         raise CommandError(ExitCode.usage, f"--nodes {nodes}: seed {seed} has {scenario.shape.nodes}, give 2 or more")
     return scenario.without(dropped).smaller(nodes or scenario.shape.nodes)
+
+
+@app.command
+def peers(
+    *,
+    rates: RatesList = "llama3,rsc1",
+    peers: PeerNames = "",
+    trial: Size = SIZE,
+    output: Annotated[Literal["table", "json", "markdown"], Parameter(name=("--output", "-o"))] = "table",
+) -> int:
+    """Run other policies beside ours in the same worlds: the same faults at the same moments for each.
+
+    Goodput, unproductive minutes per failure, live work ended, healthy nodes taken, human touches: means over the
+    seeds with 95 % intervals, and differences to ours world by world. Exit status 7 where Hostler broke a law.
+    """
+    import msgspec
+
+    from hostler.core.errors import InvalidInputError
+    from hostler.sim.peers.page import format_trial, page
+    from hostler.sim.peers.table import PEERS
+    from hostler.sim.peers.trial import Asked, hold
+    from hostler.sim.run import SimSettings
+
+    settings = SimSettings(nodes=trial.nodes, days=trial.days)
+    asked = Asked(settings, _names(rates), _names(peers) or tuple(PEERS), trial.seeds, trial.jobs)
+    try:
+        with _progress() as progress:
+            held = hold(asked, progress)
+    except InvalidInputError as error:
+        raise CommandError(ExitCode.usage, str(error)) from error
+    match output:
+        case "json":
+            dump_json(msgspec.to_builtins(held))
+        case "markdown":
+            words = f"--rates {rates} --seeds {trial.seeds} --nodes {trial.nodes} --days {trial.days:g}"
+            print(page(held, f"hostler sim peers {words}"), end="")
+        case _:
+            print(format_trial(held))
+    broken = sum(line.violations for table in held.tables.values() for line in table)
+    return ExitCode.unsound if broken else ExitCode.ok
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 @contextmanager

@@ -175,14 +175,19 @@ def has_proven_itself(node: Node) -> bool:
     return any(c.at >= last and c.verdict is Verdict.passed for c in node.checks)
 
 
+_RUNG = Rung()
+
+
 def ladder_changes_at(policy: Policy, node: Node, now: datetime) -> datetime | None:
     """When the next strike is forgotten or probation ends, and with it perhaps the rung that the node stands at."""
     if not node.conditions:
         return None
     probation = (node.probation_until,) if node.probation_until else ()
-    windows = {name: timedelta(seconds=rung.window_s) for name, rung in policy.rungs.items()}
-    default = timedelta(seconds=Rung().window_s)
-    forgotten = (a.at + windows.get(a.remedy, default) for a in node.attempts if a.remedy in REMEDIES)
+    forgotten = (
+        a.at + timedelta(seconds=policy.rungs.get(a.remedy, _RUNG).window_s)
+        for a in node.attempts
+        if a.remedy in REMEDIES
+    )
     return min((at for at in (*forgotten, *probation) if at > now), default=None)
 
 

@@ -1,6 +1,6 @@
 """One training job over many nodes: it checkpoints, ends when any node fails, and starts again from its checkpoint."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from math import sqrt
 
@@ -69,9 +69,10 @@ class Training:
         self._site = site
         self._scheduler = scheduler
         self._hosts = hosts
-        self._tenant = tenant
         self._starting = 0
-        self._works: dict[str, Workload] = {}
+        self._works = {
+            node: Workload(f"job@{node}", tenant, WorkClass.uninterruptible, None, "training") for node in hosts
+        }
 
     @property
     def running(self) -> bool:
@@ -139,7 +140,7 @@ class Training:
         if self.outage is None:
             return
         self.outage.noticed = self.outage.noticed or self._site.clock.now
-        self._scheduler.finish_all({node: self._work(node) for node in self.members})
+        self._scheduler.finish_all({node: self._works[node] for node in self.members})
         self.changed()
         self._again()
 
@@ -164,12 +165,19 @@ class Training:
 
     def usable(self, node: str) -> bool:
         """As far as the scheduler knows: a member of the cluster, open to work, and alive."""
-        seat = self._scheduler.seats.get(node)
-        return seat is not None and seat.joined and not seat.cordons and self._hosts[node].heard
+        return bool(self._usable((node,)))
+
+    def _usable(self, nodes: Iterable[str]) -> list[str]:
+        seats, hosts = self._scheduler.seats, self._hosts
+        return [
+            node
+            for node in nodes
+            if (seat := seats.get(node)) is not None and seat.joined and not seat.cordons and hosts[node].heard
+        ]
 
     def _choose(self) -> bool:
         """Keep the members that are usable, fill up with others in order; whether there are enough."""
-        kept = [node for node in self.members if self.usable(node)]
+        kept = self._usable(self.members)
         have = dict.fromkeys(kept)
         if len(kept) < self.terms.nodes:
             for node in self._scheduler.seats:
@@ -206,13 +214,5 @@ class Training:
 
     def _run(self) -> None:
         self.running_since = self._site.clock.now
-        self._scheduler.start_all({node: self._work(node) for node in self.members})
+        self._scheduler.start_all({node: self._works[node] for node in self.members})
         self.changed()
-
-    def _work(self, node: str) -> Workload:
-        """The job's share on a node: the same value at every start."""
-        found = self._works.get(node)
-        if found is None:
-            found = Workload(f"job@{node}", self._tenant, WorkClass.uninterruptible, None, "training")
-            self._works[node] = found
-        return found

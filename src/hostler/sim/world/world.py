@@ -130,10 +130,15 @@ class World:
             self.scheduler.tell(node)
 
     def show_work(self) -> None:
-        """Work started or ended: the nodes that anybody looks at are told."""
+        """Work started or ended: the nodes that anybody looks at are told. Nobody looks at what is well again."""
+        self.watched = {node: None for node in self.watched if not self._well(node)}
         views = tuple(self.scheduler.view(node) for node in self.watched)
         if views:
             self.site.tell(intake.WorkSeen(views))
+
+    def _well(self, node: str) -> bool:
+        seat = self.scheduler.seat(node)
+        return seat.joined and not seat.cordons and not self.hosts[node].faults
 
     def changed(self, node: str) -> None:
         """The scheduler's view of a node changed by an operation."""

@@ -1,0 +1,190 @@
+"""Peers in the same worlds: the same faults for all, figures that mean what they say, intervals that are right."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hostler.core import events as e
+from hostler.core.errors import InvalidInputError
+from hostler.core.model import Condition, Severity
+from hostler.core.policy.documents import parse
+from hostler.sim.accounts import Accounts
+from hostler.sim.drive import Drive
+from hostler.sim.peers.cloud import UNHEALTHY_S
+from hostler.sim.peers.oncall import NIGHT_S, REACT_S, everything_grave, reaction_s
+from hostler.sim.peers.page import format_trial, page
+from hostler.sim.peers.table import OURS, PEERS
+from hostler.sim.peers.trial import FIGURES, Asked, Trial, hold, mean_of, student
+from hostler.sim.rates import load
+from hostler.sim.report import Report
+from hostler.sim.run import SETTLE_S, START, SimSettings, build, run
+from hostler.sim.strikes import Strike, befall, drawn
+
+SMALL = SimSettings(nodes=64, days=12.0, rates="rsc1", seed=5)
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[str, Report]:
+    return {name: run(SMALL, peer=peer) for name, peer in PEERS.items()}
+
+
+def lived(name: str) -> Drive:
+    """The small world after its time, looked after by this peer."""
+    rates = load(SMALL.rates)
+    drive, _ = build(SMALL, rates, PEERS[name])
+    assert drive.world.training is not None
+    drive.world.training.begin()
+    befall(drive.world, drawn(rates, SMALL.nodes, SMALL.days, SMALL.seed))
+    drive.run(START + timedelta(seconds=SETTLE_S, days=SMALL.days))
+    return drive
+
+
+def test_faults_are_drawn_once_and_met_by_all() -> None:
+    """Mutant: the moment of the next fault is drawn from the chance that everybody in the world shares."""
+    worlds = [lived(name) for name in ("hostler", "drain-on-any", "nobody", "oracle")]
+    met = [[(f.since, f.kind.name, f.component, f.cure) for f in drive.world.faults] for drive in worlds]
+    assert met[0]
+    assert all(faults == met[0] for faults in met)
+
+
+def test_the_draw_is_a_poisson_process_at_the_published_rate() -> None:
+    rates = load("llama3")
+    counts = [len(drawn(rates, 2048, 54, seed)) for seed in range(60)]
+    assert sum(counts) / len(counts) == pytest.approx(419, abs=3 * 419**0.5 / 60**0.5)
+    strikes = drawn(rates, 2048, 54, 1)
+    assert strikes == drawn(rates, 2048, 54, 1)
+    assert strikes != drawn(rates, 2048, 54, 2)
+    assert list(strikes) == sorted(strikes, key=lambda strike: strike.at_s)
+    assert all(0 <= strike.place < 1 for strike in strikes)
+
+
+def test_nobody_beats_the_oracle_and_nobody_is_the_slowest(reports: dict[str, Report]) -> None:
+    goodput = {name: report.goodput for name, report in reports.items()}
+    assert max(goodput.values()) == pytest.approx(goodput["oracle"], abs=0.0005)
+    assert min(goodput, key=lambda name: goodput[name]) == "nobody"
+    assert goodput["hostler"] > goodput["auto-repair"]
+
+
+def test_only_ours_is_judged_and_it_breaks_no_law(reports: dict[str, Report]) -> None:
+    assert reports["hostler"].violations == 0
+    assert reports["hostler"].wrong_removals == 0
+    assert reports["hostler"].customer_disruptions == 0
+
+
+def test_an_outage_that_goes_on_is_counted(reports: dict[str, Report]) -> None:
+    """Mutant: only outages that are over are cut."""
+    for report in reports.values():
+        lost = report.unproductive_minutes_per_failure.total * report.failures / (report.days * 1440)
+        assert 1 - report.goodput == pytest.approx(lost + report.checkpoint_share, abs=0.006)
+
+
+@pytest.mark.parametrize("peer", PEERS.values(), ids=PEERS)
+def test_a_peers_document_is_sound(peer: object) -> None:
+    assert parse({"policy.yaml": PEERS[peer.name].document()}).policy.rules  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("moment", "seconds"),
+    [
+        (datetime(2026, 1, 5, 9, tzinfo=UTC), REACT_S),
+        (datetime(2026, 1, 5, 17, 59, tzinfo=UTC), REACT_S),
+        (datetime(2026, 1, 5, 18, tzinfo=UTC), REACT_S + NIGHT_S),
+        (datetime(2026, 1, 5, 3, tzinfo=UTC), REACT_S + NIGHT_S),
+        (datetime(2026, 1, 4, 12, tzinfo=UTC), REACT_S + NIGHT_S),
+    ],
+)
+def test_people_on_call_are_slower_at_night_and_on_sundays(moment: datetime, seconds: float) -> None:
+    assert reaction_s(moment) == seconds
+
+
+def one_fault(name: str, kind: str, cure: str) -> tuple[list[e.Record], Accounts]:
+    """The records of a small world in which one thing breaks, an hour after the job's start, on its first place."""
+    drive, accounts = build(SimSettings(nodes=16, days=1.0), load("llama3"), PEERS[name])
+    assert drive.world.training is not None
+    drive.world.training.begin()
+    befall(drive.world, (Strike(3600.0, "faulty_gpu", kind, cure, 0.0),))
+    seen: list[e.Record] = []
+    drive.watchers.append(seen.append)
+    drive.run(START + timedelta(seconds=SETTLE_S, hours=4))
+    return seen, accounts
+
+
+def test_who_drains_on_any_condition_takes_healthy_nodes_for_a_programs_fault() -> None:
+    """Mutant: a removal is never wrong."""
+    assert one_fault("drain-on-any", "program", "itself")[1].wrong_removals == 1
+    assert one_fault("drain-on-any", "off_bus", "part")[1].wrong_removals == 0
+    assert one_fault("hostler", "program", "itself")[1].wrong_removals == 0
+
+
+def test_auto_repair_waits_its_ten_minutes() -> None:
+    records, _ = one_fault("auto-repair", "off_bus", "part")
+    raised = next(r.at for r in records if isinstance(r.event, e.ConditionRaised) and r.event.condition.severity >= 3)
+    wishes = [r for r in records if isinstance(r.event, e.IntentRecorded) and r.event.intent.person == "auto-repair"]
+    assert (wishes[0].at - raised).total_seconds() == pytest.approx(UNHEALTHY_S, abs=2)
+
+
+def test_reboot_only_reboots_and_then_pages_people() -> None:
+    records, _ = one_fault("reboot-only", "off_bus", "part")
+    plans = [r.event.plan.name for r in records if isinstance(r.event, e.PlanRecorded)]
+    assert plans[0] == "reboot"
+    assert "power_cycle" not in plans
+    assert any(isinstance(r.event, e.IntentRecorded) and r.event.intent.person == "oncall" for r in records)
+
+
+def test_the_oracle_lets_hostler_do_nothing() -> None:
+    assert not [r for r in one_fault("oracle", "nvlink", "gpu_reset")[0] if isinstance(r.event, e.OperationStarted)]
+
+
+def test_a_grave_condition_is_what_pages() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    mild = Condition("a/x", "gpu.thermal", "a", Severity.degraded, at, at, "observation", "hostler")
+    assert not everything_grave(mild)
+
+
+def test_intervals_are_students() -> None:
+    """By tables: t(0.975) of 1, 9, 19 and 120 degrees of freedom."""
+    for freedom, quantile in ((1, 12.706), (9, 2.262), (11, 2.201), (19, 2.093), (120, 1.980)):
+        assert student(freedom) == pytest.approx(quantile, abs=0.0005)
+    mean = mean_of([1.0, 2.0, 3.0])
+    assert mean.mean == 2.0
+    assert mean.half == pytest.approx(4.3027 / 3**0.5, abs=1e-4)
+    assert mean_of([7.0]).half is None
+
+
+@pytest.fixture(scope="module")
+def trial() -> Trial:
+    return hold(Asked(SimSettings(nodes=16, days=4.0), ("rsc1",), ("nobody",), seeds=2, jobs=1))
+
+
+def test_differences_are_taken_world_by_world(trial: Trial) -> None:
+    """Mutant: means are compared, not pairs."""
+    ours, theirs = trial.tables["rsc1"]
+    assert (ours.peer, theirs.peer, ours.against_ours) == (OURS.name, "nobody", {})
+    settings = [SimSettings(nodes=16, days=4.0, rates="rsc1", seed=seed) for seed in (1, 2)]
+    pairs = [(run(one, peer=PEERS["nobody"]), run(one)) for one in settings]
+    for figure, read in FIGURES.items():
+        assert theirs.against_ours[figure] == mean_of([read(their) - read(our) for their, our in pairs])
+
+
+def test_the_page_names_its_command_and_every_peer(trial: Trial) -> None:
+    text = page(trial, "hostler sim peers --seeds 2")
+    assert "`hostler sim peers --seeds 2`" in text
+    for name in PEERS:
+        assert f"**{name}**" in text
+    assert "nobody" in format_trial(trial)
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        (Asked(SimSettings(), ("llama3",), ("somebody",), 1), "no peer"),
+        (Asked(SimSettings(), ("llama3",), (), 0), "seeds"),
+        (Asked(SimSettings(), ("llama3",), (), 1, 0), "jobs"),
+        (Asked(SimSettings(), ("/nowhere",), (), 1), "cannot be read"),
+        (Asked(SimSettings(), (), (), 1), "rates"),
+        (Asked(SimSettings(nodes=0), ("llama3",), (), 1), "nodes"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(asked: Asked, what: str) -> None:
+    with pytest.raises(InvalidInputError, match=what):
+        hold(asked)
