@@ -96,7 +96,7 @@ def a_bad_policy_is_tried(bad: Configuration) -> tuple[Drive, set[str]]:
     assert "rollout r-" in reply.text
     first = set(the_rollout(drive).slices[0].nodes)
     assert 0 < len(first) <= 4
-    hours(drive, 30)
+    hours(drive, 12)
     return drive, first
 
 
