@@ -12,8 +12,8 @@ from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.fleet import Fleet
 from hostler.core.model import Assignment, Binding, Node, Phase, Position
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
-from hostler.server.reach import OTHERS, Veil, intervals, own_records, sees
 from hostler.server.tokens import Grant, Identity, Role
+from hostler.server.visibility import OTHERS, Veil, intervals, own_records, sees
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 

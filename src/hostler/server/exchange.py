@@ -6,9 +6,9 @@ import msgspec
 from litestar import Request, Response
 from litestar.response.base import ASGIResponse
 
-from hostler.server.reach import Veil
 from hostler.server.resources import IntentView
 from hostler.server.tokens import Identity, Role
+from hostler.server.visibility import Veil
 
 
 class StrictRequest(Request[Any, Any, Any]):

@@ -12,12 +12,12 @@ from hostler.server.forwarding import Forwarder
 from hostler.server.paging import Nodes, Roster
 from hostler.server.ports import CellView
 from hostler.server.problems import unknown
-from hostler.server.reach import own_records, sees
 from hostler.server.recent import Recent
 from hostler.server.resources import AgentSeen, AgentView
 from hostler.server.settings import Settings
 from hostler.server.stream import Streams
 from hostler.server.tokens import Identity, Role, TokenStore
+from hostler.server.visibility import own_records, sees
 
 
 class Room:

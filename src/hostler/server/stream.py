@@ -13,8 +13,8 @@ from hostler.engine.ports import JournalError
 from hostler.engine.subscribers import SlowSubscriberError
 from hostler.server.ports import CellView
 from hostler.server.problems import refuse
-from hostler.server.reach import record_within, sees
 from hostler.server.tokens import Identity, Role
+from hostler.server.visibility import record_within, sees
 
 ALIVE_S = 15.0
 """How often a silent stream says that it is there."""

@@ -15,11 +15,11 @@ from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.reach import sees
 from hostler.server.resources import IntentView
 from hostler.server.room import Room
 from hostler.server.routes.intents import ActBody, TheCaller, Wish, submit
 from hostler.server.tokens import Identity
+from hostler.server.visibility import sees
 
 NODES_SHOWN = 100
 

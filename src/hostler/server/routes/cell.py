@@ -21,13 +21,13 @@ from hostler.core.recipes import RECIPES, Recipe
 from hostler.server.auth import ASKS, Permission, needs
 from hostler.server.given import TheRoom, Who
 from hostler.server.problems import invalid, refuse
-from hostler.server.reach import Veil
 from hostler.server.recent import Changes
 from hostler.server.resources import IntentView
 from hostler.server.routes.intents import Key, Reason, TheCaller, Wish, submit
 from hostler.server.status import Status, status
 from hostler.server.stream import keeper
 from hostler.server.tokens import Role
+from hostler.server.visibility import Veil
 
 DOCUMENTS_MAX = 32
 LARGE = 8 * 1024 * 1024

@@ -9,8 +9,8 @@ from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.reach import incident_within, record_within
 from hostler.server.resources import IncidentRow, IncidentView, history_row, incident_row
+from hostler.server.visibility import incident_within, record_within
 
 SEE = [needs(Permission.see)]
 HISTORY_MAX = 200

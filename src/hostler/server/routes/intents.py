@@ -19,10 +19,10 @@ from hostler.core.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.server.auth import ASKS, Permission, demand, needs
 from hostler.server.given import TheRoom, Who
 from hostler.server.problems import Problem, ProblemError, invalid, refuse, unknown
-from hostler.server.reach import demand_reach, sees
 from hostler.server.resources import IntentView
 from hostler.server.room import Room
 from hostler.server.tokens import Identity, Role
+from hostler.server.visibility import demand_visible, sees
 
 LARGE = 8 * 1024 * 1024
 
@@ -143,7 +143,7 @@ async def submit(
     if permission is None:
         raise refuse(404, "unknown", f"no verb '{wish.verb}'", f"use one of {', '.join(sorted(ASKS))}")
     demand(who, permission)
-    demand_reach(who, room.fleet, wish.target, wish.args)
+    demand_visible(who, room.fleet, wish.target, wish.args)
     if wish.args.get("shift_lead") == "true" and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")
     node = room.fleet.resolve(wish.target)

@@ -23,7 +23,6 @@ from hostler.server.maintenance import (
 )
 from hostler.server.paging import Limit, Name, Page, Selection, listed, paged
 from hostler.server.problems import unknown
-from hostler.server.reach import sees
 from hostler.server.resources import (
     ConditionRow,
     OperationRow,
@@ -39,6 +38,7 @@ from hostler.server.room import Room
 from hostler.server.routes.nodes import Before, history, ids_for, selected
 from hostler.server.status import own_pools, pool_view
 from hostler.server.tokens import Identity
+from hostler.server.visibility import sees
 
 SEE = [needs(Permission.see)]
 SEE_CELL = [needs(Permission.see_cell)]

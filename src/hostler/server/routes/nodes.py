@@ -16,7 +16,6 @@ from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Limit, Name, Page, Selection, paged
 from hostler.server.ports import ObservationLog
 from hostler.server.problems import refuse, unknown
-from hostler.server.reach import record_within, sees
 from hostler.server.resources import (
     AgentView,
     HistoryRow,
@@ -31,6 +30,7 @@ from hostler.server.resources import (
 from hostler.server.room import Room
 from hostler.server.status import own_pools
 from hostler.server.tokens import Identity, Role
+from hostler.server.visibility import record_within, sees
 
 SEE = [needs(Permission.see)]
 EXPLAINED_MAX = 1_000

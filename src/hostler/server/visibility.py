@@ -1,4 +1,4 @@
-"""How far a token reaches: which nodes it sees, what it may act on, and which intervals a tenant reads."""
+"""How far a token sees: which nodes, what it may act on, and which intervals a tenant reads."""
 
 import re
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ def _sees_id(who: Identity, fleet: Fleet, node_id: str) -> bool:
     return node is not None and sees(who, node)
 
 
-def demand_reach(who: Identity, fleet: Fleet, target: str, args: dict[str, str] | None = None) -> None:
+def demand_visible(who: Identity, fleet: Fleet, target: str, args: dict[str, str] | None = None) -> None:
     """Raises ProblemError (403) where an act on `target` would leave what the caller reaches.
 
     A rack or pool is within reach when each of its nodes in production is; FLEET is for tokens that see all. The core
