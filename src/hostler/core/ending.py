@@ -124,14 +124,13 @@ def tickets(fleet: Fleet, node_id: str) -> list[Ticket]:
 def change_phase(scene: Scene, node: Node, after: Phase, why: str) -> tuple[e.Event, ...]:
     """The move along an edge of the graph, with what follows from it: limit, release, ticket."""
     assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
-    limit_s = PHASES[after].limit_s
-    deadline = (
-        scene.now + timedelta(seconds=scaled(scene.fleet.policy_of(node), limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
-    )
+    limit_s, policy = PHASES[after].limit_s, scene.fleet.policy_of(node)
+    deadline = scene.now + timedelta(seconds=scaled(policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
     found: list[e.Event] = []
     if node.phase is Phase.production and node.assignment is not None:
         found.append(e.NodeReleased(node.id, scene.now, why))
-    found.append(e.PhaseChanged(node.id, node.phase, after, why, deadline, probation_until=_probation(scene, node, after)))
+    probation = _probation(scene, node, after)
+    found.append(e.PhaseChanged(node.id, node.phase, after, why, deadline, probation_until=probation))
     if after is Phase.rma:
         found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
     return tuple(found)

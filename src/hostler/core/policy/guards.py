@@ -192,7 +192,8 @@ def _spares_floor(scene: Scene, pool: Pool, request: Request) -> list[Blocker]:
     ready = scene.fleet.index.count(f"spare:{pool.sku}")
     if ready > floor:
         return []
-    text = f"pool {pool.name}: {ready} spares of {pool.sku} are left and {floor} are kept back, so nothing would replace it"
+    left = f"{ready} spares of {pool.sku} are left, {floor} are kept back"
+    text = f"pool {pool.name}: {left}, so nothing would replace the node"
     return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
 
 
