@@ -51,6 +51,10 @@ class Shell:
             self.turn(turn_s)
 
 
+def doubted(drive: Drive) -> bool:
+    return drive.fleet.cell.doubt is not None
+
+
 def zapping() -> Node:
     return a_node("a", pool="", phase=Phase.zap, phase_since=NOW, deadline=after(hours=6), firmware=(("BIOS", "1"),))
 
@@ -182,7 +186,7 @@ def test_holds_windows_strikes_and_the_brake_stand_still_while_the_clock_is_doub
     limit = drive.fleet.policy.brake.disruptions
     assert storm(Scene(drive.fleet, drive.controller.present, drive.now), limit), "the brake's window has not moved on"
     drive.ask("confirm-clock", "fleet")
-    assert drive.fleet.cell.doubt is None
+    assert not doubted(drive)
     shell.read()
     assert drive.controller.now == shell.wall, "a person has said that the wall clock is right"
     assert "n0" not in [h.scope for h in drive.fleet.holds.values()]
@@ -211,10 +215,10 @@ def test_the_clocks_agreeing_again_ends_the_doubt() -> None:
     shell = Shell(drive)
     shell.turn(5.0, YEAR_S)
     shell.turn(600.0 / 12)
-    assert drive.fleet.cell.doubt is not None
+    assert doubted(drive)
     seen = shell.turn(5.0, -YEAR_S)
     assert seen.agrees
-    assert drive.fleet.cell.doubt is None
+    assert not doubted(drive)
     assert [c.person for c in drive.events(e.ClockConfirmed)] == ["clocks"]
     assert drive.controller.now == shell.wall
     assert not shell.turn(1.0)
@@ -231,7 +235,7 @@ def test_a_clock_that_a_person_confirms_though_it_leapt_back_never_takes_time_ba
         moments.append(drive.controller.now)
     assert moments == sorted(moments)
     assert moments[-1] - moments[0] == timedelta(seconds=270)
-    assert drive.fleet.cell.doubt is None
+    assert not doubted(drive)
 
 
 @pytest.mark.parametrize("leap_s", [YEAR_S, -YEAR_S, -3600.0])
@@ -255,9 +259,9 @@ def test_a_start_whose_clock_is_a_year_off_is_doubted_and_goes_on_from_the_journ
 def test_a_start_with_a_clock_that_agrees_ends_a_doubt() -> None:
     drive = Drive(ALONE, [a_node("a")])
     Shell(drive).turn(5.0, YEAR_S)
-    assert drive.fleet.cell.doubt is not None
+    assert doubted(drive)
     drive.restart(gap_s=20)
-    assert drive.fleet.cell.doubt is None
+    assert not doubted(drive)
 
 
 def test_a_standby_whose_wall_clock_is_two_hours_ahead_is_not_believed() -> None:

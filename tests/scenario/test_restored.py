@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from hostler.core import events as e
-from hostler.core.model import ActClass, Phase
+from hostler.core.model import ActClass, Observation, Phase
 from hostler.core.policy.guards import GUARDS
 from hostler.core.present import Present
 from hostler.engine import intake
@@ -195,7 +196,7 @@ def test_each_difference_names_what_changed_and_nothing_else(
     change: Callable[[Drive], None], node: str, expected: Differences
 ) -> None:
     """Mutants: one by one, each comparison is left out."""
-    fresh = {"slots": (), "addresses": (), "inventory_at": None}
+    fresh: dict[str, Any] = {"slots": (), "addresses": (), "inventory_at": None}
     drive = Drive(FOUR, [*(a_node(name, **fresh) for name in NAMES), a_node("s", pool="", **fresh)])
     for name in [*NAMES, "s"]:
         drive.observe(name, "inventory", parts=tuple(gpu_part(name, gpu) for gpu in range(8)))
@@ -214,7 +215,7 @@ def test_each_difference_names_what_changed_and_nothing_else(
 def test_an_agent_that_is_ahead_of_the_restored_cursor_is_a_difference_and_sends_again() -> None:
     drive = four()
     restore(drive, len(drive.journal))
-    ahead = intake.Observation("a", "kernel_log", "agent", "s", 1001, text="x", facility=0, received=drive.now)
+    ahead = Observation("a", "kernel_log", "agent", "s", 1001, text="x", facility=0, received=drive.now)
     drive.controller.cursors["a/agent"] = ("s", 400)
     drive.step(intake.Observed(7, "a", (ahead,)))
     assert differences(drive, "a") == [("cursor", "read to 400", "acknowledged to 1000, sent again")]

@@ -23,6 +23,8 @@ ELSEWHERE = {
     "resume": "resume",
     "mode": "pool mode",
     "release-brake": "brake release",
+    "release-restore": "restore release",
+    "confirm-clock": "clock confirm",
     "close-ticket": "ticket close",
     "consent": "ticket consent",
     "approve-request": "approval approve",
@@ -99,6 +101,9 @@ def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb
         ("pool mode train act", "mode", "pool:train", {"remedy": "*", "mode": "act"}),
         ("pool mode train observe --remedy reboot", "mode", "pool:train", {"remedy": "reboot", "mode": "observe"}),
         ("brake release", "release-brake", "fleet", {}),
+        ("restore release", "release-restore", "fleet", {}),
+        ("restore release --unheard 3", "release-restore", "fleet", {"unheard": "3"}),
+        ("clock confirm", "confirm-clock", "fleet", {}),
         ("ticket close t1", "close-ticket", "t1", {}),
         (
             "maintenance schedule rack:r1 --starts 2026-01-31T22:00:00+00:00 --ends 2026-02-01T02:00:00+00:00",

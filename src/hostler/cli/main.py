@@ -26,6 +26,8 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("pause", "fleet:pause", _FLEET, "Disturb nothing new within a scope."),
     ("resume", "fleet:resume", _FLEET, "End a pause."),
     ("brake", "fleet:brake", _FLEET, "The storm brake."),
+    ("restore", "restore:app", _FLEET, "A restored journal: compare, then release."),
+    ("clock", "fleet:clock", _FLEET, "The controller's clock."),
     ("adopt", "fleet:adopt", _FLEET, "Take over nodes that run in production already."),
     ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),

@@ -74,6 +74,10 @@ def _head(status: Status) -> Iterator[str]:
     )
     if status["brake"]:
         yield f"STORM BRAKE LATCHED: {status['brake']} (hostler brake release --reason …)"
+    if status.get("restored"):
+        yield f"RESTORED: {status['restored']} (hostler restore show, hostler restore release --reason …)"
+    if status.get("doubt"):
+        yield f"CLOCK IN DOUBT: {status['doubt']} (hostler clock confirm --reason …)"
     for scope in status["paused"]:
         yield f"PAUSED: {scope} (hostler resume {scope} --reason …)"
     if status.get("rollout"):

@@ -354,6 +354,17 @@ ROLLOUTS = View(
 )
 
 
+RESTORE = View(
+    "/v1/restore/nodes",
+    (
+        Column("NODE", "id"),
+        Column("HEARD", "heard"),
+        Column("DIFFERS", "text"),
+    ),
+    empty="every node was heard and is as the journal has it",
+    events=("node_compared", "restore_"),
+)
+
 INCIDENTS = View(
     "/v1/incidents",
     (

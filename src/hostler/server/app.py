@@ -18,7 +18,7 @@ from hostler.server.fences import HostFence, StandbyFence, add_headers
 from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
-from hostler.server.routes import approvals, health, incidents, intents, lists, nodes, pages, reports
+from hostler.server.routes import approvals, health, incidents, intents, lists, nodes, pages, reports, restore
 from hostler.server.routes import cell as cell_routes
 from hostler.server.settings import Settings
 from hostler.server.tokens import Identity, TokenStore
@@ -36,6 +36,7 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
             nodes.router,
             lists.router,
             incidents.router,
+            restore.router,
             cell_routes.router,
             intents.router,
             approvals.router,

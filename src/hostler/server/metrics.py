@@ -35,6 +35,9 @@ class CellCollector(Collector):
         yield _gauge("hostler_inputs_queued", "Inputs that wait to be decided.", health.queued)
         yield _gauge("hostler_commit_seconds", "How long the last commit took.", health.commit_ms / 1000)
         yield _gauge("hostler_brake_latched", "1 while the storm brake is latched.", int(bool(fleet.cell.brake)))
+        yield _gauge("hostler_restored", "1 while a restored journal waits.", int(bool(fleet.cell.restored)))
+        yield _gauge("hostler_clock_doubted", "1 while the clock is not believed.", int(bool(fleet.cell.doubt)))
+        yield _gauge("hostler_format", "The format up to which events are written.", fleet.cell.format)
         yield _gauge("hostler_paused_scopes", "Scopes in which disruption is paused.", len(fleet.cell.paused))
         yield _gauge("hostler_event_streams", "Open event streams.", self._streams.open)
         yield _gauge("hostler_tickets_open", "Open tickets.", len(fleet.tickets))
@@ -62,9 +65,7 @@ class CellCollector(Collector):
         yield _gauge("hostler_behind_records", "Records known to be missing here.", health.behind)
         yield _gauge("hostler_behind_seconds", "Seconds since none was missing.", health.behind_s)
         yield _gauge("hostler_journal_reachable", "1 while the journal answers.", int(health.reachable))
-        peers = GaugeMetricFamily(
-            "hostler_controllers", "Controllers by whether they live.", labels=["state"]
-        )
+        peers = GaugeMetricFamily("hostler_controllers", "Controllers by whether they live.", labels=["state"])
         for state, alive in (("alive", True), ("gone", False)):
             peers.add_metric([state], sum(peer.alive is alive for peer in health.peers))
         yield peers

@@ -64,6 +64,8 @@ class Status(Struct, frozen=True):
     why: str
     brake: str
     brake_since: datetime | None
+    restored: str
+    doubt: str
     paused: tuple[str, ...]
     modes: tuple[ModeRow, ...]
     phases: dict[str, int]
@@ -99,6 +101,8 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
         why=health.why if who.whole else "",
         brake=fleet.cell.brake,
         brake_since=fleet.cell.brake_since,
+        restored=_restored(fleet) if who.whole else "",
+        doubt=fleet.cell.doubt.text if fleet.cell.doubt and who.whole else "",
         paused=fleet.cell.paused if who.whole else _paused(fleet, who),
         modes=_modes(fleet, who),
         phases=phases,
@@ -131,6 +135,16 @@ def _stopped(fleet: Fleet, now: datetime) -> str:
     if last is None or last.state != "stopped" or last.ended is None or now - last.ended > STOPPED_SHOWN:
         return ""
     return f"rollout {last.id} was stopped by {last.ended_by} at {last.ended:%Y-%m-%d %H:%M} UTC: {last.why}"
+
+
+def _restored(fleet: Fleet) -> str:
+    """Why nothing is disturbed, "" where the journal is no copy or was released."""
+    since = fleet.cell.restored
+    if since is None:
+        return ""
+    compared, differing = fleet.index.count("compared"), fleet.index.count("differing")
+    heard = f"{compared} of {len(fleet.nodes)} nodes heard, {differing} differ"
+    return f"nothing is disturbed since {since:%Y-%m-%d %H:%M} UTC, the journal is a copy; {heard}"
 
 
 def own_pools(fleet: Fleet, who: Identity) -> list[Pool]:

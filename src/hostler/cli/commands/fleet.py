@@ -13,6 +13,7 @@ from hostler.cli.screen import handover_text, screen
 from hostler.cli.watching import follow
 
 brake = App(name="brake", help="The storm brake.")
+clock = App(name="clock", help="The controller's clock.")
 
 Scope = Annotated[str, Parameter(help="`fleet`, `pool:NAME`, `cluster:NAME`, `rack:NAME` or a node.")]
 
@@ -45,6 +46,8 @@ def status(
 
 _NEWS = (
     "brake_",
+    "clock_",
+    "restore_",
     "incident_",
     "pause_",
     "mode_",
@@ -60,6 +63,12 @@ _NEWS = (
 def release(*, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Let disruption go on after the storm brake has latched."""
     return ask_one(connect, why, show.output, Request("release-brake", "fleet"))
+
+
+@clock.command
+def confirm(*, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Say that the controller's clock is right, though it leapt: what counts days counts on."""
+    return ask_one(connect, why, show.output, Request("confirm-clock", "fleet"))
 
 
 def pause(scope: Scope, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:

@@ -14,6 +14,8 @@ export function Banners({ now }) {
   const told = [];
   if (!now.ok) told.push(["critical", `The controller does not decide (${now.controller}): ${now.why}`]);
   if (now.brake) told.push(["critical", `Storm brake latched since ${moment(now.brake_since)}: ${now.brake}`]);
+  if (now.restored) told.push(["critical", `Restored: ${now.restored}`]);
+  if (now.doubt) told.push(["critical", `The clock is in doubt: ${now.doubt}`]);
   for (const one of now.incidents.slice(0, BANNERS)) told.push([one.state === "overdue" ? "critical" : "warning", blamed(one)]);
   const more = now.incidents.length - BANNERS;
   if (more > 0) told.push(["warning", `${count(more)} more incidents are open`]);
