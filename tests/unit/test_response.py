@@ -6,7 +6,8 @@ from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import REMEDIES
 from hostler.core.model import ActClass, Attempt, Condition, Phase, Profile, Severity
-from hostler.core.policy.response import climb, has_proven_itself, is_lemon, need_of, rank
+from hostler.core.policy.response import climb, is_lemon, need_of, rank
+from hostler.core.proof import has_proven_itself
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, gpu_part, pool_document
 
 POLICY = configuration().policy

@@ -24,7 +24,8 @@ from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import Consent, may_disturb
 from hostler.core.policy.guards import GUARDS, Request, blockers, scopes
 from hostler.core.policy.incidents import holding
-from hostler.core.policy.response import Need, has_proven_itself, rank, rule_for
+from hostler.core.policy.response import Need, rank, rule_for
+from hostler.core.proof import has_proven_itself
 from hostler.core.remedy import held, may_begin, protect
 from hostler.core.scene import Scene
 

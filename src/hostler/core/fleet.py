@@ -15,7 +15,7 @@ from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
 from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Ticket, Window
-from hostler.core.policy.response import has_proven_itself
+from hostler.core.proof import has_proven_itself
 from hostler.core.reach import Approval, Rollout
 
 V = TypeVar("V")

@@ -16,8 +16,9 @@ from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Node, Phase
 from hostler.core.phases import PHASES
 from hostler.core.policy.guards import Request, blockers
-from hostler.core.policy.response import Need, has_proven_itself, is_lemon, ladder_changes_at
+from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow import would_have
+from hostler.core.proof import has_proven_itself
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.core.remedy import needed, protect, remedy
 from hostler.core.scene import Scene

@@ -9,7 +9,7 @@ from hostler.core.fold import OWNER
 from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Assignment, Hold, HoldKind, Mode, Node
 from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes
-from hostler.core.policy.response import has_proven_itself
+from hostler.core.proof import has_proven_itself
 from hostler.core.recipes import RECIPES
 from hostler.core.remedy import held, tired
 from hostler.core.scene import Scene

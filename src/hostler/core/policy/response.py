@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.configuration import REMEDIES, Policy, Rule, Rung
-from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile, Verdict
+from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
 
@@ -157,22 +157,6 @@ def is_on_probation(node: Node, now: datetime) -> bool:
 def _strikes(tried: Attempt, rung: str, part: str, since: datetime) -> bool:
     same = tried.part == part or not tried.part or not part
     return same and tried.struck and tried.remedy == rung and tried.at > since
-
-
-_GENTLE = ("cordon", "drain", "release", "deliver")
-"""What ends work at most, and touches nothing that a gate would have to prove again."""
-
-
-def has_proven_itself(node: Node) -> bool:
-    """Whether a check has passed since the node was last disturbed."""
-    if not node.attempts:
-        return True
-    harmless = node.plan.recorded_at if node.plan is not None and not node.plan.disturbed else None
-    disturbed = [a.at for a in node.attempts if a.struck and a.at != harmless and a.remedy not in _GENTLE]
-    if not disturbed:
-        return True
-    last = max(disturbed)
-    return any(c.at >= last and c.verdict is Verdict.passed for c in node.checks)
 
 
 _RUNG = Rung()
