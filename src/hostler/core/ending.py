@@ -131,9 +131,17 @@ def change_phase(scene: Scene, node: Node, after: Phase, why: str) -> tuple[e.Ev
         found.append(e.NodeReleased(node.id, scene.now, why))
     probation = _probation(scene, node, after)
     found.append(e.PhaseChanged(node.id, node.phase, after, why, deadline, probation_until=probation))
+    if after is Phase.production:
+        refused = "it is in service now: return it for maintenance first"
+        found.extend(e.ConditionCleared(node.id, c.id, "hostler", refused) for c in _wished_dark(node))
     if after is Phase.rma:
         found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
     return tuple(found)
+
+
+def _wished_dark(node: Node) -> tuple[Condition, ...]:
+    """Wishes to have the node simply powered off, which only a node outside production is."""
+    return tuple(c for c in node.conditions if c.remedy == "power_off")
 
 
 def _probation(scene: Scene, node: Node, after: Phase) -> datetime | None:
