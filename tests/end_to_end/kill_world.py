@@ -112,7 +112,8 @@ class Book(Protocol):
 class Reached(Protocol):
     """A cell as it is reached from outside, by one address or several."""
 
-    url: str
+    @property
+    def url(self) -> str: ...
 
     @property
     def journal(self) -> Book: ...
@@ -157,6 +158,11 @@ class Served:
             while (await self.get("/readyz"))[0] != 200:
                 assert self._child.returncode is None, self.log.read_text()[-4000:]
                 await asyncio.sleep(POLL_S)
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
 
     async def kill(self) -> None:
         """kill -9, whatever it is doing."""
@@ -262,10 +268,14 @@ class Box:
         self.kills += 1
         await self._start_agent()
 
-    async def stop(self) -> None:
+    async def stop_agent(self) -> None:
+        """The machine is taken away."""
         await asyncio.gather(*self._starts)
         if self._agent is not None:
             await end(self._agent)
+
+    async def stop(self) -> None:
+        await self.stop_agent()
         self.ring.close()
 
     def acts(self) -> list[Any]:
@@ -336,7 +346,7 @@ async def world(directory: Path, machines: int = 1, time_scale: float = 1) -> As
     served = Served(directory, str(directory / "policy.yaml"), str(directory / "pools.yaml"))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(served.stop)
-        farm = await stack.enter_async_context(Farm(_now))
+        farm = await stack.enter_async_context(Farm(now))
         boxes = [Box(f"n{number}", directory / f"n{number}", served) for number in range(1, machines + 1)]
         for box in boxes:
             stack.push_async_callback(box.stop)
@@ -370,7 +380,7 @@ async def drive(boxes: list[Box]) -> None:
     """Time passes for the machines, whether or not anybody asks their BMCs."""
     while True:
         for box in boxes:
-            box.machine.advance(_now())
+            box.machine.advance(now())
         await asyncio.sleep(POLL_S)
 
 
@@ -380,7 +390,7 @@ async def ended(task: "asyncio.Task[None]") -> None:
         await task
 
 
-def _now() -> datetime:
+def now() -> datetime:
     return datetime.now(UTC)
 
 

@@ -1,7 +1,8 @@
 """The real agent as a process on a machine that is not there, to be killed: every act is on disk before it is done.
 
 Run as `killable_agent.py NODE SERVER DIRECTORY`; the directory holds `token`, `boot` (this boot's id), `kmsg` (the
-kernel log, a pipe) and `acts`, to which each act adds a line of JSON before it takes its time.
+kernel log, a pipe) and `acts`, to which each act adds a line of JSON before it takes its time; `gpu`, if any, holds
+the serial of the GPU that was put in.
 """
 
 import asyncio
@@ -48,7 +49,9 @@ class WrittenBody:
         return {}
 
     def inventory(self) -> Inventory:
-        return Inventory((Part(f"{self._node}-GPU0", "gpu", "emulated", "gpu0"),))
+        replaced = self._directory / "gpu"
+        serial = replaced.read_text() if replaced.exists() else f"{self._node}-GPU0"
+        return Inventory((Part(serial, "gpu", "emulated", "gpu0"),))
 
     def check(self, profile: str) -> gate_check.Report:
         self._act("run_checks")

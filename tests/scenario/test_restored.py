@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hostler.core import events as e
-from hostler.core.model import ActClass, Observation, Phase
+from hostler.core.model import ActClass, Observation, Outcome, Phase
 from hostler.core.policy.guards import GUARDS
 from hostler.core.present import Present
 from hostler.engine import intake
@@ -283,3 +283,19 @@ def test_a_cordon_is_lifted_before_the_release_only_where_reality_agrees() -> No
     drive.run()
     assert drive.node("a").cordons == ()
     assert drive.node("b").cordons == ("hostler",)
+
+
+def test_what_is_not_known_of_an_operation_of_the_copy_is_looked_for_again() -> None:
+    """Mutant: one look, and whatever it says is the last."""
+    drive = four()
+    drive.fault("a")
+    operation = drive.node("a").operation
+    assert operation is not None
+    drive.pending.clear()
+    restore(drive, len(drive.journal))
+    (look,) = drive.pending
+    drive.pending.clear()
+    drive.step(intake.Replied(Outcome(look.operation.id, "a", "unknown", "the BMC does not answer")))
+    assert differences(drive, "a") == []
+    drive.wait(seconds=30)
+    assert differences(drive, "a") == [("operation", "cordon under way", "not done")]

@@ -279,6 +279,8 @@ class Controller:
         if outcome.result not in ("unknown", "busy"):
             self.present.unobserved.pop(outcome.operation, None)
         if comparing.is_of_the_copy(self.fleet, outcome):
+            if outcome.result in ("unknown", "busy"):
+                self.agenda.return_to("observe", outcome.operation, outcome.node, self._now)
             return
         reply = intake.of_reply(self._scene(), node, outcome)
         if reply.observe or reply.resend:
