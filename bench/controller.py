@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import os
 import resource
 import subprocess
@@ -20,9 +21,11 @@ from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.model import Assignment, Binding, Node, Observation, Phase, Position
 from hostler.core.policy.documents import parse
-from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.engine.journal.opening import open_journal
+from hostler.engine.journal.sql import SqlJournal
 from hostler.engine.ports import Batch, Snapshot
 from hostler.engine.runner import Cell
+from tests.postgres import PostgresServer
 
 NODES = 100_000
 PER_POST = 10
@@ -59,7 +62,7 @@ def a_fleet(now: datetime) -> list[Node]:
     ]
 
 
-def fill(journal: SqliteJournal, now: datetime) -> None:
+def fill(journal: SqlJournal, now: datetime) -> None:
     """Register the fleet in the journal and leave a snapshot of it."""
     epoch = journal.acquire("bench")
     configuration = parse({"policy.yaml": POLICY.read_text(), "pools.yaml": POOLS})
@@ -110,40 +113,54 @@ async def storm(cell: Cell) -> tuple[float, list[float]]:
     return time.perf_counter() - began, latencies
 
 
-async def measure(path: Path, figures: Figures) -> None:
+async def measure(place: str, figures: Figures, database: str, aim: int) -> None:
     """Start from the snapshot, then take the storm."""
     began = time.perf_counter()
-    journal = SqliteJournal(path)
+    journal = open_journal(place)
     cell = Cell(journal, [])
     await cell.start()
-    figures.add("start-up from snapshot, 100,000 nodes", time.perf_counter() - began, "s", "until it decides")
+    figures.add(
+        f"{database}: start-up from snapshot, 100,000 nodes", time.perf_counter() - began, "s", "until it decides"
+    )
     assert len(cell.view.nodes) == NODES
     gc.collect()
-    figures.add("controller RSS at rest, 100,000 nodes", rss_mb(), "MB", "aim < 600")
+    figures.add(f"{database}: controller RSS at rest, 100,000 nodes", rss_mb(), "MB", "aim < 600")
     seconds, latencies = await storm(cell)
     latencies.sort()
     rate = POSTS * PER_POST / seconds
-    figures.add("durable observations", rate, "/s", "aim ≥ 20,000; every tenth raises a condition")
-    figures.add("post to durable, P50", latencies[len(latencies) // 2] * 1e3, "ms", f"{AT_ONCE} senders at once")
-    figures.add("post to durable, P99", latencies[len(latencies) * 99 // 100] * 1e3, "ms")
-    figures.add("records written", cell.view.cell.seq, "")
-    figures.add("controller RSS after the storm", rss_mb(), "MB")
+    figures.add(f"{database}: durable observations", rate, "/s", f"aim ≥ {aim:,}; every tenth raises a condition")
+    figures.add(f"{database}: post to durable, P50", latencies[len(latencies) // 2] * 1e3, "ms", f"{AT_ONCE} at once")
+    figures.add(f"{database}: post to durable, P99", latencies[len(latencies) * 99 // 100] * 1e3, "ms")
+    figures.add(f"{database}: records written", cell.view.cell.seq, "")
+    figures.add(f"{database}: controller RSS after the storm", rss_mb(), "MB")
     await cell.stop()
     journal.close()
 
 
 def main() -> Figures:
-    """Fill a journal in a process of its own, so that its memory is not counted here; then measure."""
+    """Fill and measure each journal in processes of their own, so that nothing else counts in their memory."""
     figures = Figures("controller")
     with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "journal.db"
-        code = (
-            "from datetime import *; from pathlib import Path; from bench.controller import *;"
-            f"j = SqliteJournal(Path({str(path)!r})); fill(j, datetime.now(UTC)); j.close()"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
-        asyncio.run(measure(path, figures))
+        _apart("SQLite", str(Path(directory) / "journal.db"), 20_000, figures)
+        server = PostgresServer(Path(directory))
+        try:
+            with server.database() as url:
+                _apart("PostgreSQL", url, 10_000, figures)
+        finally:
+            server.close()
     return figures
+
+
+def _apart(database: str, place: str, aim: int, figures: Figures) -> None:
+    fills = f"j = open_journal({place!r}); fill(j, datetime.now(UTC)); j.close()"
+    measures = f"f = Figures(''); asyncio.run(measure({place!r}, f, {database!r}, {aim}));print(json.dumps(f.rows))"
+    _ran(fills)
+    figures.rows += [tuple(row) for row in json.loads(_ran(measures))]
+
+
+def _ran(code: str) -> str:
+    program = [sys.executable, "-c", f"from bench.controller import *; {code}"]
+    return subprocess.run(program, check=True, env=os.environ, stdout=subprocess.PIPE, text=True).stdout
 
 
 if __name__ == "__main__":

@@ -275,7 +275,7 @@ def _filled() -> Iterator[Path]:
         directory = Path(name)
         code = (
             "from datetime import *; from pathlib import Path; from bench.controller import *;"
-            f"j = SqliteJournal(Path({str(directory / 'journal.db')!r})); fill(j, datetime.now(UTC)); j.close()"
+            f"j = open_journal(Path({str(directory / 'journal.db')!r})); fill(j, datetime.now(UTC)); j.close()"
         )
         subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
         yield directory
