@@ -54,6 +54,7 @@ Views = Callable[[], Sequence[WorkSeen | NodeSeen]]
 async def serve(settings: ServeSettings) -> None:
     """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(SERVE_THREADS))
+    stop = _told_to_stop()
     documents = _read(settings.config)
     data = Path(settings.data)
     standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s)
@@ -67,7 +68,7 @@ async def serve(settings: ServeSettings) -> None:
             eyes = RedfishEyes(clients)
             watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
             telling = cell.while_active(lambda: _tell(cell, lambda: [work_of(cell.view)]))
-            await _until_told([watching, telling])
+            await _until_told(stop, [watching, telling])
 
 
 async def up(settings: UpSettings) -> None:
@@ -80,6 +81,7 @@ async def up(settings: UpSettings) -> None:
 
 
 async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) -> None:
+    stop = _told_to_stop()
     access: dict[str, Access] = {}
     gate = Gate()
     clients = Clients(session, lambda _origin: access.get("all", Access()), gate)
@@ -109,7 +111,7 @@ async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) 
             started = asyncio.get_running_loop().time()
             turns: Views = lambda: scheduler.turn(asyncio.get_running_loop().time() - started)  # noqa: E731
             watch = Watch(inside.cell, RedfishEyes(clients), now)
-            await _until_told([watch.run(), _tell(inside.cell, turns), _staff(inside.cell, fleet)])
+            await _until_told(stop, [watch.run(), _tell(inside.cell, turns), _staff(inside.cell, fleet)])
 
 
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
@@ -156,12 +158,16 @@ async def _tell(cell: Cell, views: Views, period_s: float = 0.5) -> None:
         await asyncio.sleep(period_s)
 
 
-async def _until_told(work: Sequence[object]) -> None:
-    """Run until a signal asks to stop; a task that ends by a bug ends everything."""
+def _told_to_stop() -> asyncio.Event:
+    """Set by SIGTERM or SIGINT from now on: who is told to stop while it starts resigns all the same."""
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+async def _until_told(stop: asyncio.Event, work: Sequence[object]) -> None:
+    """Run until it is told to stop; a task that ends by a bug ends everything."""
     tasks = [asyncio.ensure_future(one) for one in work]  # type: ignore[call-overload]
     told = asyncio.ensure_future(stop.wait())
     done, _ = await asyncio.wait([*tasks, told], return_when=asyncio.FIRST_COMPLETED)

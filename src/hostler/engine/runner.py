@@ -221,6 +221,10 @@ class Cell:
         if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now()):
             self.tell(intake.Heard(node, boot_id))
 
+    def read_to(self, node: str) -> tuple[str, int]:
+        """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""
+        return self._office.read_to(node) if self._office is not None else ("", 0)
+
     def tell(self, one: intake.Input) -> None:
         """Put a volatile reading (workloads, power) before the controller; who stands by has no use for it."""
         if self._office is not None:
@@ -393,8 +397,9 @@ class Cell:
         await self._follower.catch_up(self._subscribers.publish)
         cursors = await asyncio.to_thread(self.journal.cursors)
         office = self._office = Office(self._around, epoch, cursors)
-        self._become("active", "")
+        self._become("active", "taking over")
         await office.open(self._witness)
+        self._become("active", "")
         self._settled.set()
         while not self._stopping.is_set():
             holding.turned()
