@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hostler.engine.ports import Archived
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, House, house
 
@@ -89,6 +90,18 @@ async def test_parts_have_a_history(world: House) -> None:
     listed = (await world.operator.get("/v1/parts?kind=gpu"))["items"]
     assert [p["serial"] for p in listed] == ["GPU-n0-0", "GPU-n0-1"]
     assert (await world.operator.call("GET", "/v1/parts/none"))[0] == 404
+
+
+async def test_the_end_of_a_history_says_where_the_rest_is(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: every page says so, or none."""
+    await world.adopt(1)
+    whole = await world.operator.get("/v1/nodes/n0/history")
+    assert (len(whole["items"]) > 2, whole["archived"]) == (True, "")
+    monkeypatch.setattr(world.cell.journal, "archived", lambda: Archived(7, ("records-1-5.jsonl", "records-6-7.jsonl")))
+    said = "records 1 to 7 are archived, the last of them in records-6-7.jsonl"
+    assert (await world.operator.get("/v1/nodes/n0/history?limit=1"))["archived"] == ""
+    assert (await world.operator.get("/v1/nodes/n0/history"))["archived"] == said
+    assert (await world.operator.get("/v1/parts/GPU-n0-1"))["archived"] == said
 
 
 async def test_status_is_one_screen(world: House) -> None:

@@ -86,7 +86,8 @@ class Client:
     """Asks a cell, over one connection that it opens when first asked. Every failure is a CommandError.
 
     Where a controller cannot be reached, or stands by without an active one, the next of `addresses` is asked.
-    `again_s` is how long to wait before an event stream that broke off is asked for again.
+    `again_s` is how long to wait before an event stream that broke off is asked for again; `archived` says where what
+    came before the last list of pages is.
     """
 
     def __init__(self, addresses: Sequence[Address], token: str) -> None:
@@ -95,6 +96,7 @@ class Client:
         self._token = token
         self._connection: http.client.HTTPConnection | None = None
         self.again_s = AGAIN_S
+        self.archived = ""
 
     def get(self, path: str, query: Query = NO_QUERY) -> Any:
         """The JSON at the path; empty query values are left out."""
@@ -117,6 +119,7 @@ class Client:
                 given += 1
             cursor = page["cursor"]
             if not cursor or (limit and given >= limit):
+                self.archived = page.get("archived", "")
                 return
 
     def close(self) -> None:

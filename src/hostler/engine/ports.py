@@ -53,8 +53,7 @@ class ArchivedError(JournalError):
     """The records asked for are no longer in the journal but in the files that `archived` names."""
 
     def __init__(self, archived: "Archived") -> None:
-        files = ", ".join(archived.files[-2:])
-        super().__init__(f"records 1 to {archived.seq} are archived ({files}): ask for what came later")
+        super().__init__(f"{archived.text}: ask for what came later")
         self.archived = archived
 
 
@@ -151,6 +150,11 @@ class Archived(Struct, frozen=True):
 
     seq: int
     files: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The same as a sentence, with the newest file."""
+        return f"records 1 to {self.seq} are archived, the last of them in {self.files[-1]}"
 
 
 class Journal(Protocol):

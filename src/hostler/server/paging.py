@@ -24,10 +24,14 @@ Limit = Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX)]
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """One page. Go on with `cursor` until it is "" (a page may be shorter than asked for before that)."""
+    """One page. Go on with `cursor` until it is "" (a page may be shorter than asked for before that).
+
+    `archived` says, on the last page of a history, where what came before is.
+    """
 
     items: tuple[T, ...]
     cursor: str = ""
+    archived: str = ""
 
 
 class Selection(Struct, frozen=True):

@@ -9,6 +9,8 @@ from hostler.core.events import Record
 from hostler.core.fleet import Fleet
 from hostler.core.model import Intent, Observation, Outcome
 from hostler.core.present import Present
+from hostler.engine.intake import Input
+from hostler.engine.ports import Archived
 from hostler.engine.ready import Reply
 from hostler.engine.seat import Health
 
@@ -23,6 +25,10 @@ class JournalView(Protocol):
         ...
 
     def observation(self, identity: str) -> Observation | None: ...
+
+    def archived(self) -> Archived | None:
+        """What a history no longer holds."""
+        ...
 
 
 @runtime_checkable
@@ -76,6 +82,14 @@ class CellView(Protocol):
         ...
 
     def heartbeat(self, node: str, boot_id: str) -> None: ...
+
+    def read_to(self, node: str) -> tuple[str, int]:
+        """The spool of the node's agent, and the number up to which it is durable; ("", 0) where none is known."""
+        ...
+
+    def tell(self, one: Input) -> None:
+        """Put a volatile reading before the controller."""
+        ...
 
     def replied(self, outcome: Outcome) -> None: ...
 

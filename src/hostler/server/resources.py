@@ -191,11 +191,12 @@ class OperationRow(Struct, frozen=True):
 
 
 class PartView(Struct, frozen=True):
-    """A part with its history, newest first. `cursor` continues the history (`before`)."""
+    """A part with its history, newest first. `cursor` continues the history (`before`); `archived` as in `Page`."""
 
     part: Part | None
     history: tuple[HistoryRow, ...]
     cursor: str = ""
+    archived: str = ""
 
 
 class ShadowRow(Struct, frozen=True):

@@ -1,5 +1,6 @@
 """`hostler node`: look at nodes, make them known, and ask for acts on them."""
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,6 +85,8 @@ def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, conn
     client = connect.client()
     found = list(client.pages(NODES.one(node, "/history"), limit=limit, go_on="before"))
     rows = sorted(found, key=lambda row: int(row["seq"]))
+    if client.archived:
+        print(client.archived, file=sys.stderr)
     if not show.watch:
         emit(rows, HISTORY, show.output)
         return 0

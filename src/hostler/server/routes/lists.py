@@ -35,7 +35,7 @@ from hostler.server.resources import (
     waiting_row,
 )
 from hostler.server.room import Room
-from hostler.server.routes.nodes import Before, history, ids_for, selected
+from hostler.server.routes.nodes import Before, archived, history, ids_for, selected
 from hostler.server.status import own_pools, pool_view
 from hostler.server.tokens import Identity
 from hostler.server.visibility import sees
@@ -135,7 +135,7 @@ async def get_part(
     if part is None and not records:
         raise unknown("part", serial)
     cursor = str(records[-1].seq) if len(records) == limit else ""
-    return PartView(part, tuple(history_row(r) for r in records), cursor)
+    return PartView(part, tuple(history_row(r) for r in records), cursor, await archived(room, cursor))
 
 
 @get("/pools", guards=SEE)

@@ -144,7 +144,7 @@ async def node_history(
     """Records about a node, newest first; of a retired one too."""
     records = await history(room, who, node_id, before, limit)
     cursor = str(records[-1].seq) if len(records) == limit else ""
-    return Page(tuple(history_row(r) for r in records), cursor)
+    return Page(tuple(history_row(r) for r in records), cursor, await archived(room, cursor))
 
 
 @get("/nodes/{node_id:str}/explain", guards=SEE)
@@ -188,6 +188,12 @@ async def history(room: Room, who: Identity, name: str, before: int | None, limi
         raise unknown("node", name)
     records = await asyncio.to_thread(room.cell.journal.history, node.id if node else name, before, limit)
     return [record_within(who, room.fleet, record) for record in records]
+
+
+async def archived(room: Room, cursor: str) -> str:
+    """Where what came before a history is, for its last page; "" where nothing is missing."""
+    gone = None if cursor else await asyncio.to_thread(room.cell.journal.archived)
+    return gone.text if gone else ""
 
 
 async def _own_history(room: Room, who: Identity, node_id: str, before: int | None, limit: int) -> list[Record]:
