@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hostler.agent.collectors import kmsg
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.core.conditions import CONDITIONS
-from hostler.core.diagnose.incidents import fold
+from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
 from hostler.core.diagnose.line import LINE_LIMIT_CHARS
@@ -31,8 +31,8 @@ def hold_for_text(text: str) -> None:
         assert one.count >= 1
         assert len(one.line) <= LINE_LIMIT_CHARS * ESCAPED
         f"{one.line}{one.text}".encode()
-    incidents = fold(found)
-    assert sum(len(incident.findings) for incident in incidents) == len(found)
+    bursts = fold(found)
+    assert sum(len(burst.findings) for burst in bursts) == len(found)
     for facility in (0, 1):
         seen = Observation("n1", "kernel_log", "agent", "s", 1, boot_id="b", text=text, facility=facility)
         findings = judge(seen, NODE, None)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hostler.agent.collectors import folding, kmsg
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.agent.sighting import Rank, Sighting
-from hostler.core.diagnose.incidents import fold
+from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.diagnose.sieve import passes
 
@@ -147,7 +147,7 @@ def test_a_burst_of_800_000_is_a_handful_with_the_exact_count() -> None:
     assert len(out) <= 6
 
 
-def test_a_storm_of_29_different_lines_is_29_sightings_and_one_incident() -> None:
+def test_a_storm_of_29_different_lines_is_29_sightings_and_one_burst() -> None:
     """Mutant: fold by the Xid's code alone; the 28 other programs that the storm hit are then lost."""
     intake, out, now_s = Intake(Position("b")), [], 10.0
     text = b"NVRM: Xid (PCI:0000:4c:00): 95, pid=%d, name=rank, Uncontained: LTC TAG (0x2,0x0)"

@@ -50,8 +50,8 @@ def decode(
 
 
 def case_result(text: str) -> dict[str, Any]:
-    """The findings of one case; where it has several lines also `incidents`, their number after folding."""
-    from hostler.core.diagnose.incidents import fold
+    """The findings of one case; where it has several lines also `incidents`, how many bursts they are."""
+    from hostler.core.diagnose.bursts import fold
     from hostler.core.diagnose.kernel_log import decode as decoded
 
     found = decoded(text)

@@ -1,4 +1,4 @@
-"""Folds findings into incidents: what has one cause is one incident, however many lines and parts report it."""
+"""Folds findings into bursts: what has one cause is one burst, however many lines and parts of a node report it."""
 
 import re
 
@@ -17,8 +17,8 @@ _FOLLOWS = frozenset({_TORN_DOWN, _RECOVERY_CHANGED})
 _DISK = re.compile(r"(nvme\d{1,4}|[shv]d[a-z]{1,4}|xvd[a-z]{1,4})", re.ASCII)
 
 
-class Incident(Struct, frozen=True):
-    """One thing that happened. `cause` says who bears it: the application, the fabric, or a part."""
+class Burst(Struct, frozen=True):
+    """One thing that happened on a node. `cause` says who bears it: the application, the fabric, or a part."""
 
     cause: str
     findings: tuple[Decoded, ...]
@@ -33,11 +33,11 @@ class _Scene(Struct, frozen=True):
     application: bool
 
 
-def fold(findings: tuple[Decoded, ...]) -> tuple[Incident, ...]:
-    """The incidents of findings that came together, in the order in which they began.
+def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
+    """The bursts of findings that came together, in the order in which they began.
 
-    Faults of programs are one incident and ask nothing of the node. NVLink and NVSwitch faults are the fabric's: its
-    ends all report them. What else a part reports is one incident of that part, which codes that only follow (a
+    Faults of programs are one burst and ask nothing of the node. NVLink and NVSwitch faults are the fabric's: its
+    ends all report them. What else a part reports is one burst of that part, which codes that only follow (a
     channel torn down, a recovery recommended) join, and so does the PCIe port's report of a GPU off the bus.
     """
     own = [one for one in findings if one.code not in _FOLLOWS and not _of_application(one) and not _of_fabric(one)]
@@ -50,7 +50,7 @@ def fold(findings: tuple[Decoded, ...]) -> tuple[Incident, ...]:
     causes: dict[str, list[Decoded]] = {}
     for one in findings:
         causes.setdefault(_cause(one, scene), []).append(one)
-    return tuple(Incident(cause, tuple(found)) for cause, found in causes.items())
+    return tuple(Burst(cause, tuple(found)) for cause, found in causes.items())
 
 
 def _cause(one: Decoded, scene: _Scene) -> str:
