@@ -16,6 +16,11 @@ TIMEOUT_S = 30.0
 CONNECT_S = 5.0
 HEARTBEAT_S = 8.0
 """A heartbeat that hangs at a controller which stands still must not cost its node the silence that is allowed."""
+PROTOCOL = 2
+"""What this agent speaks. It understands the answers of the version before, too, and passes over fields it does not
+know.
+"""
+PROTOCOL_HEADER = "Hostler-Agent-Protocol"
 POLL_S = 25
 """How long the controller may hold a question for operations open."""
 MAX_RETRY_AFTER_S = 300.0
@@ -95,6 +100,11 @@ def addresses(servers: str) -> tuple[str, ...]:
     return found
 
 
+class _Beat(Struct, frozen=True):
+    spool: str = ""
+    acknowledged: int | None = None
+
+
 class Controller:
     """The far end, which is any of the cell's controllers: whichever answers has the active one decide.
 
@@ -117,9 +127,12 @@ class Controller:
         call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
         return _decode(await self._ask(call), Receipt)
 
-    async def heartbeat(self, boot_id: str, version: str, rss_kib: int) -> None:
-        body = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib}
-        await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
+    async def heartbeat(self, boot_id: str, version: str, rss_kib: int, spool: str = "") -> Receipt | None:
+        """Say that we live; gives how far the spool has been read, None from a controller that does not tell yet."""
+        body = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib, "spool": spool}
+        raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
+        said = _decode(raw, _Beat) if raw else _Beat()
+        return None if said.acknowledged is None else Receipt(said.spool, said.acknowledged)
 
     async def operations(self) -> tuple[Order, ...]:
         """What is to be done; waits up to POLL_S for something to do."""
@@ -140,7 +153,7 @@ class Controller:
                 f"{self._servers[at]}/v1/agent/{call.what}",
                 data=None if call.body is None else msgspec.json.encode(call.body),
                 params=call.params,
-                headers={"Authorization": f"Bearer {self._token()}", **call.headers},
+                headers={"Authorization": f"Bearer {self._token()}", PROTOCOL_HEADER: str(PROTOCOL), **call.headers},
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=call.timeout_s, connect=CONNECT_S),
             )

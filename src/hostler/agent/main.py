@@ -146,8 +146,10 @@ class Agent:
         """Say that we live. A missed beat is not repeated; the next one says the same."""
         while True:
             try:
-                await self._controller.heartbeat(self._body.boot_id(), VERSION, rss_kib())
-            except (UnavailableError, RejectedError) as error:
+                had = self._spool.acknowledged
+                read = await self._controller.heartbeat(self._body.boot_id(), VERSION, rss_kib(), self._spool.id)
+                await self._uploader.rewind(read, had)
+            except (UnavailableError, RejectedError, sqlite3.Error) as error:
                 log.info("heartbeat_missed: %s", error)
             await asyncio.sleep(HEARTBEAT_S)
 

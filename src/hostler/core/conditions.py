@@ -272,6 +272,14 @@ CONDITIONS: dict[str, ConditionKind] = {
             one_per="node",
         ),
         ConditionKind(
+            "agent.outdated",
+            _DEGRADED,
+            "observation",
+            "The node's agent speaks a protocol that this controller understands no more: nothing it sees arrives.",
+            "The agent's version; upgrade it. Its spool keeps what it has seen.",
+            one_per="node",
+        ),
+        ConditionKind(
             "agent.collector_failed",
             _DEGRADED,
             "observation",

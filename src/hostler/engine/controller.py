@@ -190,7 +190,7 @@ class Controller:
         if (at := next_moment(self.fleet, self._now)) is not None:
             self.agenda.wake(CALENDAR, at, self._now)
 
-    def _take(self, one: intake.Input) -> None:  # noqa: C901 - one flat table of cases
+    def _take(self, one: intake.Input) -> None:  # noqa: C901, PLR0912 - one flat table of cases
         match one:
             case intake.ClockSeen():
                 self._set_clock(one)
@@ -214,6 +214,8 @@ class Controller:
                     self._touch(node_id, "scheduler")
             case intake.NodeSeen():
                 self._read(one)
+            case intake.AgentRefused(node=node_id, text=text):
+                self._record_all(intake.of_refusal(self.fleet.nodes.get(node_id), text, self._now), "agent")
             case intake.Tick():
                 pass
             case _:

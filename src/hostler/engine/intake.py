@@ -97,6 +97,13 @@ class Tick(Struct, frozen=True):
     """Time has passed."""
 
 
+class AgentRefused(Struct, frozen=True):
+    """The node's agent speaks a protocol that is understood no more, and why; "" once it is understood again."""
+
+    node: str
+    text: str
+
+
 class ClockSeen(Struct, frozen=True):
     """News of the clocks, an input of the controller.
 
@@ -119,7 +126,9 @@ class FellowsSeen(Struct, frozen=True):
     fellows: tuple[Fellow, ...]
 
 
-Input = Observed | Asked | Replied | Heard | Silent | WorkSeen | NodeSeen | Tick | ClockSeen | FellowsSeen
+Input = (
+    Observed | Asked | Replied | Heard | Silent | WorkSeen | NodeSeen | Tick | AgentRefused | ClockSeen | FellowsSeen
+)
 
 
 class Caused(Struct, frozen=True):
@@ -220,6 +229,16 @@ def of_return(node: Node, now: datetime) -> e.Event | None:
     """agent.lost is over."""
     finding = Finding("agent.lost", Severity.info, "the agent is heard again", standing=False)
     return stand(node, finding, Evidence(now, "agent", finding.text), "")
+
+
+def of_refusal(node: Node | None, text: str, now: datetime) -> tuple[e.Event, ...]:
+    """agent.outdated comes with the first request that is not understood and goes with the first that is."""
+    if node is None:
+        return ()
+    said = text or "the agent is understood again"
+    finding = Finding("agent.outdated", CONDITIONS["agent.outdated"].severity, said, standing=bool(text))
+    event = stand(node, finding, Evidence(now, "hostler", said), "")
+    return (event,) if event else ()
 
 
 def see_work(present: Present, seen: WorkSeen) -> list[str]:

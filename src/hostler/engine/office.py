@@ -93,6 +93,10 @@ class Office:
                 future.set_exception(BusyError(retry_after_s))
         self._answers.clear()
 
+    def read_to(self, node: str) -> tuple[str, int]:
+        """The spool of the node's agent and its last durable number, ("", 0) where none is known."""
+        return self._controller.cursors.get(f"{node}/agent", ("", 0))
+
     @property
     def queued(self) -> int:
         """Inputs that wait to be decided."""

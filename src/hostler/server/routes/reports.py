@@ -2,16 +2,18 @@
 
 from typing import Annotated
 
-from litestar import Router, get, post
+from litestar import Response, Router, get, post
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from hostler.core.model import Node, Observation, Outcome
+from hostler.engine.intake import AgentRefused
 from hostler.server.auth import Permission, needs
 from hostler.server.desk import KINDS, Order
 from hostler.server.given import TheRoom, Who
 from hostler.server.problems import ProblemError, refuse
+from hostler.server.protocol import understood
 from hostler.server.resources import AgentSeen
 from hostler.server.room import Room
 from hostler.server.tokens import Identity
@@ -26,7 +28,7 @@ WAIT_MAX_S = 25.0
 
 Name = Annotated[str, Meta(max_length=128)]
 Spool = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
-REPORT = [needs(Permission.report)]
+REPORT = [needs(Permission.report), understood]
 
 
 class ObservationsBody(Struct, frozen=True):
@@ -46,10 +48,11 @@ class Receipt(Struct, frozen=True):
 
 
 class HeartbeatBody(Struct, frozen=True):
-    """The agent is there."""
+    """The agent is there. `spool`: whose reading the answer is to tell of (protocol 2)."""
 
     node: Name
     boot_id: Name
+    spool: Annotated[str, Meta(max_length=64)] = ""
     version: Annotated[str, Meta(max_length=64)] = ""
     rss_kib: Annotated[int, Meta(ge=0, le=2**40)] = 0
 
@@ -81,12 +84,18 @@ async def observations(room: TheRoom, who: Who, data: JSONBody[ObservationsBody]
     return Receipt(data.spool, reply.acknowledged if reply.text in ("", data.spool) else 0)
 
 
-@post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=204)
-async def heartbeat(room: TheRoom, who: Who, data: JSONBody[HeartbeatBody]) -> None:
-    """The agent is heard."""
+@post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=200)
+async def heartbeat(room: TheRoom, who: Who, data: JSONBody[HeartbeatBody]) -> Response[Receipt | None]:
+    """The agent is heard. Whoever names its spool is told how far that was read: less than before after a restore."""
     node = _own(room, who, data.node)
     room.agents[node.id] = AgentSeen(data.version, data.rss_kib)
+    if any(c.type == "agent.outdated" for c in node.conditions):
+        room.cell.tell(AgentRefused(node.id, ""))
     room.cell.heartbeat(node.id, data.boot_id)
+    if not data.spool:
+        return Response(None, status_code=204)
+    spool, sequence = room.cell.read_to(node.id)
+    return Response(Receipt(data.spool, sequence if spool == data.spool else 0))
 
 
 @get("/operations", guards=REPORT)
