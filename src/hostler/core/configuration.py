@@ -17,7 +17,8 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     """What a node of this model must contain.
 
     `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
-    fetched from. `tenant_root`: whoever a node of it serves has root there.
+    fetched from. `memory_gib`: the host's memory, 0 where it is not judged. `tenant_root`: whoever a node of it serves
+    has root there.
     """
 
     name: str
@@ -27,7 +28,9 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     images: dict[str, str] = {}
     gpu_model: str = ""
     temperature_limit_c: float = 90.0
+    memory_gib: float = 0.0
     tenant_root: bool = False
+    bmc_slots: dict[str, str] = {}
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):

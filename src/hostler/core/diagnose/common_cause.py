@@ -51,6 +51,9 @@ SYNDROMES: dict[str, Syndrome] = {
             "nvlink",
             (
                 "gpu.nvlink_error",
+                "gpu.nvlink_down",
+                "gpu.fabric_unready",
+                "gpu.fabric_degraded",
                 "nvswitch.fabric_fatal",
                 "nvswitch.link_fatal",
                 "gpu.reset_required",
@@ -62,7 +65,7 @@ SYNDROMES: dict[str, Syndrome] = {
         ),
         Syndrome(
             "fabric",
-            ("network.link", "network.nic_down"),
+            ("network.link", "network.link_flaps", "network.nic_down"),
             ("leaf", "rack", "firmware"),
             "lost network links",
             "The switch's ports and firmware, and its optics.",
@@ -77,6 +80,8 @@ SYNDROMES: dict[str, Syndrome] = {
                 "accelerator.failed",
                 "pcie.uncorrectable",
                 "inventory.missing_part",
+                "gpu.missing",
+                "gpu.driver_unresponsive",
             ),
             ("firmware",),
             "show the same GPU faults",

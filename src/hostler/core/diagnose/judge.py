@@ -16,6 +16,7 @@ from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.ports import judge_ports
 from hostler.core.diagnose.sensors import judge_sensors
+from hostler.core.diagnose.state import judge_gpu_state, judge_host_state
 from hostler.core.model import Facts, Node, Observation, Phase, Scalar, Verdict
 
 KERNEL_FACILITY = 0
@@ -214,6 +215,8 @@ KINDS: dict[str, Judge] = {
     "inventory": judge_inventory,
     "sensors": judge_sensors,
     "ports": judge_ports,
+    "gpu_state": judge_gpu_state,
+    "host_state": judge_host_state,
     "verdict": _verdict,
     "agent": _agent,
     "power": _power,

@@ -1,7 +1,7 @@
 """Who says so, and may they be believed alone: where a tenant has root on a node, its kernel log is the tenant's word.
 
 There, remedies that would not wait for anybody need NVML, PCI or the BMC to agree; an inventory is what NVML and PCI
-show. A person's wish and protection need no witness.
+show, a gpu_state what NVML counts. A person's wish and protection need no witness.
 """
 
 from hostler.core.fleet import Fleet
@@ -9,7 +9,7 @@ from hostler.core.model import Blocker, Condition, Node
 from hostler.core.policy.response import rule_for
 
 KERNEL_LOG = "kernel_log"
-INDEPENDENT = frozenset({"nvml", "pci", "inventory", "bmc"})
+INDEPENDENT = frozenset({"gpu_state", "inventory", "bmc"})
 """Ways of seeing a fault (`Evidence.path`) that a forged line of kernel log does not reach."""
 
 
