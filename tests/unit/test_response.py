@@ -174,9 +174,9 @@ def test_a_person_s_repair_that_was_never_asked_for_leaves_no_ticket_behind() ->
     assert not len(drive.fleet.tickets)
 
 
-@pytest.mark.parametrize("remedy", ["cordon", "drain", "release", "deliver"])
+@pytest.mark.parametrize("remedy", ["cordon", "drain", "release", "deliver", "power_cycle"])
 def test_what_touches_no_hardware_needs_no_proof(remedy: str) -> None:
-    assert has_proven_itself(a_node("a", attempts=(Attempt(remedy, "", NOW),)))
+    assert has_proven_itself(a_node("a", attempts=(Attempt(remedy, "", NOW, touched=False),)))
     assert not has_proven_itself(a_node("a", attempts=(Attempt("reboot", "", NOW),)))
     assert Severity.critical > Severity.degraded
 

@@ -191,6 +191,7 @@ def start(scene: Scene, node: Node, plan: Plan, step: Step) -> Operation:
         args=step.args,
         boot_id=node.boot_id if row.port == "agent" else plan.boot_id,
         disturbs=row.disrupts,
+        touches=row.touches,
     )
 
 

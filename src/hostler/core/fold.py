@@ -273,9 +273,12 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
         own = (plan.remedy or plan.name, plan.recorded_at)
         others = tuple(a for a in attempts if (a.remedy, a.at) != own)
         if event.result == "failed":
-            attempts = (*others, Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True))
+            tried = Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True, touched=plan.touched)
+            attempts = (*others, tried)
         elif not plan.disturbed and event.result in ("cancelled", "superseded"):
             attempts = others
+        else:
+            attempts = tuple(replace(a, touched=plan.touched) if (a.remedy, a.at) == own else a for a in attempts)
     over = plan is not None and plan.disruptive and event.result in ("done", "failed")
     consented = () if over else node.consented
     fleet.put_node(node.id, replace(node, plan=None, attempts=attempts[-ATTEMPTS_KEPT:], consented=consented))
@@ -323,8 +326,8 @@ def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
 def _start_operation(fleet: Fleet, operation: Operation) -> None:
     node = _node(fleet, operation.node)
     plan = node.plan
-    if plan is not None and operation.disturbs:
-        plan = replace(plan, disturbed=True)
+    if plan is not None and (operation.disturbs or operation.touches):
+        plan = replace(plan, disturbed=plan.disturbed or operation.disturbs, touched=plan.touched or operation.touches)
     fleet.put_node(node.id, replace(node, operation=operation, plan=plan))
 
 

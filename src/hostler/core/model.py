@@ -269,7 +269,8 @@ class Plan(Struct, frozen=True):
 
     `state` is proposed, running, undoing; `index` counts steps of `steps` (running) or of the undo tail
     (undoing), which takes back the steps up to `reached`, last first. `undo` holds, per step of `steps`, the easing
-    that takes it back ("" for none). `result` and `reason` tell how an undoing plan will have ended.
+    that takes it back ("" for none). `result` and `reason` tell how an undoing plan will have ended. `disturbed`:
+    work may have been ended by now; `touched`: the hardware was acted upon.
     """
 
     id: str
@@ -299,6 +300,7 @@ class Plan(Struct, frozen=True):
     reason: str = ""
     result: str = ""
     disturbed: bool = False
+    touched: bool = False
 
 
 class Operation(Struct, frozen=True):
@@ -318,14 +320,16 @@ class Operation(Struct, frozen=True):
     boot_id: str = ""
     attempt: int = 1
     disturbs: bool = False
+    touches: bool = False
     settling: bool = False
 
 
 class Attempt(Struct, frozen=True):
     """What was tried on a node for one of its parts, a rung of the escalation ladder above all.
 
-    `struck`: it counts against the part; what failed before anybody was disturbed does not. `forgiven`: a person
-    has closed the ticket about its failing, so it may be tried anew.
+    `struck`: it counts against the part; what failed before anybody was disturbed does not. `touched`: the hardware was
+    acted upon, not only work ended. `forgiven`: a person has closed the ticket about its failing, so it may be tried
+    anew.
     """
 
     remedy: str
@@ -334,6 +338,7 @@ class Attempt(Struct, frozen=True):
     struck: bool = True
     failed: bool = False
     forgiven: bool = False
+    touched: bool = True
 
 
 class ConsentedWork(Struct, frozen=True):

@@ -12,7 +12,8 @@ class OperationRow(Struct, frozen=True):
     `port` is bmc, agent, scheduler or present. `needs` are preconditions: "drained" (no customer work left),
     "power" (no physical-work or power hold), "boot" (meant for the plan's boot). `repeatable`: may be sent again
     once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
-    long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest.
+    long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
+    the hardware was acted upon, so that only a passed check says that the node is sound.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class OperationRow(Struct, frozen=True):
     settle_s: float = 0.0
     disrupts: bool = False
     removes_power: bool = False
+    touches: bool = False
 
 
 OPERATIONS: dict[str, OperationRow] = {
@@ -41,6 +43,7 @@ OPERATIONS: dict[str, OperationRow] = {
             settle_s=30,
             disrupts=True,
             removes_power=True,
+            touches=True,
         ),
         OperationRow("locate_on", "bmc", "the LED is lit"),
         OperationRow("locate_off", "bmc", "the LED is dark"),
@@ -54,6 +57,7 @@ OPERATIONS: dict[str, OperationRow] = {
             interruptible=False,
             settle_s=600,
             disrupts=True,
+            touches=True,
         ),
         OperationRow("verify_firmware", "bmc", "the reply is the effect"),
         OperationRow("reset_bmc", "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
@@ -67,6 +71,7 @@ OPERATIONS: dict[str, OperationRow] = {
             repeatable=False,
             settle_s=120,
             disrupts=True,
+            touches=True,
         ),
         OperationRow(
             "reboot",
@@ -76,6 +81,7 @@ OPERATIONS: dict[str, OperationRow] = {
             repeatable=False,
             settle_s=300,
             disrupts=True,
+            touches=True,
         ),
         OperationRow("run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True),
         OperationRow("sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60),
