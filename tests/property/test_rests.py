@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from hostler.core.answers import Rest
 from hostler.core.model import Node
-from hostler.core.plan import next_step, rests, wakes_at
+from hostler.core.plan import next_step, wakes_at
+from hostler.core.rest import rests
 from hostler.core.scene import Scene
 from tests.kit import Drive
 from tests.property.test_any_history import drawn, play, world

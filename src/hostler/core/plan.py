@@ -10,7 +10,6 @@ from hostler.core import events as e
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
 from hostler.core.ending import change_phase, tickets
-from hostler.core.fleet import Fleet
 from hostler.core.formats import writable
 from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Node, Phase
@@ -18,7 +17,6 @@ from hostler.core.phases import PHASES
 from hostler.core.policy.guards import Request, blockers
 from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow import would_have
-from hostler.core.proof import has_proven_itself
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.core.remedy import needed, protect, remedy
 from hostler.core.scene import Scene
@@ -47,45 +45,6 @@ def _next(scene: Scene, node: Node, need: Need | None) -> Answer:
     if answered := [t for t in tickets(scene.fleet, node.id) if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
         return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in answered))
     return _phase_work(scene, node)
-
-
-def rests(fleet: Fleet, node: Node) -> bool:
-    """Whether the node certainly needs nothing, now or by the clock: so most of a fleet is passed over cheaply.
-
-    In service, nothing stands on it, runs, waits or is held, and what was tried has been proven. False says nothing.
-    """
-    return (
-        node.phase is Phase.production
-        and not node.conditions
-        and (not node.attempts or (node.assignment is not None and has_proven_itself(node)))
-        and not node.cordons
-        and not node.settling
-        and node.plan is None
-        and node.operation is None
-        and node.waiting is None
-        and node.deadline is None
-        and not _may_be_held(fleet, node)
-        and fleet.index.lacks(f"ticket:{node.id}")
-        and fleet.index.lacks(f"approval:{node.id}")
-    )
-
-
-def restless(fleet: Fleet) -> dict[str, None]:
-    """Every node that a sweep must look at: all but those of which `rests` is certain from what stands on them."""
-    scopes = [hold.scope for hold in fleet.holds.values()]
-    if any(scope not in fleet.nodes for scope in scopes):
-        return dict.fromkeys(fleet.nodes)
-    found = dict.fromkeys(fleet.index.members("restless"))
-    found.update(dict.fromkeys(ticket.node for ticket in fleet.tickets.values()))
-    found.update(dict.fromkeys(scopes))
-    return found
-
-
-def _may_be_held(fleet: Fleet, node: Node) -> bool:
-    """Whether a hold reaches the node, or might: one on another node certainly does not."""
-    if fleet.holds.bare:
-        return False
-    return any(hold.scope == node.id or hold.scope not in fleet.nodes for hold in fleet.holds.values())
 
 
 def _settling(node: Node) -> Wait:

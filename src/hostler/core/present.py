@@ -31,6 +31,7 @@ class PresentNode(Struct):
     cordoned_by_other: str = ""
     heard: bool = False
     bmc_unreachable: bool = False
+    bmc_refused: bool = False
 
 
 class Release(Struct, frozen=True):

@@ -18,16 +18,16 @@ from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.verbs import answer as answer_intent
-from hostler.core.model import Node, Observation, Outcome, Waiting
+from hostler.core.model import Node, Observation, Outcome
 from hostler.core.operations import OPERATIONS
-from hostler.core.plan import next_step, restless, rests, wakes_at
+from hostler.core.plan import next_step, wakes_at
 from hostler.core.policy.incidents import review
 from hostler.core.present import Present
+from hostler.core.rest import restless, rests
 from hostler.core.rollouts import advance, judged
 from hostler.core.scene import Scene
 from hostler.core.service import balance
-from hostler.core.standing import expired
-from hostler.engine import comparing, intake
+from hostler.engine import comparing, intake, news, waiters
 from hostler.engine.agenda import Agenda
 from hostler.engine.opening import first_words, of_clock
 from hostler.engine.ports import Batch, Restored
@@ -145,8 +145,7 @@ class Controller:
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
         self._records.append(record)
-        if isinstance(event, _EASING) or (isinstance(event, _REGROUPING) and self.fleet.index.count("grouped")):
-            self._eased = True
+        self._eased = self._eased or waiters.asks_all_again(self.fleet, event)
         self._follow_up(record)
         self._record_all(errors, f"record:{record.seq}")
 
@@ -190,7 +189,7 @@ class Controller:
         if (at := next_moment(self.fleet, self._now)) is not None:
             self.agenda.wake(CALENDAR, at, self._now)
 
-    def _take(self, one: intake.Input) -> None:  # noqa: C901, PLR0912 - one flat table of cases
+    def _take(self, one: intake.Input) -> None:  # noqa: C901 - one flat table of cases
         match one:
             case intake.ClockSeen():
                 self._set_clock(one)
@@ -204,18 +203,14 @@ class Controller:
                 self._answer(one)
             case intake.Replied(outcome=outcome):
                 self._reply(outcome)
-            case intake.Heard(node=node_id, boot_id=boot_id):
-                self._heard(node_id, boot_id)
-            case intake.Silent():
-                self._miss(one)
             case intake.WorkSeen():
                 self._eased = self._eased or (one.whole and not self.present.scheduler_synced)
                 for node_id in intake.see_work(self.present, one):
                     self._touch(node_id, "scheduler")
-            case intake.NodeSeen():
-                self._read(one)
-            case intake.AgentRefused(node=node_id, text=text):
-                self._record_all(intake.of_refusal(self.fleet.nodes.get(node_id), text, self._now), "agent")
+            case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
+                if (told := news.of_node(self._scene(), self.silent, one)) is not None:
+                    self._record_all(told.events, told.cause)
+                    self._touch(one.node, told.cause)
             case intake.Tick():
                 pass
             case _:
@@ -256,15 +251,9 @@ class Controller:
             return
         source = seen.observations[0].source if seen.observations else "agent"
         key = f"{seen.node}/{source}"
-        spool, sequence = self._moved.get(key) or self.cursors.get(key) or ("", 0)
-        for observation in seen.observations:
-            fresh = observation.spool != spool
-            if not fresh and observation.sequence <= sequence:
-                continue
-            if not fresh and observation.sequence != sequence + 1:
-                break
-            spool, sequence = observation.spool, observation.sequence
-            self._moved[key] = (spool, sequence)
+        read = self._moved.get(key) or self.cursors.get(key) or ("", 0)
+        for observation in intake.unread(seen.observations, read):
+            read = self._moved[key] = (observation.spool, observation.sequence)
             stamped = intake.received_at(observation, self._now)
             self._stored.append(stamped)
             workloads = self.present.workloads(node.id)
@@ -272,7 +261,7 @@ class Controller:
                 self._emit(caused.event, caused.cause)
                 self._touched.setdefault(node.id, caused.cause)
                 node = self.fleet.nodes.get(node.id) or node
-        self._replies.append(Reply(seen.token, acknowledged=sequence, text=spool))
+        self._replies.append(Reply(seen.token, acknowledged=read[1], text=read[0]))
 
     def _reply(self, outcome: Outcome) -> None:
         node = self.fleet.nodes.get(outcome.node)
@@ -292,32 +281,6 @@ class Controller:
         if reply.events and outcome.result != "not_done":
             self.agenda.known(outcome.operation)
         self._record_all(reply.events, f"operation:{outcome.operation}")
-
-    def _heard(self, node_id: str, boot_id: str) -> None:
-        node = self.fleet.nodes.get(node_id)
-        if node is None:
-            return
-        self.silent.pop(node_id, None)
-        self.present.of(node_id).heard = True
-        self._record_all(intake.of_boot(node, boot_id, self._now), "heartbeat")
-        if (event := intake.of_return(self.fleet.nodes[node_id], self._now)) is not None:
-            self._emit(event, "heartbeat")
-        self._touch(node_id, "heartbeat")
-
-    def _miss(self, one: intake.Silent) -> None:
-        if one.node in self.fleet.nodes:
-            self.silent[one.node] = one.since
-            self.present.of(one.node).heard = False
-            self._touch(one.node, "heartbeat")
-
-    def _read(self, one: intake.NodeSeen) -> None:
-        if one.node not in self.fleet.nodes or not intake.see_node(self.present, one, self._now):
-            return
-        self._touch(one.node, "reading")
-        node = self.fleet.nodes.get(one.node)
-        if node is not None and one.bmc_unreachable is not None:
-            event = intake.of_reach(node, one.bmc_unreachable, self._now)
-            self._record_all((event,) if event else (), "reading")
 
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
@@ -340,10 +303,10 @@ class Controller:
         for _ in range(ROUNDS):
             for node_id, cause in list(self._touched.items()):
                 node = self.fleet.nodes.get(node_id)
-                self._record_all(self._clockwork(node) if node is not None else (), cause)
+                self._record_all(news.by_clock(self._scene(), node, self.silent) if node is not None else (), cause)
             self._review()
             touched, self._touched = self._touched, {}
-            for node_id in self._ranked(i for i in touched if not self._rests(i)):
+            for node_id in waiters.ranked(self._scene(), (i for i in touched if not self._rests(i))):
                 self._forward(node_id, touched[node_id])
             if self._eased:
                 self._eased = False
@@ -367,18 +330,6 @@ class Controller:
         if suspects:
             self._record_all(review(self._scene(), suspects), f"record:{max(suspects.values())}")
 
-    def _ranked(self, touched: Iterable[str]) -> list[str]:
-        """Waiters rank by severity, GPU-hours at stake, age, id."""
-        return [key[-1] for key in sorted(self._rank(i) for i in touched if i in self.fleet.nodes)]
-
-    def _rank(self, node_id: str) -> tuple[int, float, datetime, str]:
-        node = self.fleet.nodes[node_id]
-        if not node.conditions:
-            return (0, 0.0, node.phase_since, node_id)
-        worst = max(int(c.severity) for c in node.conditions)
-        stake = sum(w.gpu_hours_at_stake for w in self.present.workloads(node_id) or ())
-        return (-worst, -stake, min(c.since for c in node.conditions), node_id)
-
     def _restless(self, node_ids: dict[str, None]) -> list[str]:
         """Those of the nodes that may need something."""
         if not node_ids:
@@ -396,7 +347,7 @@ class Controller:
             node = self.fleet.nodes.get(node_id)
             if node is None:
                 return
-            events = self._clockwork(node)
+            events = news.by_clock(self._scene(), node, self.silent)
             if not events:
                 answer = next_step(self._scene(), node)
                 if not isinstance(answer, Act):
@@ -411,34 +362,10 @@ class Controller:
         last = ", ".join(e.name_of(r.event) for r in self._records[-6:])
         raise AssertionError(f"{node_id} did not come to rest in {ROUNDS} steps; the last were {last}")
 
-    def _clockwork(self, node: Node) -> tuple[e.Event, ...]:
-        """What the clock and the heartbeats alone say of a node."""
-        if not node.conditions and not node.settling and node.id not in self.silent:
-            return ()
-        found = list(expired(node, self._now))
-        found.extend(
-            e.OperationSettled(node.id, o.id, "its settle time is over")
-            for o in node.settling
-            if o.deadline <= self._now
-        )
-        since = self.silent.get(node.id)
-        if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
-            event = intake.of_silence(self._scene(), node, since)
-            found.extend([event] if event else [])
-        return tuple(found)
-
     def _settle_down(self, node: Node, answer: Wait | Rest, cause: str) -> None:
-        """Record a changed reason for waiting, and see to it that the clock wakes the node in time.
-
-        What was told stands while all of it holds; what comes on top is told when something of it has gone.
-        """
-        waiting = node.waiting
-        if isinstance(answer, Rest) or node.operation is not None:
-            fresh = None  # its own operation: the node shows that itself
-        else:
-            same = waiting is not None and waiting.what == answer.what and _names(waiting) <= _names(answer)
-            fresh = waiting if same else Waiting(answer.what, self._now, answer.blockers)
-        if fresh != waiting:
+        """Record a changed reason for waiting, and see to it that the clock wakes the node in time."""
+        fresh = waiters.told(node, answer, self._now)
+        if fresh != node.waiting:
             self._emit(e.WaitingChanged(node.id, fresh), cause)
             node = self.fleet.nodes[node.id]
             self._eased = self._eased or is_spare(node)
@@ -449,43 +376,3 @@ class Controller:
         moments = [at for at in (until, wakes_at(self._scene(), node)) if at is not None and at > self._now]
         if moments:
             self.agenda.wake(node.id, min(moments), self._now)
-
-
-def _names(wait: Wait | Waiting) -> frozenset[tuple[str, str]]:
-    return frozenset((b.kind, b.name) for b in wait.blockers)
-
-
-_REGROUPING = (e.ConditionRaised, e.PlanRecorded, e.WaitingChanged)
-"""Events after which the nodes of one act (a rack) may be other ones than before."""
-
-_EASING = (
-    e.PlanRecorded,
-    e.PlanApproved,
-    e.PlanEnded,
-    e.PhaseChanged,
-    e.NodeAssigned,
-    e.NodeReleased,
-    e.NodeRegistered,
-    e.HoldReleased,
-    e.HoldPlaced,
-    e.PauseSet,
-    e.ModeSet,
-    e.BrakeReleased,
-    e.BrakeLatched,
-    e.ClockConfirmed,
-    e.RestoreReleased,
-    e.ConfigActivated,
-    e.RolloutStarted,
-    e.SliceStarted,
-    e.RolloutStopped,
-    e.ApprovalEnded,
-    e.WindowScheduled,
-    e.WindowEnded,
-    e.TicketClosed,
-    e.ConditionCleared,
-    e.OperationSettled,
-)
-"""Events after which pools are balanced and everybody who waits is asked again, once per batch.
-
-A plan that begins takes budget: whoever waits is told by name what it waits for now.
-"""

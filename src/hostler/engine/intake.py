@@ -10,6 +10,7 @@ from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence import weigh_programs
 from hostler.core.ending import conclude
@@ -85,12 +86,18 @@ class WorkSeen(Struct, frozen=True):
 
 
 class NodeSeen(Struct, frozen=True):
-    """Volatile readings of one node: power ("on", "off", "unknown"), the scheduler's readiness."""
+    """Volatile readings of one node: power ("on", "off", "unknown"), the scheduler's readiness.
+
+    `bmc_refuses` is why its BMC answers and cannot be used ("" where it can, None: not looked at), `bmc_says` why it
+    counts as unreachable.
+    """
 
     node: str
     power: str = ""
     ready: bool | None = None
     bmc_unreachable: bool | None = None
+    bmc_refuses: str | None = None
+    bmc_says: str = ""
 
 
 class Tick(Struct, frozen=True):
@@ -136,6 +143,19 @@ class Caused(Struct, frozen=True):
 
     event: e.Event
     cause: str
+
+
+def unread(seen: tuple[Observation, ...], read: tuple[str, int]) -> Iterator[Observation]:
+    """What lies behind (spool, sequence), in order; a gap ends it, for its sender resends from the answer."""
+    spool, sequence = read
+    for observation in seen:
+        fresh = observation.spool != spool
+        if not fresh and observation.sequence <= sequence:
+            continue
+        if not fresh and observation.sequence != sequence + 1:
+            return
+        spool, sequence = observation.spool, observation.sequence
+        yield observation
 
 
 def received_at(observation: Observation, now: datetime) -> Observation:
@@ -231,10 +251,8 @@ def of_return(node: Node, now: datetime) -> e.Event | None:
     return stand(node, finding, Evidence(now, "agent", finding.text), "")
 
 
-def of_refusal(node: Node | None, text: str, now: datetime) -> tuple[e.Event, ...]:
+def of_refusal(node: Node, text: str, now: datetime) -> tuple[e.Event, ...]:
     """agent.outdated comes with the first request that is not understood and goes with the first that is."""
-    if node is None:
-        return ()
     said = text or "the agent is understood again"
     finding = Finding("agent.outdated", CONDITIONS["agent.outdated"].severity, said, standing=bool(text))
     event = stand(node, finding, Evidence(now, "hostler", said), "")
@@ -258,22 +276,32 @@ def see_work(present: Present, seen: WorkSeen) -> list[str]:
 def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
     """Take over volatile readings; whether anything changed."""
     here = present.of(seen.node)
-    before = (here.power, here.ready, here.bmc_unreachable)
+    before = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused)
     if seen.power:
         here.power, here.power_at = seen.power, now
     if seen.ready is not None:
         here.ready = seen.ready
     if seen.bmc_unreachable is not None:
         here.bmc_unreachable = seen.bmc_unreachable
-    return before != (here.power, here.ready, here.bmc_unreachable)
+    if seen.bmc_refuses is not None:
+        here.bmc_refused = bool(seen.bmc_refuses)
+    return before != (here.power, here.ready, here.bmc_unreachable, here.bmc_refused)
 
 
-def of_reach(node: Node, unreachable: bool, now: datetime) -> e.Event | None:
-    """bmc.unreachable comes and goes with what the polls of the BMC say."""
-    text = "the BMC does not answer" if unreachable else "the BMC answers"
-    severity = CONDITIONS["bmc.unreachable"].severity
-    finding = Finding("bmc.unreachable", severity, text, standing=unreachable)
-    return stand(node, finding, Evidence(now, "bmc", text), "")
+def of_reach(node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:
+    """bmc.unreachable and bmc.refused come and go with what the looks at the BMC say."""
+    silence = f"the BMC does not answer: {seen.bmc_says}" if seen.bmc_says else "the BMC does not answer"
+    refusal = f"the BMC answers and cannot be used: {seen.bmc_refuses}"
+    told = (
+        ("bmc.unreachable", seen.bmc_unreachable, silence, "the BMC answers"),
+        ("bmc.refused", None if seen.bmc_refuses is None else bool(seen.bmc_refuses), refusal, "the BMC serves us"),
+    )
+    for kind, standing, bad, good in told:
+        if standing is None:
+            continue
+        finding = (stands if standing else over)(kind, bad if standing else good)
+        if (event := stand(node, finding, Evidence(now, "bmc", finding.text), "")) is not None:
+            yield event
 
 
 class Reply(Struct, frozen=True):

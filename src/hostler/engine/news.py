@@ -1,0 +1,68 @@
+"""What heartbeats, readings and the clock say of one node: the present is taken over, and events are what is news."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core import events as e
+from hostler.core.model import Node
+from hostler.core.scene import Scene
+from hostler.core.standing import expired
+from hostler.engine import intake
+
+Silence = dict[str, datetime]
+"""Who is silent, and since when."""
+
+
+class News(Struct, frozen=True):
+    """Events, made one by one as the fleet takes them over, and their cause."""
+
+    cause: str
+    events: Iterable[e.Event] = ()
+
+
+Input = intake.Heard | intake.Silent | intake.NodeSeen | intake.AgentRefused
+
+
+def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
+    """What the input says that is new; None where nothing is."""
+    node = scene.fleet.nodes.get(one.node)
+    if node is None:
+        return None
+    match one:
+        case intake.Heard():
+            silent.pop(node.id, None)
+            scene.present.of(node.id).heard = True
+            return News("heartbeat", _heard(scene, node, one.boot_id))
+        case intake.Silent():
+            silent[node.id] = one.since
+            scene.present.of(node.id).heard = False
+            return News("heartbeat")
+        case intake.AgentRefused():
+            return News("agent", intake.of_refusal(node, one.text, scene.now))
+        case intake.NodeSeen():
+            changed = intake.see_node(scene.present, one, scene.now)
+            return News("reading", intake.of_reach(node, one, scene.now)) if changed else None
+
+
+def _heard(scene: Scene, node: Node, boot_id: str) -> Iterator[e.Event]:
+    yield from intake.of_boot(node, boot_id, scene.now)
+    event = intake.of_return(scene.fleet.nodes[node.id], scene.now)
+    if event is not None:
+        yield event
+
+
+def by_clock(scene: Scene, node: Node, silent: Silence) -> tuple[e.Event, ...]:
+    """What the clock and the silence alone say of a node."""
+    if not node.conditions and not node.settling and node.id not in silent:
+        return ()
+    found = list(expired(node, scene.now))
+    found.extend(
+        e.OperationSettled(node.id, o.id, "its settle time is over") for o in node.settling if o.deadline <= scene.now
+    )
+    since = silent.get(node.id)
+    if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
+        event = intake.of_silence(scene, node, since)
+        found.extend([event] if event else [])
+    return tuple(found)
