@@ -1,11 +1,15 @@
 """`hostler policy`: configuration documents, checked offline, shown and activated."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from hostler.cli.documents import read_documents, submit
+from hostler.cli.errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.listing import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
@@ -91,3 +95,76 @@ def _by_rule(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         item["last"] = max(item["last"], str(row["at"]))
         item["nodes"].append(row["node"])
     return sorted(found.values(), key=lambda item: (-item["times"], item["rule"], item["remedy"]))
+
+
+Documents = Annotated[
+    list[str], Parameter(negative=(), help="The documents on trial; SKUs and pools they leave out stay as recorded.")
+]
+Place = Annotated[str, Parameter(help="A journal's file, or postgresql://user@host/database.")]
+Archive = Annotated[
+    Path | None, Parameter(help="The folder of `journal compact`: observations that have been archived.")
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Period:
+    """Which part of the history: all of it, unless a moment is given (2026-03-01, or 2026-03-01T12:00Z)."""
+
+    begins: Annotated[str, Parameter(name="--from", show_default=False, help="Its first moment (UTC).")] = ""
+    ends: Annotated[str, Parameter(name="--to", show_default=False, help="The moment after its last (UTC).")] = ""
+
+    def since(self) -> datetime | None:
+        return _moment("--from", self.begins)
+
+    def until(self) -> datetime | None:
+        return _moment("--to", self.ends)
+
+
+def _moment(option: str, text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise unusable(f"{option} {text} is no moment", "write 2026-03-01 or 2026-03-01T12:00Z") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+PERIOD = Period()
+
+
+@app.command
+def backtest(
+    *,
+    policy: Documents,
+    journal: Place,
+    period: Period = PERIOD,
+    archive: Archive = None,
+    output: Annotated[Literal["table", "json"], Parameter(name=("--output", "-o"))] = "table",
+) -> int:
+    """Replay recorded history through another policy, and tell what would have differed. Nothing is done or written.
+
+    Nodes, remedies, customers' work that would have been ended, time in service. What a node would have answered after
+    its first difference is nobody's knowledge: it is said per node where that begins, and estimated from there.
+    """
+    import msgspec
+
+    from hostler.core.errors import InvalidInputError
+    from hostler.engine.ports import JournalError
+    from hostler.sim.backtest.table import format_backtest
+    from hostler.sim.backtest.trial import Question
+    from hostler.sim.backtest.trial import backtest as answer
+
+    try:
+        question = Question(read_documents(tuple(policy)), journal, archive, period.since(), period.until())
+        found = answer(question)
+    except InvalidInputError as error:
+        raise CommandError(ExitCode.usage, str(error)) from error
+    except JournalError as error:
+        raise unusable(str(error), "name a journal, as journal.db in the data directory") from error
+    if output == "json":
+        dump_json(msgspec.to_builtins(found))
+    else:
+        print(shown(format_backtest(found), breaks=True))
+    return ExitCode.ok

@@ -1,0 +1,1 @@
+"""A changed policy on recorded history: what it would have done otherwise, and what is not known of that."""
