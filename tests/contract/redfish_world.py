@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import aiohttp
 import aiohttp.web
 
 from hostler.core.model import Binding, Node, Operation, Outcome, Phase, Position
 from hostler.drivers.redfish.client import Clients
+from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.hand import RedfishHand
 from hostler.engine.ports import Hand
@@ -103,8 +103,8 @@ async def a_farm(clock: Clock, certificate: Certificate | None = None) -> AsyncI
 
 @asynccontextmanager
 async def a_hand(access: Access = ACCESS, clock: Callable[[], datetime] = lambda: START) -> AsyncIterator[RedfishHand]:
-    async with aiohttp.ClientSession() as session:
-        yield RedfishHand(Clients(session, lambda _: access), clock)
+    async with Connections() as connections:
+        yield RedfishHand(Clients(connections, lambda _: access), clock)
 
 
 @asynccontextmanager

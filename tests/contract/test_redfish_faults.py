@@ -6,13 +6,13 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
 
 from hostler.drivers.redfish import survey
 from hostler.drivers.redfish.client import Clients, RedfishClient
+from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import MAX_ANSWER_BYTES, Access, Answer, HttpExchange, parse_address
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
@@ -300,10 +300,10 @@ def test_eyes_show_each_reading_as_it_came() -> None:
     machine.supplies["psu5"] = "Critical"
     twin = Twin({"https://b": Service([machine])}, images_by_name)
     node = node_at("https://b", "SN1")
-    power, first = twin.poll(node, 7, START)
-    _, second = twin.poll(node, 9, START)
-    assert (power.kind, power.sequence, power.facts) == ("power", 7, {"power": "on"})
-    assert (first.kind, first.source, first.spool, first.sequence) == ("sensors", "bmc", "bmc", 8)
+    power, first = twin.look(node, START)
+    _, second = twin.look(node, START)
+    assert power == "on"
+    assert (first.kind, first.source, first.spool) == ("sensors", "bmc", "bmc")
     assert (first.facts["gpu0_temp_c"], second.facts["gpu0_temp_c"]) == (99.0, 38.0)
     assert (first.facts["gpu0_temp_limit_c"], first.facts["leak_manifold"]) == (92.0, "critical")
     assert (first.facts["psu0_health"], first.facts["psu5_health"]) == ("ok", "critical")
@@ -312,7 +312,7 @@ def test_eyes_show_each_reading_as_it_came() -> None:
 def test_eyes_never_show_another_machines_readings() -> None:
     twin = Twin({"https://b": Service([running_machine()])}, images_by_name)
     with pytest.raises(RefusedError, match="binding mismatch"):
-        twin.poll(node_at("https://b", "SN9"), 1, START)
+        twin.look(node_at("https://b", "SN9"), START)
 
 
 def test_sensors_that_fail_are_told_in_the_observation() -> None:
@@ -320,7 +320,7 @@ def test_sensors_that_fail_are_told_in_the_observation() -> None:
     service = Service([machine])
     service.faults.add(Rule("*/Sensors", status=500, times=0))
     twin = Twin({"https://b": service}, images_by_name)
-    _, sensors = twin.poll(node_at("https://b", "SN1"), 1, START)
+    _, sensors = twin.look(node_at("https://b", "SN1"), START)
     assert "500" in sensors.text
     assert sensors.facts["gpu0_temp_c"] == 38.0, "the older Thermal resource stands in"
 
@@ -431,8 +431,8 @@ async def test_a_trust_store_of_the_session_is_used() -> None:
     async with a_farm(Clock(), CERTIFICATE) as farm:
         node = node_at(await farm.serve(Service([a_machine()])), "SN1")
         context: ssl.SSLContext = CERTIFICATE.client_context()
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
-            hand = RedfishHand(Clients(session, lambda _: Access(USER, PASSWORD)), Clock())
+        async with Connections(trust=context) as connections:
+            hand = RedfishHand(Clients(connections, lambda _: Access(USER, PASSWORD)), Clock())
             assert (await hand.perform(operation("read_power", node), node)).result == "done"
 
 
@@ -478,19 +478,20 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
 
 
 async def test_eyes_poll_through_the_hands_clients() -> None:
-    async with a_farm(Clock()) as farm, aiohttp.ClientSession() as session:
+    async with a_farm(Clock()) as farm, Connections() as connections:
         node = node_at(await farm.serve(Service([Machine("s", gpu_server("SN1"))])), "SN1")
-        power, sensors = await RedfishEyes(Clients(session, lambda _: Access(USER, PASSWORD))).poll(node, 1)
-        assert (power.facts, sensors.text) == ({"power": "off"}, "")
+        sight = await RedfishEyes(Clients(connections, lambda _: Access(USER, PASSWORD))).look(node)
+        sensors = await sight.sensors()
+        assert (sight.power, sensors.text) == ("off", "")
         assert sensors.facts["gpu7_temp_c"] == 45.0
 
 
 async def test_the_event_log_is_read_on_from_where_it_was_left() -> None:
     machine = a_machine()
     machine.write_log("Critical", "Fan 3 has failed.", START)
-    async with a_farm(Clock()) as farm, aiohttp.ClientSession() as session:
+    async with a_farm(Clock()) as farm, Connections() as connections:
         origin = await farm.serve(Service([machine]))
-        client = Clients(session, lambda _: Access(USER, PASSWORD))(origin)
+        client = Clients(connections, lambda _: Access(USER, PASSWORD))(origin)
         system = await client.system()
         entries, cursor = await survey.log(client, system)
         assert [(entry.severity, entry.message) for entry in entries] == [("critical", "Fan 3 has failed.")]

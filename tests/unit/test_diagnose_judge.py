@@ -187,15 +187,32 @@ def test_an_impossible_temperature_neither_convicts_nor_clears(value: float | st
 )
 def test_a_temperature_convicts_above_its_limit_and_clears_well_below(value: float, expected: set[bool]) -> None:
     findings = judge(seen("sensors", {"gpu0_temp_c": value}), NODE, SKU)
-    assert {f.standing for f in findings} == expected
-    assert all((f.type, f.part) == ("thermal.over_limit", "gpu0_temp") for f in findings)
+    assert {f.standing for f in findings if f.type == "thermal.over_limit"} == expected
+    assert {f.type for f in findings} <= {"thermal.over_limit", "thermal.near_limit"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"gpu0_temp_c": 87.0}, {True}),
+        ({"gpu0_temp_c": 85.0}, set()),
+        ({"gpu0_temp_c": 80.0}, {False}),
+        ({"gpu0_temp_c": 78.0, "gpu0_temp_caution_c": 77.0}, {True}),
+        ({"gpu0_temp_c": 78.0, "gpu0_temp_caution_c": 300.0}, {False}),
+    ],
+)
+def test_a_temperature_close_to_its_limit_is_told(facts: Facts, expected: set[bool]) -> None:
+    """Mutant: `near_limit` without hysteresis; it flickers at its threshold."""
+    findings = judge(seen("sensors", facts), NODE, SKU)
+    assert {f.standing for f in findings if f.type == "thermal.near_limit"} == expected
 
 
 def test_a_sensor_may_bring_its_own_limit_but_not_an_absurd_one() -> None:
     facts: Facts = {"vr_c": 100.0, "vr_limit_c": 110.0}
     assert not any(f.standing for f in judge(seen("sensors", facts), NODE, SKU))
     assert told(judge(seen("sensors", {"a_c": 40.0, "a_limit_c": 0.0}), NODE, SKU)) == {
-        ("thermal.over_limit", "a", False)
+        ("thermal.over_limit", "a", False),
+        ("thermal.near_limit", "a", False),
     }
     assert told(judge(seen("sensors", {"a_c": 40.0}), NODE, None)) == {("observation.unreadable", "sensors", True)}
 
@@ -219,6 +236,9 @@ def test_a_sensor_may_bring_its_own_limit_but_not_an_absurd_one() -> None:
         ("psu1_health", None, {("observation.unreadable", "sensors", True)}),
         ("psu1_w", 400.0, set()),
         ("fan0_rpm", 9000, set()),
+        ("fan3_health", "critical", {("cooling.fan", "fan3", True)}),
+        ("power_redundancy_health", "warning", {("power.redundancy", "power_redundancy", True)}),
+        ("cooling_redundancy_health", "ok", {("cooling.redundancy", "cooling_redundancy", False)}),
     ],
 )
 def test_leaks_and_supplies(name: str, value: str | float | None, expected: set[tuple[str, str, bool]]) -> None:

@@ -85,7 +85,7 @@ def test_an_ethernet_interface_is_known_by_its_permanent_address() -> None:
 
 def test_thermal_and_power() -> None:
     thermal = wire.facts(wire.thermal(document(sample("thermal"))))
-    assert {name.rsplit("_", 1)[1] for name in thermal} == {"c", "rpm"}
+    assert {name.rsplit("_", 1)[1] for name in thermal} == {"c", "rpm", "health"}
     assert any(name.endswith("_limit_c") for name in thermal)
     power = wire.facts(wire.power(document(sample("power"))))
     assert any(name.endswith("_w") for name in power)

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
-import aiohttp
 import msgspec
 
 from hostler.cli import context
@@ -23,6 +22,7 @@ from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Node, Phase
 from hostler.core.policy.documents import parse
 from hostler.drivers.redfish.client import Clients
+from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
@@ -58,9 +58,9 @@ async def serve(settings: ServeSettings) -> None:
     documents = _read(settings.config)
     data = Path(settings.data)
     standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s)
-    async with aiohttp.ClientSession() as session:
+    async with Connections() as connections:
         gate = Gate()
-        clients = Clients(session, _credentials(data), gate)
+        clients = Clients(connections, _credentials(data), gate)
         hands: list[Hand] = [RedfishHand(clients, gate.now), StandaloneHand()]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
@@ -76,15 +76,15 @@ async def up(settings: UpSettings) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     with contextlib.ExitStack() as stack:
         kept = settings.data or stack.enter_context(tempfile.TemporaryDirectory(prefix="hostler-"))
-        async with aiohttp.ClientSession() as session:
-            await _up(settings, Path(kept), session)
+        async with Connections() as connections:
+            await _up(settings, Path(kept), connections)
 
 
-async def _up(settings: UpSettings, data: Path, session: aiohttp.ClientSession) -> None:
+async def _up(settings: UpSettings, data: Path, connections: Connections) -> None:
     stop = _told_to_stop()
     access: dict[str, Access] = {}
     gate = Gate()
-    clients = Clients(session, lambda _origin: access.get("all", Access()), gate)
+    clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     scheduler = EmulatedScheduler(jobs_of(settings.nodes))
     hands: list[Hand] = [RedfishHand(clients, gate.now), scheduler]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:

@@ -1,92 +1,228 @@
-"""Looks at every BMC in turn: power becomes present, and a sensor's story is observed once it has repeated itself."""
+"""Looks at every BMC in its turn: power becomes present, readings are observed once they have repeated themselves."""
 
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.diagnose.judge import judge
-from hostler.core.fleet import Fleet
+from hostler.core.diagnose.debounce import Heard, forget, settle, told
+from hostler.core.diagnose.sensors import subjects
 from hostler.core.model import Node, Observation, Phase
 from hostler.engine.intake import NodeSeen
-from hostler.engine.ports import PortError
+from hostler.engine.ports import PortError, RefusedError
 from hostler.engine.queues import BusyError
+from hostler.engine.rota import MISSED, Pace, Rota
 from hostler.engine.runner import Cell
 
-AT_ONCE = 64
-MISSED = 3
-"""Polls in a row that a BMC must miss before it counts as unreachable."""
+ENLIST_S = 2.0
+"""How often the fleet is asked who has a BMC."""
 
-Story = tuple[tuple[str, str, bool], ...]
+AFFIRM_S = 3600.0
+"""What stands unchanged is told again after so long: it is then known to be so, and not merely unrevoked."""
+
+
+class Sight(Protocol):
+    """One look at a node's BMC, whose identity has been checked: its power ("on", "off", "unknown"), and more."""
+
+    power: str
+
+    async def sensors(self) -> Observation:
+        """The readings, without a number yet. Raises PortError."""
+        ...
 
 
 class Eyes(Protocol):
-    """Power and sensors of one node, numbered from `sequence`. Raises PortError."""
+    """Opens a look at one node. Raises PortError."""
 
-    async def poll(self, node: Node, sequence: int) -> tuple[Observation, Observation]: ...
+    async def look(self, node: Node) -> Sight: ...
+
+
+class Places(Struct, frozen=True):
+    """How many looks may be under way, and for how long.
+
+    A look that lasts longer than `patience_s` gives its place among `quick` to the next one and goes on among `slow`;
+    after `deadline_s` it has missed. So BMCs that hang never hold up those that answer.
+    """
+
+    quick: int = 64
+    slow: int = 256
+    patience_s: float = 2.0
+    deadline_s: float = 20.0
+
+
+class Memory(Struct):
+    """What is kept of one BMC between its looks: what was heard of its parts, and when it was read and told."""
+
+    heard: dict[str, Heard] = {}
+    number: int = 0
+    read_at: float = float("-inf")
+    affirmed_at: float = float("-inf")
 
 
 class Watch:
-    """Polls all nodes that have a BMC, every `period_s`. Volatile: after a restart everything is looked at anew."""
+    """Looks at all nodes that have a BMC. Volatile: after a restart everything is looked at anew.
 
-    def __init__(self, cell: Cell, eyes: Eyes, clock: Callable[[], datetime], period_s: float = 10.0) -> None:
+    An object's `run` ends only when it is cancelled; every look that it began ends with it.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        eyes: Eyes,
+        clock: Callable[[], datetime],
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+        places: Places = Places(),  # noqa: B008 - frozen
+    ) -> None:
         self._cell = cell
         self._eyes = eyes
         self._clock = clock
-        self._period_s = period_s
-        self._missed: dict[str, int] = {}
-        self._last: dict[str, Story] = {}
-        self._told: dict[str, Story] = {}
-        self._numbers: dict[str, int] = {}
+        self._places = places
+        self._rota = Rota(pace)
+        self._memories: dict[str, Memory] = {}
+        self._quick = self._slow = 0
+        self._freed = asyncio.Event()
 
     async def run(self) -> None:
         """Until cancelled."""
         for key, (_, sequence) in (await asyncio.to_thread(self._cell.journal.cursors)).items():
             node, _, source = key.rpartition("/")
             if source == "bmc":
-                self._numbers[node] = sequence
-        while True:
-            await self.round()
-            await asyncio.sleep(self._period_s)
+                self._memories[node] = Memory(number=sequence)
+        now = asyncio.get_running_loop().time
+        async with asyncio.TaskGroup() as looks:
+            enlisted = -ENLIST_S
+            while True:
+                if now() - enlisted >= ENLIST_S:
+                    self._enlist(now())
+                    enlisted = now()
+                self._begin(looks, now())
+                await self._until(min(enlisted + ENLIST_S, self._next(now())))
 
-    async def round(self) -> None:
-        """Look at every BMC once."""
-        limit = asyncio.Semaphore(AT_ONCE)
-        view: Fleet = self._cell.view
-        nodes = [node for node in view.nodes.values() if node.binding("bmc")]
-        await asyncio.gather(*(self._look(node, limit) for node in nodes))
+    def _enlist(self, now: float) -> None:
+        """Whoever has a BMC is looked at; what was kept of nodes that are gone is let go."""
+        nodes = [node.id for node in self._cell.view.nodes.values() if node.binding("bmc")]
+        self._rota.enlist(nodes, now)
+        if len(self._memories) > 2 * len(nodes) + 1024:
+            known = self._cell.view.nodes
+            self._memories = {node: kept for node, kept in self._memories.items() if node in known}
 
-    async def _look(self, node: Node, limit: asyncio.Semaphore) -> None:
-        async with limit:
-            try:
-                power, sensors = await self._eyes.poll(node, 1)
-            except PortError:
-                missed = self._missed[node.id] = self._missed.get(node.id, 0) + 1
-                if missed == MISSED:
-                    self._cell.tell(NodeSeen(node.id, power="unknown", bmc_unreachable=True))
-                return
-        self._missed[node.id] = 0
-        self._cell.tell(NodeSeen(node.id, power=str(power.facts.get("power", "")), bmc_unreachable=False))
-        await self._tell(node, sensors)
+    def _begin(self, looks: asyncio.TaskGroup, now: float) -> None:
+        """Look at whoever is due, as far as there is room."""
+        while self._quick < self._places.quick and (node_id := self._rota.take(now)) is not None:
+            slowly = self._rota.misses(node_id) > 0
+            if slowly and self._slow >= self._places.slow:
+                self._rota.later(node_id, now)
+                continue
+            self._occupy(slow=slowly)
+            looks.create_task(self._turn(node_id, slowly=slowly))
 
-    async def _tell(self, node: Node, sensors: Observation) -> None:
-        """Observe the sensors when what they say is new, and said twice."""
+    def _next(self, now: float) -> float:
+        """When to look up again: at the next turn, or when a place is free."""
+        due = self._rota.next_due()
+        return now + ENLIST_S if due is None or self._quick >= self._places.quick else due
+
+    async def _until(self, moment: float) -> None:
+        """Until this moment, or a place is freed."""
+        self._freed.clear()
+        try:
+            async with asyncio.timeout_at(moment):
+                await self._freed.wait()
+        except TimeoutError:
+            return
+
+    def _occupy(self, *, slow: bool, by: int = 1) -> None:
+        if slow:
+            self._slow += by
+        else:
+            self._quick += by
+        if by < 0:
+            self._freed.set()
+
+    async def _turn(self, node_id: str, *, slowly: bool) -> None:
+        """One look, in whichever place, with its deadline."""
+        work = asyncio.ensure_future(self._look(node_id))
+        try:
+            if not slowly:
+                await asyncio.wait((work,), timeout=self._places.patience_s)
+                if not work.done() and self._slow < self._places.slow:
+                    self._occupy(slow=False, by=-1)
+                    self._occupy(slow=True)
+                    slowly = True
+            if slowly:
+                await asyncio.wait((work,), timeout=self._places.deadline_s)
+            if work.done():
+                work.result()
+            elif slowly:
+                self._missed(node_id, f"no answer within {self._places.deadline_s:g} s")
+            else:
+                self._rota.later(node_id, asyncio.get_running_loop().time())
+        finally:
+            self._occupy(slow=slowly, by=-1)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _look(self, node_id: str) -> None:
+        """Power first: it is known even where the readings fail."""
+        node = self._cell.view.nodes.get(node_id)
+        if node is None:
+            return
+        try:
+            sight = await self._eyes.look(node)
+        except RefusedError as error:
+            self._refused(node, str(error))
+            return
+        except PortError as error:
+            self._missed(node_id, str(error))
+            return
+        self._cell.tell(NodeSeen(node_id, power=sight.power, bmc_unreachable=False, bmc_refuses=""))
+        memory = self._memories.setdefault(node_id, Memory())
+        now = asyncio.get_running_loop().time()
+        worked_on = node.plan is not None and node.plan.disturbed
+        if worked_on and now - memory.read_at < self._rota.period_s:
+            self._seen(node_id, close=True)
+            return
+        try:
+            sensors = await sight.sensors()
+        except PortError:
+            self._seen(node_id, close=worked_on)
+            return
+        memory.read_at = now
+        self._seen(node_id, close=await self._tell(node, sensors, memory) or worked_on)
+
+    def _seen(self, node_id: str, *, close: bool) -> None:
+        self._rota.seen(node_id, asyncio.get_running_loop().time(), close=close)
+
+    def _missed(self, node_id: str, why: str) -> None:
+        """Unreachable once it has missed several looks in a row; told again with each look, as a restart may forget."""
+        missed = self._rota.missed(node_id, asyncio.get_running_loop().time())
+        if missed >= MISSED:
+            self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))
+
+    def _refused(self, node: Node, why: str) -> None:
+        """It answers, and not to us or not as this node: nothing it says is the node's, and no reset would mend it."""
+        self._seen(node.id, close=False)
+        self._cell.tell(NodeSeen(node.id, power="unknown", bmc_unreachable=False, bmc_refuses=why))
+
+    async def _tell(self, node: Node, sensors: Observation, memory: Memory) -> bool:
+        """Observe what is new of the sensors and has repeated itself. Whether something still waits for that."""
         sku = self._cell.view.configuration_of(node).skus.get(node.sku)
         if sku is None or node.phase is Phase.retired:
-            return
-        findings = judge(sensors, node, sku)
-        story: Story = tuple(sorted((f.type, f.part, f.standing) for f in findings))
-        repeated = self._last.get(node.id) == story
-        self._last[node.id] = story
-        if not repeated or self._told.get(node.id) == story:
-            return
-        number = self._numbers.get(node.id, 0) + 1
-        seen = replace(sensors, sequence=number, received=self._clock())
+            return False
+        now = asyncio.get_running_loop().time()
+        if now - memory.affirmed_at >= AFFIRM_S:
+            forget(memory.heard)
+            memory.affirmed_at = now
+        settled = settle(memory.heard, sensors, subjects(sensors, node, sku))
+        if not settled.news:
+            return settled.open
+        seen = replace(settled.observation, sequence=memory.number + 1, received=self._clock())
         try:
             reply = await self._cell.observe(node.id, (seen,))
         except BusyError:
-            return
-        self._numbers[node.id] = reply.acknowledged
-        self._told[node.id] = story
+            return True
+        memory.number = reply.acknowledged
+        told(memory.heard)
+        return settled.open

@@ -1,90 +1,143 @@
-"""Judges readings of temperature, leak detectors and power supplies.
+"""Judges readings of temperature, leak detectors, fans, power supplies and their redundancy.
 
-A reading that is missing or impossible proves nothing: it neither convicts nor clears, and it is shown.
+A reading that is missing or impossible proves nothing: it neither convicts nor clears, and it is shown. All that is
+said of one part is judged together: it is well only when every reading of it is.
 """
 
 import re
+
+from msgspec import Struct
 
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
+from hostler.core.diagnose.sensor_rules import NEAR_C, SENSOR_RULES
+from hostler.core.diagnose.slots import part_of
 from hostler.core.model import Facts, Node, Observation, Scalar
 
 COLDEST_C, HOTTEST_C = 0.0, 125.0
 """Between these a temperature is believed. Dead sensors read 0, 127, 128 or 255."""
 
-CLEAR_MARGIN_C = 5.0
-"""How far below its limit a temperature must fall before the condition is over."""
-
 NAMES_SHOWN = 16
+UNREADABLE = "sensors"
+"""The part under which readings that cannot be believed are told of."""
 
-_LIMIT = "_limit_c"
+_THRESHOLDS = ("_limit_c", "_caution_c")
 _LEAK = re.compile(r"leak_detected|(?P<before>\w+)_leak_detected|leak_(?P<after>\w+)")
-_SUPPLY = re.compile(r"(psu[0-9]{0,3}|\w+(?=_health))(?:_(?:state|health|status))?")
-_SUPPLY_OK = frozenset({"ok", "enabled"})
-_SUPPLY_BAD = frozenset(
-    {
-        "warning",
-        "critical",
-        "failed",
-        "absent",
-        "disabled",
-        "off",
-        "no_input",
-        "input_lost",
-        "unavailableoffline",
-    }
+_WORDED = (
+    ("cooling.fan", re.compile(r"(fan\w*)_health")),
+    ("power.redundancy", re.compile(r"(power_redundancy\w*)_health")),
+    ("cooling.redundancy", re.compile(r"(cooling_redundancy\w*)_health")),
+    ("power.supply", re.compile(r"(psu[0-9]{0,3}|\w+(?=_health))(?:_(?:state|health|status))?")),
 )
+"""Names of facts that hold a word of health → the condition of which they tell; the first that matches counts."""
+_GOOD = frozenset({"ok", "enabled"})
 
-Readings = list[tuple[str, Scalar]]
+
+class Subject(Struct):
+    """All that a look says of one part: names of its facts, findings, and the facts that could not be believed."""
+
+    names: list[str] = []
+    findings: list[Finding] = []
+    unread: list[str] = []
 
 
-def judge_sensors(observation: Observation, _node: Node, sku: Sku | None) -> list[Finding]:
-    """What the facts of a reading say; facts of other names (fans, watts, volts) are for display.
+def judge_sensors(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
+    """What the facts of a reading say; facts of other names (fans' speeds, watts, volts) are for display.
 
-    "NAME_c" is in °C and may have a "NAME_limit_c". "leak_NAME" is ok, warning or critical,
-    "[NAME_]leak_detected" true or false. "NAME_health" and "psuN[_state]" are a power supply's words.
+    "NAME_c" is in °C and may have a "NAME_limit_c" and a "NAME_caution_c". "leak_NAME" is ok, warning or critical,
+    "[NAME_]leak_detected" true or false. "fanNAME_health" and "{power,cooling}_redundancy_health" are words of health;
+    any other "NAME_health" and "psuN[_state]" are a power supply's.
     """
-    temperatures, detectors, supplies = _sorted_out(observation.facts)
-    judged = [
-        *((name, _temperature(name, value, observation, sku)) for name, value in temperatures),
-        *((name, _leak(name, value)) for name, value in detectors),
-        *((name, _supply(name, states)) for name, states in supplies.items()),
-    ]
-    findings = [finding for _, found in judged for finding in found or ()]
-    return findings + _unreadable([name for name, found in judged if found is None])
+    told = subjects(observation, node, sku)
+    findings = [finding for subject in told.values() for finding in subject.findings]
+    return findings + unreadable([name for subject in told.values() for name in subject.unread])
 
 
-def _sorted_out(facts: Facts) -> tuple[Readings, Readings, dict[str, list[Scalar]]]:
-    """Temperatures and leak detectors by name, and what is said of each power supply."""
-    temperatures: Readings = []
-    detectors: Readings = []
-    supplies: dict[str, list[Scalar]] = {}
-    for name, value in sorted(facts.items()):
-        if name.endswith("_c") and not name.endswith(_LIMIT):
-            temperatures.append((name.removesuffix("_c"), value))
+def subjects(observation: Observation, node: Node, sku: Sku | None) -> dict[str, Subject]:
+    """What is said of each part: its serial where the sensor's name leads to one, else the name itself."""
+    found: dict[str, Subject] = {}
+    worded: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(observation.facts):
+        if name.endswith("_c") and not name.endswith(_THRESHOLDS):
+            sensor = name.removesuffix("_c")
+            part = part_of(sensor, node, sku)
+            _add(found, part, [name], sensor, _temperature(sensor, part, observation, sku))
         elif (leak := _LEAK.fullmatch(name)) is not None:
-            detectors.append((leak["before"] or leak["after"] or "", value))
-        elif (supply := _SUPPLY.fullmatch(name)) is not None:
-            supplies.setdefault(supply[1], []).append(value)
-    return temperatures, detectors, supplies
+            part = leak["before"] or leak["after"] or ""
+            _add(found, part, [name], part, _leak(part, observation.facts[name]))
+        elif (kind := _worded(name)) is not None:
+            worded.setdefault(kind, []).append(name)
+    for (condition, part), names in worded.items():
+        states = [observation.facts[name] for name in names]
+        _add(found, part, names, part, _health(condition, part, states))
+    return {part: _as_one(subject) for part, subject in sorted(found.items())}
 
 
-def _temperature(name: str, value: Scalar, observation: Observation, sku: Sku | None) -> list[Finding] | None:
-    """None where the reading cannot be believed, or where nobody has said what the limit is."""
-    measured = _plausible(value)
-    limit = _plausible(observation.facts.get(name + _LIMIT))
+def _add(found: dict[str, Subject], part: str, names: list[str], shown: str, judged: list[Finding] | None) -> None:
+    """A judgement of None: it could not be believed."""
+    subject = found.setdefault(part, Subject([], [], []))
+    subject.names += names
+    if judged is None:
+        subject.unread.append(shown)
+    else:
+        subject.findings += judged
+
+
+def _as_one(subject: Subject) -> Subject:
+    """One finding per condition: the worst that stands; that it is over only where every reading says so."""
+    by_type: dict[str, list[Finding]] = {}
+    for finding in subject.findings:
+        by_type.setdefault(finding.type, []).append(finding)
+    kept: list[Finding] = []
+    several = len(subject.names) > 1
+    for kind, said in by_type.items():
+        bad = [finding for finding in said if finding.standing]
+        if bad:
+            kept.append(max(bad, key=lambda finding: finding.severity))
+        elif not subject.unread and (not several or len(said) == _tellers(subject, kind)):
+            kept.append(said[0])
+    return Subject(subject.names, kept, subject.unread)
+
+
+def _tellers(subject: Subject, kind: str) -> int:
+    """How many of a part's readings could have told of this kind of condition."""
+    thermal = sum(name.endswith("_c") for name in subject.names)
+    return thermal if kind.startswith("thermal.") else 1
+
+
+def _worded(name: str) -> tuple[str, str] | None:
+    for condition, pattern in _WORDED:
+        if (match := pattern.fullmatch(name)) is not None:
+            return condition, match[1]
+    return None
+
+
+def _temperature(name: str, part: str, observation: Observation, sku: Sku | None) -> list[Finding] | None:
+    """None where the reading cannot be believed, or where nobody has said what the limit is.
+
+    Between a threshold and its hysteresis nothing is said: what stands goes on standing, what does not is not raised.
+    """
+    measured = _plausible(observation.facts.get(f"{name}_c"))
+    limit = _plausible(observation.facts.get(f"{name}_limit_c"))
     if limit is None and sku is not None:
         limit = sku.temperature_limit_c
     if measured is None or limit is None:
         return None
-    text = f"{name} is at {measured:g} °C, the limit is {limit:g} °C"
-    if measured > limit:
-        return [stands("thermal.over_limit", text, name, {"temperature_c": measured, "limit_c": limit})]
-    if measured <= limit - CLEAR_MARGIN_C:
-        return [over("thermal.over_limit", text, name)]
-    return []
+    caution = _plausible(observation.facts.get(f"{name}_caution_c")) or limit - NEAR_C
+    found: list[Finding] = []
+    for condition, threshold, word in (
+        ("thermal.over_limit", limit, "limit"),
+        ("thermal.near_limit", caution, "caution"),
+    ):
+        text = f"{name} is at {measured:g} °C, the {word} is {threshold:g} °C"
+        facts: Facts = {"temperature_c": measured, f"{word}_c": threshold, "margin_c": limit - measured, "sensor": name}
+        if measured > threshold:
+            found.append(stands(condition, text, part, facts))
+        elif measured <= threshold - SENSOR_RULES[condition].hysteresis_c:
+            found.append(over(condition, text, part))
+    return found
 
 
 def _plausible(value: Scalar) -> float | None:
@@ -113,21 +166,23 @@ def _leak(name: str, value: Scalar) -> list[Finding] | None:
             return None
 
 
-def _supply(name: str, states: list[Scalar]) -> list[Finding] | None:
+def _health(condition: str, part: str, states: list[Scalar]) -> list[Finding] | None:
     """The worst word counts; a word we do not know neither convicts nor clears."""
+    grave = SENSOR_RULES[condition].words
     words = [state.strip().lower() if isinstance(state, str) else "" for state in states]
-    bad = [word for word in words if word in _SUPPLY_BAD]
+    bad = sorted((word for word in words if word in grave), key=lambda word: -grave[word])
     if bad:
-        return [stands("power.supply", f"{name} is {bad[0]}", name, {"state": bad[0]})]
-    if all(word in _SUPPLY_OK for word in words):
-        return [over("power.supply", f"{name} is {words[0]}", name)]
+        return [stands(condition, f"{part} is {bad[0]}", part, {"state": bad[0]}, grave[bad[0]])]
+    if all(word in _GOOD for word in words):
+        return [over(condition, f"{part} is {words[0]}", part)]
     return None
 
 
-def _unreadable(names: list[str]) -> list[Finding]:
+def unreadable(names: list[str]) -> list[Finding]:
+    """One finding for all readings that cannot be believed, by name."""
     if not names:
         return []
     shown = printable(", ".join(names[:NAMES_SHOWN]))
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     text = f"no believable reading from {shown}{more}"
-    return [stands("observation.unreadable", text, "sensors", {"readings": shown, "count": len(names)})]
+    return [stands("observation.unreadable", text, UNREADABLE, {"readings": shown, "count": len(names)})]

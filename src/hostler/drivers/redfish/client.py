@@ -4,11 +4,12 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
-import aiohttp
 import msgspec
 
 from hostler.drivers.redfish import wire
+from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access, Answer, Exchange, HttpExchange
+from hostler.drivers.redfish.layout import Layout
 from hostler.drivers.redfish.reading import Document, WireError, document, link, local_path
 from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
 
@@ -41,6 +42,7 @@ class RedfishClient:
     def __init__(self, exchange: Exchange, origin: str) -> None:
         self.origin = origin
         self.alone = asyncio.Lock()
+        self.layouts: dict[str, Layout] = {}
         self._exchange = exchange
         self._reads = asyncio.Semaphore(MAX_READS)
         self._root: wire.ServiceRoot | None = None
@@ -232,9 +234,12 @@ class Clients:
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, access: Callable[[str], Access], fence: Callable[[], None] = lambda: None
+        self,
+        sessions: Connections,
+        access: Callable[[str], Access],
+        fence: Callable[[], None] = lambda: None,
     ) -> None:
-        self._session = session
+        self._sessions = sessions
         self._access = access
         self._fence = fence
         self._kept: OrderedDict[str, RedfishClient] = OrderedDict()
@@ -250,7 +255,7 @@ class Clients:
 
     def _exchange(self, origin: str) -> Exchange:
         """Reads pass; whatever may change something asks the fence as the last thing before it is sent."""
-        exchange = HttpExchange(self._session, origin, self._access(origin))
+        exchange = HttpExchange(self._sessions(origin), origin, self._access(origin))
 
         async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
             if method != "GET":
@@ -265,6 +270,7 @@ class Clients:
             if idle is None:
                 return
             del self._kept[idle]
+            self._sessions.release(idle)
 
 
 def _error_for(status: int) -> type[PortError]:

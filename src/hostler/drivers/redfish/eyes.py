@@ -1,9 +1,9 @@
-"""One look at a node through its BMC: power and sensors as observations. Judging them happens elsewhere."""
+"""One look at a node through its BMC: power at once, readings on request. Judging them happens elsewhere."""
 
 from collections.abc import Callable
 
 from hostler.core.model import Node, Observation
-from hostler.drivers.redfish import survey
+from hostler.drivers.redfish import survey, wire
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
 from hostler.drivers.redfish.hand import check_identity
@@ -12,27 +12,33 @@ from hostler.engine.ports import RefusedError
 SPOOL = "bmc"
 
 
+class RedfishSight:
+    """What one BMC shows of a node that it was just seen to be. `power` is on, off or unknown."""
+
+    def __init__(self, client: RedfishClient, system: wire.System, node: Node) -> None:
+        self.power = system.power if system.power in {"on", "off"} else "unknown"
+        self._client = client
+        self._system = system
+        self._node = node
+
+    async def sensors(self) -> Observation:
+        """The readings as facts, not numbered yet; why one is missing stands in `text`. Raises PortError."""
+        read = await survey.sensors(self._client, self._system)
+        return Observation(self._node.id, "sensors", "bmc", SPOOL, 0, text="; ".join(read.gaps), facts=read.facts)
+
+
 class RedfishEyes:
-    """Polls BMCs through the clients that the Hand uses. A reading counts only once it repeats: not decided here."""
+    """Looks at BMCs through the clients that the Hand uses. A reading counts only once it repeats: not decided here."""
 
     def __init__(self, clients: Callable[[str], RedfishClient]) -> None:
         self._clients = clients
 
-    async def poll(self, node: Node, sequence: int) -> tuple[Observation, Observation]:
-        """Power (on, off or unknown) and sensors, numbered `sequence` and the one after it.
-
-        Why a sensor is missing stands in the observation's `text`. Raises PortError; another machine's readings
-        (binding mismatch) are RefusedError and never observations.
-        """
+    async def look(self, node: Node) -> RedfishSight:
+        """Read the node's system. Raises PortError; another machine (binding mismatch) is RefusedError."""
         if not node.binding("bmc"):
             raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
         address = parse_address(node.binding("bmc"))
         client = self._clients(address.origin)
         system = await client.system(address.system)
         check_identity(client.origin, system, node)
-        read = await survey.sensors(client, system)
-        power = system.power if system.power in {"on", "off"} else "unknown"
-        return (
-            Observation(node.id, "power", "bmc", SPOOL, sequence, facts={"power": power}),
-            Observation(node.id, "sensors", "bmc", SPOOL, sequence + 1, text="; ".join(read.gaps), facts=read.facts),
-        )
+        return RedfishSight(client, system, node)

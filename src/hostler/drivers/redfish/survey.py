@@ -8,6 +8,7 @@ from msgspec import Struct
 from hostler.core.model import Facts, Part
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
+from hostler.drivers.redfish.layout import USES, ChassisLinks, Layout
 from hostler.drivers.redfish.reading import Document, WireError, document, link, links
 
 MAX_GAPS = 32
@@ -66,13 +67,19 @@ async def sensors(client: RedfishClient, system: wire.System) -> Readings:
     """Temperatures, fans, power and leak detectors of a system's chassis: newer resources first, else the older."""
     survey = _Survey(client)
     found: list[wire.Reading] = []
-    for path in system.chassis:
-        chassis = await survey.one(path)
-        listed = await survey.many(link(chassis, "Sensors"), "Sensors")
+    for place in (await _layout(survey, client, system)).chassis:
+        listed = await survey.many(place.sensors, "Sensors")
         modern = [reading for doc in listed for reading in wire.sensor(doc)]
-        found += modern or await _older(survey, chassis, "Thermal", wire.thermal)
-        found += await _supplies(survey, chassis) or await _older(survey, chassis, "Power", wire.power)
-        found += await _leaks(survey, chassis)
+        found += modern or await _older(survey, place.thermal, wire.thermal)
+        listed = await survey.many(place.supplies, "PowerSupplies") if place.supplies else []
+        supplies = [reading for doc in listed for reading in wire.supply(doc)]
+        found += supplies or await _older(survey, place.power_older, wire.power)
+        found += await _subsystems(survey, place)
+        if place.detectors:
+            listed = await survey.many(place.detectors, "LeakDetectors")
+            found += _kept(wire.leak_detector(doc) for doc in listed)
+    if survey.broken:
+        client.layouts.pop(system.path, None)
     return Readings(wire.facts(found), tuple(survey.gaps))
 
 
@@ -180,27 +187,51 @@ _SECTIONS: tuple[tuple[str, _ReadDocs, _ReadPart], ...] = (
 )
 
 
-async def _older(survey: _Survey, chassis: Document, key: str, read: _ReadValues) -> tuple[wire.Reading, ...]:
-    reference = link(chassis, key)
+async def _layout(survey: _Survey, client: RedfishClient, system: wire.System) -> Layout:
+    """Where the readings lie: as learned before, else learned now. What could not be read whole is not remembered."""
+    known = client.layouts.get(system.path)
+    if known is not None and known.uses < USES:
+        known.uses += 1
+        return known
+    learned = Layout(tuple([await _chassis_links(survey, path) for path in system.chassis]))
+    if not survey.broken:
+        client.layouts[system.path] = learned
+    return learned
+
+
+async def _chassis_links(survey: _Survey, path: str) -> ChassisLinks:
+    """Chassis → PowerSubsystem and ThermalSubsystem → what they hold. Air-cooled machines detect no leaks: no gap."""
+    chassis = await survey.one(path)
+    power_path, cooling_path = link(chassis, "PowerSubsystem"), link(chassis, "ThermalSubsystem")
+    power = await survey.one(power_path) if power_path else {}
+    cooling = await survey.one(cooling_path) if cooling_path else {}
+    detection = await survey.one(link(cooling, "LeakDetection")) if link(cooling, "LeakDetection") else {}
+    return ChassisLinks(
+        sensors=link(chassis, "Sensors"),
+        thermal=link(chassis, "Thermal"),
+        power_older=link(chassis, "Power"),
+        power=power_path if "PowerSupplyRedundancy" in power else "",
+        supplies=link(power, "PowerSupplies"),
+        cooling=cooling_path if "FanRedundancy" in cooling else "",
+        fans=link(cooling, "Fans"),
+        detectors=link(detection, "LeakDetectors"),
+    )
+
+
+async def _older(survey: _Survey, reference: str, read: _ReadValues) -> tuple[wire.Reading, ...]:
     return read(await survey.one(reference)) if reference else ()
 
 
-async def _supplies(survey: _Survey, chassis: Document) -> list[wire.Reading]:
-    """Chassis → PowerSubsystem → PowerSupplies; BMCs without it have the older Power resource."""
-    power = link(chassis, "PowerSubsystem")
-    supplies = link(await survey.one(power), "PowerSupplies") if power else ""
-    listed = await survey.many(supplies, "PowerSupplies") if supplies else []
-    return [reading for doc in listed for reading in wire.supply(doc)]
-
-
-async def _leaks(survey: _Survey, chassis: Document) -> list[wire.Reading]:
-    """Chassis → ThermalSubsystem → LeakDetection → LeakDetectors; air-cooled machines have none and that is no gap."""
-    thermal = link(chassis, "ThermalSubsystem")
-    detection = link(await survey.one(thermal), "LeakDetection") if thermal else ""
-    detectors = link(await survey.one(detection), "LeakDetectors") if detection else ""
-    if not detectors:
-        return []
-    return _kept(wire.leak_detector(doc) for doc in await survey.many(detectors, "LeakDetectors"))
+async def _subsystems(survey: _Survey, place: ChassisLinks) -> list[wire.Reading]:
+    """Fans and their redundancy, and the redundancy of power, where the BMC tells of them."""
+    found: list[wire.Reading] = []
+    if place.fans:
+        found += [reading for doc in await survey.many(place.fans, "Fans") for reading in wire.fan(doc)]
+    if place.cooling:
+        found += wire.redundancy(await survey.one(place.cooling), "FanRedundancy", "cooling")
+    if place.power:
+        found += wire.redundancy(await survey.one(place.power), "PowerSupplyRedundancy", "power")
+    return found
 
 
 def _kept(found: Iterable[_T | None]) -> list[_T]:

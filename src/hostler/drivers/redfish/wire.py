@@ -332,12 +332,15 @@ def thermal(doc: Document) -> tuple[Reading, ...]:
     for item in objects(doc, "Temperatures"):
         found += [
             _reading(item, number(item, "ReadingCelsius"), "Cel"),
-            _limit(item, number(item, "UpperThresholdCritical")),
+            _threshold(item, number(item, "UpperThresholdCritical"), "limit"),
+            _threshold(item, number(item, "UpperThresholdNonCritical"), "caution"),
         ]
-    found += [
-        _reading(item, number(item, "Reading"), text(item, "ReadingUnits") or "RPM") for item in objects(doc, "Fans")
-    ]
-    return tuple(r for r in found if r)
+    for item in objects(doc, "Fans"):
+        found += [
+            _reading(item, number(item, "Reading"), text(item, "ReadingUnits") or "RPM"),
+            _health(item, "fan", "fan"),
+        ]
+    return (*(r for r in found if r), *redundancy(doc, "Redundancy", "cooling"))
 
 
 def power(doc: Document) -> tuple[Reading, ...]:
@@ -349,14 +352,17 @@ def power(doc: Document) -> tuple[Reading, ...]:
         for item in objects(doc, "PowerSupplies")
     ]
     found += [_health(item, "PSU") for item in objects(doc, "PowerSupplies")]
-    return tuple(r for r in found if r)
+    return (*(r for r in found if r), *redundancy(doc, "Redundancy", "power"))
 
 
 def sensor(doc: Document) -> tuple[Reading, ...]:
-    """One member of a Sensors collection; a temperature brings its critical limit ("gpu0_temp_limit_c") along."""
+    """One member of a Sensors collection; a temperature brings its thresholds ("gpu0_temp_limit_c", "…_caution_c")."""
     unit = text(doc, "ReadingUnits")
-    upper = number(child(doc, "Thresholds", "UpperCritical"), "Reading") if unit.lower() == "cel" else None
-    found = (_reading(doc, number(doc, "Reading"), unit), _limit(doc, upper))
+    found = [_reading(doc, number(doc, "Reading"), unit)]
+    if unit.lower() == "cel":
+        upper = child(doc, "Thresholds")
+        found.append(_threshold(doc, number(child(upper, "UpperCritical"), "Reading"), "limit"))
+        found.append(_threshold(doc, number(child(upper, "UpperCaution"), "Reading"), "caution"))
     return tuple(r for r in found if r)
 
 
@@ -364,6 +370,30 @@ def supply(doc: Document) -> tuple[Reading, ...]:
     """One power supply: its health as a word ("psu0_health": "ok")."""
     health = _health(doc, "psu")
     return (health,) if health else ()
+
+
+def fan(doc: Document) -> tuple[Reading, ...]:
+    """One fan of the ThermalSubsystem: its health as a word ("fan_3_health": "ok") and its speed."""
+    speed = child(doc, "SpeedPercent")
+    rpm, percent = number(speed, "SpeedRPM"), number(speed, "Reading")
+    named = _reading(doc, rpm, "RPM") if rpm is not None else _reading(doc, percent, "%")
+    return tuple(r for r in (named, _health(doc, "fan", "fan")) if r)
+
+
+def redundancy(doc: Document, key: str, what: str) -> tuple[Reading, ...]:
+    """Whether one may fail: the words of each group under `key` ("power_redundancy_health": "warning").
+
+    A group that is switched off by choice (State Disabled, or type NotRedundant) tells nothing.
+    """
+    found: list[Reading] = []
+    for number_, group in enumerate(objects(doc, key)):
+        status = child(group, "Status")
+        kind = text(group, "RedundancyType", "Mode").lower().replace(" ", "")
+        health = text(status, "Health").lower()
+        if not health or kind == "notredundant" or text(status, "State").lower() in {"disabled", "absent"}:
+            continue
+        found.append(Reading(f"{what}_redundancy{f'_{number_}' if number_ else ''}_health", health))
+    return tuple(found)
 
 
 def leak_detector(doc: Document) -> Reading | None:
@@ -496,14 +526,17 @@ def _reading(doc: Document, value: float | None, unit: str) -> Reading | None:
     return Reading(name if ended else f"{name}_{suffix}", value)
 
 
-def _limit(doc: Document, value: float | None) -> Reading | None:
+def _threshold(doc: Document, value: float | None, which: str) -> Reading | None:
     reading = _reading(doc, value, "Cel")
-    return Reading(f"{reading.name.removesuffix('_c')}_limit_c", reading.value) if reading else None
+    return Reading(f"{reading.name.removesuffix('_c')}_{which}_c", reading.value) if reading else None
 
 
-def _health(doc: Document, fallback: str) -> Reading | None:
+def _health(doc: Document, fallback: str, prefix: str = "") -> Reading | None:
+    """`prefix` begins the name, so that a fan called "Rear 3" is not taken for a power supply."""
     health = text(child(doc, "Status"), "Health").lower()
     name = _slug(text(doc, "Name", "Id", "MemberId") or fallback)
+    if prefix and not name.startswith(prefix):
+        name = f"{prefix}_{name}"
     return Reading(f"{name}_health", health) if health and not absent(doc) else None
 
 

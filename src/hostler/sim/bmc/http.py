@@ -36,8 +36,8 @@ class Farm:
     ) -> None:
         self._clock = clock
         self._expected = _basic(*credentials) if credentials else ""
-        self._certificate = certificate
-        self._services: dict[int, Service] = {}
+        self._services: dict[tuple[str, int], Service] = {}
+        self._context = certificate.server_context() if certificate else None
         self._fetching: set[asyncio.Task[None]] = set()
         self._runner: web.ServerRunner | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -59,19 +59,18 @@ class Farm:
         if self._session:
             await self._session.close()
 
-    async def serve(self, service: Service, port: int = 0) -> str:
+    async def serve(self, service: Service, port: int = 0, host: str = "127.0.0.1") -> str:
         """Serve a service on a port of its own (0: a free one) and return its origin, as in a node's bmc binding."""
         assert self._runner, "enter the farm first"
-        context = self._certificate.server_context() if self._certificate else None
-        site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=context, backlog=512)
+        site = web.TCPSite(self._runner, host, port, ssl_context=self._context, backlog=512)
         await site.start()
         taken = _port_of(site)
-        self._services[taken] = service
-        return f"{'https' if context else 'http'}://127.0.0.1:{taken}"
+        self._services[host, taken] = service
+        return f"{'https' if self._context else 'http'}://{host}:{taken}"
 
     def swap(self, one: str, other: str) -> None:
         """Let two origins serve each other's service: somebody exchanged the cables of two BMCs."""
-        a, b = (int(origin.rpartition(":")[2]) for origin in (one, other))
+        a, b = (_place_of(origin) for origin in (one, other))
         self._services[a], self._services[b] = self._services[b], self._services[a]
 
     async def fetched(self) -> None:
@@ -82,7 +81,7 @@ class Farm:
         transport = request.transport
         if transport is None:
             return web.Response(status=500)
-        service = self._services[transport.get_extra_info("sockname")[1]]
+        service = self._services[transport.get_extra_info("sockname")[:2]]
         if not self._admitted(request):
             return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Redfish"'})
         body = await request.read()
@@ -116,6 +115,11 @@ class Farm:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
             body = None
         fetch.machine.image_arrived(fetch.task, body, self._clock())
+
+
+def _place_of(origin: str) -> tuple[str, int]:
+    host, _, port = origin.rpartition("//")[2].rpartition(":")
+    return host, int(port)
 
 
 def _port_of(site: web.TCPSite) -> int:

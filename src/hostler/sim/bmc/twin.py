@@ -21,7 +21,7 @@ Images = Callable[[str], bytes | None]
 
 
 class Twin:
-    """`perform`, `observe` and `poll` as the driver has them, but at once and at a given moment.
+    """`perform`, `observe` and `look` as the driver has them, but at once and at a given moment.
 
     `services` maps origin ("https://10.0.0.1") → service; changing it swaps BMCs. `images` gives the file behind
     an image's URL, None where there is none. Raises PortError as the driver does.
@@ -44,9 +44,11 @@ class Twin:
         self._now = now
         return _at_once(self._hand.observe(operation, node))
 
-    def poll(self, node: Node, sequence: int, now: datetime) -> tuple[Observation, Observation]:
+    def look(self, node: Node, now: datetime) -> tuple[str, Observation]:
+        """Power, and the readings."""
         self._now = now
-        return _at_once(self._eyes.poll(node, sequence))
+        sight = _at_once(self._eyes.look(node))
+        return sight.power, _at_once(sight.sensors())
 
     def _client(self, origin: str) -> RedfishClient:
         if origin not in self._clients:

@@ -1,0 +1,61 @@
+"""The connections to a fleet's BMCs: few are kept, most are closed soon after their look.
+
+A kept TLS connection costs this process 0.35 MB, and BMCs choke on many; a new one costs a handshake. So the first BMCs
+keep theirs, which is all of a small fleet, and those beyond give theirs back within seconds.
+"""
+
+import ssl
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+KEPT = 512
+"""Origins whose connection is kept between looks: about 180 MB."""
+KEPT_S = 75.0
+BRIEF_S = 1.0
+"""Long enough for the requests of one look."""
+AT_ONCE = 512
+"""Connections in use at the same time, of each kind."""
+PER_BMC = 4
+
+
+class Connections:
+    """Two aiohttp sessions, and which one an origin uses. An async context manager.
+
+    `trust` is the store that certificates are verified against, the system's where there is none.
+    """
+
+    def __init__(self, kept: int = KEPT, trust: ssl.SSLContext | None = None) -> None:
+        self._limit = kept
+        self._trust = trust
+        self._lasting: set[str] = set()
+        self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._sessions = (self._session(KEPT_S), self._session(BRIEF_S))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for session in self._sessions or ():
+            await session.close()
+
+    def __call__(self, origin: str) -> aiohttp.ClientSession:
+        """The session for this origin; it stays the same one as long as the origin is not released."""
+        assert self._sessions, "enter the connections first"
+        if origin in self._lasting or len(self._lasting) < self._limit:
+            self._lasting.add(origin)
+            return self._sessions[0]
+        return self._sessions[1]
+
+    def release(self, origin: str) -> None:
+        """Nobody talks to this origin any more: another may keep its connection."""
+        self._lasting.discard(origin)
+
+    def _session(self, keepalive_s: float) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=AT_ONCE, limit_per_host=PER_BMC, keepalive_timeout=keepalive_s, ssl=self._trust or True
+        )
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
