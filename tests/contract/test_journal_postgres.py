@@ -7,13 +7,16 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import Connection, Table
 
+from hostler.engine.journal import postgres
+from hostler.engine.journal.database import Values
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.journal.postgres import PATIENCE_S, PostgresDatabase, PostgresJournal
 from hostler.engine.ports import Batch, FencedError, JournalError, Snapshot
@@ -158,6 +161,25 @@ def test_who_waits_hears_that_the_server_is_gone(postgres: PostgresServer, journ
     postgres.start()
 
 
+@pytest.mark.parametrize("change", ["append", "acquire", "resign"])
+def test_who_waits_is_told_and_need_not_look(
+    journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Mutant: nothing is notified, and waiting ends only because it looks again by itself."""
+    monkeypatch.setattr(postgres, "POLL_S", 600.0)
+    epoch = journal.acquire("a")
+    changes: dict[str, Callable[[], object]] = {
+        "append": lambda: journal.append(boots(1, 1), epoch),
+        "acquire": lambda: journal.acquire("b"),
+        "resign": lambda: journal.resign(epoch),
+    }
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(journal.wait, 0, 600.0)
+        time.sleep(0.3)
+        changes[change]()
+        waiting.result(timeout=60)
+
+
 def test_a_hung_server_is_an_error_within_seconds(
     postgres: PostgresServer, postgres_url: str, journal: PostgresJournal
 ) -> None:
@@ -187,18 +209,30 @@ def test_a_lock_that_somebody_keeps_is_an_error_within_seconds(postgres_url: str
     journal.append(boots(1, 1), epoch)
 
 
-def test_an_append_in_flight_is_decided_before_the_lease_is_taken(postgres_url: str, journal: PostgresJournal) -> None:
+def test_an_append_in_flight_is_decided_before_the_lease_is_taken(
+    postgres_url: str, journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mutant: the fence reads the lease without a lock; the old epoch's batch then lands behind the takeover."""
-    epoch = journal.acquire("a")
-    database = PostgresDatabase(postgres_url)
-    with ThreadPoolExecutor(1) as pool:
-        with database.writing() as db:
-            db.exec_driver_sql("SELECT 1 FROM lease FOR UPDATE")
-            taking = pool.submit(journal.acquire, "b")
-            until(lambda: waiting_for_locks(postgres_url) == 1)
-            assert not taking.done()
+    epoch, other = journal.acquire("a"), PostgresJournal(postgres_url)
+    insert, inside, go_on = PostgresDatabase.insert, threading.Event(), threading.Event()
+
+    def slowly(self: PostgresDatabase, db: Connection, table: Table, rows: Sequence[Values]) -> None:
+        inside.set()
+        go_on.wait(30)
+        insert(self, db, table, rows)
+
+    monkeypatch.setattr(PostgresDatabase, "insert", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        appending = pool.submit(journal.append, boots(1, 1), epoch)
+        assert inside.wait(30)
+        taking = pool.submit(other.acquire, "b")
+        until(lambda: taking.done() or waiting_for_locks(postgres_url) == 1)
+        early = taking.done()
+        go_on.set()
+        appending.result(timeout=30)
         assert taking.result(timeout=30) == epoch + 1
-    database.close()
+    assert not early
+    other.close()
 
 
 def test_a_takeover_between_fence_and_commit_waits_for_the_append(postgres_url: str, journal: PostgresJournal) -> None:
