@@ -9,12 +9,12 @@ from hostler.core.errors import InvalidInputError
 from hostler.core.model import Condition, Severity
 from hostler.core.policy.documents import parse
 from hostler.sim.accounts import Accounts
+from hostler.sim.comparison.page import format_trial, page
+from hostler.sim.comparison.trial import FIGURES, Asked, Trial, hold, mean_of, student
 from hostler.sim.drive import Drive
 from hostler.sim.peers.cloud import UNHEALTHY_S
 from hostler.sim.peers.oncall import NIGHT_S, REACT_S, everything_grave, reaction_s
-from hostler.sim.peers.page import format_trial, page
 from hostler.sim.peers.table import OURS, PEERS
-from hostler.sim.peers.trial import FIGURES, Asked, Trial, hold, mean_of, student
 from hostler.sim.rates import load
 from hostler.sim.report import Report
 from hostler.sim.run import SETTLE_S, START, SimSettings, build, run

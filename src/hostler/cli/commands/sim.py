@@ -145,9 +145,9 @@ def peers(
     import msgspec
 
     from hostler.core.errors import InvalidInputError
-    from hostler.sim.peers.page import format_trial, page
+    from hostler.sim.comparison.page import format_trial, page
+    from hostler.sim.comparison.trial import Asked, hold
     from hostler.sim.peers.table import PEERS
-    from hostler.sim.peers.trial import Asked, hold
     from hostler.sim.run import SimSettings
 
     settings = SimSettings(nodes=trial.nodes, days=trial.days)

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterator
 
+from hostler.sim.comparison.trial import FIGURES, Line, Mean, Trial
 from hostler.sim.peers.table import PEERS
-from hostler.sim.peers.trial import FIGURES, Line, Mean, Trial
 from hostler.sim.run import SimSettings
 
 TITLES = {
