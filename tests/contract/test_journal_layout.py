@@ -13,13 +13,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from hostler.engine.journal import layout, schema
 from hostler.engine.journal.check import check
 from hostler.engine.journal.codec import GENESIS, seal_all, seal_observation
 from hostler.engine.journal.opening import on_server, open_database, open_journal
-from hostler.engine.ports import Batch, JournalError, Lease
+from hostler.engine.ports import Batch, JournalError, Lease, Member
 from tests.contract.journal_samples import boots, observed
 
 LAYOUT_1 = """
@@ -167,9 +167,39 @@ def test_the_head_is_the_last_step() -> None:
 def test_a_newer_layout_is_refused(place: str) -> None:
     open_journal(place).close()
     change(place, f"UPDATE {layout.TABLE} SET version_num = '9999'")
-    with pytest.raises(JournalError, match=f"has layout 9999, this Hostler knows up to layout {layout.HEAD}: run the"):
+    change(place, "UPDATE usable SET lowest = '9998'")
+    said = f"has layout 9999 and needs a Hostler of layout 9998, this Hostler knows up to layout {layout.HEAD}: run the"
+    with pytest.raises(JournalError, match=said):
         open_journal(place)
     assert "9999" in check(place).storage[0]
+
+
+def test_a_newer_layout_that_only_grew_is_used_as_it_is(place: str) -> None:
+    """A controller of the version before goes on in a rolling upgrade. Mutant: whatever is newer is refused."""
+    running = open_journal(place)
+    epoch = running.acquire("a")
+    change(place, "CREATE TABLE of_the_next_version (name TEXT)")
+    change(place, "ALTER TABLE members ADD COLUMN mood TEXT NOT NULL DEFAULT ''")
+    change(place, f"UPDATE {layout.TABLE} SET version_num = '0003'")
+    running.append(boots(1, 3, epoch), epoch)
+    running.announce(Member("a", "http://a", 1))
+    started = open_journal(place)
+    assert started.latest_seq() == 3
+    assert [m.name for m in started.members()] == ["a"]
+    for journal in (running, started):
+        journal.close()
+    assert check(place).sound
+
+
+def test_no_step_asks_for_more_than_the_version_before_has(place: str) -> None:
+    """What takes away comes a version after what added: every running controller can use what the next one makes."""
+    open_journal(place).close()
+    with connected(place) as connection:
+        (lowest,) = connection.execute(select(schema.usable.c.lowest)).scalars()
+    assert lowest in (*layout.OLDER[-1:], FIRST_THAT_SAYS_SO)
+
+
+FIRST_THAT_SAYS_SO = "0002"
 
 
 def test_another_programs_database_is_refused_and_left_alone(place: str) -> None:

@@ -129,7 +129,7 @@ class Controller:
         self._eased = False
 
     def _finish(self) -> Ready:
-        batch = Batch(tuple(self._records), tuple(self._stored), self._moved)
+        batch = Batch(tuple(self._records), tuple(self._stored), self._moved, self.fleet.cell.format)
         self._ready = Ready(batch, tuple(self._sends), tuple(self._replies))
         if self._touched or self._suspects:
             self.agenda.wake(CALENDAR, self._now, self._now)

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hostler.core.events import Record
 from hostler.core.model import Node, Observation, Operation, Outcome, Workload
+from hostler.core.present import Release
 
 
 class PortError(Exception):
@@ -90,12 +91,13 @@ class Heartbeats(Protocol):
 class Batch(Struct, frozen=True):
     """What becomes durable together: events, raw observations, and how far each sender's spool has been read.
 
-    `cursors` maps node → (spool, sequence).
+    `cursors` maps node → (spool, sequence). `format` is the cell's: in whose words the events are written.
     """
 
     records: tuple[Record, ...] = ()
     observations: tuple[Observation, ...] = ()
     cursors: dict[str, tuple[str, int]] = {}
+    format: int = Release().reads
 
     def __bool__(self) -> bool:
         return bool(self.records or self.observations or self.cursors)

@@ -12,10 +12,14 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
-from hostler.core.events import VERSION, Event, Record, name_of
+from hostler.core.events import Event, Record, name_of
 from hostler.core.model import Observation
-from hostler.core.upcast import Body, upcast
+from hostler.core.present import Release
+from hostler.core.upcast import Body, downcast, is_cast, upcast
 from hostler.engine.ports import CorruptJournalError, JournalError
+
+RELEASE = Release()
+"""What this version writes and reads."""
 
 DIGEST_BYTES = 16
 GENESIS = bytes(DIGEST_BYTES)
@@ -89,8 +93,8 @@ def moment(micros: int) -> datetime:
     return EPOCH + micros * MICROSECOND
 
 
-def seal(record: Record, before: bytes) -> Row:
-    """The row for a record that follows the digest `before`.
+def seal(record: Record, before: bytes, cell: int = RELEASE.reads) -> Row:
+    """The row for a record that follows the digest `before`, in words that controllers of format `cell` read.
 
     Raises UnwritableError for what could not be read back (a wrong type, an infinite number, a naive moment):
     better no commit than a journal that never opens again.
@@ -99,13 +103,16 @@ def seal(record: Record, before: bytes) -> Row:
     try:
         body = _encode(record.event)
         _decoders[name].decode(body)
-        fields = (record.seq, micros(record.at), record.epoch, record.cause, name, VERSION, body)
+        version = RELEASE.version_for(name, cell)
+        if (newest := RELEASE.newest(name)) != version:
+            body = _encode(downcast(_decode_body(body), newest, version))
+        fields = (record.seq, micros(record.at), record.epoch, record.cause, name, version, body)
         return Row(*fields, _chain(before, fields))
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+    except (msgspec.MsgspecError, TypeError, ValueError, KeyError) as error:
         raise UnwritableError(f"record {record.seq} ({name}) cannot be stored: {error}") from error
 
 
-def seal_all(records: Iterable[Record], last: int, before: bytes, epoch: int) -> list[Row]:
+def seal_all(records: Iterable[Record], last: int, before: bytes, epoch: int, cell: int = RELEASE.reads) -> list[Row]:
     """The rows for a batch that follows record `last`; OutOfPlaceError where one has another place or epoch."""
     rows = []
     for seq, record in enumerate(records, last + 1):
@@ -114,7 +121,7 @@ def seal_all(records: Iterable[Record], last: int, before: bytes, epoch: int) ->
                 f"record {record.seq} of epoch {record.epoch} cannot be record {seq} of epoch {epoch}: "
                 "load the journal again and decide again"
             )
-        row = seal(record, before)
+        row = seal(record, before, cell)
         rows.append(row)
         before = row.digest
     return rows
@@ -138,10 +145,10 @@ def verified(rows: Iterable[Row], last: int, before: bytes) -> Iterator[Row]:
 
 def known(row: Row) -> None:
     """Raises UnknownEventError for a row that this version certainly cannot read; looks at its name only."""
-    if row.version > VERSION:
-        raise UnknownEventError(row.seq, row.name, row.version, f"this Hostler reads up to version {VERSION}")
-    if row.version == VERSION and row.name not in _decoders:
+    if row.name not in _decoders and not is_cast(row.name, row.version):
         raise UnknownEventError(row.seq, row.name, row.version, "this Hostler does not know the name")
+    if row.version > (newest := RELEASE.newest(row.name)):
+        raise UnknownEventError(row.seq, row.name, row.version, f"this Hostler reads up to version {newest}")
 
 
 def seal_observation(observation: Observation) -> ObservationRow:
@@ -198,7 +205,7 @@ def _chain(before: bytes, fields: tuple[object, ...]) -> bytes:
 def _event(row: Row) -> Event:
     known(row)
     try:
-        if row.version == VERSION:
+        if not is_cast(row.name, row.version) and row.name in _decoders:
             return _decoders[row.name].decode(row.body)
         body = upcast(_decode_body(row.body), row.version)
         return _decode_any(_encode(body))

@@ -1,5 +1,9 @@
 """Brings a database to the layout of `schema`: laid out if it is empty, upgraded if it is older, refused otherwise.
 
+Layouts grow before they shrink, so that controllers of two versions can share one: a step that only adds leaves the
+table `usable` at the layout before, a step that takes away or changes raises it. A newer layout that says it can be
+used by the code of ours is used as it is.
+
 The steps are Alembic's, in `migrations`; it is imported only where there is a step to take.
 """
 
@@ -37,12 +41,16 @@ def known(database: Database, db: Connection) -> str:
         raise JournalError(why)
     written, unmarked = _revision(db), database.unmarked(db)
     revision = written or unmarked
-    if revision not in ("", *OLDER) and written != HEAD:
-        raise JournalError(
-            f"{database.name} has layout {revision}, this Hostler knows up to layout {HEAD}: "
-            "run the Hostler that wrote it or a newer one"
-        )
-    return revision
+    if revision in ("", *OLDER) or written == HEAD:
+        return revision
+    lowest = _lowest(db)
+    if lowest and lowest <= HEAD:
+        return HEAD
+    needs = f" and needs a Hostler of layout {lowest}" if lowest else ""
+    raise JournalError(
+        f"{database.name} has layout {revision}{needs}, this Hostler knows up to layout {HEAD}: "
+        "run the Hostler that wrote it or a newer one"
+    )
 
 
 def require(database: Database, db: Connection) -> None:
@@ -56,6 +64,13 @@ def _revision(db: Connection) -> str:
     if not inspect(db).has_table(TABLE):
         return ""
     return db.execute(text(f"SELECT version_num FROM {TABLE}")).scalar_one_or_none() or ""  # noqa: S608 - a constant
+
+
+def _lowest(db: Connection) -> str:
+    """The lowest layout whose code can use the database, "" where it does not say."""
+    if not inspect(db).has_table("usable"):
+        return ""
+    return db.execute(text("SELECT lowest FROM usable")).scalar_one_or_none() or ""
 
 
 def _upgrade(db: Connection, revision: str) -> None:

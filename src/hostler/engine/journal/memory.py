@@ -91,7 +91,8 @@ class MemoryJournal:
         seal_cursors(batch.cursors)
         with self._changed:
             refuse_fenced(self._lease, epoch)
-            self._rows += seal_all(batch.records, len(self._rows), self._digest_at(len(self._rows)), epoch)
+            last, digest = len(self._rows), self._digest_at(len(self._rows))
+            self._rows += seal_all(batch.records, last, digest, epoch, batch.format)
             self._changed.notify_all()
         for record in batch.records:
             for subject in dict.fromkeys(subjects_of(record.event)):

@@ -134,3 +134,6 @@ archives = Table(
     Column("file", _Text, nullable=False),
 )
 """The records `first` to `last` are no longer here but in a file of that name; `digest` is the chain's at `last`."""
+
+usable = Table("usable", metadata, Column("lowest", _Text, primary_key=True))
+"""One row: the lowest layout whose code can use this database; see `layout`."""

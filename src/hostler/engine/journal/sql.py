@@ -82,7 +82,7 @@ class SqlJournal:
         insert = self._database.insert
         with self._database.writing() as db:
             leasing.fence(db, epoch)
-            insert(db, schema.records, seal_all(batch.records, *queries.tail(db), epoch))
+            insert(db, schema.records, seal_all(batch.records, *queries.tail(db), epoch, batch.format))
             insert(db, schema.subjects, _subjects(batch.records))
             insert(db, schema.observations, observed)
             insert(db, schema.cursors, read)

@@ -1,4 +1,4 @@
-"""The lease is reached at an address and renewed; members, restorations, archives."""
+"""The lease is reached at an address and renewed; members, restorations, archives; who can use the database."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -36,3 +36,5 @@ def upgrade() -> None:
         sa.Column("digest", sa.LargeBinary, nullable=False),
         sa.Column("file", _text, nullable=False),
     )
+    usable = op.create_table("usable", sa.Column("lowest", _text, primary_key=True))
+    op.bulk_insert(usable, [{"lowest": "0002"}])
