@@ -16,10 +16,13 @@ import pytest
 from hostler.core.upcast import upcast
 from hostler.engine.journal.check import check
 from hostler.engine.journal.codec import Row, unseal
+from hostler.engine.journal.exporting import export
+from hostler.engine.journal.importing import import_journal
 from hostler.engine.journal.memory import MemoryJournal
+from hostler.engine.journal.opening import open_journal
 from hostler.engine.journal.sqlite import SqliteJournal
 from hostler.engine.ports import Batch, Snapshot
-from tests.contract.journal_samples import every_event, observed, of_events
+from tests.contract.journal_samples import START, every_event, observed, of_events
 
 FOLDER = Path(__file__).parent / "journal_golden"
 GOLDEN = sorted(FOLDER.glob("version_*.journal"))
@@ -50,6 +53,21 @@ def test_it_opens_and_reads_to_its_end(golden: Path) -> None:
     assert journal.cursors() == {"n1": ("s", 3)}
     journal.close()
     assert check(golden).chain.first_bad is None
+
+
+def test_it_opens_in_postgresql_too(golden: Path, postgres_url: str) -> None:
+    """What version 1 wrote is copied as it is stored, and reads to its end with the same digest."""
+    lines: list[bytes] = []
+    export(golden, lines.append)
+    import_journal(postgres_url, lines, golden.name, START)
+    journal = open_journal(postgres_url)
+    rows = rows_of(golden)
+    assert [record.seq for record in journal.records()] == [row.seq for row in rows]
+    assert journal.digest() == rows[-1].digest.hex()
+    assert journal.observation("n1/s/1") is not None
+    assert journal.cursors() == {"n1": ("s", 3)}
+    journal.close()
+    assert check(postgres_url).sound
 
 
 def test_nothing_that_was_stored_is_lost(golden: Path) -> None:
