@@ -4,17 +4,26 @@ Every command is a fixed argument vector; nothing from an operation reaches a sh
 """
 
 import sys
+import threading
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 
 from hostler.agent import child
 from hostler.agent.checks import gate_check
-from hostler.agent.collectors import inventory, ports
+from hostler.agent.child import Companion, DiedError, HungError
+from hostler.agent.collectors import drives, gpu_state, host_state, inventory, ports
 from hostler.agent.collectors.inventory import Inventory
 from hostler.core.model import Facts, Part, Verdict
 
+REBOOT_S, RESET_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 120.0, 60.0, 4.0, 3000.0, 10.0
+BMC_RESET_S = 60.0
+GPUS_S, HOST_S = 20.0, 20.0
+"""How long the GPUs' driver and the host's sysfs may take to tell their state; a poll of a sound node takes a tenth of
+a second, the first one of a driver without persistence some seconds."""
+_COLLECTORS = "hostler.agent.collectors"
 REBOOT_S, RESET_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 120.0, 60.0, 4.0, 3000.0, 10.0
 """How long each act may take before its fate counts as unknown; evidence is all tools together."""
 
@@ -44,6 +53,10 @@ class Body(Protocol):
         """Reset one GPU ("gpu3" or its PCI address) or "all"."""
         ...
 
+    def reset_bmc(self) -> None:
+        """Have the BMC restart, over the node's own interface to it; the node goes on."""
+        ...
+
     def evidence(self) -> Facts:
         """What is worth knowing before the power goes, within EVIDENCE_S."""
         ...
@@ -52,6 +65,18 @@ class Body(Protocol):
 
     def ports(self) -> dict[str, str]:
         """The network ports with their states (`collectors.ports.read`)."""
+        ...
+
+    def gpus(self) -> gpu_state.Report:
+        """The GPUs' state. Never raises: a hang or crash is a report."""
+        ...
+
+    def host(self) -> Facts | None:
+        """The host's readings; None where there is nothing to read. Raises the children's errors, see `child`."""
+        ...
+
+    def drives(self) -> Facts:
+        """What the drives say of their own health; slow."""
         ...
 
     def check(self, profile: str) -> gate_check.Report: ...
@@ -69,14 +94,33 @@ class Body(Protocol):
         ...
 
 
+class Eyes(Struct, frozen=True):
+    """What a body looks at. `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's."""
+
+    units: tuple[str, ...] = ()
+    nvml_twin: str = ""
+
+
 class RealBody:
     """This machine. Acts that disturb it need `allow_actions`; only `scratch` devices are ever erased."""
 
-    def __init__(self, node: str, state_dir: Path, *, allow_actions: bool, scratch: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        node: str,
+        state_dir: Path,
+        *,
+        allow_actions: bool,
+        scratch: tuple[str, ...] = (),
+        eyes: Eyes | None = None,
+    ) -> None:
+        eyes = eyes or Eyes()
         self._node = node
         self._state_dir = state_dir
         self._allow_actions = allow_actions
         self._scratch = scratch
+        self._nvml = Companion((sys.executable, "-m", f"{_COLLECTORS}.gpu_reading", eyes.nvml_twin))
+        self._nvml_free = threading.Lock()
+        self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reading", "/", ",".join(eyes.units)))
 
     def boot_id(self) -> str:
         return this_boot()
@@ -88,7 +132,13 @@ class RealBody:
     def reset_gpus(self, gpu: str) -> None:
         self._need_permission("gpu_reset")
         which = () if gpu == "all" else ("-i", gpu.removeprefix("gpu"))
-        _act(("nvidia-smi", "--gpu-reset", *which), RESET_S)
+        with self._nvml_free:  # a GPU that somebody holds open cannot be reset
+            self._nvml.close()
+            _act(("nvidia-smi", "--gpu-reset", *which), RESET_S)
+
+    def reset_bmc(self) -> None:
+        self._need_permission("bmc_cold_reset")
+        _act(("ipmitool", "mc", "reset", "cold"), BMC_RESET_S)
 
     def evidence(self) -> Facts:
         facts: Facts = {"uptime_s": float(Path("/proc/uptime").read_text().split(maxsplit=1)[0])}
@@ -105,6 +155,32 @@ class RealBody:
 
     def ports(self) -> dict[str, str]:
         return ports.read(Path("/"))
+
+    def gpus(self) -> gpu_state.Report:
+        if not self._nvml_free.acquire(blocking=False):
+            return gpu_state.nothing("busy", "a GPU is being reset")
+        try:
+            return gpu_state.decoded(self._nvml.ask("read", GPUS_S))
+        except HungError as error:
+            return gpu_state.nothing("hung", error, self._nvml.doing)
+        except (DiedError, OSError) as error:
+            return gpu_state.nothing("crashed", error)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            self._nvml.close()
+            return gpu_state.nothing("crashed", f"its answer cannot be read: {error}")
+        finally:
+            self._nvml_free.release()
+
+    def host(self) -> Facts | None:
+        return host_state.decoded(self._host.ask("read", HOST_S))
+
+    def drives(self) -> Facts:
+        return drives.read(Path("/"))
+
+    def close(self) -> None:
+        """End the children that read for us."""
+        self._nvml.close()
+        self._host.close()
 
     def check(self, profile: str) -> gate_check.Report:
         if profile != "gate":
@@ -164,11 +240,23 @@ class EmulatedBody:
     def reset_gpus(self, gpu: str) -> None:
         self._ask(f"gpu_reset {gpu}")
 
+    def reset_bmc(self) -> None:
+        self._ask("bmc_cold_reset")
+
     def evidence(self) -> Facts:
         self._ask("evidence")
         return {"emulated": True}
 
     def ports(self) -> dict[str, str]:
+        return {}
+
+    def gpus(self) -> gpu_state.Report:
+        return gpu_state.nothing("busy", "an emulated machine has no NVML")
+
+    def host(self) -> Facts | None:
+        return None
+
+    def drives(self) -> Facts:
         return {}
 
     def inventory(self) -> Inventory:

@@ -17,9 +17,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.agent import client
-from hostler.agent.body import ActFailedError, Body, RealBody
+from hostler.agent.body import ActFailedError, Body, Eyes, RealBody
 from hostler.agent.client import Controller, RejectedError, UnavailableError, backoff_s
-from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
 from hostler.agent.collectors.ports import Ports
@@ -31,6 +30,7 @@ from hostler.agent.spool import Spool
 from hostler.agent.store import put_aside
 from hostler.agent.upload import Uploader
 from hostler.agent.verbs import Hands
+from hostler.agent.watch import Watch
 from hostler.core.model import Facts
 
 VERSION = "0.1.0"
@@ -38,8 +38,8 @@ HEARTBEAT_S = 5.0
 INVENTORY_S = 3600.0
 PORTS_S = 10.0
 PORTS_HANG_S = 30.0
-THREADS = 8
-"""The log's reader, an inventory, an act, and room for short calls to the disk."""
+THREADS = 12
+"""The log's reader, an inventory, ports, GPUs, host, drives, an act, and room for short calls to the disk."""
 FAREWELL_S = 3.0
 """How long a stopping agent tries to hand over what it still holds."""
 
@@ -51,6 +51,7 @@ class AgentSettings(Struct, frozen=True):
 
     `server`: the cell's controllers, with commas between.
     `kernel_log` is /dev/kmsg, or a pipe with the same records, or "journal" for systemd's journal; "" reads none.
+    `units` are systemd's units that must run. `nvml_twin` is a file of recorded GPUs, for a machine without any.
     """
 
     node: str
@@ -61,6 +62,8 @@ class AgentSettings(Struct, frozen=True):
     kernel_log: str = "/dev/kmsg"
     allow_actions: bool = False
     scratch: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    nvml_twin: str = ""
 
 
 async def run_agent(settings: AgentSettings) -> None:
@@ -70,8 +73,17 @@ async def run_agent(settings: AgentSettings) -> None:
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "agent"))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    body = RealBody(settings.node, settings.state_dir, allow_actions=settings.allow_actions, scratch=settings.scratch)
-    await serve(settings, body, stop)
+    body = RealBody(
+        settings.node,
+        settings.state_dir,
+        allow_actions=settings.allow_actions,
+        scratch=settings.scratch,
+        eyes=Eyes(settings.units, settings.nvml_twin),
+    )
+    try:
+        await serve(settings, body, stop)
+    finally:
+        body.close()
 
 
 async def serve(settings: AgentSettings, body: Body, stop: asyncio.Event) -> None:
@@ -116,6 +128,7 @@ class Agent:
         self._spool = spool
         self._controller = controller
         self._uploader = Uploader(settings.node, spool, controller, random.random)
+        self._watch = Watch(body, spool, self._uploader.wake)
         hands = Hands(settings.node, body, marks)
         self._operator = Operator(hands, marks, spool, self._uploader, controller)
 
@@ -139,6 +152,9 @@ class Agent:
             self._operator.report(random.random),
             self._inventories(),
             self._ports(),
+            self._watch.gpus(),
+            self._watch.host(),
+            self._watch.drives(),
         ]
         return [*work, self._kernel_log(random.random)] if self._settings.kernel_log else work
 
@@ -165,7 +181,7 @@ class Agent:
         except ActFailedError as error:
             return [collector_failed("inventory", now_s, str(error))]
         seen = Sighting("inventory", now_s, facts=found.facts, parts=found.parts)
-        return [collector_started("inventory", now_s), nvml_state(found, now_s), seen]
+        return [collector_started("inventory", now_s), seen]
 
     async def _ports(self) -> None:
         """Look at the ports again and again; a look that hangs is told, and nobody looks beside it."""
@@ -234,14 +250,6 @@ def log_source(name: str) -> Source:
     return Journal(namespace) if kind == "journal" else Device(name)
 
 
-def nvml_state(found: Inventory, now_s: float) -> Sighting:
-    """NVML that hangs or crashes is a fault; a machine without it is not."""
-    said = str(found.facts.get("nvml", ""))
-    if said.startswith(("hung", "crashed")):
-        return collector_failed("nvml", now_s, said)
-    return collector_started("nvml", now_s)
-
-
 def _on(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     """Call on the loop's thread, unless the loop is closed already."""
     if not loop.is_closed():
@@ -261,11 +269,13 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument("--kernel-log", default="/dev/kmsg", help='or "journal"; "" reads no kernel log')
     parser.add_argument("--allow-actions", action="store_true", help="permit reboot, gpu_reset and sanitise")
     parser.add_argument("--scratch", nargs="*", default=(), help="devices that sanitise may erase")
+    parser.add_argument("--units", nargs="*", default=(), help="systemd units that must run, beside the usual ones")
+    parser.add_argument("--nvml-twin", default="", help="a file of recorded GPUs in place of the driver's (for labs)")
     parser.add_argument("--rss", action="store_true", help="print this process's memory when loaded, and end")
     given = vars(parser.parse_args(arguments))
     if given.pop("rss"):
         return None
-    return AgentSettings(**{**given, "scratch": tuple(given["scratch"])})
+    return AgentSettings(**{**given, "scratch": tuple(given["scratch"]), "units": tuple(given["units"])})
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -52,6 +52,11 @@ def _collect_inventory(body: Body, _args: Mapping[str, str]) -> Answer:
     return Answer(facts=found.facts, parts=found.parts)
 
 
+def _bmc_cold_reset(body: Body, _args: Mapping[str, str]) -> Answer:
+    body.reset_bmc()
+    return Answer(detail="the BMC was told to restart")
+
+
 def _run_checks(body: Body, args: Mapping[str, str]) -> Answer:
     profile = args["profile"]
     if profile not in PROFILES:
@@ -104,6 +109,7 @@ VERBS: dict[str, Verb] = {
     "collect_evidence": Verb({}, _collect_evidence, _repeat),
     "collect_inventory": Verb({}, _collect_inventory, _repeat),
     "run_checks": Verb({"profile": "gate"}, _run_checks, _repeat),
+    "bmc_cold_reset": Verb({}, _bmc_cold_reset, _repeat),
     "gpu_reset": Verb({"gpu": "all"}, _gpu_reset, _fate_unknown),
     "reboot": Verb({}, _reboot, _rebooted),
     "sanitise": Verb({}, _sanitise, _repeat),

@@ -5,6 +5,8 @@ Sources of the rules: NVIDIA's "GPU Memory Error Management" (row remapping, SRA
 the hardware does not give neither convicts nor clears.
 """
 
+import math
+
 from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.model import Facts, Severity
@@ -128,11 +130,16 @@ def _thermal(facts: Facts) -> Said:
     limits = [_limit(facts, name) for name in ("slowdown", "memory_max")]
     shutdown = _limit(facts, "shutdown")
     shown: Facts = {name: value for name, value in facts.items() if name.endswith("_c")}
-    if heat[0] is not None and shutdown is not None and heat[0] >= shutdown:
-        text = f"the GPU is at {heat[0]:g} °C, it shuts itself down at {shutdown:g} °C"
+    margin, at_shutdown = _margin(facts, "thermal"), _margin(facts, "shutdown")
+    if (heat[0] is not None and shutdown is not None and heat[0] >= shutdown) or (
+        margin is not None and at_shutdown is not None and margin <= at_shutdown
+    ):
+        text = f"the GPU is at {heat[0] or math.nan:g} °C, where it shuts itself down"
         return Said("bad shutdown", (stands("gpu.thermal", text, facts=shown, severity=Severity.critical),))
     slowed = [text for bit, text in _REASONS.items() if reasons is not None and int(reasons) & bit]
     pairs = [(h, limit) for h, limit in zip(heat, limits, strict=True) if h is not None and limit is not None]
+    if margin is not None:
+        pairs.append((_margin(facts, "slowdown") or 0.0, margin))
     if slowed or any(h >= limit for h, limit in pairs):
         text = f"the GPU is hot: {', '.join(slowed) or 'at its limit'}"
         return Said("bad", (stands("gpu.thermal", text, facts=shown),))
@@ -151,6 +158,11 @@ def _celsius(facts: Facts, name: str) -> float | None:
 
 def _limit(facts: Facts, name: str) -> float | None:
     return number(facts, f"{name}_limit_c", LOWEST_LIMIT_C, HOTTEST_C)
+
+
+def _margin(facts: Facts, name: str) -> float | None:
+    """Degrees to where the GPU begins to slow down, on models that tell no limits (T.Limit, H100 and later)."""
+    return number(facts, f"{name}_margin_c", -60.0, 120.0)
 
 
 def _slowdown(facts: Facts) -> Said:

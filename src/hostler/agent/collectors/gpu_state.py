@@ -1,0 +1,165 @@
+"""From reports of NVML to sightings: one story per GPU, and one of the driver and how many GPUs it shows."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hostler.agent.collectors.growth import Growth
+from hostler.agent.collectors.settling import FULL_S, Kept, Settling
+from hostler.agent.sighting import Rank, Sighting
+from hostler.core.diagnose.aspect import ABSENT
+from hostler.core.diagnose.gpu import GPU_ASPECTS
+from hostler.core.model import Facts
+
+CURSOR = "gpu_state"
+KIND = "gpu_state"
+COUNTERS = {
+    "nvlink_recoveries": "nvlink_recoveries_per_hour",
+    "nvlink_crc_errors": "nvlink_crc_errors_per_hour",
+    "nvlink_replays": "nvlink_replays_per_hour",
+    "pcie_replays": "pcie_replays_per_hour",
+}
+ABSENT_CHARS = 1_000
+DRIVER_POLLS = {"hung": 1, "answers": 2, "absent": 3, "crashed": 3}
+"""How many reports in a row must say so. A hang has lasted a deadline already."""
+
+
+class Gpu(Struct, frozen=True):
+    """One GPU's readings; `absent`: call or fact → why there is nothing; `lost`: what NVML says of a dead one."""
+
+    index: int
+    facts: Facts = {}
+    absent: dict[str, str] = {}
+    lost: str = ""
+
+
+class Report(Struct, frozen=True):
+    """What one poll gave. `state`: answers, absent, hung, crashed, or busy (somebody else needs the GPUs now)."""
+
+    state: str
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | None = None
+    reason: str = ""
+    doing: str = ""
+    gpus_on_pci: int = 0
+
+
+class _Memory(Struct):
+    """What outlives the process, of one boot: what was told of each GPU and of the driver."""
+
+    boot_id: str = ""
+    gpus: dict[str, Kept] = {}
+    driver: str = ""
+    links: dict[str, int] = {}
+    answered: bool = False
+    full_s: float = -FULL_S
+
+
+class GpuState:
+    """Follows the GPUs of one node from poll to poll. Knows no clock and no NVML."""
+
+    def __init__(self, boot_id: str, kept: bytes | None) -> None:
+        self._memory = _remembered(boot_id, kept)
+        self._stories = {name: self._story(name, kept) for name, kept in self._memory.gpus.items()}
+        self._growth = Growth()
+        self._pending: tuple[str, int] = ("", 0)
+        self._on_pci = 0
+
+    def take(self, report: Report, now_s: float) -> list[Sighting]:
+        """What is to be told after this poll; mostly nothing."""
+        if report.state == "busy":
+            return []
+        seen = self._of_driver(report, now_s)
+        if report.state == "answers":
+            most = self._links(report)
+            seen += [one for gpu in report.gpus if (one := self._of_gpu(gpu, most, now_s))]
+        return seen
+
+    def cursor(self) -> tuple[str, bytes]:
+        """What to keep with the sightings."""
+        return CURSOR, msgspec.json.encode(self._memory)
+
+    def _of_driver(self, report: Report, now_s: float) -> list[Sighting]:
+        pcis = ",".join(sorted(str(gpu.facts.get("pci", "")) for gpu in report.gpus))
+        self._on_pci = max(self._on_pci, report.gpus_on_pci)
+        story = f"{report.state} {len(report.gpus)} {pcis} {report.driver or ''}"
+        self._memory.answered |= report.state == "answers"
+        full = now_s - self._memory.full_s >= FULL_S
+        if story == self._memory.driver and not full:
+            self._pending = ("", 0)
+            return []
+        polls = self._pending[1] + 1 if self._pending[0] == story else 1
+        self._pending = (story, polls)
+        if polls < DRIVER_POLLS.get(report.state, 3):
+            return []
+        self._memory.driver, self._memory.full_s, self._pending = story, now_s, ("", 0)
+        facts: Facts = {"nvml": report.state, "gpus_on_pci": self._on_pci, "was_there": self._memory.answered}
+        if report.state == "answers":
+            facts |= {"gpus_in_nvml": len(report.gpus), "pcis": pcis, "driver": report.driver}
+        else:
+            facts |= {"reason": report.reason, "call": report.doing, "hung_pci": report.doing.partition(" ")[0]}
+        grave = report.state == "hung"
+        text = f"NVML: {report.state} {report.reason}".strip()
+        return [Sighting(KIND, now_s, Rank.urgent if grave else Rank.notable, text, facts=facts)]
+
+    def _links(self, report: Report) -> int:
+        """The most NVLinks that any GPU has now; each GPU's own most is remembered."""
+        counts = [n for gpu in report.gpus if type(n := gpu.facts.get("nvlinks_active")) is int]
+        for gpu in report.gpus:
+            count = gpu.facts.get("nvlinks_active")
+            if type(count) is int:
+                name = _name(gpu)
+                self._memory.links[name] = max(self._memory.links.get(name, 0), count)
+        return max(counts, default=0)
+
+    def _of_gpu(self, gpu: Gpu, most_links: int, now_s: float) -> Sighting | None:
+        name = _name(gpu)
+        if name not in self._stories:
+            self._memory.gpus[name] = Kept()
+            self._stories[name] = self._story(name, self._memory.gpus[name])
+        facts: Facts = {**gpu.facts, "lost": gpu.lost}
+        if "handle" in gpu.absent and not gpu.lost:
+            del facts["lost"]
+        facts |= {} if "pci" in facts else {"gpu": name}
+        for counter, rate in COUNTERS.items():
+            if type(count := facts.get(counter)) is int:
+                facts[rate] = self._growth.per_hour(f"{name} {counter}", count, now_s)
+        if "nvlinks_active" in facts:
+            facts["nvlinks_expected"] = max(most_links, self._memory.links.get(name, 0))
+        if gpu.absent:
+            facts[ABSENT] = "; ".join(f"{k}: {v}" for k, v in gpu.absent.items())[:ABSENT_CHARS]
+        record = self._stories[name].take(facts, now_s, ("lost",) if gpu.lost else ())
+        if record is None:
+            return None
+        text = f"GPU {name}: {'; '.join(record.changed) or 'as before'}"
+        return Sighting(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)
+
+    def _story(self, name: str, kept: Kept) -> Settling:
+        return Settling(GPU_ASPECTS, kept, float(sum(name.encode()) % 600))
+
+
+def _name(gpu: Gpu) -> str:
+    return str(gpu.facts.get("pci") or f"gpu{gpu.index}")
+
+
+def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
+    """What an agent of this boot has told before; a new boot begins anew, for its counters do."""
+    try:
+        memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
+    except msgspec.MsgspecError:
+        memory = _Memory()
+    if memory.boot_id != boot_id:
+        known = {name: Kept(known=kept.known) for name, kept in memory.gpus.items()}
+        memory = _Memory(boot_id=boot_id, gpus=known, links=memory.links, answered=memory.answered)
+    return memory
+
+
+def decoded(answer: bytes) -> Report:
+    """A child's answer. Raises `msgspec.MsgspecError`."""
+    return msgspec.json.decode(answer, type=Report)
+
+
+def nothing(state: str, why: Any, doing: str = "") -> Report:
+    """A report of a poll that gave none."""
+    return Report(state, reason=str(why)[:200], doing=doing)

@@ -1,0 +1,75 @@
+"""From readings of the host to sightings: one story, told when it changes."""
+
+import msgspec
+from msgspec import Struct
+
+from hostler.agent.collectors.growth import Growth
+from hostler.agent.collectors.settling import Kept, Settling
+from hostler.agent.sighting import Rank, Sighting
+from hostler.core.diagnose.host import HOST_ASPECTS
+from hostler.core.model import Facts
+
+CURSOR = "host_state"
+KIND = "host_state"
+COUNTER = "counter:"
+MAX_FACTS = 400
+
+
+class _Memory(Struct):
+    """What outlives the process, of one boot. `writable`: mounts that were."""
+
+    boot_id: str = ""
+    kept: Kept = msgspec.field(default_factory=Kept)
+    writable: list[str] = []
+
+
+class HostState:
+    """Follows one host from poll to poll. Knows no clock and no file."""
+
+    def __init__(self, boot_id: str, kept: bytes | None) -> None:
+        self._memory = _remembered(boot_id, kept)
+        self._story = Settling(HOST_ASPECTS, self._memory.kept)
+        self._growth = Growth()
+
+    def take(self, readings: Facts, now_s: float) -> list[Sighting]:
+        """What is to be told after this poll; mostly nothing."""
+        facts: Facts = {}
+        for name, value in sorted(readings.items())[:MAX_FACTS]:
+            if name.startswith(COUNTER):
+                if type(value) is int:
+                    kind, _, subject = name.removeprefix(COUNTER).partition(":")
+                    rate = f"{kind}_per_hour:{subject}" if subject else f"{kind}_per_hour"
+                    facts[rate] = self._growth.per_hour(name, value, now_s)
+            elif name.startswith("mount:"):
+                facts[name] = self._mount(name, value)
+            else:
+                facts[name] = value
+        record = self._story.take(facts, now_s)
+        if record is None:
+            return []
+        text = f"host: {'; '.join(record.changed) or 'as before'}"
+        return [Sighting(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)]
+
+    def cursor(self) -> tuple[str, bytes]:
+        """What to keep with the sightings."""
+        return CURSOR, msgspec.json.encode(self._memory)
+
+    def _mount(self, name: str, state: object) -> str:
+        if state == "rw" and name not in self._memory.writable:
+            self._memory.writable.append(name)
+        return "turned_ro" if state == "ro" and name in self._memory.writable else str(state)
+
+
+def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
+    try:
+        memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
+    except msgspec.MsgspecError:
+        memory = _Memory()
+    if memory.boot_id != boot_id:
+        memory = _Memory(boot_id, Kept(known=memory.kept.known))
+    return memory
+
+
+def decoded(answer: bytes) -> Facts:
+    """A child's answer. Raises `msgspec.MsgspecError`."""
+    return msgspec.json.decode(answer, type=Facts)

@@ -1,0 +1,88 @@
+"""Looks at the GPUs, the host and its drives again and again, each in a task of its own that waits for no other."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from hostler.agent.body import Body
+from hostler.agent.child import DiedError, HungError
+from hostler.agent.collectors import gpu_state, host_state
+from hostler.agent.collectors.gpu_state import GpuState
+from hostler.agent.collectors.host_state import HostState
+from hostler.agent.sighting import Sighting, collector_failed, collector_started
+from hostler.agent.spool import Spool
+from hostler.core.model import Facts
+
+GPUS_EVERY_S = 10.0
+HOST_EVERY_S = 30.0
+DRIVES_EVERY_S = 3_600.0
+MAX_BACKOFF_S = 300.0
+
+log = logging.getLogger("hostler.agent")
+
+
+class Watch:
+    """The collectors of state. `wake` is called when there is something to send."""
+
+    def __init__(self, body: Body, spool: Spool, wake: Callable[[], None]) -> None:
+        self._body = body
+        self._spool = spool
+        self._wake = wake
+        self._drives: Facts = {}
+
+    async def gpus(self) -> None:
+        """Poll the GPUs' driver. One that hangs or crashes is asked ever more rarely."""
+        state = GpuState(self._body.boot_id(), self._spool.cursor(gpu_state.CURSOR))
+        failing, failures = "", 0
+        while True:
+            report = await asyncio.to_thread(self._body.gpus)
+            now_s = self._spool.now_s()
+            seen = state.take(report, now_s)
+            failures = failures + 1 if report.state in ("hung", "crashed") else 0
+            word = report.reason if report.state == "crashed" else ""
+            if report.state != "busy" and bool(word) != bool(failing):
+                failing = word
+                seen.append(collector_failed("nvml", now_s, word) if word else collector_started("nvml", now_s))
+            await self._note(seen, state.cursor())
+            await asyncio.sleep(pause_s(GPUS_EVERY_S, failures))
+
+    async def host(self) -> None:
+        """Poll the host's own readings."""
+        state = HostState(self._body.boot_id(), self._spool.cursor(host_state.CURSOR))
+        failures = 0
+        while True:
+            seen: list[Sighting] = []
+            try:
+                readings = await asyncio.to_thread(self._body.host)
+            except (HungError, DiedError, OSError, msgspec.MsgspecError) as error:
+                failures += 1
+                if failures == 1:
+                    seen = [collector_failed("host", self._spool.now_s(), str(error))]
+            else:
+                now_s = self._spool.now_s()
+                seen = [collector_started("host", now_s)] if failures else []
+                seen += state.take({**readings, **self._drives}, now_s) if readings is not None else []
+                failures = 0
+            await self._note(seen, state.cursor())
+            await asyncio.sleep(pause_s(HOST_EVERY_S, failures))
+
+    async def drives(self) -> None:
+        """Ask the drives how they are. One that does not answer is read as silent by `host`."""
+        while True:
+            begin_s = time.monotonic()
+            self._drives = await asyncio.to_thread(self._body.drives)
+            log.debug("drives_read: %d facts in %.1f s", len(self._drives), time.monotonic() - begin_s)
+            await asyncio.sleep(DRIVES_EVERY_S)
+
+    async def _note(self, seen: list[Sighting], cursor: tuple[str, bytes]) -> None:
+        if seen:
+            await asyncio.to_thread(self._spool.append, seen, cursor)
+            self._wake()
+
+
+def pause_s(every_s: float, failures: int) -> float:
+    """How long to wait before the next look: longer after each failure in a row."""
+    return min(MAX_BACKOFF_S, every_s * (1 << min(failures, 16)))
