@@ -41,6 +41,9 @@ class WrittenBody:
     def reset_gpus(self, gpu: str) -> None:
         self._act("gpu_reset")
 
+    def reset_bmc(self) -> None:
+        self._act("bmc_cold_reset")
+
     def evidence(self) -> Facts:
         self._act("collect_evidence")
         return {"emulated": True}

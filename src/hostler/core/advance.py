@@ -127,7 +127,8 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     """The events that end the plan at this boundary, None where it goes on."""
     if why := _bring_up_fails(scene, node, plan):
         return fail_plan(scene, node, plan, why)
-    if plan.act_class in (ActClass.protective, ActClass.easing) or not plan.disruptive:
+    remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
+    if plan.act_class in (ActClass.protective, ActClass.easing) or not remedial:
         return None
     # where the graver plan would wait, this one goes on: its cordon would stand with nothing being done
     graver = need is not None and need.act_class is not ActClass.protective and _is_graver(need, plan)
@@ -323,7 +324,17 @@ def _wait_heard(scene: Scene, node: Node, plan: Plan, *, done: bool) -> Answer:
     return Wait(plan.name, (blocker,), until=step_deadline(plan))
 
 
-_PRESENT = {"drain": _drain, "wait_boot": _wait_boot, "wait_agent": _wait_agent}
+def _wait_bmc(scene: Scene, node: Node, plan: Plan) -> Answer:
+    here = scene.present.of(node.id)
+    if here.power_at is not None and not here.bmc_unreachable:
+        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    if scene.now >= step_deadline(plan):
+        return Act(fail_step(scene, node, plan, "the BMC did not answer in time"))
+    blocker = Blocker("bmc", node.id, "the BMC restarts and has not answered yet", "it answers a look")
+    return Wait(plan.name, (blocker,), until=step_deadline(plan))
+
+
+_PRESENT = {"drain": _drain, "wait_boot": _wait_boot, "wait_agent": _wait_agent, "wait_bmc": _wait_bmc}
 
 
 def undo_tail(plan: Plan) -> tuple[Step, ...]:

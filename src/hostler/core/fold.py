@@ -12,6 +12,7 @@ from hostler.core.clock import Doubt
 from hostler.core.deadlines import extend
 from hostler.core.fleet import ANSWERS_KEPT, Answered, Closure, Fleet, Removal
 from hostler.core.model import (
+    ActClass,
     Attempt,
     CheckResult,
     Condition,
@@ -251,7 +252,8 @@ def _put_plan(fleet: Fleet, node_id: str, change: Callable[[Plan], Plan]) -> Non
 def _record_plan(fleet: Fleet, plan: Plan, at: datetime) -> None:
     node = _node(fleet, plan.node)
     attempts = (*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at))[-ATTEMPTS_KEPT:]
-    fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if plan.disruptive else node.attempts))
+    counts = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
+    fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if counts else node.attempts))
     reached.note_plan(fleet, plan)
     if plan.state != "proposed":
         _count_removal(fleet, fleet.nodes[node.id], at)
@@ -266,7 +268,7 @@ def _count_removal(fleet: Fleet, node: Node, at: datetime) -> None:
 
 
 def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
-    """A plan that disturbed nobody is no strike: forgotten if it was called off, a mere try if it failed."""
+    """A plan that disturbed nobody is no strike: a mere try if it failed, forgotten if it was called off in time."""
     node = _node(fleet, event.node)
     plan, attempts = node.plan, node.attempts
     if plan is not None:
@@ -275,7 +277,7 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
         if event.result == "failed":
             tried = Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True, touched=plan.touched)
             attempts = (*others, tried)
-        elif not plan.disturbed and event.result in ("cancelled", "superseded"):
+        elif not plan.disturbed and not plan.touched and event.result in ("cancelled", "superseded"):
             attempts = others
         else:
             attempts = tuple(replace(a, touched=plan.touched) if (a.remedy, a.at) == own else a for a in attempts)

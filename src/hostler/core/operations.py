@@ -83,6 +83,14 @@ OPERATIONS: dict[str, OperationRow] = {
             disrupts=True,
             touches=True,
         ),
+        OperationRow(
+            "bmc_cold_reset",
+            "agent",
+            "the agent's mark of this operation",
+            ("power", "boot"),
+            settle_s=240,
+            touches=True,
+        ),
         OperationRow("run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True),
         OperationRow("sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60),
         # the scheduler
@@ -95,5 +103,6 @@ OPERATIONS: dict[str, OperationRow] = {
         OperationRow("drain", "present", "the scheduler shows no customer work on the node"),
         OperationRow("wait_boot", "present", "the agent is heard with another boot id"),
         OperationRow("wait_agent", "present", "the agent is heard"),
+        OperationRow("wait_bmc", "present", "the BMC answers a look"),
     )
 }

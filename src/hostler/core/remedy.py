@@ -11,7 +11,7 @@ from hostler.core.ending import tickets
 from hostler.core.fold import OWNER
 from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Hold, HoldKind, Mode, Node, Ticket
-from hostler.core.policy.guards import Request, blockers, incident_holds, mode_of, reopens, storm
+from hostler.core.policy.guards import Request, blockers, incident_holds, is_harmless, mode_of, reopens, storm
 from hostler.core.policy.incidents import explained
 from hostler.core.policy.response import Need, need_of
 from hostler.core.policy.witnesses import unconfirmed
@@ -68,7 +68,7 @@ def remedy(scene: Scene, node: Node, need: Need) -> Answer:
         return waiting
     if found := blockers(scene, request):
         return Wait(need.remedy, found, until=reopens(scene, found))
-    if not need.wished and (why := storm(scene, len(nodes))):
+    if not need.wished and not is_harmless(need.remedy) and (why := storm(scene, len(nodes))):
         return Act((e.BrakeLatched(why),))
     return Act(tuple(_plan(scene, member, need) for member in nodes))
 

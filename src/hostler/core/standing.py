@@ -40,11 +40,30 @@ def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count:
     if not finding.standing:
         if standing is None:
             return None
-        return e.ConditionCleared(node.id, identity, "observation", finding.text[:EVIDENCE_TEXT])
+        return _no_more(standing, finding, evidence)
     reborn = standing is not None and standing.clears == "age" and boot_id == node.boot_id != standing.boot_id
     if standing is not None and not reborn:
         return _again(standing, finding, evidence, boot_id, count)
     return e.ConditionRaised(_fresh(node, finding, evidence, boot_id, count))
+
+
+def _no_more(standing: Condition, finding: Finding, evidence: Evidence) -> e.Event | None:
+    """One way of seeing says that it is over: it ends where no other way still shows it.
+
+    What a driver sees and what the BMC sees of one part are one condition. Who never showed it cannot end it either: a
+    BMC that lists a GPU does not bring back the one that fell off the bus. A kernel log tells moments, not states, so
+    whoever reads the state speaks for it.
+    """
+    own = (evidence.path, *_MOMENTS)
+    others = tuple(path for path in standing.paths if path not in own)
+    if not evidence.path or not others:
+        return e.ConditionCleared(standing.node, standing.id, "observation", finding.text[:EVIDENCE_TEXT])
+    if len(others) == len(standing.paths):
+        return None
+    return e.ConditionUpdated(replace(standing, paths=others))
+
+
+_MOMENTS = ("kernel_log",)
 
 
 def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> Condition:

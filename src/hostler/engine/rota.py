@@ -84,13 +84,13 @@ class Rota:
         turn.missed = 0
         self._put(node, min(regular, now + self._pace.close_s) if close else regular)
 
-    def missed(self, node: str, now: float) -> int:
-        """It did not answer; how many times in a row that was by now."""
+    def missed(self, node: str, now: float, *, awaited: bool = False) -> int:
+        """It did not answer; how many times in a row that was by now. `awaited`: somebody waits for it to come back."""
         turn = self._turns.get(node)
         if turn is None:
             return 0
         turn.missed += 1
-        if turn.missed < MISSED:
+        if turn.missed < MISSED or awaited:
             wait_s = min(self._pace.close_s, self.period_s)
         else:
             wait_s = min(self._pace.rarest_s, self.period_s * 2.0 ** min(turn.missed - MISSED, 16))

@@ -197,7 +197,9 @@ class Watch:
 
     def _missed(self, node_id: str, why: str) -> None:
         """Unreachable once it has missed several looks in a row; told again with each look, as a restart may forget."""
-        missed = self._rota.missed(node_id, asyncio.get_running_loop().time())
+        node = self._cell.view.nodes.get(node_id)
+        awaited = node is not None and node.plan is not None and node.plan.name == "bmc_reset"
+        missed = self._rota.missed(node_id, asyncio.get_running_loop().time(), awaited=awaited)
         if missed >= MISSED:
             self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))
 

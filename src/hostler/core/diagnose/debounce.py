@@ -72,8 +72,8 @@ def _story(subject: Subject) -> Story:
 
 
 def _needed(story: Story) -> int:
-    """So many looks as the most careful of its conditions asks for."""
-    return max(
-        (SENSOR_RULES[kind].raise_looks if stands else SENSOR_RULES[kind].clear_looks for kind, stands, _ in story),
-        default=1,
-    )
+    """So many looks as the gravest of what stands asks for; where nothing does, the most careful of what is over."""
+    standing = [(severity, SENSOR_RULES[kind].raise_looks) for kind, stands, severity in story if stands]
+    if standing:
+        return max(standing)[1]
+    return max((SENSOR_RULES[kind].clear_looks for kind, _, _ in story), default=1)

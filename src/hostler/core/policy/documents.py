@@ -23,7 +23,7 @@ MAX_DEPTH = 32
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""
 SECTIONS = ("policy", "skus", "pools")
-ACTIONS = (*REMEDIES, "firmware_update", "protective_power_off", "power_off", "release")
+ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
 """Everything a rule's `remedy` may name; "" watches only."""
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, P
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.witnesses import doubted
 from hostler.core.present import OFF, Present
+from hostler.core.recipes import RECIPES
 from hostler.core.scene import Scene
 
 _CLASSES = (ActClass.protective, ActClass.easing, ActClass.immediate, ActClass.pending, ActClass.bring_up)
@@ -53,10 +54,21 @@ class Request(Struct, frozen=True):
 def blockers(scene: Scene, request: Request) -> tuple[Blocker, ...]:
     """Everything that makes the request wait, in the table's order; empty means that it may go on."""
     found: list[Blocker] = []
+    harmless = is_harmless(request.remedy)
     for guard, asked in GUARDS.items():
-        if asked[request.act_class]:
+        if asked[request.act_class] and not (harmless and guard in _OF_DISTURBANCE):
             found.extend(_ANSWERS[guard](scene, request))
     return tuple(found)
+
+
+_OF_DISTURBANCE = frozenset({"brake", "budget", "domain", "window"})
+"""Guards that count or time disturbance; what disturbs nobody need not ask them."""
+
+
+def is_harmless(remedy: str) -> bool:
+    """Whether the remedy disturbs nobody: a BMC restarts and the node goes on."""
+    recipe = RECIPES.get(remedy)
+    return recipe is not None and not recipe.disruptive and recipe.act_class is None
 
 
 def scopes(scene: Scene, node: Node) -> tuple[str, ...]:

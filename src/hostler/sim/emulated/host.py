@@ -94,6 +94,10 @@ class Host:
         """What `systemctl reboot` does: the machine goes down and comes up again."""
         self.machine.reset("ForceRestart", self._clock())
 
+    def reset_bmc(self) -> None:
+        """The BMC restarts, the machine goes on."""
+        self.machine.restart_manager(self._clock())
+
     def check_s(self, profile: str) -> float:
         return max(0.2, CHECK_S.get(profile, 60.0) / self._scale)
 
@@ -144,6 +148,9 @@ class EmulatedServer:
         if any(t.name == "gpu.fallen_off_bus" for t in self._host.trouble):
             raise ActFailedError("a GPU does not answer on PCIe: it cannot be reset")
         self._host.cure("gpu_reset")
+
+    def reset_bmc(self) -> None:
+        self._loop.call_soon_threadsafe(self._host.reset_bmc)
 
     def evidence(self) -> Facts:
         return {"troubles": len(self._host.trouble), "emulated": True}

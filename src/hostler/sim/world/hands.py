@@ -25,6 +25,7 @@ SCHEDULER_KINDS = ("cordon", "uncordon", "evict", "join_cluster", "leave_cluster
 WORK_S: dict[str, Span] = {
     "collect_evidence": (1.0, 4.0),
     "gpu_reset": (10.0, 30.0),
+    "bmc_cold_reset": (1.0, 5.0),
     "reboot": (0.5, 2.0),
     "sanitise": (60.0, 300.0),
     "gate": (45.0, 90.0),
@@ -263,6 +264,8 @@ class Hands:
     def _result(self, operation: Operation, host: Host) -> Outcome:
         if operation.kind == "gpu_reset":
             self.on_remedied(host, "gpu_reset", host.remedied("gpu_reset"))
+        if operation.kind == "bmc_cold_reset":
+            host.machine.restart_manager(self._site.clock.now)
         if operation.kind != "run_checks":
             return _outcome(operation, "done")
         profile = operation.args.get("profile", "gate")

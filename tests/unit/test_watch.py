@@ -1,0 +1,225 @@
+"""The watch of BMCs: whose turn it is, that those which hang hold nobody up, and what repeats before it counts."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hostler.core.model import Node, Observation
+from hostler.engine.intake import NodeSeen
+from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.engine.ready import Reply
+from hostler.engine.rota import MISSED, Pace, Rota
+from hostler.engine.watch import Places, Watch
+from tests.kit import NOW, a_node, configuration
+
+# whose turn it is
+
+
+def taken(rota: Rota, until: float, step: float = 0.5) -> Iterator[tuple[float, str]]:
+    now = 0.0
+    while now <= until:
+        while (node := rota.take(now)) is not None:
+            yield now, node
+        now += step
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 300), st.floats(1.0, 50.0))
+def test_newcomers_are_spread_over_the_period_and_each_comes_up_once(count: int, rate: float) -> None:
+    """Mutant: newcomers are due at once; ten thousand handshakes then fall into one moment."""
+    rota = Rota(Pace(period_s=10.0, looks_per_s=rate))
+    rota.enlist([f"n{n}" for n in range(count)], 0.0)
+    turns = list(taken(rota, rota.period_s + 0.5))
+    assert sorted(node for _, node in turns) == sorted(f"n{n}" for n in range(count))
+    halves = [sum(1 for at, _ in turns if (at < rota.period_s / 2) is first) for first in (True, False)]
+    if count >= 100:
+        assert min(halves) > count * 0.3
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["seen", "close", "missed", "later"])), max_size=120))
+def test_nobody_is_lost_and_nobody_is_looked_at_twice_at_once(events: list[tuple[int, str]]) -> None:
+    """Mutant: `missed` puts no turn back. Whatever befell it, a node comes up again within the rarest interval."""
+    pace = Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)
+    rota, now, under_way = Rota(pace), 0.0, set()
+    rota.enlist([f"n{n}" for n in range(6)], now)
+    for number, outcome in events:
+        now += 1.7
+        while (node := rota.take(now)) is not None:
+            assert node not in under_way
+            under_way.add(node)
+        name = f"n{number}"
+        if name not in under_way:
+            continue
+        under_way.remove(name)
+        match outcome:
+            case "missed":
+                rota.missed(name, now)
+            case "later":
+                rota.later(name, now)
+            case _:
+                rota.seen(name, now, close=outcome == "close")
+    seen = {node for _, node in ((now, n) for n in iter(lambda: rota.take(now + 1.25 * pace.rarest_s), None))}
+    assert seen | under_way == {f"n{n}" for n in range(6)}
+
+
+def test_who_does_not_answer_is_asked_soon_and_then_rarer_and_rarer() -> None:
+    """Mutant: no back-off. An outage of a thousand BMCs then costs as much as looking at a thousand healthy ones."""
+    rota, now, waits = Rota(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 0.0, []
+    rota.enlist(["n"], now)
+    now = 10.0
+    for _ in range(12):
+        assert rota.take(now) == "n"
+        rota.missed("n", now)
+        due = rota.next_due()
+        assert due is not None
+        waits.append(due - now)
+        now = due
+    assert waits[: MISSED - 1] == [4.0] * (MISSED - 1)
+    assert waits[-1] > 200.0
+    assert max(waits) <= 300.0 * 1.25
+    assert rota.take(now) == "n"
+    assert rota.missed("n", now, awaited=True) == 13
+    assert (rota.next_due() or 0) - now == 4.0, "somebody waits for it"
+    rota.take(now + 4)
+    rota.seen("n", now + 4, close=False)
+    assert rota.misses("n") == 0
+
+
+def test_a_large_fleet_comes_up_less_often_and_who_is_gone_not_at_all() -> None:
+    rota = Rota(Pace(period_s=10.0, looks_per_s=10.0))
+    rota.enlist([f"n{n}" for n in range(600)], 0.0)
+    assert rota.period_s == 60.0
+    rota.enlist(["n1", "n2"], 0.0)
+    assert {node for _, node in taken(rota, 60.0)} == {"n1", "n2"}
+
+
+# looking
+
+
+class Cell:
+    """A cell that notes what it is told."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.view = SimpleNamespace(
+            nodes={node.id: node for node in nodes}, configuration_of=lambda _node: configuration()
+        )
+        self.journal = SimpleNamespace(cursors=dict)
+        self.told: list[NodeSeen] = []
+        self.seen: list[Observation] = []
+
+    def tell(self, one: NodeSeen) -> None:
+        self.told.append(one)
+
+    async def observe(self, _node: str, seen: tuple[Observation, ...]) -> Reply:
+        self.seen += seen
+        return Reply(0, acknowledged=seen[-1].sequence)
+
+
+class Script:
+    """Eyes that see, for each node, the readings in turn; the last one stays. An exception is raised, "hang" hangs."""
+
+    def __init__(self, **scripts: list[Any]) -> None:
+        self.scripts = scripts
+        self.looks = 0
+
+    async def look(self, node: Node) -> Any:
+        self.looks += 1
+        script = self.scripts[node.id]
+        now = script.pop(0) if len(script) > 1 else script[0]
+        if now == "hang":
+            await asyncio.sleep(3600)
+        if isinstance(now, Exception):
+            raise now
+
+        async def sensors() -> Observation:
+            if "broken" in now:
+                raise UnreachableError("the Sensors cannot be read")
+            return Observation(node.id, "sensors", "bmc", "bmc", 0, facts=now)
+
+        return SimpleNamespace(power="on", sensors=sensors)
+
+
+QUICK = Pace(period_s=0.02, close_s=0.01, rarest_s=0.05)
+
+
+async def watch_until(cell: Any, eyes: Script, places: Places, enough: Any) -> None:
+    task = asyncio.ensure_future(Watch(cell, eyes, lambda: NOW, QUICK, places).run())
+    try:
+        async with asyncio.timeout(20):
+            while not enough():
+                await asyncio.sleep(0.005)
+                assert not task.done(), task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_bmcs_that_hang_hold_nobody_up() -> None:
+    """Mutant: a hanging look keeps its place (patience_s as long as the deadline)."""
+    hanging = [a_node(f"h{n}") for n in range(40)]
+    cell = Cell(*hanging, a_node("good"))
+    eyes = Script(good=[{"psu0_health": "ok"}], **{node.id: ["hang"] for node in hanging})
+    places = Places(quick=4, slow=8, patience_s=0.03, deadline_s=60.0)
+
+    def enough() -> bool:
+        return sum(1 for one in cell.told if one.node == "good") >= 5
+
+    await watch_until(cell, eyes, places, enough)
+    assert {one.node for one in cell.told} == {"good"}, "no room is no evidence against anybody"
+
+
+async def test_a_bmc_is_unreachable_after_several_misses_and_told_why() -> None:
+    cell = Cell(a_node("a"))
+    eyes = Script(a=[UnreachableError("no route to host")])
+    await watch_until(cell, eyes, Places(), lambda: any(one.bmc_unreachable for one in cell.told))
+    assert eyes.looks >= MISSED
+    assert cell.told[0].bmc_says == "no route to host"
+
+
+async def test_a_look_past_its_deadline_is_a_miss() -> None:
+    cell = Cell(a_node("a"))
+    places = Places(patience_s=0.01, deadline_s=0.02)
+    await watch_until(cell, Script(a=["hang"]), places, lambda: any(one.bmc_unreachable for one in cell.told))
+    assert "no answer within" in cell.told[0].bmc_says
+
+
+async def test_a_bmc_that_refuses_is_not_unreachable() -> None:
+    """Mutant: every PortError is a miss. A wrong password would then have the BMC reset again and again."""
+    cell = Cell(a_node("a"))
+    eyes = Script(a=[RefusedError("401, wrong password")])
+    await watch_until(cell, eyes, Places(), lambda: len(cell.told) >= MISSED + 2)
+    assert {(one.bmc_unreachable, one.bmc_refuses) for one in cell.told} == {(False, "401, wrong password")}
+
+
+async def test_power_is_told_where_the_readings_fail() -> None:
+    """Mutant: the readings' failure is a miss; work is then aborted although power control works."""
+    cell = Cell(a_node("a"))
+    await watch_until(cell, Script(a=[{"broken": True}]), Places(), lambda: len(cell.told) >= MISSED + 2)
+    assert {(one.power, one.bmc_unreachable) for one in cell.told} == {("on", False)}
+    assert cell.seen == []
+
+
+async def test_a_flickering_sensor_hides_no_other() -> None:
+    """Mutant: the whole look must repeat itself. A sensor that flickers then hides a leak for as long as it does."""
+    flicker = [{"psu0_health": ("ok", "critical")[n % 2], "leak_tray": "critical"} for n in range(200)]
+    cell = Cell(a_node("a"))
+    await watch_until(cell, Script(a=flicker), Places(), lambda: cell.seen)
+    assert cell.seen[0].facts == {"leak_tray": "critical"}
+
+
+@pytest.mark.parametrize("spikes", [1, 2])
+async def test_a_reading_counts_from_the_second_look(spikes: int) -> None:
+    """Mutant: `raise_looks` of 1. One reading of 99 °C among 40 °C powers nobody off."""
+    script: list[Any] = [{"vr_temp_c": 40.0}] * 4 + [{"vr_temp_c": 99.0}] * spikes + [{"vr_temp_c": 40.0}] * 8
+    cell = Cell(a_node("a"))
+    eyes = Script(a=script)
+    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 13)
+    assert any(seen.facts["vr_temp_c"] == 99.0 for seen in cell.seen) is (spikes >= 2)
