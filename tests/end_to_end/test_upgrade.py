@@ -1,0 +1,192 @@
+"""The drill: two controllers on one journal are upgraded one after the other, in either order, while people ask.
+
+Both run as they do in service, each with its own connections; what a next version would bring is a table given to it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hostler.core.events import ConfigActivated, Event, NodeRegistered, Record, name_of
+from hostler.core.model import Intent
+from hostler.core.present import Release
+from hostler.engine.following import CannotFollowError
+from hostler.engine.journal.opening import open_journal
+from hostler.engine.lease import Terms
+from hostler.engine.ports import Batch
+from hostler.engine.queues import BusyError
+from hostler.engine.ready import Reply
+from hostler.engine.runner import Cell
+from hostler.engine.seat import Seat
+from tests.end_to_end.kill_world import until
+from tests.kit import a_node, configuration
+
+OLD = Release("1.0")
+NEW = Release("1.1", {("window_scheduled", 1): 2})
+"""In the next version to schedule maintenance would be new."""
+
+TERMS = Terms(lease_s=1.0, send_s=0.1)
+DEADLINE_S = 30.0
+
+
+class House:
+    """The controllers of a cell, each stopped and started again with another version."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = str(place)
+        self.cells: dict[str, Cell] = {}
+        self.asked = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["House"]:
+        journal, now = open_journal(self.place), datetime.now(UTC)
+        epoch = journal.acquire("seed")
+        events: list[Event] = [ConfigActivated(configuration(), {}, "ann"), NodeRegistered(a_node("n0"))]
+        records = tuple(Record(seq, now, epoch, "seed", event) for seq, event in enumerate(events, 1))
+        journal.append(Batch(records=records), epoch)
+        journal.resign(epoch)
+        journal.close()
+        try:
+            yield self
+        finally:
+            for name in list(self.cells):
+                await self.stop(name)
+
+    async def start(self, name: str, release: Release) -> None:
+        mark = f"{name}/{release.version}"
+        seat = Seat("c1", release, controller=name, mark=mark, address=f"http://{name}", alone=False, terms=TERMS)
+        cell = Cell(open_journal(self.place), [], seat=seat)
+        try:
+            await cell.start()
+        except BaseException:
+            cell.journal.close()
+            raise
+        self.cells[name] = cell
+
+    async def stop(self, name: str) -> None:
+        cell = self.cells.pop(name)
+        await cell.stop()
+        cell.journal.close()
+
+    async def upgrade(self, name: str) -> None:
+        await self.stop(name)
+        await self.start(name, NEW)
+
+    async def ask(self, verb: str, **args: str) -> Reply:
+        """Whoever decides is asked, until somebody does."""
+        self.asked += 1
+        intent = Intent(f"i{self.asked}", verb, "n0", "ann", "because", datetime.now(UTC), args, key=f"k{self.asked}")
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                for cell in list(self.cells.values()):
+                    try:
+                        return await cell.ask(intent)
+                    except BusyError:
+                        await asyncio.sleep(0.02)
+
+    async def schedule(self) -> Reply:
+        starts = datetime.now(UTC) + timedelta(days=1)
+        return await self.ask("schedule-maintenance", starts=str(starts), ends=str(starts + timedelta(hours=1)))
+
+    def names(self) -> list[str]:
+        return [name_of(record.event) for record in next(iter(self.cells.values())).journal.records()]
+
+
+@asynccontextmanager
+async def traffic(house: House) -> AsyncIterator[list[Reply]]:
+    """People ask for holds without pause; whatever is answered with yes stands in the journal."""
+    granted: list[Reply] = []
+
+    async def people() -> None:
+        while True:
+            granted.append(await house.ask("hold", hours="1"))
+            await asyncio.sleep(0.05)
+
+    task = asyncio.create_task(people())
+    try:
+        yield granted
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+async def test_both_are_upgraded_one_after_the_other_and_what_is_new_waits_for_the_second(
+    tmp_path: Path, order: str
+) -> None:
+    """Mutants: the first upgraded one that decides raises the format; a member that has gone holds it for ever."""
+    async with House(tmp_path / "journal").open() as house:
+        await house.start("a", OLD)
+        await house.start("b", OLD)
+        async with traffic(house) as granted:
+            assert (await house.schedule()).granted, "in the version before it was nothing new"
+            before = house.names().count("window_scheduled")
+            await house.upgrade(order[0])
+            if house.cells[order[0]].role != "active":
+                await house.stop(order[1])  # so that the new one decides, beside an old one
+                await house.start(order[1], OLD)
+            refused = await until_refused(house, order[1])
+            assert f"{order[1]} (reads up to 1) is too old: upgrade it, or stop it" in refused.text
+            await asyncio.sleep(2 * TERMS.lease_s)
+            assert "format_raised" not in house.names()
+            assert house.names().count("window_scheduled") == before
+            await house.upgrade(order[1])
+            await until(lambda: "format_raised" in house.names(), "the format is raised")
+            assert (await house.schedule()).granted
+        names = house.names()
+        assert names[names.index("format_raised") :].count("window_scheduled") == 1
+        assert names.count("hold_placed") >= len(granted) > 10, "nothing that was answered is lost"
+        for cell in house.cells.values():
+            assert cell.health().ok
+
+
+async def until_refused(house: House, old: str) -> Reply:
+    """Ask as soon as the upgraded one decides and has heard of the other."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            new = next(name for name in house.cells if name != old)
+            if house.cells[new].role == "active":
+                reply = await house.schedule()
+                if "too old" in reply.text:
+                    return reply
+                assert not reply.granted, reply.text
+            await asyncio.sleep(0.05)
+
+
+async def test_an_older_controller_refuses_to_start_on_what_it_cannot_read_and_deposes_nobody(tmp_path: Path) -> None:
+    """Mutants: it takes the lease first and looks then; it folds what it knows and goes on."""
+    async with House(tmp_path / "journal").open() as house:
+        await house.start("a", NEW)
+        await until(lambda: "format_raised" in house.names(), "the format is raised")
+        epoch = house.cells["a"].epoch
+        with pytest.raises(
+            CannotFollowError, match=r"format 2 .* reads up to format 1: run the version that the other"
+        ):
+            await house.start("b", OLD)
+        assert (await house.ask("hold", hours="1")).granted
+        assert house.cells["a"].epoch == epoch
+
+
+async def test_a_standby_that_meets_what_it_cannot_read_says_so_and_never_takes_over(tmp_path: Path) -> None:
+    """It was away when the others raised the format. Mutant: a follower that passes over what it does not know."""
+    async with House(tmp_path / "journal").open() as house:
+        await house.start("a", NEW)
+        await house.start("b", OLD)
+        old = house.cells["b"]
+        journal = open_journal(house.place)
+        async with asyncio.timeout(DEADLINE_S):
+            while "format_raised" not in house.names():
+                journal.dismiss("b")  # whoever is not on the roll cannot hold anything up
+                await asyncio.sleep(0.01)
+        await until(lambda: old.health().why, "the old one says why it does not follow")
+        assert "reads up to format 1" in old.health().why
+        await house.stop("a")
+        await asyncio.sleep(3 * TERMS.lease_s)
+        assert old.role == "standby"
+        assert journal.lease().holder == ""
+        journal.close()
