@@ -277,7 +277,7 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
         if event.result == "failed":
             tried = Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True, touched=plan.touched)
             attempts = (*others, tried)
-        elif not plan.disturbed and not plan.touched and event.result in ("cancelled", "superseded"):
+        elif not plan.disturbed and event.result in ("cancelled", "superseded") and (plan.disruptive or not plan.reached):
             attempts = others
         else:
             attempts = tuple(replace(a, touched=plan.touched) if (a.remedy, a.at) == own else a for a in attempts)

@@ -89,7 +89,6 @@ OPERATIONS: dict[str, OperationRow] = {
             "the agent's mark of this operation",
             ("power", "boot"),
             settle_s=240,
-            touches=True,
         ),
         OperationRow("run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True),
         OperationRow("sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60),
