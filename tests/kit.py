@@ -79,9 +79,10 @@ def configuration(
     pools: dict[str, dict[str, Any]] | None = None,
     policy: Callable[[dict[str, Any]], None] | None = None,
     firmware: dict[str, str] | None = None,
+    gpus: int = GPUS,
 ) -> Configuration:
     """The default policy with these pools; `policy` may change its tree first."""
-    skus = {"h100": {"gpus": GPUS, "firmware": firmware or {}}}
+    skus = {"h100": {"gpus": gpus, "firmware": firmware or {}}}
     tree = {"skus": skus, "pools": pools if pools is not None else {"train": pool_document()}}
     text = POLICY
     if policy is not None:

@@ -206,6 +206,49 @@ def test_retry_sweep_restart_and_a_second_controller_leave_an_open_server_dark()
     assert drive.node("a").pool == "train"
 
 
+@pytest.mark.parametrize("answer", ["busy", "refused", "vanished", "failed", "mute", "late", "unknown"])
+def test_a_power_on_that_is_tried_again_and_hands_in_the_machine_never_meet(answer: str) -> None:
+    """Work starts only where nothing may still power the server; from then on no retry does.
+
+    Mutants: `start-work` does not look for an operation that is under way or settling; a retry asks nobody.
+    """
+    drive = Drive(configuration({"train": pool_document(target=0)}), [a_node("a", pool="")])
+    drive.script("power_on", *[answer] * 8)
+    drive.ask("power-cycle", "a")
+    started = False
+    for _ in range(300):
+        drive.wait(minutes=1)
+        drive.step(intake.NodeSeen("a", "on" if drive.is_on("a") else "off"))
+        if started := drive.ask("start-work", "a", person="tina", serial="S-a").granted:
+            break
+    assert started is not drive.is_on("a"), "hands are in it, or it is up again"
+    if started:
+        drive.late.clear()
+        sent = len(drive.sent)
+        drive.wait(days=2)
+        drive.restart(gap_s=60)
+        drive.wait(days=2)
+        assert drive.sweep() == 0
+        assert not drive.is_on("a")
+        assert {send.operation.kind for send in drive.sent[sent:]} <= {"locate_on"}
+
+
+def test_of_two_controllers_neither_powers_an_open_server() -> None:
+    """The one that was replaced goes on with what it knows. Mutant: the hold is the active one's memory only."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
+    opened(drive)
+    replaced = drive.controller
+    drive.restart(gap_s=5)
+    for hour in range(72):
+        for controller in (replaced, drive.controller):
+            controller.sweep(["a"])
+            news = (intake.Tick(), intake.NodeSeen("a", "off"), intake.WorkSeen((), whole=True))
+            ready = controller.step(news, drive.now + timedelta(hours=hour))
+            controller.committed()
+            assert ready.sends == ()
+            assert not [r for r in ready.batch.records if isinstance(r.event, e.PlanRecorded | e.OperationStarted)]
+
+
 def test_only_who_started_work_ends_it() -> None:
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     opened(drive)

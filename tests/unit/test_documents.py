@@ -77,6 +77,7 @@ def test_a_malformed_document_is_refused_with_file_line_and_a_way_out(old: str, 
         ("time_scale: 1", "time_scale: 0", "time_scale must be above 0"),
         ("time_scale: 1", "time_scale: .nan", "policy.time_scale: nan is out of range"),
         ("    triage: {attempts", "    sledge: {attempts", "no rung 'sledge'"),
+        ("window_s: 2592000}", "window_s: 7776001}", "rung 'triage' counts 90 days back, and attempts are forgotten"),
     ],
 )
 def test_the_policy_is_checked_row_by_row_and_the_row_is_named(old: str, new: str, said: str) -> None:

@@ -70,6 +70,10 @@ class Pool(Struct, frozen=True, forbid_unknown_fields=True):
     tenant_root: bool = False
 
 
+STRIKES_KEPT_S = 90 * 86_400.0
+"""For so long a node's attempts are remembered in memory; no rung may count further back."""
+
+
 class Rung(Struct, frozen=True, forbid_unknown_fields=True):
     """How often one remedy may be tried on a node and part within a window before the next rung's turn."""
 

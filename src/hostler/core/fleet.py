@@ -213,6 +213,8 @@ class State(Struct, frozen=True):
 SNAPSHOT_VERSION = 1
 ANSWERS_KEPT = 10_000
 """Idempotency keys remembered in memory; older ones are found in the journal."""
+SHELF_KEPT = 10_000
+"""Parts remembered that are in no node, the latest; of older ones the journal tells."""
 ACTS_KEPT = 1_000
 
 
@@ -385,6 +387,14 @@ class Fleet:
             if key not in old:
                 self.index.add(key, member)
 
+    def put_part(self, serial: str, part: Part | None) -> None:
+        """Set or delete a part and keep the index of the shelf in step."""
+        self.parts.put(serial, part)
+        if part is not None and not part.node:
+            self.index.add("shelf", serial)
+        else:
+            self.index.remove("shelf", serial)
+
     def put_ticket(self, ticket_id: str, ticket: Ticket | None) -> None:
         """Set or delete a ticket and keep the index in step."""
         before = self.tickets.get(ticket_id)
@@ -526,6 +536,9 @@ def load(body: bytes) -> Fleet:
     fleet.singles.base["cell"] = state.cell
     fleet.assets.base.update((a.id, a) for a in state.assets)
     fleet.parts.base.update((p.serial, p) for p in state.parts)
+    for part in state.parts:
+        if not part.node:
+            fleet.index.add("shelf", part.serial)
     fleet.holds.base.update((h.id, h) for h in state.holds)
     fleet.windows.base.update((w.id, w) for w in state.windows)
     fleet.rollouts.base.update((r.id, r) for r in state.rollouts)

@@ -1,7 +1,7 @@
 """evolve: what each recorded event does to the fleet. Reads no table of rules, no clock and no present."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from hostler.core import events as e
 from hostler.core import reached, restored
 from hostler.core.clock import Doubt
+from hostler.core.configuration import STRIKES_KEPT_S
 from hostler.core.deadlines import extend
-from hostler.core.fleet import ANSWERS_KEPT, Answered, Closure, Fleet, Removal
+from hostler.core.fleet import ANSWERS_KEPT, SHELF_KEPT, Answered, Closure, Fleet, Removal
 from hostler.core.model import (
     ActClass,
     Attempt,
@@ -22,6 +23,7 @@ from hostler.core.model import (
     Phase,
     Plan,
     Shadow,
+    Verdict,
 )
 
 OWNER = "hostler"
@@ -31,6 +33,7 @@ GIVEN_UP_KEPT = 8
 SHADOWS_KEPT = 16
 RECENT_KEPT = 4096
 CLOSURES_KEPT = 256
+_EVER = datetime.min.replace(tzinfo=UTC)
 
 
 class FoldError(Exception):
@@ -218,6 +221,9 @@ def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
     if event.after is Phase.retired:
         fleet.put_node(node.id, None)
         fleet.retired.put(node.id, at)
+        for _, serial in node.slots:
+            if (part := fleet.parts.get(serial)) is not None and part.node == node.id:
+                _shelve(fleet, replace(part, node="", slot="", since=at))
         return
     visits = node.visits
     if event.after in (Phase.triage, Phase.rma):
@@ -377,14 +383,21 @@ def _runs(node: Node, firmware: tuple[tuple[str, str], ...], at: datetime) -> No
 def _record_check(fleet: Fleet, node_id: str, check: CheckResult) -> None:
     node = _node(fleet, node_id)
     others = tuple(c for c in node.checks if c.profile != check.profile)
-    fleet.put_node(node_id, replace(node, checks=(*others, check)))
+    fleet.put_node(node_id, replace(node, checks=(*others, check), attempts=_remembered(node, check)))
+
+
+def _remembered(node: Node, check: CheckResult) -> tuple[Attempt, ...]:
+    """The attempts that some rung may still count, or that no check has followed yet."""
+    if check.verdict is not Verdict.passed:
+        return node.attempts
+    return tuple(a for a in node.attempts if a.at > check.at - timedelta(seconds=STRIKES_KEPT_S))
 
 
 def _see_inventory(fleet: Fleet, event: e.InventorySeen) -> None:
     node = _node(fleet, event.node)
     slots = tuple(sorted((p.slot or p.serial, p.serial) for p in event.parts))
     for part in event.parts:
-        fleet.parts.put(part.serial, replace(part, node=node.id, since=_since(fleet, part, node.id, event.at)))
+        fleet.put_part(part.serial, replace(part, node=node.id, since=_since(fleet, part, node.id, event.at)))
     seen = replace(node, slots=slots, addresses=event.addresses, inventory_at=event.at)
     fleet.put_node(node.id, _runs(seen, event.firmware, event.at) if event.firmware else seen)
 
@@ -396,8 +409,22 @@ def _since(fleet: Fleet, part: Part, node_id: str, at: datetime) -> datetime:
 
 def _move_part(fleet: Fleet, event: e.PartMoved, at: datetime) -> None:
     part = fleet.parts.get(event.serial)
-    if part is not None:
-        fleet.parts.put(event.serial, replace(part, node=event.after, slot=event.slot, since=at))
+    if part is None:
+        return
+    moved = replace(part, node=event.after, slot=event.slot, since=at)
+    if moved.node:
+        fleet.put_part(moved.serial, moved)
+    else:
+        _shelve(fleet, moved)
+
+
+def _shelve(fleet: Fleet, part: Part) -> None:
+    """The part is in no node; of those that have lain there longest a tenth is forgotten once there are too many."""
+    fleet.put_part(part.serial, part)
+    if fleet.index.count("shelf") > SHELF_KEPT:
+        by_age = sorted((fleet.parts[serial].since or _EVER, serial) for serial in fleet.index.members("shelf"))
+        for _, serial in by_age[: 1 + SHELF_KEPT // 10]:
+            fleet.put_part(serial, None)
 
 
 def _record_intent(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:

@@ -7,6 +7,9 @@ from typing import NamedTuple
 OBSERVE_AFTER_S = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 """How long after an unknown outcome its effect is looked for: first, second … and every later time."""
 
+TIDY_AT_LEAST = 1024
+"""So many entries may stand in the heap before doubled ones are looked for."""
+
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -22,13 +25,21 @@ class Agenda:
         self._heap: list[tuple[datetime, str]] = []
         self._waking: dict[str, datetime] = {}
         self._looks: dict[tuple[str, str], _Look] = {}
+        self._tidy_at = TIDY_AT_LEAST
 
     def wake(self, node_id: str, at: datetime, now: datetime) -> None:
         """Look at the node then, unless it is looked at earlier anyway."""
         known = self._waking.get(node_id)
         if known is None or at < known or known <= now:
             self._waking[node_id] = at
-            heapq.heappush(self._heap, (at, node_id))
+            self._push(at, node_id)
+
+    def _push(self, at: datetime, node_id: str) -> None:
+        """A far moment is entered anew after every nearer one; doubled entries go whenever the heap has doubled."""
+        heapq.heappush(self._heap, (at, node_id))
+        if len(self._heap) > self._tidy_at:
+            self._heap = sorted(dict.fromkeys(self._heap))
+            self._tidy_at = max(TIDY_AT_LEAST, 2 * len(self._heap))
 
     def due(self, now: datetime) -> list[str]:
         """The nodes whose time has come; each is given once."""
@@ -50,7 +61,7 @@ class Agenda:
         times = known.times if known else 0
         at = now + timedelta(seconds=OBSERVE_AFTER_S[min(times, len(OBSERVE_AFTER_S) - 1)])
         self._looks[operation, how] = _Look(at, times + 1)
-        heapq.heappush(self._heap, (at, node_id))
+        self._push(at, node_id)
 
     def due_for(self, operation: str, now: datetime) -> str:
         """How to come back to the operation now ("" for not at all); asking takes it off the agenda."""

@@ -18,7 +18,7 @@ from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.verbs import answer as answer_intent
-from hostler.core.model import Node, Observation, Outcome
+from hostler.core.model import Node, Observation, Outcome, Phase
 from hostler.core.operations import OPERATIONS
 from hostler.core.plan import next_step, wakes_at
 from hostler.core.policy.incidents import review
@@ -32,6 +32,9 @@ from hostler.engine.agenda import Agenda
 from hostler.engine.opening import first_words, of_clock
 from hostler.engine.ports import Batch, Restored
 from hostler.engine.ready import Ready, Reply, Send
+
+SOURCES = ("agent", "bmc")
+"""Who sends observations of a node; each has a cursor of its own."""
 
 CALENDAR = ""
 """The agenda's entry for holds and windows that begin or end by the clock; no node has this id."""
@@ -50,7 +53,7 @@ class Controller:
         self.fleet = fleet
         self.present = present
         self.epoch = epoch
-        self.cursors = cursors
+        self.cursors = {key: told for key, told in cursors.items() if key.rpartition("/")[0] in fleet.nodes}
         self.silent: dict[str, datetime] = {}
         self.swept = 0
         self.agenda = Agenda()
@@ -147,6 +150,7 @@ class Controller:
         self._records.append(record)
         self._eased = self._eased or waiters.asks_all_again(self.fleet, event)
         self._follow_up(record)
+        self._forget(event)
         self._record_all(errors, f"record:{record.seq}")
 
     def _follow_up(self, record: e.Record) -> None:
@@ -171,6 +175,20 @@ class Controller:
                 for node_id in self.fleet.index.members("ailing"):
                     self._touch(node_id, cause)
                     self._suspects[node_id] = record.seq
+
+    def _forget(self, event: e.Event) -> None:
+        """What is not recorded and is of no use any more: when to look for an operation, what a retired node said."""
+        match event:
+            case e.OperationFinished(operation=operation_id):
+                self.agenda.known(operation_id)
+                self.present.unobserved.pop(operation_id, None)
+            case e.PhaseChanged(node=node_id, after=Phase.retired):
+                self.silent.pop(node_id, None)
+                self.present.nodes.pop(node_id, None)
+                for source in SOURCES:
+                    self.cursors.pop(f"{node_id}/{source}", None)
+            case _:
+                pass
 
     def _follow_incident(self, event: e.IncidentOpened | e.IncidentUpdated | e.IncidentClosed, cause: str) -> None:
         """Its members are asked again when it lets them go; the clock may end it."""

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from hostler.core.events import Record
 from hostler.core.fleet import Fleet
-from hostler.core.model import Asset, Node, Part
+from hostler.core.model import Asset, Node
 from hostler.core.scene import Scene
 from hostler.server.desk import AgentDesk
 from hostler.server.forwarding import Forwarder
@@ -30,7 +30,6 @@ class Room:
         self.settings = settings
         self.streams = Streams(cell, settings.streams_max)
         self.nodes = Nodes()
-        self.parts: Roster[Part] = Roster()
         self.assets: Roster[Asset] = Roster()
         self.agents: dict[str, AgentSeen] = {}
         self.recent = Recent(cell)

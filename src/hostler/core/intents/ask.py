@@ -12,6 +12,8 @@ from hostler.core.scene import Scene
 
 REASON_MAX = 500
 NODES_MAX = 4096
+HOLDS_MAX = 32
+"""Holds that may stand on one scope at a time."""
 
 
 class Answered(Struct, frozen=True):
@@ -88,6 +90,8 @@ def scope_of(ask: Ask) -> str:
 
 def hold_of(ask: Ask, scope: str, kind: HoldKind, ticket: str = "") -> Hold:
     """A hold of the person who asks; work with hands in the machine ends by a person, never by the clock."""
+    if len(ask.scene.fleet.holds_on([scope])) >= HOLDS_MAX:
+        raise RefusalError(f"{HOLDS_MAX} holds stand on {scope} already: release one first; see `hostler hold list`")
     hours = "" if kind is HoldKind.physical_work else ask.intent.args.get("hours", "")
     until = ask.scene.now + timedelta(hours=number_of(hours, 24 * 365)) if hours else None
     identity = f"h{ask.scene.fleet.cell.seq}-{kind.value}-{scope}"[:100]

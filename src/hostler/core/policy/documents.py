@@ -11,7 +11,16 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from hostler.core.configuration import REMEDIES, Configuration, Policy, Pool, Rule, Rung, Sku
+from hostler.core.configuration import (
+    REMEDIES,
+    STRIKES_KEPT_S,
+    Configuration,
+    Policy,
+    Pool,
+    Rule,
+    Rung,
+    Sku,
+)
 from hostler.core.diagnose.common_cause import CAUSES
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import Mode
@@ -203,10 +212,8 @@ def _advice(what: str) -> str:
 def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
     for rule in configuration.policy.rules.values():
         yield from _rule_problems(rule, loaded)
-    for rung in configuration.policy.rungs:
-        if rung not in REMEDIES:
-            line = _find(loaded, ("policy", "rungs", rung))
-            yield Problem(*line, f"no rung '{rung}'", f"write one of {', '.join(REMEDIES)}")
+    for name, rung in configuration.policy.rungs.items():
+        yield from _rung_problems(name, rung, _find(loaded, ("policy", "rungs", name)))
     for path, number in _numbers(msgspec.to_builtins(configuration), ()):
         if not 0 <= number <= MAX_NUMBER:
             line = _find(loaded, path)
@@ -228,6 +235,14 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield from _numbers(value, (*path, str(key)))
     elif isinstance(tree, int | float) and not isinstance(tree, bool):
         yield path, tree
+
+
+def _rung_problems(name: str, rung: Rung, line: tuple[str, int]) -> Iterator[Problem]:
+    if name not in REMEDIES:
+        yield Problem(*line, f"no rung '{name}'", f"write one of {', '.join(REMEDIES)}")
+    if rung.window_s > STRIKES_KEPT_S:
+        told = f"rung '{name}' counts {rung.window_s / 86_400:.0f} days back, and attempts are forgotten after 90"
+        yield Problem(*line, told, f"write a window_s of at most {STRIKES_KEPT_S:.0f}")
 
 
 def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:

@@ -109,7 +109,7 @@ async def list_parts(
     if shelf:
         if not who.whole:
             return Page(())
-        loose = room.parts.of(parts)
+        loose = room.fleet.index.members("shelf")
         return paged(loose, wanted, lambda s: [p for p in (parts.get(s),) if p and not p.node and kind in ("", p.kind)])
 
     def rows(node_id: str) -> list[Part]:

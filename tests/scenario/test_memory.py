@@ -1,0 +1,222 @@
+"""Everything in memory has a named limit: what is over leaves it, and years of life make it no larger."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+from hostler.core import events as e
+from hostler.core import fold as folds
+from hostler.core.configuration import STRIKES_KEPT_S
+from hostler.core.fleet import Table
+from hostler.core.intents.ask import HOLDS_MAX
+from hostler.core.model import Intent, Observation, Part
+from hostler.engine import agenda as agendas
+from hostler.engine import intake
+from hostler.engine.agenda import Agenda
+from hostler.engine.controller import Controller
+from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, gpu_part, pool_document
+
+POOLS = {"train": pool_document(target=6, owner="", budget={"count": 6, "percent": 100, "removals_per_day": 100})}
+DOMAINS = ("rack:r1", "leaf:l0")
+
+
+def two_people_for_five(policy: dict[str, Any]) -> None:
+    policy.setdefault("reach", {})["nodes"] = 4
+
+
+def the_fleet() -> Drive:
+    nodes = [a_node(f"n{number}", domains=DOMAINS, slots=(), inventory_at=None) for number in range(6)]
+    drive = Drive(configuration(POOLS, two_people_for_five), nodes)
+    for node in nodes:
+        drive.observe(node.id, "inventory", parts=tuple(gpu_part(node.id, gpu) for gpu in range(8)))
+    return drive
+
+
+def a_fortnight(drive: Drive, turn: int) -> None:
+    """Faults, an outage of all, people, swapped parts, operations that nobody answers, a node come and gone."""
+    name = f"n{turn % 6}"
+    drive.see_work(name, a_workload(f"w{turn}", kind="graceful"))
+    drive.fault(name, "off_bus", gpu=turn % 8)
+    drive.script("reboot", "unknown", "vanished", "busy", "mute")
+    drive.ask("reboot", f"n{(turn + 1) % 6}")
+    drive.wait(hours=12)
+    _all_fall_silent(drive)
+    drive.step(
+        intake.Asked(turn, Intent(f"k{turn}", "hold", name, "ann", "why", drive.now, {"hours": "2"}, key=f"k{turn}"))
+    )
+    drive.ask("schedule-maintenance", "pool:train", starts=_iso(drive, 1), ends=_iso(drive, 2))
+    drive.ask("drain", f"n{(turn + 2) % 6}")
+    drive.ask_two("power-cycle", "rack:r1")
+    _swaps_a_part(drive, name, turn)
+    drive.wait(hours=6)
+    _comes_and_goes(drive, turn)
+    assert drive.ask("uncordon", f"n{(turn + 2) % 6}").granted
+    for ticket in list(drive.fleet.tickets):
+        drive.ask("close-ticket", ticket)
+    drive.wait(days=13)
+
+
+def _iso(drive: Drive, hours: float) -> str:
+    return str(drive.now + timedelta(hours=hours))
+
+
+def _all_fall_silent(drive: Drive) -> None:
+    everybody = [f"n{number}" for number in range(6)]
+    drive.silent.update(everybody)
+    drive.step(*(intake.Silent(n, drive.now - timedelta(seconds=40)) for n in everybody))
+    drive.wait(minutes=30)
+    drive.silent.difference_update(everybody)
+    drive.step(*(intake.Heard(n, drive.boot_of(n)) for n in everybody))
+    drive.wait(hours=1)
+
+
+def _swaps_a_part(drive: Drive, name: str, turn: int) -> None:
+    fresh = Part(f"spare-{turn}", "gpu", "H100", "gpu0")
+    drive.observe(name, "inventory", parts=(fresh, *(gpu_part(name, gpu) for gpu in range(1, 8))))
+
+
+def _comes_and_goes(drive: Drive, turn: int) -> None:
+    """It is made known, speaks, falls silent, and is retired."""
+    name = f"x{turn}"
+    spec = f'[{{"id":"{name}","sku":"h100","serial":"S-{name}","bmc":"b{name}","provisioner":"none"}}]'
+    assert drive.ask("register", "fleet", nodes=spec).granted
+    drive.observe(name, "inventory", parts=tuple(gpu_part(name, gpu) for gpu in range(8)))
+    line = BAD_LINES["ecc"].format(gpu=0)
+    seen = Observation(name, "kernel_log", "agent", f"spool-{name}", 1, text=line, facility=0, received=drive.now)
+    drive.step(intake.Observed(0, name, (seen,)), intake.NodeSeen(name, "off"), intake.Heard(name, f"{name}-b1"))
+    drive.step(intake.Silent(name, drive.now))
+    assert drive.ask("retire", name).granted, "nobody serves there"
+
+
+def kept(root: object) -> int:
+    """Bytes of everything that is reached from here, code left out."""
+    seen: set[int] = set()
+    found, todo = 0, [root]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type | ModuleType | FunctionType):
+            continue
+        seen.add(id(one))
+        found += sys.getsizeof(one)
+        todo.extend(gc.get_referents(one))
+    return found
+
+
+def in_memory(controller: Controller) -> Iterator[tuple[str, int]]:
+    """What a controller keeps, by name: tables, the index, the cell's own, the present, cursors, the agenda."""
+    for name, table in vars(controller.fleet).items():
+        if isinstance(table, Table):
+            yield name, len(table.base)
+    yield "index", sum(map(len, controller.fleet.index.base.values()))
+    for name in controller.fleet.cell.__struct_fields__:
+        value = getattr(controller.fleet.cell, name)
+        if isinstance(value, tuple):
+            yield f"cell.{name}", len(value)
+    for owner in (controller.present, controller, controller.agenda):
+        for name, value in vars(owner).items():
+            if isinstance(value, dict | list | set | tuple):
+                yield f"{type(owner).__name__}.{name}", len(value)
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same limits, reached within a test."""
+    monkeypatch.setattr(folds, "ANSWERS_KEPT", 4)
+    monkeypatch.setattr(folds, "SHELF_KEPT", 20)
+    monkeypatch.setattr(folds, "ATTEMPTS_KEPT", 8)
+    monkeypatch.setattr(folds, "CLOSURES_KEPT", 4)
+    monkeypatch.setattr(agendas, "TIDY_AT_LEAST", 16)
+
+
+def test_years_of_life_make_the_memory_no_larger(small_limits: None) -> None:
+    """A named limit for each thing kept; only ids that were used stay, for they are never used again.
+
+    Mutants: a closed ticket, an ended hold or window, a closed incident or approval stays; answers are never forgotten;
+    the shelf has no end; a retired node's cursor, power or silence stays; an operation that was given up is looked for
+    ever after.
+    """
+    drive = the_fleet()
+    for turn in range(20):
+        a_fortnight(drive, turn)
+    assert {type(r.event) for r in drive.journal} >= {
+        e.TicketClosed,
+        e.HoldReleased,
+        e.WindowEnded,
+        e.IncidentClosed,
+        e.ApprovalEnded,
+        e.PartMoved,
+        e.OutcomeLate,
+    }, "it was a year with everything in it"
+    before, bytes_before = dict(in_memory(drive.controller)), kept(drive.controller)
+    for turn in range(20, 80):
+        a_fortnight(drive, turn)
+    over = ("holds", "windows", "tickets", "approvals", "incidents")
+    assert [name for name in over if getattr(drive.fleet, name).base] == [], "all of it has ended"
+    drive.fleet.retired.base.clear()
+    grown = {name: (before[name], n) for name, n in in_memory(drive.controller) if n > before[name] * 1.2 + 4}
+    assert not grown
+    assert kept(drive.controller) <= bytes_before * 1.2
+    assert len(drive.journal) / 6 / (80 * 14) < 200, "records per node and day"
+
+
+def test_attempts_are_forgotten_when_no_rung_counts_them_any_more() -> None:
+    """Mutants: they stand for years; what no check has followed is forgotten, and an unproven node serves."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
+    drive.fault("a", "ecc")
+    drive.wait(days=1)
+    drive.fault("a", "ecc")
+    drive.wait(seconds=STRIKES_KEPT_S - 3600)
+    assert [a.remedy for a in drive.node("a").attempts] == ["gpu_reset"] * 2
+    drive.wait(days=2)
+    drive.script("run_checks", "failed")
+    drive.ask("reboot", "a")
+    drive.run()
+    assert [a.remedy for a in drive.node("a").attempts][:3] == ["gpu_reset", "gpu_reset", "reboot"]
+    drive.wait(days=2)
+    assert not drive.node("a").conditions
+    assert drive.node("a").attempts[0].remedy == "reboot"
+
+
+def test_of_the_parts_on_the_shelf_the_latest_are_remembered(small_limits: None) -> None:
+    """Mutants: the earliest are; a part that goes back into a node still counts."""
+    drive = the_fleet()
+    for turn in range(60):
+        drive.now += timedelta(minutes=1)
+        _swaps_a_part(drive, "n0", turn)
+    loose = [part.serial for part in drive.fleet.parts.values() if not part.node]
+    assert sorted(loose) == drive.fleet.index.members("shelf")
+    assert 18 <= len(loose) <= 20
+    assert {f"spare-{turn}" for turn in range(45, 59)} <= set(loose)
+    assert len(drive.fleet.parts) == 6 * 8 + len(loose)
+    _swaps_a_part(drive, "n1", 58)
+    assert drive.fleet.parts["spare-58"].node == "n1"
+    assert "spare-58" not in drive.fleet.index.members("shelf")
+
+
+def test_a_far_moment_is_entered_into_the_agenda_once() -> None:
+    """A hold that ends in a year, and something nearer every minute. Mutant: doubled entries are never taken out."""
+    agenda, now, year = Agenda(), NOW, NOW + timedelta(days=365)
+    for _ in range(10_000):
+        agenda.wake("a", year, now)
+        now += timedelta(minutes=1)
+        agenda.wake("a", now, now - timedelta(minutes=1))
+        assert agenda.due(now) == ["a"]
+    assert len(agenda._heap) <= 2 * agendas.TIDY_AT_LEAST  # noqa: SLF001 - what it holds
+    agenda.due(year)
+    assert agenda.next() is None
+
+
+def test_a_person_cannot_pile_up_holds() -> None:
+    """Mutant: a script that cordons every minute fills the memory."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
+    granted = sum(drive.ask("cordon", "a").granted for _ in range(2 * HOLDS_MAX))
+    assert granted == HOLDS_MAX == len(drive.fleet.holds)
+    refused = drive.ask("hold", "a")
+    assert "release one first" in refused.text
+    assert drive.ask("uncordon", "a").granted
+    assert drive.ask("hold", "a").granted

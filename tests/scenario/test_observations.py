@@ -1,0 +1,162 @@
+"""What an observation may say: when it was seen, of which boot, who wrote it; whatever an agent's own clock shows."""
+
+import ast
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import hostler.agent
+from hostler.core import events as e
+from hostler.core.model import Observation
+from hostler.core.recipes import RECIPES
+from hostler.engine import intake
+from hostler.engine.intake import LATE, MAX_AGE_S
+from tests.kit import BAD_LINES, NOW, Drive, a_node, configuration, pool_document
+
+ALONE = configuration({"train": pool_document(target=1)})
+OFF_BUS = BAD_LINES["off_bus"].format(gpu=0)
+EVIDENCE_S = 5.0
+
+
+def line(sequence: int, boot_id: str = "a-b1", text: str = OFF_BUS, age_s: float = 0.0) -> Observation:
+    return Observation("a", "kernel_log", "agent", "spool", sequence, boot_id, age_s, text, facility=0, received=NOW)
+
+
+def sent(drive: Drive, *lines: Observation) -> None:
+    """The agent's post, stamped by the server as it arrives."""
+    drive.step(intake.Observed(0, "a", tuple(replace(one, received=drive.now) for one in lines)))
+
+
+# --- when
+
+
+@pytest.mark.parametrize(
+    ("age_s", "seen_before_s"),
+    [(0.0, 0.0), (90.0, 90.0), (MAX_AGE_S, MAX_AGE_S), (1.7e9, MAX_AGE_S), (-1.7e9, 0.0), (float("inf"), MAX_AGE_S)],
+)
+def test_the_time_of_an_observation_is_its_arrival_less_its_age_within_bounds(
+    age_s: float, seen_before_s: float
+) -> None:
+    """An age of 1.7e9 s is what the difference of a clock at 1970 would be. Mutants: unclamped; the age is ignored."""
+    drive = Drive(ALONE, [a_node("a")])
+    sent(drive, line(1, age_s=age_s))
+    (raised,) = drive.events(e.ConditionRaised)
+    assert raised.condition.since == NOW - timedelta(seconds=seen_before_s)
+    assert raised.condition.since <= drive.now
+
+
+def test_an_agent_whose_clock_says_1970_is_treated_as_any_other() -> None:
+    """It never looks at its wall clock, so that nothing it sends can carry it.
+
+    Mutant: a `datetime.now` or `time.time` anywhere in the agent.
+    """
+    wall = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "fromtimestamp"}
+    for path in sorted(Path(hostler.agent.__file__).parent.rglob("*.py")):
+        for found in ast.walk(ast.parse(path.read_text())):
+            if isinstance(found, ast.Attribute) and isinstance(found.value, ast.Name):
+                asked = (found.value.id, found.attr)
+                assert not (asked[0] in ("time", "datetime", "date") and asked[1] in wall), f"{path.name}: {asked}"
+    drive = Drive(ALONE, [a_node("a")])
+    sent(drive, line(1, text=f"Thu Jan  1 00:00:07 1970 {OFF_BUS}"), line(2, text=f"[    0.000000] {OFF_BUS}"))
+    (raised,) = drive.events(e.ConditionRaised)
+    assert raised.condition.since == NOW
+    drive.run()
+    assert drive.boots["a"] == 2
+    assert not drive.node("a").conditions
+
+
+def test_a_stamp_of_arrival_that_cannot_be_is_the_controllers_own_time() -> None:
+    drive = Drive(ALONE, [a_node("a")])
+    early = NOW - LATE - timedelta(seconds=1)
+    drive.step(intake.Observed(0, "a", (replace(line(1), received=early),)))
+    assert drive.events(e.ConditionRaised)[0].condition.since == NOW
+
+
+# --- of which boot, and how often
+
+
+def test_what_an_earlier_boot_showed_opens_no_remedy_that_was_completed_since_and_counts_once() -> None:
+    """The agent could not send the boot's last lines before the power cycle that they would have asked for.
+
+    Mutants: the boot is not looked at; a line that is sent again counts again.
+    """
+    drive = Drive(ALONE, [a_node("a")])
+    sent(drive, line(1))
+    drive.run()
+    assert drive.plans("a") == ["power_cycle"]
+    assert drive.node("a").boot_id == "a-b2"
+    late = [line(number) for number in (2, 3, 4)]
+    sent(drive, *late)
+    sent(drive, *late)
+    drive.wait(hours=1)
+    assert drive.plans("a") == ["power_cycle"], "it was mended by what has been done since"
+    (raised,) = [c.condition for c in drive.events(e.ConditionRaised)][1:]
+    assert raised.clears == "age"
+    assert raised.count == 1
+    drive.wait(days=3)
+    assert not drive.node("a").conditions
+    assert drive.plans("a") == ["power_cycle"]
+
+
+def test_cursor_and_effects_are_of_one_batch() -> None:
+    """A commit that fails takes both back: sent again, it counts; sent twice, it counts once.
+
+    Mutant: the cursor moves when an observation is taken, not when it is committed.
+    """
+    drive = Drive(ALONE, [a_node("a")])
+    ready = drive.controller.step([intake.Observed(0, "a", (line(1),))], drive.now)
+    assert ready.batch.cursors == {"a/agent": ("spool", 1)}
+    assert any(isinstance(r.event, e.ConditionRaised) for r in ready.batch.records)
+    assert [o.sequence for o in ready.batch.observations] == [1]
+    assert not drive.controller.cursors, "not before the commit"
+    drive.controller.lost()
+    drive.begin(2)
+    sent(drive, line(1))
+    sent(drive, line(1))
+    assert len(drive.events(e.ConditionRaised)) == 1
+    assert drive.controller.cursors == {"a/agent": ("spool", 1)}
+
+
+# --- who wrote it
+
+
+@pytest.mark.parametrize(("facility", "test_mode", "acts"), [(0, False, True), (1, False, False), (1, True, True)])
+def test_a_line_of_user_space_starts_no_remedy_unless_the_node_is_in_test_mode(
+    facility: int, test_mode: bool, acts: bool
+) -> None:
+    """Mutants: the facility is not looked at; test mode is every node's."""
+    drive = Drive(ALONE, [a_node("a", test_mode=test_mode)])
+    drive.step(intake.Observed(0, "a", (replace(line(1), facility=facility),)))
+    drive.wait(hours=1)
+    assert bool(drive.plans("a")) is acts
+    told = [c.condition.type for c in drive.events(e.ConditionRaised)]
+    assert told == (["gpu.fallen_off_bus"] if acts else ["kernel_log.userspace_origin"])
+
+
+# --- before power is taken
+
+
+@pytest.mark.parametrize("name", ["gpu_reset", "reboot", "power_cycle", "triage"])
+def test_every_remedy_that_a_fault_starts_at_once_collects_evidence_before_it_takes_it_away(name: str) -> None:
+    """At most five seconds, and never in the way. Mutant: power_cycle without its collect_evidence."""
+    kinds = [step.operation for step in RECIPES[name].steps]
+    evidence = RECIPES[name].steps[kinds.index("collect_evidence")]
+    taking = [kinds.index(kind) for kind in ("power_off", "reboot", "gpu_reset", "leave_cluster") if kind in kinds]
+    assert taking
+    assert kinds.index("collect_evidence") < min(taking)
+    assert evidence.deadline_s <= EVIDENCE_S
+    assert evidence.optional
+
+
+def test_evidence_that_does_not_come_delays_a_remedy_by_seconds() -> None:
+    """Mutant: collect_evidence is a step like any other, and its failing ends the plan."""
+    drive = Drive(ALONE, [a_node("a")])
+    drive.script("collect_evidence", "mute")
+    drive.fault("a", "off_bus")
+    drive.wait(seconds=60)
+    moments = {o.operation.kind: o.operation.started for o in drive.events(e.OperationStarted, "a")}
+    waited_s = (moments["power_off"] - moments["collect_evidence"]).total_seconds()
+    assert waited_s <= EVIDENCE_S + 1
+    assert drive.boots["a"] == 2
