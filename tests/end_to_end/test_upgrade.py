@@ -129,6 +129,7 @@ async def test_both_are_upgraded_one_after_the_other_and_what_is_new_waits_for_t
             await house.upgrade(order[0])
             if house.cells[order[0]].role != "active":
                 await house.stop(order[1])  # so that the new one decides, beside an old one
+                await until(lambda: house.cells[order[0]].role == "active", "the upgraded one decides")
                 await house.start(order[1], OLD)
             refused = await until_refused(house, order[1])
             assert f"{order[1]} (reads up to 1) is too old: upgrade it, or stop it" in refused.text
