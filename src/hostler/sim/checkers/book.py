@@ -1,5 +1,6 @@
 """What the journal says, read by somebody who does not trust the code that wrote it: the checkers' own bookkeeping."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -55,12 +56,16 @@ class Page(Struct):
 class Book:
     """The cell, as its records tell. `turn` takes the next record; checkers look before and after.
 
-    `clock` is the moment of the record that is being looked at, `now` that of the last one taken in.
+    `clock` is the moment of the record that is being looked at, `now` that of the last one taken in. `inside` are the
+    pages of each failure domain, `healthy` counts the healthy members of each pool.
     """
 
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
         self.busy: dict[str, None] = {}
+        self.inside: dict[str, list[Page]] = {}
+        self.healthy: Counter[str] = Counter()
+        self._serves: dict[str, str] = {}
         self.configuration: Configuration | None = None
         self.holds: dict[str, Hold] = {}
         self.paused: dict[str, None] = {}
@@ -74,9 +79,6 @@ class Book:
 
     def pool(self, name: str) -> Pool | None:
         return self.configuration.pools.get(name) if self.configuration else None
-
-    def members(self, pool: str) -> list[Page]:
-        return [page for page in self.pages.values() if page.pool == pool]
 
     def scopes(self, page: Page) -> tuple[str, ...]:
         """Every scope on which a hold or pause reaches this node."""
@@ -102,7 +104,12 @@ class Book:
             self._mind(change(self, event, record.at))
 
     def _mind(self, page: Page) -> None:
-        """Keep a list of the nodes that have something with a deadline."""
+        """Keep a list of the nodes that have something with a deadline, and count the healthy ones."""
+        serves, before = page.pool if page.healthy else "", self._serves.get(page.id, "")
+        if serves != before:
+            self._serves[page.id] = serves
+            self.healthy[before] -= 1
+            self.healthy[serves] += 1
         if page.operation is not None or page.deadline is not None or page.settling:
             self.busy[page.id] = None
         else:
@@ -122,6 +129,8 @@ def _registered(book: Book, event: e.NodeRegistered, _at: datetime) -> Page:
         conditions={},
         settling={},
     )
+    for domain in page.domains:
+        book.inside.setdefault(domain, []).append(page)
     return page
 
 

@@ -49,8 +49,7 @@ def _over_budget(book: Book, page: Page, plan: Plan) -> Iterator[str]:
     pool = book.pool(page.pool)
     if pool is None or not page.healthy:
         return
-    healthy = sum(member.healthy for member in book.members(pool.name))
-    out, limit = max(0, pool.target - healthy), _limit(pool, plan)
+    out, limit = max(0, pool.target - book.healthy[pool.name]), _limit(pool, plan)
     if out + 1 > limit:
         yield f"{plan.name} of {page.id}: {out} of {pool.target} of {pool.name} are out already, {limit} may be"
 
@@ -68,7 +67,7 @@ def _over_domain(book: Book, page: Page, plan: Plan) -> Iterator[str]:
         budget = book.configuration.policy.domains.get(domain.partition(":")[0])
         if budget is None or plan.group:
             continue
-        inside = [other for other in book.pages.values() if domain in other.domains]
+        inside = book.inside[domain]
         busy = sum(other.disrupted for other in inside)
         limit = min(budget.count, max(1, int(len(inside) * budget.percent / 100)))
         if busy + 1 > limit:

@@ -79,6 +79,7 @@ class Host:
     def breaks(self, fault: Fault) -> None:
         """The fault is there from now on, and shows itself."""
         self.faults.append(fault)
+        self.site.ill[self.node] = None
         self.show(fault)
 
     def show(self, fault: Fault) -> None:
@@ -111,7 +112,7 @@ class Host:
                 self.machine.sensors[f"{fault.slot}_temp_c"] = COOL_C
             if fault.kind.shows == "leak":
                 self.machine.leaks["manifold"] = "OK"
-        self.faults = [fault for fault in self.faults if fault.active]
+        self._forget()
         return ended
 
     def ends(self, component: str) -> None:
@@ -119,7 +120,7 @@ class Host:
         for fault in self.faults:
             if fault.component == component:
                 fault.cured = self.site.clock.now
-        self.faults = [fault for fault in self.faults if fault.active]
+        self._forget()
 
     def loses_power(self, now: datetime) -> None:
         """Both feeds are gone: server and BMC are dark."""
@@ -130,6 +131,12 @@ class Host:
         self.machine.restore_power(now)
         self._tend()
         self.show_power()
+
+    def _forget(self) -> None:
+        """Faults that are over are none."""
+        self.faults = [fault for fault in self.faults if fault.active]
+        if not self.faults:
+            self.site.ill.pop(self.node, None)
 
     def check(self, profile: str) -> tuple[str, str]:
         """What a check profile finds: verdict and detail. A gate sees less than a long look."""

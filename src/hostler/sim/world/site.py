@@ -21,8 +21,8 @@ TOKENS_KEPT = 100_000
 class Site:
     """The ground that hosts, schedulers and people stand on.
 
-    `inbox` is what the controller has not been given yet. `silence_s` is after how long an agent counts as lost.
-    `skew` is how far the controller's wall clock is ahead of true time.
+    `inbox` is what the controller has not been given yet, `ill` the nodes in which something is broken. `silence_s` is
+    after how long an agent counts as lost. `skew` is how far the controller's wall clock is ahead of true time.
     """
 
     def __init__(self, clock: Clock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
@@ -33,6 +33,7 @@ class Site:
         self.troubles: Troubles = troubles or Calm()
         self.inbox: list[intake.Input] = []
         self.ledger = Ledger()
+        self.ill: dict[str, None] = {}
         self.seq = 0
         self.epoch = 0
         self.skew = timedelta(0)

@@ -192,7 +192,9 @@ class Training:
         """Ranks meet at the first collective: a fault among them ends the start as it ended the run."""
         if start != self._starting or self.outage is None:
             return
-        faulty = [node for node in self.members if self._hosts[node].faults]
+        faulty = [node for node in self._site.ill if node in self.members]
+        if len(faulty) > 1:
+            faulty = [node for node in self.members if node in self._site.ill]
         bad = [node for node in faulty if any(f.kind.ends != "none" for f in self._stopping(node))]
         if bad:
             self.outage.tries += 1
