@@ -118,7 +118,7 @@ def test_a_bmc_that_stays_silent_becomes_a_technicians_after_three_tries() -> No
 def test_a_bmc_that_falls_silent_again_and_again_becomes_a_technicians_too() -> None:
     """Mutant: `_record_plan` remembers disruptive plans only."""
     drive = drive_of("a")
-    for _ in range(5):
+    for _ in range(4):
         silent(drive)
         drive.wait(minutes=2)
         back(drive)

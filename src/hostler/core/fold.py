@@ -283,13 +283,18 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
         if event.result == "failed":
             tried = Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True, touched=plan.touched)
             attempts = (*others, tried)
-        elif not plan.disturbed and event.result in ("cancelled", "superseded") and (plan.disruptive or not plan.reached):
+        elif event.result in ("cancelled", "superseded") and not _has_acted(plan):
             attempts = others
         else:
             attempts = tuple(replace(a, touched=plan.touched) if (a.remedy, a.at) == own else a for a in attempts)
     over = plan is not None and plan.disruptive and event.result in ("done", "failed")
     consented = () if over else node.consented
     fleet.put_node(node.id, replace(node, plan=None, attempts=attempts[-ATTEMPTS_KEPT:], consented=consented))
+
+
+def _has_acted(plan: Plan) -> bool:
+    """Whether calling it off came too late; of a plan that disturbs nobody, every step that was reached is an act."""
+    return plan.disturbed or (not plan.disruptive and plan.reached > 0)
 
 
 def _close_ticket(fleet: Fleet, ticket_id: str) -> None:
