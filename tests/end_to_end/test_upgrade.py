@@ -103,7 +103,8 @@ async def traffic(house: House) -> AsyncIterator[list[Reply]]:
 
     async def people() -> None:
         while True:
-            granted.append(await house.ask("hold", hours="1"))
+            reply = await house.ask("hold", hours="1")
+            granted.extend([reply] if reply.granted else [])
             await asyncio.sleep(0.05)
 
     task = asyncio.create_task(people())
