@@ -71,7 +71,7 @@ class DiedError(Exception):
 class Companion:
     """A child that answers questions, a line of JSON each, until it hangs or dies; the next question starts another.
 
-    Not for several threads at once. A child that even SIGKILL does not end is left behind, MAX_STUCK of them at most:
+    Asked by one thread at a time; `close` may come from another and ends the question. A child that even SIGKILL does not end is left behind, MAX_STUCK of them at most:
     with so many, no more are started until one has ended.
     """
 
@@ -146,8 +146,9 @@ class Companion:
         return DiedError(f"the child ended with {child.returncode} while at: {self.doing or 'its start'}")
 
     def _end(self) -> None:
-        assert self._child is not None
         child, self._child = self._child, None
+        if child is None:
+            return
         with contextlib.suppress(OSError):
             child.stdin.close() if child.stdin else None
         try:

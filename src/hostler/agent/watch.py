@@ -84,5 +84,5 @@ class Watch:
 
 
 def pause_s(every_s: float, failures: int) -> float:
-    """How long to wait before the next look: longer after each failure in a row."""
-    return min(MAX_BACKOFF_S, every_s * (1 << min(failures, 16)))
+    """How long to wait before the next look: twice as long after each further failure in a row."""
+    return min(MAX_BACKOFF_S, every_s * (1 << min(max(0, failures - 1), 16)))

@@ -12,11 +12,15 @@ class Growth:
         self._seen: dict[str, list[tuple[float, int]]] = {}
         self._last: dict[str, int] = {}
 
-    def per_hour(self, name: str, count: int, now_s: float) -> int:
-        """The growth since an hour ago, or since first seen; finer than STEP_S nothing is remembered."""
+    def per_hour(self, name: str, count: int, now_s: float, begin: int | None = None) -> int:
+        """The growth since an hour ago; finer than STEP_S nothing is remembered.
+
+        A counter seen for the first time has not grown, unless `begin` says where it stood before: devices that have
+        nothing to tell are not listed.
+        """
         if name not in self._seen and len(self._seen) >= MAX_COUNTERS:
             return 0
-        seen = self._seen.setdefault(name, [(now_s, count)])
+        seen = self._seen.setdefault(name, [(now_s, count if begin is None else begin)])
         if count < self._last.get(name, count):
             seen[:] = [(now_s, count)]
         self._last[name] = count

@@ -30,6 +30,7 @@ class HostState:
         self._memory = _remembered(boot_id, kept)
         self._story = Settling(HOST_ASPECTS, self._memory.kept)
         self._growth = Growth()
+        self._polled = False
 
     def take(self, readings: Facts, now_s: float) -> list[Sighting]:
         """What is to be told after this poll; mostly nothing."""
@@ -39,11 +40,12 @@ class HostState:
                 if type(value) is int:
                     kind, _, subject = name.removeprefix(COUNTER).partition(":")
                     rate = f"{kind}_per_hour:{subject}" if subject else f"{kind}_per_hour"
-                    facts[rate] = self._growth.per_hour(name, value, now_s)
+                    facts[rate] = self._growth.per_hour(name, value, now_s, begin=0 if self._polled else value)
             elif name.startswith("mount:"):
                 facts[name] = self._mount(name, value)
             else:
                 facts[name] = value
+        self._polled = True
         record = self._story.take(facts, now_s)
         if record is None:
             return []
