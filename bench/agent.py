@@ -12,9 +12,11 @@ from bench.figures import Figures
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.core.diagnose.kernel_log import decode
 
-SETTLE_S = 12.0
+SETTLE_S = 20.0
 """Long enough for the first inventory, the first heartbeats and the whole ring of the kernel log."""
-
+IDLE_S = 60.0
+"""Six polls of the GPUs, two of the host, twelve heartbeats that nobody answers."""
+TWIN = Path(__file__).parents[1] / "tests/nvml_states/healthy_h100x8.json"
 
 LINES = 200_000
 HEALTHY = (
@@ -70,16 +72,30 @@ def main() -> Figures:
         log = "/dev/kmsg" if os.access("/dev/kmsg", os.R_OK) else ""
         argv = [sys.executable, "-m", "hostler.agent.main", "--node", "bench", "--server", "http://127.0.0.1:9"]
         argv += ["--token-file", f"{directory}/token", "--state-dir", f"{directory}/state", "--kernel-log", log]
-        child = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+        agent = subprocess.Popen([*argv, "--nvml-twin", str(TWIN)], stderr=subprocess.DEVNULL)
         time.sleep(SETTLE_S)
-        status = Path(f"/proc/{child.pid}/status").read_text()
-        before = _cpu_s(child.pid)
-        time.sleep(SETTLE_S)
-        figures.add("agent RSS", _kib(status, "VmRSS") / 1024, "MiB", f"kernel log {log or 'not readable'}")
-        figures.add("agent CPU, idle", (_cpu_s(child.pid) - before) / SETTLE_S * 100, "%", "of one core")
-        child.send_signal(signal.SIGTERM)
-        child.wait(20)
+        pids = {"agent": agent.pid, **_children(agent.pid)}
+        before = {name: _cpu_s(pid) for name, pid in pids.items()}
+        time.sleep(IDLE_S)
+        for name, pid in pids.items():
+            status = Path(f"/proc/{pid}/status").read_text()
+            where = f"kernel log {log or 'not readable'}" if name == "agent" else "its child"
+            figures.add(f"{name} RSS", _kib(status, "VmRSS") / 1024, "MiB", where)
+            spent_s = _cpu_s(pid) - before[name]
+            figures.add(f"{name} CPU, idle", spent_s / IDLE_S * 100, "%", "of one core; GPUs are a twin of eight H100")
+        agent.send_signal(signal.SIGTERM)
+        agent.wait(20)
     return figures
+
+
+def _children(pid: int) -> dict[str, int]:
+    """The agent's children by the module that they run."""
+    listed = [file.read_text().split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    found = {}
+    for child in (int(word) for words in listed for word in words):
+        words = Path(f"/proc/{child}/cmdline").read_text().split("\0")
+        found[next((word.rpartition(".")[2] for word in words if word.startswith("hostler.")), str(child))] = child
+    return found
 
 
 def _kib(status: str, name: str) -> int:

@@ -55,6 +55,12 @@ class AgentOptions:
     ca: Annotated[str, Parameter(show_default=False, help="Trust these authorities, not the system's.")] = ""
     kmsg: Annotated[str, Parameter(help='The kernel log; "" reads none.')] = "/dev/kmsg"
     allow_actions: Annotated[bool, Parameter(negative=(), help="Permit reboot, gpu_reset and sanitise.")] = False
+    units: Annotated[
+        tuple[str, ...], Parameter(negative=(), show_default=False, help="systemd units that must run.")
+    ] = ()
+    nvml_twin: Annotated[
+        str, Parameter(show_default=False, help="Recorded GPUs in place of the driver's, in labs.")
+    ] = ""
 
 
 @Parameter(name="*")
@@ -161,6 +167,8 @@ def agent(
                 ca_file=options.ca,
                 kernel_log=options.kmsg,
                 allow_actions=options.allow_actions,
+                units=options.units,
+                nvml_twin=options.nvml_twin,
             )
         )
     )
