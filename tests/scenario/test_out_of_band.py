@@ -42,8 +42,7 @@ def test_what_two_ways_show_of_one_part_is_one_condition_and_ends_with_the_last_
 def test_who_never_showed_it_cannot_end_it() -> None:
     """Mutant: `_no_more` without the comparison of lengths. The BMC lists a GPU that the driver has lost."""
     drive = drive_of("a")
-    seen = {"parts": (), "facts": {"covers": "gpu"}}
-    drive.observe("a", "inventory", **seen)
+    drive.observe("a", "inventory", parts=(), facts={"covers": "gpu"})
     missing = "a/inventory.missing_part/gpu"
     assert missing in conditions(drive)
     drive.observe("a", "inventory", source="bmc", parts=tuple(gpu_part("a", n) for n in range(8)))

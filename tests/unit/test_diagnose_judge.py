@@ -259,7 +259,11 @@ def test_only_passed_clears() -> None:
     assert passed == {
         ("check.failed", "check:gemm_perf", False),
         ("check.inconclusive", "check:gemm_perf", False),
+        ("check.warning", "check:gemm_perf", False),
     }
+    warned = told(judge(seen("verdict", {"check": "psu", "verdict": "failed", "severity": "warning"}), NODE, SKU))
+    assert ("check.warning", "check:psu", True) in warned
+    assert ("check.failed", "check:psu", True) not in warned
     for verdict in ("stale", "never_verified", "inconclusive", "fine", "PASSED", None, 1):
         findings = judge(seen("verdict", {"check": "gemm_perf", "verdict": verdict}), NODE, SKU)
         assert told(findings) == {("check.inconclusive", "check:gemm_perf", True)}

@@ -25,6 +25,8 @@ from hostler.agent.collectors.ports import Ports
 from hostler.agent.collectors.pstore import tell_crashes
 from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
+from hostler.agent.plugins import DIRECTORY as CHECKS
+from hostler.agent.plugins import Rounds
 from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
 from hostler.agent.spool import Spool
 from hostler.agent.store import put_aside
@@ -62,6 +64,7 @@ class AgentSettings(Struct, frozen=True):
     kernel_log: str = "/dev/kmsg"
     allow_actions: bool = False
     scratch: tuple[str, ...] = ()
+    checks_dir: str = str(CHECKS)
     units: tuple[str, ...] = ()
     nvml_twin: str = ""
 
@@ -152,6 +155,7 @@ class Agent:
             self._operator.report(random.random),
             self._inventories(),
             self._ports(),
+            self._site_checks(),
             self._watch.gpus(),
             self._watch.host(),
             self._watch.drives(),
@@ -201,6 +205,15 @@ class Agent:
                 facts: Facts = {f"port:{port}": state for port, state in news.items()}
                 await self._note(Sighting("ports", now_s, facts=facts))
             await asyncio.sleep(PORTS_S)
+
+    async def _site_checks(self) -> None:
+        """Run the site's own checks, one after the other; see `plugins`."""
+        rounds = Rounds(Path(self._settings.checks_dir), self._settings.node)
+        while True:
+            told, wait_s = await asyncio.to_thread(rounds.turn, self._spool.now_s())
+            if told:
+                await self._note(*told)
+            await asyncio.sleep(wait_s)
 
     async def _kernel_log(self, draw: Callable[[], float]) -> None:
         """Keep the reader alive: its end is reported, and it is started again after a while."""
@@ -271,6 +284,7 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument("--scratch", nargs="*", default=(), help="devices that sanitise may erase")
     parser.add_argument("--units", nargs="*", default=(), help="systemd units that must run, beside the usual ones")
     parser.add_argument("--nvml-twin", default="", help="a file of recorded GPUs in place of the driver's (for labs)")
+    parser.add_argument("--checks-dir", default=str(CHECKS), help="the site's own checks, owned by root")
     parser.add_argument("--rss", action="store_true", help="print this process's memory when loaded, and end")
     given = vars(parser.parse_args(arguments))
     if given.pop("rss"):

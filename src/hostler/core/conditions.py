@@ -442,6 +442,13 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The check's detail and its peers' values.",
         ),
         ConditionKind(
+            "check.warning",
+            _WARNING,
+            "observation",
+            "A site's own check warns.",
+            "The check's sentence, in the evidence.",
+        ),
+        ConditionKind(
             "check.inconclusive",
             _INFO,
             "observation",

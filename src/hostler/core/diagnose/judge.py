@@ -142,7 +142,18 @@ def _verdict(observation: Observation, _node: Node, _sku: Sku | None) -> list[Fi
     match verdict:
         case Verdict.passed:
             text = f"{name} passed"
-            return [over("check.failed", text, part), over("check.inconclusive", text, part)]
+            return [
+                over("check.failed", text, part),
+                over("check.warning", text, part),
+                over("check.inconclusive", text, part),
+            ]
+        case Verdict.failed if observation.facts.get("severity") == "warning":
+            text = f"{name} warns{detail}"
+            return [
+                stands("check.warning", text, part, facts),
+                over("check.failed", text, part),
+                over("check.inconclusive", text, part),
+            ]
         case Verdict.failed:
             text = f"{name} failed{detail}"
             return [stands("check.failed", text, part, facts), over("check.inconclusive", text, part)]

@@ -1,0 +1,257 @@
+"""A site's own checks: who may install them, what their answers mean, and that nothing they do looks like health."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hostler.agent.bounded import Ended, Limits, run_bounded
+from hostler.agent.plugins import (
+    AGAIN_S,
+    Refused,
+    Rounds,
+    Schedule,
+    installed,
+    read_answers,
+    run_plugin,
+    starts_after_s,
+)
+from hostler.core.model import Verdict
+
+LIMITS = Limits(5.0, 512 * 1024 * 1024, 5)
+HERE = os.getuid()
+
+
+def a_check(directory: Path, body: str, name: str = "psu", mode: int = 0o755) -> Path:
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(mode)
+    return path
+
+
+def a_directory(tmp_path: Path) -> Path:
+    directory = tmp_path / "checks.d"
+    directory.mkdir(mode=0o755)
+    for place in (directory, *directory.parents):
+        if place.stat().st_uid == HERE and place.stat().st_mode & 0o022 and not place.stat().st_mode & 0o1000:
+            place.chmod(0o755)
+    return directory
+
+
+def refused(directory: Path) -> dict[str, str]:
+    return {one.name: one.why for one in installed(directory, HERE)[1]}
+
+
+# who may install one
+
+
+def test_a_check_of_roots_is_installed(tmp_path: Path) -> None:
+    directory = a_directory(tmp_path)
+    a_check(directory, "exit 0")
+    (directory / "psu.json").write_text('{"every_s": 60, "memory_mib": 64}')
+    (plugin,), none = installed(directory, HERE)
+    assert (plugin.name, plugin.schedule.every_s, none) == ("psu", 60, ())
+    assert installed(tmp_path / "absent") == ((), ())
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o722])
+def test_what_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+    """Mutant: only the world's bit is asked. A member of the group would then run commands as root."""
+    directory = a_directory(tmp_path)
+    a_check(directory, "exit 0", mode=mode)
+    assert "may write it" in refused(directory)["psu"]
+    (directory / "psu").chmod(0o755)
+    directory.chmod(mode)
+    assert "may write it" in refused(directory)[str(directory)]
+
+
+def test_links_and_other_peoples_files_are_refused(tmp_path: Path) -> None:
+    """Mutant: `stat` in place of `lstat`; the link's target is then another's to choose."""
+    directory = a_directory(tmp_path)
+    target = a_check(tmp_path, "exit 0", "target")
+    (directory / "link").symlink_to(target)
+    (directory / "folder").mkdir()
+    os.mkfifo(directory / "pipe")
+    a_check(directory, "exit 0", "quiet", mode=0o644)
+    a_check(directory, "exit 0", "odd")
+    (directory / "odd.json").write_text('{"every": 1}')
+    a_check(directory, "exit 0", "hasty")
+    (directory / "hasty.json").write_text('{"every_s": 0.001}')
+    why = refused(directory)
+    assert why["link"] == "it is a symbolic link"
+    assert why["folder"] == why["pipe"] == "it is no regular file"
+    assert why["quiet"] == "it is not executable"
+    assert "every" in why["odd"]
+    assert "every_s is 10 to" in why["hasty"]
+    assert installed(directory, HERE)[0] == ()
+    if HERE == 0:
+        foreign = a_check(directory, "exit 0", "foreign")
+        os.chown(foreign, 12345, 12345)
+        assert "belongs to user 12345" in refused(directory)["foreign"]
+
+
+def test_a_directory_behind_a_link_is_refused(tmp_path: Path) -> None:
+    directory = a_directory(tmp_path)
+    a_check(directory, "exit 0")
+    (tmp_path / "way").symlink_to(directory)
+    assert installed(tmp_path / "way", HERE)[0] == ()
+
+
+# what an answer means
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "detail"),
+    [
+        ("echo 'OK - 6 supplies | w=1900'; exit 0", "passed", "OK - 6 supplies"),
+        ("echo 'WARNING - hot'; exit 1", "failed", "WARNING - hot"),
+        ("echo 'CRITICAL - dark'; exit 2", "failed", "CRITICAL - dark"),
+        ("echo 'UNKNOWN'; exit 3", "inconclusive", "UNKNOWN"),
+        ("exit 4", "inconclusive", "ended with 4"),
+        ("exit 127", "inconclusive", "ended with 127"),
+        ("kill -SEGV $$", "inconclusive", "signal 11"),
+        ('echo \'{"verdict": "passed"}\'', "passed", ""),
+        ('echo \'{"verdict": "failed", "detail": "cell 3"}\'', "failed", "cell 3"),
+        ('echo \'{"verdict": "passed"}\'; exit 2', "inconclusive", "ended with 2"),
+        ('echo \'{"verdict": "fine"}\'', "inconclusive", "cannot be read"),
+        ('echo \'{"verdict": "passed"\'', "inconclusive", "cannot be read"),
+        ('echo \'{"verdict": "passed"}\'; echo nonsense', "inconclusive", "cannot be read"),
+    ],
+)
+def test_an_answer_is_read_as_monitoring_systems_mean_it(tmp_path: Path, body: str, verdict: str, detail: str) -> None:
+    """Mutant: a code that nobody defined is passed."""
+    directory = a_directory(tmp_path)
+    a_check(directory, body)
+    (plugin,), _ = installed(directory, HERE)
+    (answer,) = run_plugin(plugin)
+    assert answer.verdict == verdict
+    assert detail in answer.detail
+
+
+def test_json_lines_tell_of_several_parts(tmp_path: Path) -> None:
+    lines = [{"verdict": "failed", "part": "psu1", "detail": "dark"}, {"verdict": "passed", "part": "psu2"}]
+    answers = read_answers(Ended(0, "\n".join(map(json.dumps, lines)).encode()))
+    assert [(one.part, one.verdict) for one in answers] == [("psu1", "failed"), ("psu2", "passed")]
+    many = "\n".join([json.dumps(lines[1])] * 65)
+    assert [one.verdict for one in read_answers(Ended(0, many.encode()))] == [Verdict.inconclusive]
+
+
+@given(st.binary(max_size=300), st.integers(-20, 260))
+def test_whatever_it_prints_only_a_clear_answer_is_passed(output: bytes, code: int) -> None:
+    """Mutant: an unreadable line is left out and the others count."""
+    answers = read_answers(Ended(code, output))
+    assert answers
+    assert all(len(answer.detail) <= 500 and answer.detail.isprintable() for answer in answers)
+    if code != 0:
+        assert all(answer.verdict is not Verdict.passed for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("script", "trouble"),
+    [
+        ("while :; do :; done", "signal 9"),
+        ("yes", "printed more than 64 KiB"),
+        ("yes >&2", "printed more than 64 KiB"),
+        ("sleep 100 & exit 0", "what it started did not end"),
+        ("sleep 100", "did not end within"),
+    ],
+)
+def test_limits_hold_and_nothing_stays_behind(tmp_path: Path, script: str, trouble: str) -> None:
+    """Mutant: only the child is killed; what it started runs on."""
+    path = a_check(tmp_path, f"echo $$ > {tmp_path}/group\n{script}", "greedy")
+    limits = Limits(4.0 if ":" in script else 1.0, 256 * 1024 * 1024, 1)
+    ended = run_bounded((str(path),), limits)
+    (answer,) = read_answers(ended)
+    assert answer.verdict is Verdict.inconclusive
+    assert trouble in answer.detail
+    group = int((tmp_path / "group").read_text())
+    until = time.monotonic() + 10
+    while time.monotonic() < until and _alive(group):
+        time.sleep(0.02)
+    assert not _alive(group)
+
+
+def _alive(group: int) -> bool:
+    """Whether anybody of the process group still runs; who has ended and waits to be reaped does not."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group and fields[0] not in "ZX":
+            return True
+    return False
+
+
+def test_memory_is_limited() -> None:
+    code = "b = bytearray(600 * 1024 * 1024); print('OK')"
+    ended = run_bounded(("python3", "-c", code), Limits(20.0, 300 * 1024 * 1024, 20))
+    assert all(answer.verdict is not Verdict.passed for answer in read_answers(ended))
+
+
+def test_it_is_given_nothing_of_ours() -> None:
+    os.environ["HOSTLER_SECRET"] = "s3cret"
+    try:
+        ended = run_bounded(("env",), LIMITS)
+    finally:
+        del os.environ["HOSTLER_SECRET"]
+    assert b"PATH=" in ended.output
+    assert b"s3cret" not in ended.output
+
+
+# when it runs and what is told
+
+
+def test_a_verdict_is_told_once_it_has_repeated_itself(tmp_path: Path) -> None:
+    """Mutant: the first answer is told; one that fails once in a thousand runs costs a node its place."""
+    directory = a_directory(tmp_path)
+    a_check(directory, f"test -e {tmp_path}/bad && exit 2; exit 0")
+    (directory / "psu.json").write_text('{"every_s": 300, "jitter_s": 0}')
+    rounds, now_s = Rounds(directory, "n1", HERE), 0.0
+    told: list[tuple[float, object]] = []
+
+    def turn() -> None:
+        told.extend((now_s, seen.facts["verdict"]) for seen in rounds.turn(now_s)[0])
+
+    turn()
+    assert told == []
+    now_s += AGAIN_S
+    turn()
+    assert told == [(AGAIN_S, "passed")]
+    now_s += 300
+    (tmp_path / "bad").touch()
+    turn()
+    (tmp_path / "bad").unlink()
+    now_s += AGAIN_S
+    turn()
+    assert len(told) == 1, "it failed once"
+    (tmp_path / "bad").touch()
+    now_s += 300
+    turn()
+    now_s += AGAIN_S
+    turn()
+    assert told[-1] == (now_s, "failed")
+
+
+def test_what_is_refused_is_shown_and_said_once(tmp_path: Path) -> None:
+    """Mutant: `refusals` are dropped; whoever relies on the check never learns that it does not run."""
+    directory = a_directory(tmp_path)
+    a_check(directory, "exit 0", mode=0o777)
+    rounds = Rounds(directory, "n1", HERE)
+    (told,), _ = rounds.turn(0.0)
+    assert (told.facts["verdict"], "is not run" in told.text) == ("inconclusive", True)
+    assert rounds.turn(1.0)[0] == []
+    assert installed(directory, HERE)[1] == (Refused("psu", refused(directory)["psu"]),)
+
+
+def test_nodes_do_not_run_a_check_together(tmp_path: Path) -> None:
+    directory = a_directory(tmp_path)
+    a_check(directory, "exit 0")
+    (plugin,), _ = installed(directory, HERE)
+    starts = {starts_after_s(plugin, f"n{n}") for n in range(50)}
+    assert len(starts) == 50
+    assert all(0 <= start < Schedule().jitter_s for start in starts)
