@@ -22,7 +22,7 @@ from tests.end_to_end.processes import HOSTLER, end, free_port, spawn
 LEASE_S = 2.0
 """Shorter than anybody would choose, so that a test need not wait."""
 
-CONFIG = {"policy.yaml": POLICY.read_text(), "pools.yaml": POOLS}
+CONFIG: dict[str, str] = {"policy.yaml": POLICY.read_text(), "pools.yaml": POOLS}
 
 
 class JournalTables:
@@ -204,16 +204,18 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(directory: Path, place: str, *, number: int = 2, lease_s: float = LEASE_S) -> AsyncIterator[Cluster]:
+async def cluster(
+    directory: Path, place: str, *, number: int = 2, lease_s: float = LEASE_S, config: dict[str, str] = CONFIG
+) -> AsyncIterator[Cluster]:
     """So many controllers, one of them active, the others standing by, with a configuration."""
-    config = []
-    for name, text in CONFIG.items():
-        (directory / name).write_text(text)
-        config += ["--config", str(directory / name)]
+    given = []
+    for file, text in config.items():
+        (directory / file).write_text(text)
+        given += ["--config", str(directory / file)]
     cell = Cluster(directory, place, lease_s)
     try:
         for name in "abcd"[:number]:
-            await cell.add(name, *config).spawn()
+            await cell.add(name, *given).spawn()
         await cell.until(lambda said: len(said) == number and well(said), "one active, the others standing by")
         yield cell
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hostler.engine.lease import LeaseWatch
 from hostler.engine.ports import FencedError, Journal, JournalError
 
-STUCK_S = 30.0
+STUCK_S = 120.0
 """A loop that has not turned for so long keeps the lease no longer: it decides nothing, so another shall."""
 
 

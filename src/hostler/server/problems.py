@@ -129,7 +129,7 @@ def _http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
         what = "; ".join(told) or what
     status = error.status_code
     if status >= 500:
-        log.error("request_failed", extra={"reason": what})
+        log.error("request_failed: %s", what)
         what = "the server failed"
     name = {404: "unknown", 405: "method", 413: "too_large"}.get(status, "malformed" if status < 500 else "internal")
     return _answer(status, Problem(name, what[:WHAT_MAX], _INSTEAD.get(status, "look at the server's log")))
