@@ -36,8 +36,9 @@ def rack() -> Drive:
     pools = {"train": pool_document(target=18, budget={"count": 18, "percent": 100, "removals_per_day": 100})}
     drive = Drive(configuration(pools, gpus=GPUS), nodes)
     switches = ",".join(f'{{"id":"sw{n}","kind":"switch_tray","rack":"r1","domains":["nvlink:d1"]}}' for n in range(9))
-    others = '{"id":"d1","kind":"nvlink_domain","rack":"r1"},{"id":"bmc-sw0","kind":"bmc","rack":"r1"}'
-    assert drive.ask("register-assets", "fleet", assets=f"[{switches},{others}]").granted
+    domain = '{"id":"d1","kind":"nvlink_domain","rack":"r1"}'
+    bmc = '{"id":"bmc-sw0","kind":"bmc","rack":"r1","domains":["nvlink:d1"]}'
+    assert drive.ask("register-assets", "fleet", assets=f"[{switches},{domain},{bmc}]").granted
     for job, trays in BROAD.items():
         for tray in trays:
             drive.see_work(tray, a_workload(job, range(GPUS)))

@@ -216,13 +216,14 @@ def test_a_power_on_that_is_tried_again_and_hands_in_the_machine_never_meet(answ
     drive.script("power_on", *[answer] * 8)
     drive.ask("power-cycle", "a")
     started = False
-    for _ in range(300):
-        drive.wait(minutes=1)
+    for _ in range(360):
+        drive.wait(seconds=10)
         drive.step(intake.NodeSeen("a", "on" if drive.is_on("a") else "off"))
         if started := drive.ask("start-work", "a", person="tina", serial="S-a").granted:
             break
     assert started is not drive.is_on("a"), "hands are in it, or it is up again"
     if started:
+        assert not drive.node("a").settling, "nothing that was sent before may land any more"
         drive.late.clear()
         sent = len(drive.sent)
         drive.wait(days=2)

@@ -1,0 +1,43 @@
+"""Who has fallen silent: after a start nobody, for one whole interval; then each once."""
+
+from datetime import timedelta
+
+from hostler.engine.heartbeats import HeartbeatTable
+from tests.kit import NOW, after
+
+LIMIT_S = 30.0
+FLEET = [f"n{number:06d}" for number in range(100_000)]
+
+
+def test_after_a_takeover_100_000_nodes_have_one_whole_interval_to_be_heard() -> None:
+    """Mutants: a node that was never heard is silent at once; it is told again at every look."""
+    table = HeartbeatTable()
+    table.begin(FLEET, NOW)
+    assert table.overdue(after(seconds=LIMIT_S - 1), LIMIT_S) == []
+    for node in FLEET[::2]:
+        assert table.beat(node, "b1", after(seconds=LIMIT_S - 1)), "the first beat is news"
+    silent = table.overdue(after(seconds=LIMIT_S), LIMIT_S)
+    assert silent == [(node, NOW) for node in FLEET[1::2]]
+    assert table.overdue(after(seconds=LIMIT_S), LIMIT_S) == []
+    assert len(table.overdue(after(seconds=2 * LIMIT_S), LIMIT_S)) == len(FLEET) / 2
+
+
+def test_after_a_gap_those_of_before_have_an_interval_again() -> None:
+    """Mutant: what was silent before the gap stays silent, or the gap counts as silence."""
+    table = HeartbeatTable()
+    table.begin(["a", "b"], NOW)
+    table.beat("a", "b1", after(seconds=20))
+    assert [node for node, _ in table.overdue(after(seconds=40), LIMIT_S)] == ["b"]
+    woken = NOW + timedelta(hours=7)
+    table.begin_anew(woken)
+    assert table.overdue(woken + timedelta(seconds=LIMIT_S - 1), LIMIT_S) == []
+    assert table.beat("a", "b1", woken), "the same boot is news after a gap"
+    assert [node for node, _ in table.overdue(woken + timedelta(seconds=LIMIT_S), LIMIT_S)] == ["b", "a"]
+
+
+def test_who_is_retired_is_never_missed() -> None:
+    table = HeartbeatTable()
+    table.begin(["a", "b"], NOW)
+    table.forget("a")
+    assert [node for node, _ in table.overdue(after(days=1), LIMIT_S)] == ["b"]
+    assert table.last("a") is None
