@@ -499,3 +499,42 @@ async def test_the_event_log_is_read_on_from_where_it_was_left() -> None:
         entries, cursor = await survey.log(client, system, cursor)
         assert [entry.message for entry in entries] == ["Fan 3 was replaced."]
         assert await survey.log(client, system, cursor) == ((), cursor)
+
+
+async def test_a_flooded_log_is_told_of_and_not_copied() -> None:
+    """Mutant: all entries are observed; a BMC that logs without end fills the journal."""
+    machine = a_machine()
+    async with a_farm(Clock()) as farm, Connections() as connections:
+        node = node_at(await farm.serve(Service([machine])), "SN1")
+        eyes = RedfishEyes(Clients(connections, lambda _: Access(USER, PASSWORD)))
+        machine.write_log("OK", "begin", START)
+        _, cursor = await (await eyes.look(node)).entries("")
+        for number in range(200):
+            machine.write_log("Warning", f"Fan {number} is slow.", START)
+        entries, cursor = await (await eyes.look(node)).entries(cursor)
+        assert (len(entries), entries[0].facts["lost"], entries[-1].text) == (64, 136, "Fan 199 is slow.")
+        assert await (await eyes.look(node)).entries(cursor) == ((), cursor)
+
+
+async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned_anew() -> None:
+    """Mutant: layouts are never kept, or never dropped."""
+    machine, asked = running_machine(), []
+    service = Service([machine])
+
+    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
+        asked.append(path)
+        bare, _, query = path.partition("?")
+        reply = service.handle(Request(method, bare, query, body or b""), START)
+        return Answer(reply.status, msgspec.json.encode(reply.body))
+
+    client = RedfishClient(exchange, "https://b")
+    eyes = RedfishEyes(lambda _: client)
+    first = await (await eyes.look(node_at("https://b", "SN1"))).sensors()
+    asked.clear()
+    assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
+    assert len(asked) == 4, asked
+    service.faults.add(Rule("*/Sensors", status=503))
+    await (await eyes.look(node_at("https://b", "SN1"))).sensors()
+    asked.clear()
+    assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
+    assert len(asked) > 4

@@ -110,9 +110,16 @@ class Cell:
         self.view = SimpleNamespace(
             nodes={node.id: node for node in nodes}, configuration_of=lambda _node: configuration()
         )
-        self.journal = SimpleNamespace(cursors=dict)
+        self.journal = SimpleNamespace(cursors=self.cursors, observation=self.observation)
         self.told: list[NodeSeen] = []
         self.seen: list[Observation] = []
+
+    def cursors(self) -> dict[str, tuple[str, int]]:
+        logged = [one for one in self.seen if one.source == "bmc_log"]
+        return {f"{one.node}/bmc_log": (one.spool, one.sequence) for one in logged}
+
+    def observation(self, identity: str) -> Observation | None:
+        return next((one for one in self.seen if one.id == identity), None)
 
     def tell(self, one: NodeSeen) -> None:
         self.told.append(one)
@@ -128,6 +135,8 @@ class Script:
     def __init__(self, **scripts: list[Any]) -> None:
         self.scripts = scripts
         self.looks = 0
+        self.log: list[str] = []
+        self.cursors: list[str] = []
 
     async def look(self, node: Node) -> Any:
         self.looks += 1
@@ -143,7 +152,16 @@ class Script:
                 raise UnreachableError("the Sensors cannot be read")
             return Observation(node.id, "sensors", "bmc", "bmc", 0, facts=now)
 
-        return SimpleNamespace(power="on", sensors=sensors)
+        async def entries(cursor: str) -> tuple[tuple[Observation, ...], str]:
+            self.cursors.append(cursor)
+            log = self.log[int(cursor or 0) :]
+            last = str(len(self.log))
+            return tuple(
+                Observation(node.id, "event_log", "bmc_log", "bmc_log", 0, text=one, facts={"cursor": last})
+                for one in log
+            ), last
+
+        return SimpleNamespace(power="on", sensors=sensors, entries=entries)
 
 
 QUICK = Pace(period_s=0.02, close_s=0.01, rarest_s=0.05)
@@ -223,3 +241,18 @@ async def test_a_reading_counts_from_the_second_look(spikes: int) -> None:
     eyes = Script(a=script)
     await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 13)
     assert any(seen.facts["vr_temp_c"] == 99.0 for seen in cell.seen) is (spikes >= 2)
+
+
+async def test_the_event_log_is_read_on_over_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: the cursor begins anew with each process; what the log held before the node came is told as news."""
+    monkeypatch.setattr("hostler.engine.watch.LOG_S", 0.0)
+    cell = Cell(a_node("a"))
+    eyes = Script(a=[{"psu0_health": "ok"}])
+    eyes.log = ["old", "older"]
+    await watch_until(cell, eyes, Places(), cell.cursors)
+    assert [one.text for one in cell.seen if one.source == "bmc_log"] == [""], "history is not news"
+    eyes.log.append("Fan 3 failed")
+    eyes.cursors.clear()
+    await watch_until(cell, eyes, Places(), lambda: len([o for o in cell.seen if o.source == "bmc_log"]) == 2)
+    assert eyes.cursors[0] == "2"
+    assert [(o.text, o.sequence) for o in cell.seen if o.source == "bmc_log"] == [("", 1), ("Fan 3 failed", 2)]

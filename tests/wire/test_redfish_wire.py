@@ -175,6 +175,8 @@ def test_a_log_is_read_on_from_its_cursor_and_from_the_start_once_cleared() -> N
     cleared = [LogEntry("1", "2026-02-01T00:00:00Z", "ok", "log cleared")]
     assert wire.after(cleared, cursor)[0] == tuple(cleared)
     assert wire.after([], cursor) == ((), cursor)
+    reused = [LogEntry("11", "2026-03-01T00:00:00Z", "critical", "the eleventh since the clear")]
+    assert wire.after(reused, cursor)[0] == tuple(reused), "mutant: a cursor is an id alone"
 
 
 @pytest.mark.parametrize(

@@ -389,6 +389,23 @@ CONDITIONS: dict[str, ConditionKind] = {
             one_per="node",
         ),
         ConditionKind(
+            "bmc.event",
+            _WARNING,
+            "age",
+            "The BMC's event log holds an entry of a warning or worse.",
+            "The entry, and what the sensors show of the same part now.",
+            expires_s=7 * DAY_S,
+        ),
+        ConditionKind(
+            "bmc.log_overrun",
+            _INFO,
+            "age",
+            "The BMC wrote its event log faster than it is read; some entries were passed over.",
+            "The log itself on the BMC, and what floods it.",
+            one_per="node",
+            expires_s=DAY_S,
+        ),
+        ConditionKind(
             "bmc.refused",
             _DEGRADED,
             "observation",

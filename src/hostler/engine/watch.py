@@ -20,6 +20,11 @@ from hostler.engine.runner import Cell
 ENLIST_S = 2.0
 """How often the fleet is asked who has a BMC."""
 
+LOG_S = 900.0
+"""How often a BMC's event log is read on."""
+
+LOG_SOURCE = "bmc_log"
+
 AFFIRM_S = 3600.0
 """What stands unchanged is told again after so long: it is then known to be so, and not merely unrevoked."""
 
@@ -31,6 +36,10 @@ class Sight(Protocol):
 
     async def sensors(self) -> Observation:
         """The readings, without a number yet. Raises PortError."""
+        ...
+
+    async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
+        """What the event log holds behind the cursor, and the new cursor. Raises PortError."""
         ...
 
 
@@ -60,6 +69,9 @@ class Memory(Struct):
     number: int = 0
     read_at: float = float("-inf")
     affirmed_at: float = float("-inf")
+    log_number: int = 0
+    log_cursor: str | None = None
+    log_at: float = float("-inf")
 
 
 class Watch:
@@ -90,7 +102,9 @@ class Watch:
         for key, (_, sequence) in (await asyncio.to_thread(self._cell.journal.cursors)).items():
             node, _, source = key.rpartition("/")
             if source == "bmc":
-                self._memories[node] = Memory(number=sequence)
+                self._memories.setdefault(node, Memory()).number = sequence
+            elif source == LOG_SOURCE:
+                self._memories.setdefault(node, Memory()).log_number = sequence
         now = asyncio.get_running_loop().time
         async with asyncio.TaskGroup() as looks:
             enlisted = -ENLIST_S
@@ -190,6 +204,9 @@ class Watch:
             self._seen(node_id, close=worked_on)
             return
         memory.read_at = now
+        if now - memory.log_at >= LOG_S:
+            memory.log_at = now
+            await self._read_on(node, sight, memory)
         self._seen(node_id, close=await self._tell(node, sensors, memory) or worked_on)
 
     def _seen(self, node_id: str, *, close: bool) -> None:
@@ -228,3 +245,31 @@ class Watch:
         memory.number = reply.acknowledged
         told(memory.heard)
         return settled.open
+
+    async def _read_on(self, node: Node, sight: Sight, memory: Memory) -> None:
+        """Observe what came into the event log since the last reading; what it held before the first one is history."""
+        if memory.log_cursor is None and memory.log_number:
+            memory.log_cursor = await asyncio.to_thread(self._cursor_of, node.id, memory.log_number)
+        try:
+            entries, cursor = await sight.entries(memory.log_cursor or "")
+        except PortError:
+            return
+        if memory.log_cursor is None and entries:
+            entries = (replace(entries[-1], text="", facts={"severity": "ok", "cursor": cursor}),)
+        received = self._clock()
+        numbered = tuple(
+            replace(entry, sequence=memory.log_number + number, received=received)
+            for number, entry in enumerate(entries, 1)
+        )
+        try:
+            if numbered:
+                memory.log_number = (await self._cell.observe(node.id, numbered)).acknowledged
+        except BusyError:
+            memory.log_at = float("-inf")
+            return
+        memory.log_cursor = cursor
+
+    def _cursor_of(self, node: str, sequence: int) -> str | None:
+        """Where the log was read to, as the last entry that was observed says."""
+        last = self._cell.journal.observation(f"{node}/{LOG_SOURCE}/{sequence}")
+        return str(last.facts.get("cursor", "")) if last is not None else None

@@ -10,6 +10,7 @@ from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.decoded import Decoded, Fact, Victim
+from hostler.core.diagnose.event_log import judge_event_log
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.inventory import judge_inventory
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
@@ -225,6 +226,7 @@ KINDS: dict[str, Judge] = {
     "kernel_log": _kernel_log,
     "inventory": judge_inventory,
     "sensors": judge_sensors,
+    "event_log": judge_event_log,
     "ports": judge_ports,
     "gpu_state": judge_gpu_state,
     "host_state": judge_host_state,

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 
-from hostler.core.model import Node, Observation
+from hostler.core.model import Facts, Node, Observation
 from hostler.drivers.redfish import survey, wire
-from hostler.drivers.redfish.client import RedfishClient
+from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
 from hostler.drivers.redfish.hand import check_identity
 from hostler.engine.ports import RefusedError
 
 SPOOL = "bmc"
+LOG_SOURCE = "bmc_log"
+MAX_ENTRIES = 64
+"""Of one reading of an event log; a log that is flooded is told of, not copied."""
 
 
 class RedfishSight:
@@ -25,6 +28,26 @@ class RedfishSight:
         """The readings as facts, not numbered yet; why one is missing stands in `text`. Raises PortError."""
         read = await survey.sensors(self._client, self._system)
         return Observation(self._node.id, "sensors", "bmc", SPOOL, 0, text="; ".join(read.gaps), facts=read.facts)
+
+    async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
+        """The event log's entries behind the cursor, oldest first and not numbered yet, and the new cursor.
+
+        MAX_ENTRIES at most, the newest; the first of them says how many were passed over. None where the BMC keeps no
+        log. Raises PortError.
+        """
+        try:
+            entries, now = await survey.log(self._client, self._system, cursor)
+        except NotOfferedError:
+            return (), cursor
+        kept = entries[-MAX_ENTRIES:]
+        lost = len(entries) - len(kept)
+        return tuple(self._entry(entry, now, 0 if n else lost) for n, entry in enumerate(kept)), now
+
+    def _entry(self, entry: wire.LogEntry, cursor: str, lost: int) -> Observation:
+        facts: Facts = {"severity": entry.severity, "entry": entry.id, "created": entry.created, "cursor": cursor}
+        facts |= {"sensor": entry.sensor} if entry.sensor else {}
+        facts |= {"lost": lost} if lost else {}
+        return Observation(self._node.id, "event_log", LOG_SOURCE, LOG_SOURCE, 0, text=entry.message, facts=facts)
 
 
 class RedfishEyes:

@@ -426,8 +426,8 @@ def log_entry(doc: Document) -> LogEntry | None:
 def after(entries: Iterable[LogEntry], cursor: str) -> tuple[tuple[LogEntry, ...], str]:
     """The entries behind the cursor, oldest first, and the new cursor.
 
-    A cursor is the last entry's id and creation moment. Where that entry is gone (log cleared or wrapped), all
-    entries are new: seeing one twice is better than losing one.
+    A cursor is the last entry's id and creation moment. Where that entry is gone, the log was cleared (its ids begin
+    anew) or has wrapped, and all entries are new: seeing one twice is better than losing one.
     """
     ordered = sorted(entries, key=_log_order)
     if not ordered:
