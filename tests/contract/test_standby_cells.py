@@ -195,7 +195,10 @@ async def test_what_disturbs_waits_for_what_the_one_before_may_have_sent(make: A
 
 
 async def test_an_append_of_a_controller_that_was_replaced_is_refused_and_it_stands_by(make: Any, place: str) -> None:
-    """Stopped just before its append. Mutant: an append that does not check the epoch."""
+    """Stopped just before its append: its epoch has ended, and its records do not follow the last one.
+
+    Mutant: an append that checks neither.
+    """
     a, b = await make("a", "b")
     a.journal.hold()
     asked = asyncio.ensure_future(a.hold("rack:far"))
@@ -282,6 +285,10 @@ async def test_who_is_behind_says_so_and_reads_on_before_it_takes_over(make: Any
 async def test_of_two_that_stand_by_one_takes_over(make: Any, place: str) -> None:
     """Mutant: `acquire` without the lease as it was seen."""
     a, b, c = await make("a", "b", "c")
+    both = threading.Barrier(2, timeout=DEADLINE_S)
+    for one in (b, c):
+        real = one.journal.real.acquire
+        one.journal.says["acquire"] = lambda *given, real=real: (both.wait(), real(*given))[1]
     a.journal.hold()
     await b.until(lambda _: "active" in (b.cell.role, c.cell.role), "one of the two")
     taken, other = (b, c) if b.cell.role == "active" else (c, b)

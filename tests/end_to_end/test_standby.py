@@ -52,7 +52,7 @@ async def test_an_append_of_a_controller_that_was_stopped_before_it_is_refused(
 ) -> None:
     """What it was asked while it stood still it decides when it wakes, and the database refuses its word.
 
-    Mutant: an append that does not check the epoch in its transaction.
+    Mutant: an append that checks neither the epoch nor what its records follow.
     """
     async with cluster(tmp_path, postgres_url) as cell:
         old = await cell.active()
