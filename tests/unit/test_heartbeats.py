@@ -1,12 +1,20 @@
 """Who has fallen silent: after a start nobody, for one whole interval; then each once."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from hostler.engine.heartbeats import HeartbeatTable
+from hostler.engine.heartbeats import AT_ONCE, HeartbeatTable
 from tests.kit import NOW, after
 
 LIMIT_S = 30.0
 FLEET = [f"n{number:06d}" for number in range(100_000)]
+
+
+def told(table: HeartbeatTable, now: datetime) -> list[tuple[str, datetime]]:
+    """Everything that is overdue at that moment, piece by piece."""
+    found: list[tuple[str, datetime]] = []
+    while some := table.overdue(now, LIMIT_S):
+        found += some
+    return found
 
 
 def test_after_a_takeover_100_000_nodes_have_one_whole_interval_to_be_heard() -> None:
@@ -16,10 +24,10 @@ def test_after_a_takeover_100_000_nodes_have_one_whole_interval_to_be_heard() ->
     assert table.overdue(after(seconds=LIMIT_S - 1), LIMIT_S) == []
     for node in FLEET[::2]:
         assert table.beat(node, "b1", after(seconds=LIMIT_S - 1)), "the first beat is news"
-    silent = table.overdue(after(seconds=LIMIT_S), LIMIT_S)
+    silent = told(table, after(seconds=LIMIT_S))
     assert silent == [(node, NOW) for node in FLEET[1::2]]
     assert table.overdue(after(seconds=LIMIT_S), LIMIT_S) == []
-    assert len(table.overdue(after(seconds=2 * LIMIT_S), LIMIT_S)) == len(FLEET) / 2
+    assert len(told(table, after(seconds=2 * LIMIT_S))) == len(FLEET) / 2
 
 
 def test_after_a_gap_those_of_before_have_an_interval_again() -> None:
@@ -41,3 +49,12 @@ def test_who_is_retired_is_never_missed() -> None:
     table.forget("a")
     assert [node for node, _ in table.overdue(after(days=1), LIMIT_S)] == ["b"]
     assert table.last("a") is None
+
+
+def test_a_whole_fleet_that_falls_silent_is_told_piece_by_piece_and_whole() -> None:
+    table = HeartbeatTable()
+    names = [f"n{number}" for number in range(AT_ONCE * 2 + 7)]
+    table.begin(names, NOW)
+    pieces = [table.overdue(after(days=1), LIMIT_S) for _ in range(4)]
+    assert [len(piece) for piece in pieces] == [AT_ONCE, AT_ONCE, 7, 0]
+    assert [node for piece in pieces for node, _ in piece] == names

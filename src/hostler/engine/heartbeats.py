@@ -3,6 +3,9 @@
 from collections import OrderedDict
 from datetime import datetime, timedelta
 
+AT_ONCE = 500
+"""Silent nodes told in one batch; a thousand a second where nothing else is to be decided."""
+
 
 class HeartbeatTable:
     """Last heard per node, oldest first, so that asking for the silent costs what is found."""
@@ -33,10 +36,13 @@ class HeartbeatTable:
         return new
 
     def overdue(self, now: datetime, limit_s: float) -> list[tuple[str, datetime]]:
-        """Nodes that have just passed the limit, each once, with when they were last heard."""
+        """Nodes that have passed the limit, each once, with when they were last heard; the longest silent first.
+
+        No more than AT_ONCE: where a whole fleet falls silent, other things are decided in between.
+        """
         found: list[tuple[str, datetime]] = []
         limit = now - timedelta(seconds=limit_s)
-        while self._heard:
+        while self._heard and len(found) < AT_ONCE:
             node_id, at = next(iter(self._heard.items()))
             if at > limit:
                 break

@@ -72,8 +72,9 @@ class Orders(Struct, frozen=True):
 
 @post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
 async def observations(room: TheRoom, who: Who, data: JSONBody[ObservationsBody]) -> Receipt:
-    """Take observations; when this answers they are durable up to `acknowledged`."""
+    """Take observations; when this answers they are durable up to `acknowledged`. Whoever posts is heard."""
     node = _own(room, who, data.node)
+    room.cell.heartbeat(node.id, data.boot_id)
     received = room.now()
     for place, observation in enumerate(data.observations):
         _check(node, data.spool, place, observation)
