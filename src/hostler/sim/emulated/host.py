@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from hostler.agent.body import ActFailedError
 from hostler.agent.checks import gate_check
+from hostler.agent.collectors import gpu_state
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.model import Facts, Part, Verdict
@@ -156,6 +157,15 @@ class EmulatedServer:
         return {"troubles": len(self._host.trouble), "emulated": True}
 
     def ports(self) -> dict[str, str]:
+        return {}
+
+    def gpus(self) -> gpu_state.Report:
+        return gpu_state.nothing("busy", "an emulated machine has no NVML")
+
+    def host(self) -> Facts | None:
+        return None
+
+    def drives(self) -> Facts:
         return {}
 
     def inventory(self) -> Inventory:

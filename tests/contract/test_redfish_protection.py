@@ -1,0 +1,103 @@
+"""From a wet detector or a hot chip to a dark machine: emulated BMC, driver, watch, controller, and driver again."""
+
+import asyncio
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hostler.core.model import Binding, Observation
+from hostler.drivers.redfish.client import Clients
+from hostler.drivers.redfish.connections import Connections
+from hostler.drivers.redfish.eyes import RedfishEyes
+from hostler.drivers.redfish.hand import RedfishHand
+from hostler.engine import intake
+from hostler.engine.ready import Reply
+from hostler.engine.rota import Pace
+from hostler.engine.watch import Watch
+from hostler.sim.bmc.http import Farm
+from hostler.sim.bmc.machine import Machine
+from hostler.sim.bmc.service import Service
+from tests.contract.redfish_world import ACCESS, PASSWORD, USER, Clock, a_machine
+from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
+
+
+class Cell:
+    """What the watch tells goes to a controller; what that sends to a BMC goes to the driver."""
+
+    def __init__(self, drive: Drive, hand: RedfishHand) -> None:
+        self.drive = drive
+        self.hand = hand
+        self.journal = SimpleNamespace(cursors=dict, observation=lambda _identity: None)
+
+    @property
+    def view(self) -> Any:
+        return self.drive.fleet
+
+    def tell(self, one: intake.NodeSeen) -> None:
+        self.drive.step(one)
+
+    async def observe(self, node: str, seen: tuple[Observation, ...]) -> Reply:
+        self.drive.step(intake.Observed(7, node, seen))
+        await self.send()
+        return Reply(7, acknowledged=seen[-1].sequence)
+
+    async def send(self) -> None:
+        while self.drive.pending:
+            send = self.drive.pending.pop(0)
+            if send.operation.kind in self.hand.kinds and send.how == "perform":
+                await self.hand.perform(send.operation, send.node)
+
+
+async def watched(machine: Machine, clock: Clock, enough: Any) -> Drive:
+    async with Farm(clock, credentials=(USER, PASSWORD)) as farm, Connections() as connections:
+        origin = await farm.serve(Service([machine]))
+        bindings = (Binding("serial", machine.hardware.serial, NOW), Binding("bmc", origin, NOW))
+        node = a_node("a", bindings=bindings)
+        drive = Drive(configuration({"train": pool_document(target=1)}), [node])
+        drive.see_work("a", a_workload("job"))
+        clients = Clients(connections, lambda _: ACCESS)
+        cell: Any = Cell(drive, RedfishHand(clients, clock))
+        pace = Pace(period_s=0.02, close_s=0.01)
+        task = asyncio.ensure_future(Watch(cell, RedfishEyes(clients), lambda: drive.now, pace).run())
+        try:
+            async with asyncio.timeout(30):
+                while not enough(drive):
+                    await asyncio.sleep(0.01)
+                    assert not task.done(), task
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        return drive
+
+
+@pytest.mark.parametrize("what", ["leak", "heat"])
+async def test_what_endangers_hardware_cuts_its_power(what: str) -> None:
+    """Mutants: leak detectors are not followed from the chassis; `_WORDS` knows no "critical"."""
+    machine, clock = a_machine(), Clock()
+    machine.start_powered()
+    if what == "leak":
+        machine.leaks["manifold"] = "Critical"
+    else:
+        machine.sensors["gpu0_temp_c"] = 99.0
+    drive = await watched(machine, clock, lambda _drive: machine.counts["ForceOff"])
+    clock.pass_by(12)
+    machine.advance(clock.now)
+    assert machine.power == "Off"
+    assert dict(machine.counts) == {"ForceOff": 1}
+    kind = "cooling.leak" if what == "leak" else "thermal.over_limit"
+    assert kind in {condition.type for condition in drive.node("a").conditions}
+
+
+async def test_one_hot_reading_and_a_warning_cut_nobody_off() -> None:
+    """Mutant: `raise_looks` of 1 for thermal.over_limit."""
+    machine, clock = a_machine(), Clock()
+    machine.start_powered()
+    machine.spike("gpu0_temp_c", 99.0)
+    machine.leaks["manifold"] = "Warning"
+    suspected = "cooling.leak_suspected"
+    drive = await watched(machine, clock, lambda d: any(c.type == suspected for c in d.node("a").conditions))
+    assert not machine.counts
+    assert {condition.type for condition in drive.node("a").conditions} == {suspected}
