@@ -231,11 +231,15 @@ def test_a_child_that_crashes_is_a_report_with_its_last_call(body: Callable[[str
 def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants: the poll waits for the reset; the poll's child lives through it; the poll opens the GPU meanwhile."""
     tool = tmp_path / "nvidia-smi"
-    tool.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.01; done\n")
+    twin = tmp_path / f"{os.getpid()}-reset.json"
+    twin.write_text(json.dumps({"base": str(STATES / "healthy_h100x8.json")}))
+    tool.write_text(
+        f"#!/bin/sh\ngrep -sl '{os.getpid()}-reset[.]json' /proc/[0-9]*/cmdline > {tmp_path}/holders\n"
+        f"touch {tmp_path}/begun\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.01; done\n"
+    )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    eyes = Eyes(nvml_twin=str(STATES / "healthy_h100x8.json"))
-    here = RealBody("n1", tmp_path, allow_actions=True, eyes=eyes)
+    here = RealBody("n1", tmp_path, allow_actions=True, eyes=Eyes(nvml_twin=str(twin)))
     assert here.gpus().state == "answers"
     with ThreadPoolExecutor(1) as hands:
         reset = hands.submit(here.reset_gpus, "gpu3")
@@ -245,6 +249,7 @@ def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkey
         assert GpuState("b2", None).take(here.gpus(), 0.0) == []
         (tmp_path / "go").touch()
         reset.result(20)
+    assert (tmp_path / "holders").read_text() == ""
     assert here.gpus().state == "answers"
     here.close()
 
@@ -329,7 +334,7 @@ def _plausible(answer: Any) -> bool:
         )
     if isinstance(answer, list):
         return any(_plausible(inner) for inner in answer)
-    return isinstance(answer, int) and 0 <= answer < 2**63
+    return isinstance(answer, int | float) and 0 <= answer < 2**63
 
 
 def test_every_call_of_the_table_is_one_of_the_real_library() -> None:

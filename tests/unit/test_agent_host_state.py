@@ -33,7 +33,7 @@ HEALTHY = {
     f"{PCI}/aer_dev_fatal": "DLP 0\nTOTAL_ERR_FATAL 0",
     f"{PCI}/aer_dev_nonfatal": "TOTAL_ERR_NONFATAL 0",
     f"{PCI}/aer_dev_correctable": "BadTLP 0\nTOTAL_ERR_COR 0",
-    f"{PORT}/symbol_error": "0",
+    f"{PORT}/symbol_error": "90000",
     f"{PORT}/link_downed": "1",
 }
 
@@ -74,7 +74,7 @@ def test_a_healthy_host_is_told_once_and_has_no_condition(root: Path) -> None:
         ({"proc/mounts": "/dev/nvme0n1p2 / ext4 ro,relatime 0 0"}, ("storage.read_only", "mount:/")),
         ({f"{PCI}/aer_dev_fatal": "TOTAL_ERR_FATAL 2"}, ("pcie.uncorrectable", "S0")),
         ({f"{PCI}/aer_dev_correctable": "TOTAL_ERR_COR 9000"}, ("pcie.correctable", "S0")),
-        ({f"{PORT}/symbol_error": "70000"}, ("network.link_errors", "mlx5_0/1")),
+        ({f"{PORT}/symbol_error": "160000"}, ("network.link_errors", "mlx5_0/1")),
         ({f"{PORT}/link_downed": "6"}, ("network.link_flaps", "mlx5_0/1")),
         (
             {"sys/devices/system/edac/mc/mc0/dimm0/dimm_ue_count": "1"},

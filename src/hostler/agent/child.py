@@ -71,8 +71,8 @@ class DiedError(Exception):
 class Companion:
     """A child that answers questions, a line of JSON each, until it hangs or dies; the next question starts another.
 
-    Asked by one thread at a time; `close` may come from another and ends the question. A child that even SIGKILL does not end is left behind, MAX_STUCK of them at most:
-    with so many, no more are started until one has ended.
+    Asked by one thread at a time; `close` may come from another and ends the question. A child that even SIGKILL does
+    not end is left behind, MAX_STUCK of them at most: with so many, no more are started until one has ended.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.line import printable
-from hostler.core.model import Facts
+from hostler.core.model import Facts, Severity
 
 BETWEEN, UNKNOWN, GOOD = "", "unknown", "good"
 """Marks of an aspect that is bad by none and good by none of its limits (it stays as it was), of one without a
@@ -46,6 +46,21 @@ class Aspect(Struct, frozen=True):
 
 NOTHING = Said()
 AS_IT_WAS = Said(BETWEEN)
+
+
+def stands(
+    condition: str, text: str, part: str = "", facts: Facts | None = None, severity: Severity = Severity.info
+) -> Finding:
+    """The condition is there, as grave as its row says or as `severity` does, whichever is worse.
+
+    The row is looked up by the controller (`state`): the table of conditions would be a hundredth of an agent's memory.
+    """
+    return Finding(condition, severity, printable(text), part, facts=facts or {})
+
+
+def over(condition: str, text: str, part: str = "") -> Finding:
+    """The readings show that the condition is not there."""
+    return Finding(condition, Severity.info, printable(text), part, standing=False)
 
 
 def number(facts: Facts, name: str, low: float = 0.0, high: float = 2.0**63) -> float | None:

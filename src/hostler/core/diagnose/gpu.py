@@ -7,8 +7,7 @@ the hardware does not give neither convicts nor clears.
 
 import math
 
-from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number
-from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number, over, stands
 from hostler.core.model import Facts, Severity
 
 COLDEST_C, HOTTEST_C = 0.5, 125.0

@@ -7,8 +7,7 @@ grow. A fact that is not there says nothing of its subject.
 from collections.abc import Callable
 
 from hostler.core.diagnose import Finding
-from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number
-from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number, over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.model import Facts
 

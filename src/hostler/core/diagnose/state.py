@@ -50,7 +50,11 @@ def _serial(place: str, node: Node) -> str:
 def judged(facts: Facts, aspects: dict[str, Aspect]) -> list[Finding]:
     """What the settled aspects say."""
     unsettled = names(facts, UNSETTLED)
-    return [f for name, row in aspects.items() if name not in unsettled for f in row.judge(facts).findings]
+    return [_ranked(f) for name, row in aspects.items() if name not in unsettled for f in row.judge(facts).findings]
+
+
+def _ranked(finding: Finding) -> Finding:
+    return replace(finding, severity=max(finding.severity, CONDITIONS[finding.type].severity))
 
 
 def verified(facts: Facts, aspects: dict[str, Aspect], part: str) -> list[Finding]:
