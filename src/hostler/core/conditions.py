@@ -450,6 +450,21 @@ CONDITIONS: dict[str, ConditionKind] = {
             "Cabling and addresses of the BMC; nothing is powered until this is settled.",
             one_per="node",
         ),
+        # what other watchers say
+        ConditionKind(
+            "external.fault",
+            _DEGRADED,
+            "observation",
+            "Another watcher of the node (NVSentinel) calls a part fatally unhealthy.",
+            "What Hostler's own collectors show of the same part; the watcher's own record.",
+        ),
+        ConditionKind(
+            "external.problem",
+            _WARNING,
+            "observation",
+            "Another watcher of the node (node-problem-detector, NVSentinel) reports a problem.",
+            "The watcher's reason and message, in the evidence.",
+        ),
         # verdicts and remedies
         ConditionKind(
             "check.failed",

@@ -11,6 +11,7 @@ from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.decoded import Decoded, Fact, Victim
 from hostler.core.diagnose.event_log import judge_event_log
+from hostler.core.diagnose.external import judge_external
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.inventory import judge_inventory
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
@@ -230,6 +231,7 @@ KINDS: dict[str, Judge] = {
     "ports": judge_ports,
     "gpu_state": judge_gpu_state,
     "host_state": judge_host_state,
+    "external": judge_external,
     "verdict": _verdict,
     "agent": _agent,
     "power": _power,

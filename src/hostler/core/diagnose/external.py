@@ -1,0 +1,130 @@
+"""Judges what other watchers of a node say: node conditions of node-problem-detector, health events of NVSentinel.
+
+They are somebody else's conclusions, drawn by programs of user space: shown with their words, joined to the part they
+mean, and by themselves no reason to disturb anybody. What is not understood is shown as that, never passed over.
+Shapes: Kubernetes' NodeCondition (core/v1) and NVSentinel's HealthEvent message in protobuf's JSON form.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from hostler.core.configuration import Sku
+from hostler.core.diagnose import Finding
+from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.line import printable
+from hostler.core.model import Facts, Node, Observation
+
+TEXT_CHARS = 256
+NAME_CHARS = 64
+MAX_CONDITIONS = 64
+
+Json = dict[str, object]
+
+NODE_CONDITIONS, HEALTH_EVENT = "node_conditions", "health_event"
+_WELL_WHEN_TRUE = frozenset({"Ready"})
+_KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+"""Types that the kubelet writes itself; the scheduler's driver reads those."""
+
+
+def judge_external(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
+    """Fact "shape" says what `text` holds as JSON: "node_conditions" (one or a list) or "health_event"."""
+    shape = observation.facts.get("shape")
+    read = _SHAPES.get(shape) if isinstance(shape, str) else None
+    if read is None:
+        return [_unread(f"an observation of the shape {printable(str(shape)[:NAME_CHARS])!r}")]
+    try:
+        document = msgspec.json.decode(observation.text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return [_unread("it is not JSON")]
+    return read(document, node)
+
+
+def _node_conditions(document: object, _node: Node) -> list[Finding]:
+    """True is a problem, False is none, Unknown is not understood: neither raised nor over."""
+    listed = document if isinstance(document, list) else [document]
+    if len(listed) > MAX_CONDITIONS:
+        return [_unread(f"{len(listed)} node conditions at once, {MAX_CONDITIONS} are read")]
+    return [finding for one in listed for finding in _node_condition(one)]
+
+
+def _node_condition(one: object) -> list[Finding]:
+    if not isinstance(one, dict) or not (kind := _text(one, "type")):
+        return [_unread("a node condition without a type")]
+    if kind in _KUBELETS:
+        return []
+    part = f"node-condition:{kind}"
+    reason, message = _text(one, "reason"), _text(one, "message")
+    text = f"{kind} ({reason}): {message}" if reason else f"{kind}: {message}"
+    problem = {"True": kind not in _WELL_WHEN_TRUE, "False": kind in _WELL_WHEN_TRUE}.get(_text(one, "status"))
+    if problem is None:
+        return [_unread(f"{kind} has the status {_text(one, 'status')!r}")]
+    if not problem:
+        return [over("external.problem", text, part)]
+    facts: Facts = {"watcher": "node-problem-detector", "reason": reason}
+    return [stands("external.problem", text, part, facts)]
+
+
+def _health_event(document: object, node: Node) -> list[Finding]:
+    """One event about each entity it names. Healthy ends both degrees; nothing but true and false is believed."""
+    if not isinstance(document, dict) or not (check := _text(document, "checkName", "check_name")):
+        return [_unread("a health event without a check's name")]
+    healthy = _truth(document, "isHealthy", "is_healthy")
+    fatal = _truth(document, "isFatal", "is_fatal") or False
+    if healthy is None and not fatal:
+        return [_unread(f"{check} says neither healthy nor fatal")]
+    if healthy and fatal:
+        return [_unread(f"{check} says healthy and fatal at once")]
+    codes = document.get("errorCode", document.get("error_code"))
+    code = " ".join(str(one)[:NAME_CHARS] for one in codes[:8]) if isinstance(codes, list) else ""
+    text = f"{check}: {_text(document, 'message') or ('healthy' if healthy else 'unhealthy')}"
+    facts: Facts = {
+        "watcher": "nvsentinel",
+        "code": printable(code),
+        "recommended": _text(document, "recommendedAction", "recommended_action"),
+    }
+    found: list[Finding] = []
+    for entity in _entities(document, node) or [""]:
+        part = f"{check}/{entity}" if entity else check
+        kinds = ("external.fault", "external.problem")
+        if healthy:
+            found += [over(kind, text, part) for kind in kinds]
+        else:
+            found.append(stands(kinds[0] if fatal else kinds[1], text, part, facts))
+    return found
+
+
+def _entities(document: Json, node: Node) -> list[str]:
+    """The parts that an event names: by serial where index or PCI address lead to one."""
+    named = document.get("entitiesImpacted", document.get("entities_impacted"))
+    slots, addresses = dict(node.slots), dict(node.addresses)
+    found: list[str] = []
+    for one in named[:MAX_CONDITIONS] if isinstance(named, list) else ():
+        if not isinstance(one, dict):
+            continue
+        kind, value = _text(one, "entityType", "entity_type"), _text(one, "entityValue", "entity_value")
+        serial = slots.get(f"gpu{value}") if kind.upper() == "GPU" else None
+        if kind.upper().startswith("PCI"):
+            serial = addresses.get(f"pci:{value.lower().rpartition('.')[0] or value.lower()}")
+        found.append(serial or f"{kind}:{value}")
+    return list(dict.fromkeys(found))
+
+
+def _text(document: Json, *keys: str) -> str:
+    value = next((document[key] for key in keys if document.get(key) is not None), "")
+    return printable(str(value)[:TEXT_CHARS]) if isinstance(value, str | int) else ""
+
+
+def _truth(document: Json, *keys: str) -> bool | None:
+    value = next((document[key] for key in keys if key in document), None)
+    return value if isinstance(value, bool) else None
+
+
+def _unread(why: str) -> Finding:
+    return stands("observation.unreadable", f"what another watcher says could not be understood: {why}", "external")
+
+
+_SHAPES: dict[str, Callable[[object, Node], list[Finding]]] = {
+    NODE_CONDITIONS: _node_conditions,
+    HEALTH_EVENT: _health_event,
+}
