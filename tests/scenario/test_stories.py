@@ -1,6 +1,7 @@
 """Stories that an operator could tell: storms, leaks, open servers, endless work, adopted fleets, late effects."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def false_alarms(drive: Drive, names: list[str], rounds: int) -> None:
 
 
 def test_672_false_fatals_in_three_hours_cost_the_customer_no_more_than_the_budget() -> None:
-    """Mutants: the denominator is the current members; the brake is not asked; strikes do not climb."""
+    """Mutants: the brake is not asked; a storm of faults disturbs without a budget; strikes do not climb."""
     pools = {"train": pool_document(target=96, budget={"count": 4, "percent": 5, "reserve": 2, "removals_per_day": 3})}
     names = [f"n{number:02}" for number in range(96)]
     drive = Drive(configuration(pools), [a_node(name) for name in names])
@@ -67,6 +68,27 @@ def test_672_false_fatals_in_three_hours_cost_the_customer_no_more_than_the_budg
     assert drive.sweep() == 0
     drive.wait(days=1)
     assert len([p for p in drive.events(e.PlanRecorded) if p.plan.disruptive]) == len(disruptions), "a person releases"
+
+
+def test_672_false_fatals_that_no_brake_stops_move_no_more_nodes_out_than_the_budget() -> None:
+    """No check passes, so that node after node is moved out, and each makes room for nobody.
+
+    Mutant: the denominator is the current members.
+    """
+
+    def without_brake(policy: dict[str, Any]) -> None:
+        policy["brake"] = {"disruptions": 100_000, "percent": 100}
+
+    budget = {"count": 4, "percent": 5, "reserve": 2, "removals_per_day": 1_000}
+    names = [f"n{number:02}" for number in range(96)]
+    config = configuration({"train": pool_document(target=96, budget=budget)}, without_brake)
+    drive = Drive(config, [a_node(name) for name in names])
+    drive.script("run_checks", *["failed"] * 999)
+    false_alarms(drive, names, rounds=7)
+    drive.wait(days=2)
+    assert not drive.fleet.cell.brake
+    assert drive.plans().count("triage") >= 4, "nodes are moved out for good"
+    assert 96 - sum(_serves(drive.fleet.nodes[name]) for name in names) <= 4 + 2
 
 
 def _serves(node: Node) -> bool:
