@@ -16,6 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hostler.agent.checks import gate_check
+from hostler.agent.collectors import gpu_state
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.model import Facts, Part, Verdict
@@ -49,6 +50,15 @@ class WrittenBody:
         return {"emulated": True}
 
     def ports(self) -> dict[str, str]:
+        return {}
+
+    def gpus(self) -> gpu_state.Report:
+        return gpu_state.nothing("busy", "a machine that is not there has no NVML")
+
+    def host(self) -> None:
+        return None
+
+    def drives(self) -> Facts:
         return {}
 
     def inventory(self) -> Inventory:
