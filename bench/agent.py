@@ -72,7 +72,8 @@ def main() -> Figures:
         log = "/dev/kmsg" if os.access("/dev/kmsg", os.R_OK) else ""
         argv = [sys.executable, "-m", "hostler.agent.main", "--node", "bench", "--server", "http://127.0.0.1:9"]
         argv += ["--token-file", f"{directory}/token", "--state-dir", f"{directory}/state", "--kernel-log", log]
-        agent = subprocess.Popen([*argv, "--nvml-twin", str(TWIN)], stderr=subprocess.DEVNULL)
+        as_the_unit = {**os.environ, "MALLOC_ARENA_MAX": "2", "PYTHONOPTIMIZE": "2"}
+        agent = subprocess.Popen([*argv, "--nvml-twin", str(TWIN)], stderr=subprocess.DEVNULL, env=as_the_unit)
         time.sleep(SETTLE_S)
         pids = {"agent": agent.pid, **_children(agent.pid)}
         before = {name: _cpu_s(pid) for name, pid in pids.items()}
