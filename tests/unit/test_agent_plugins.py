@@ -18,6 +18,7 @@ from hostler.agent.plugins import (
     installed,
     read_answers,
     run_plugin,
+    sightings,
     starts_after_s,
 )
 from hostler.core.model import Verdict
@@ -163,7 +164,7 @@ def test_whatever_it_prints_only_a_clear_answer_is_passed(output: bytes, code: i
 def test_limits_hold_and_nothing_stays_behind(tmp_path: Path, script: str, trouble: str) -> None:
     """Mutant: only the child is killed; what it started runs on."""
     path = a_check(tmp_path, f"echo $$ > {tmp_path}/group\n{script}", "greedy")
-    limits = Limits(4.0 if ":" in script else 1.0, 256 * 1024 * 1024, 1)
+    limits = Limits(60.0 if ":" in script else 1.0, 256 * 1024 * 1024, 1)
     ended = run_bounded((str(path),), limits)
     (answer,) = read_answers(ended)
     assert answer.verdict is Verdict.inconclusive
@@ -255,3 +256,18 @@ def test_nodes_do_not_run_a_check_together(tmp_path: Path) -> None:
     starts = {starts_after_s(plugin, f"n{n}") for n in range(50)}
     assert len(starts) == 50
     assert all(0 <= start < Schedule().jitter_s for start in starts)
+
+
+def test_another_watchers_words_are_handed_on_whole(tmp_path: Path) -> None:
+    """Mutant: a document that is too long is cut; half a condition may say the opposite."""
+    said = {"type": "KernelDeadlock", "status": "True"}
+    directory = a_directory(tmp_path)
+    a_check(directory, f"echo '{json.dumps({'shape': 'node_conditions', 'document': said})}'")
+    (plugin,), _ = installed(directory, HERE)
+    (seen,) = sightings(plugin, run_plugin(plugin), 1.0)
+    assert (seen.kind, seen.facts["shape"], json.loads(seen.text)) == ("external", "node_conditions", said)
+    long = {"shape": "node_conditions", "document": {**said, "message": "x" * 5000}}
+    (answer,) = read_answers(Ended(0, json.dumps(long).encode()))
+    assert (answer.shape, answer.verdict) == ("", Verdict.inconclusive)
+    (answer,) = read_answers(Ended(0, b'{"shape": "node_conditions"}'))
+    assert (answer.shape, answer.verdict) == ("", Verdict.inconclusive)

@@ -2,8 +2,9 @@
 
 A plug-in is what monitoring systems know: a program that prints a sentence and ends with 0 (well), 1 (warning), 2
 (critical) or 3 (cannot say); or one that prints JSON, `{"verdict": "passed|failed|inconclusive", "detail": "…",
-"part": "…"}`, one object a line for several parts. Whatever it does else, it proves nothing: a hang, a crash, an
-answer that is too long or cannot be read is *inconclusive*, never passed.
+"part": "…"}`, one object a line for several parts. `{"shape": "node_conditions|health_event", "document": {…}}` hands
+on what another watcher (node-problem-detector, NVSentinel) says; the controller reads it. Whatever else a plug-in does
+proves nothing: a hang, a crash, an answer that is too long or cannot be read is *inconclusive*, never passed.
 """
 
 import os
@@ -23,6 +24,8 @@ DIRECTORY = Path("/etc/hostler/checks.d")
 MAX_PLUGINS = 64
 MAX_ANSWERS = 64
 MAX_SIDECAR_BYTES = 4096
+MAX_DOCUMENT_BYTES = 4000
+"""An observation's text holds 4096."""
 REREAD_S, AGAIN_S, AFFIRM_S = 60.0, 15.0, 3600.0
 """Seconds: until the directory is looked at again, until what is new is run again, until what stands is told again."""
 DETAIL_CHARS = 500
@@ -80,6 +83,7 @@ class Answer(Struct, frozen=True):
     detail: str = ""
     part: str = ""
     severity: str = ""
+    shape: str = ""
 
 
 def installed(directory: Path, owner: int = 0) -> tuple[tuple[Plugin, ...], tuple[Refused, ...]]:
@@ -177,7 +181,9 @@ def read_answers(ended: Ended) -> tuple[Answer, ...]:
 
 
 class _Line(Struct, frozen=True):
-    verdict: str
+    verdict: str = ""
+    shape: str = ""
+    document: msgspec.Raw = msgspec.Raw()
     detail: str = ""
     part: str = ""
 
@@ -191,18 +197,35 @@ def _of_lines(text: str, code: int) -> tuple[Answer, ...]:
     for line in lines:
         try:
             said = msgspec.json.decode(line, type=_Line)
+            if said.shape:
+                answers.append(_handed_on(said))
+                continue
             verdict = Verdict(said.verdict)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             return (Answer(Verdict.inconclusive, _clean(f"its answer cannot be read: {error}")),)
         answers.append(Answer(verdict, _clean(said.detail), _clean(said.part)[:NAME_CHARS]))
-    if code and all(answer.verdict is Verdict.passed for answer in answers):
+    if code and all(answer.verdict is Verdict.passed and not answer.shape for answer in answers):
         return (Answer(Verdict.inconclusive, f"its answers say passed, it ended with {code}"),)
     return tuple(answers)
+
+
+def _handed_on(said: _Line) -> Answer:
+    """Another watcher's words, whole or not at all. They are no verdict of this check."""
+    document = bytes(said.document).decode("utf-8", "replace")
+    if not document or len(document.encode()) > MAX_DOCUMENT_BYTES:
+        return Answer(
+            Verdict.inconclusive, f"a document of {len(document)} characters; at most {MAX_DOCUMENT_BYTES} bytes"
+        )
+    return Answer(Verdict.inconclusive, document, shape=said.shape[:NAME_CHARS])
 
 
 def sightings(plugin: Plugin, answers: tuple[Answer, ...], now_s: float) -> Iterator[Sighting]:
     """One verdict a part, in the words of every other check."""
     for answer in answers:
+        if answer.shape:
+            told: Facts = {"shape": answer.shape, "check": plugin.name}
+            yield Sighting("external", now_s, text=answer.detail, facts=told)
+            continue
         facts: Facts = {"check": plugin.name, "verdict": answer.verdict.value, "origin": "plugin"}
         if answer.part:
             facts["part"] = answer.part
@@ -270,9 +293,11 @@ class Rounds:
             yield from sightings(plugin, answers, now_s)
 
 
-def _verdicts(answers: tuple[Answer, ...]) -> list[tuple[str, str, str]]:
-    """What counts of the answers; their sentences may tell of the weather."""
-    return sorted((answer.part, answer.verdict.value, answer.severity) for answer in answers)
+def _verdicts(answers: tuple[Answer, ...]) -> list[tuple[str, ...]]:
+    """What counts of the answers; their sentences may tell of the weather, what is handed on counts whole."""
+    return sorted(
+        (one.part, one.verdict.value, one.severity, one.shape, one.detail if one.shape else "") for one in answers
+    )
 
 
 def _clean(text: str) -> str:
