@@ -13,10 +13,10 @@ from hostler.core.rollouts import waits_for
 from hostler.core.scene import Scene
 from hostler.core.sentences import asked_for
 from hostler.server.ports import CellView
-from hostler.server.visibility import incident_within, sees
 from hostler.server.recent import Changes
 from hostler.server.resources import IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
 from hostler.server.tokens import Identity, Role
+from hostler.server.visibility import incident_within, sees
 
 STUCK_SHOWN = 20
 STOPPED_SHOWN = timedelta(days=1)
