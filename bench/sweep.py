@@ -165,6 +165,7 @@ async def _round(figures: Figures, what: str, eyes: _Counted, nodes: dict[str, N
         task.result()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+    print(f"sweep: {what}: {took:.1f} s, {used:.1f} s of CPU, {len(eyes.read)} read", file=sys.stderr, flush=True)
     figures.add(what, took, "s", f"{len(nodes)} BMCs over TLS, one in {HANGING_EVERY} of them hangs")
     figures.add("  BMCs a second", len(eyes.read) / took, "1/s", f"{eyes.looks} looks")
     figures.add("  CPU of the watching process", used, "s", f"{used / took * 100:.0f} % of a core")
