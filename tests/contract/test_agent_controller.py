@@ -188,7 +188,7 @@ async def test_a_whole_agent_beats_observes_and_acts(tmp_path: Path, token: Path
         assert kinds[0] == "started"
         assert kinds[-1] == "stopped"
         assert {"inventory", "verdict"} <= set(kinds)
-        assert fake.heartbeats[0].keys() == {"node", "boot_id", "version", "rss_kib", "spool"}
+        assert fake.heartbeats[0].keys() == {"node", "boot_id", "version", "rss_kib", "spool", "acknowledged"}
     assert body.asked.count("check gate") == 1
 
 

@@ -145,7 +145,7 @@ async def test_our_agent_understands_a_controller_of_the_version_before(older: s
     (tmp_path / "token").write_text("hst_x")
     async with aiohttp.ClientSession() as session:
         controller = Controller(session, older, tmp_path / "token", "n0")
-        assert await controller.heartbeat("boot-1", "0.2.0", 1, "s1") is None
+        assert await controller.heartbeat("boot-1", "0.2.0", 1, client.Receipt("s1", 2)) is None
         assert (await controller.observations("s1", "boot-1", [])).cursor == 2
         (order,) = await controller.operations()
         assert (order.operation.kind, order.epoch, order.mode) == ("run_checks", 3, "perform")
@@ -165,13 +165,13 @@ async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(wor
     spool.append([Sighting("kernel_log", 100.0, text=str(number), facility=0) for number in range(1, 8)])
     await uploader.send_all()
     assert spool.acknowledged == 7
-    had = spool.acknowledged
+    had = client.Receipt(spool.id, spool.acknowledged)
     world.cell._office._controller.cursors["n0/agent"] = (spool.id, 3)  # type: ignore[union-attr]  # noqa: SLF001 - lost
-    await uploader.rewind(await controller.heartbeat("b", "0.2.0", 1, spool.id), had)
+    await uploader.rewind(await controller.heartbeat("b", "0.2.0", 1, had), had)
     assert spool.waiting == 4
     moment_s[0] += 23 * 3600
     await uploader.send_all()
     assert world.cell.read_to("n0") == (spool.id, 7)
-    await uploader.rewind(await controller.heartbeat("b", "0.2.0", 1, spool.id), spool.acknowledged)
+    await uploader.rewind(await controller.heartbeat("b", "0.2.0", 1, had), had)
     assert spool.waiting == 0
     spool.close()

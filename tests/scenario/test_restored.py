@@ -220,6 +220,10 @@ def test_an_agent_that_is_ahead_of_the_restored_cursor_is_a_difference_and_sends
     drive.step(intake.Observed(7, "a", (ahead,)))
     assert differences(drive, "a") == [("cursor", "read to 400", "acknowledged to 1000, sent again")]
     assert drive.replies[-1].acknowledged == 400, "so it sends from 401"
+    drive.step(intake.AgentAhead("b", 7, 9))
+    assert differences(drive, "b") == [("cursor", "read to 7", "acknowledged to 9, sent again")], (
+        "though it says nothing"
+    )
 
 
 def test_nodes_that_were_not_heard_keep_it_from_being_released_unless_their_number_is_named() -> None:

@@ -65,6 +65,9 @@ class Receipt(Struct, frozen=True):
         return self.acknowledged if self.resend_from is None else self.resend_from - 1
 
 
+NOTHING_READ = Receipt("", 0)
+
+
 class Order(Struct, frozen=True):
     """An operation for this node: to be performed, only observed, or called off."""
 
@@ -127,9 +130,13 @@ class Controller:
         call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
         return _decode(await self._ask(call), Receipt)
 
-    async def heartbeat(self, boot_id: str, version: str, rss_kib: int, spool: str = "") -> Receipt | None:
-        """Say that we live; gives how far the spool has been read, None from a controller that does not tell yet."""
-        body = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib, "spool": spool}
+    async def heartbeat(self, boot_id: str, version: str, rss_kib: int, had: Receipt = NOTHING_READ) -> Receipt | None:
+        """Say that we live, and how far we were told that the spool has been read.
+
+        Gives how far it has, None from a controller that does not tell yet.
+        """
+        about = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib}
+        body = {**about, "spool": had.spool, "acknowledged": had.acknowledged}
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
         said = _decode(raw, _Beat) if raw else _Beat()
         return None if said.acknowledged is None else Receipt(said.spool, said.acknowledged)

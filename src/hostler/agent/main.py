@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from hostler.agent import client
 from hostler.agent.body import ActFailedError, Body, Eyes, RealBody
-from hostler.agent.client import Controller, RejectedError, UnavailableError, backoff_s
+from hostler.agent.client import Controller, Receipt, RejectedError, UnavailableError, backoff_s
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
 from hostler.agent.collectors.ports import Ports
@@ -166,8 +166,8 @@ class Agent:
         """Say that we live. A missed beat is not repeated; the next one says the same."""
         while True:
             try:
-                had = self._spool.acknowledged
-                read = await self._controller.heartbeat(self._body.boot_id(), VERSION, rss_kib(), self._spool.id)
+                had = Receipt(self._spool.id, self._spool.acknowledged)
+                read = await self._controller.heartbeat(self._body.boot_id(), VERSION, rss_kib(), had)
                 await self._uploader.rewind(read, had)
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
                 log.info("heartbeat_missed: %s", error)

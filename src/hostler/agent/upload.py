@@ -45,14 +45,14 @@ class Uploader:
         self.wake()
         await self._drained.wait()
 
-    async def rewind(self, read: Receipt | None, had: int) -> None:
+    async def rewind(self, read: Receipt | None, had: Receipt) -> None:
         """A controller that has read less than it had acknowledged was restored from a backup: it gets the rest again.
 
         `had` was acknowledged before the controller was asked. Raises `sqlite3.Error` where the disk refuses.
         """
-        if read is None or read.spool != self._spool.id or not self._greeted:
+        if read is None or not read.spool == had.spool == self._spool.id or not self._greeted:
             return
-        if read.acknowledged < had:
+        if read.acknowledged < had.acknowledged:
             await asyncio.to_thread(self._spool.acknowledge, read.acknowledged)
             self.wake()
 

@@ -30,6 +30,8 @@ def of_input(fleet: Fleet, one: intake.Input, cursors: Cursors) -> Iterator[e.No
         case intake.Observed(node=node_id, observations=seen) if node := fleet.nodes.get(node_id):
             found = [*_cursor(node, seen, cursors), *(d for o in seen for d in _inventory(fleet, node, o))]
             yield from _told(node, found, heard=any(o.source == "agent" for o in seen))
+        case intake.AgentAhead(node=node_id) if node := fleet.nodes.get(node_id):
+            yield from _told(node, [_ahead(one.read, one.acknowledged)], heard=False)
         case intake.Replied(outcome=outcome) if node := fleet.nodes.get(outcome.node):
             yield from _told(node, _operation(node, outcome), heard=False)
         case _:
@@ -121,7 +123,11 @@ def _cursor(node: Node, seen: tuple[Observation, ...], cursors: Cursors) -> Iter
     if first.spool != spool and first.sequence > 1:
         yield Difference("cursor", f"spool {spool or 'none'} read to {sequence}", f"spool {first.spool}")
     elif first.spool == spool and first.sequence > sequence + 1:
-        yield Difference("cursor", f"read to {sequence}", f"acknowledged to {first.sequence - 1}, sent again")
+        yield _ahead(sequence, first.sequence - 1)
+
+
+def _ahead(read: int, acknowledged: int) -> Difference:
+    return Difference("cursor", f"read to {read}", f"acknowledged to {acknowledged}, sent again")
 
 
 def _inventory(fleet: Fleet, node: Node, seen: Observation) -> Iterator[Difference]:

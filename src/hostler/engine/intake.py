@@ -111,6 +111,14 @@ class AgentRefused(Struct, frozen=True):
     text: str
 
 
+class AgentAhead(Struct, frozen=True):
+    """The node's agent was told once that more was read than is known of: the journal is a copy from before."""
+
+    node: str
+    read: int
+    acknowledged: int
+
+
 class ClockSeen(Struct, frozen=True):
     """News of the clocks, an input of the controller.
 
@@ -134,7 +142,18 @@ class FellowsSeen(Struct, frozen=True):
 
 
 Input = (
-    Observed | Asked | Replied | Heard | Silent | WorkSeen | NodeSeen | Tick | AgentRefused | ClockSeen | FellowsSeen
+    Observed
+    | Asked
+    | Replied
+    | Heard
+    | Silent
+    | WorkSeen
+    | NodeSeen
+    | Tick
+    | AgentRefused
+    | AgentAhead
+    | ClockSeen
+    | FellowsSeen
 )
 
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from hostler.core.model import Node, Observation, Outcome
-from hostler.engine.intake import AgentRefused
+from hostler.engine.intake import AgentAhead, AgentRefused
 from hostler.server.auth import Permission, needs
 from hostler.server.desk import KINDS, Order
 from hostler.server.given import TheRoom, Who
@@ -48,11 +48,12 @@ class Receipt(Struct, frozen=True):
 
 
 class HeartbeatBody(Struct, frozen=True):
-    """The agent is there. `spool`: whose reading the answer is to tell of (protocol 2)."""
+    """The agent is there. `spool`: whose reading the answer tells of (protocol 2), `acknowledged`: how far it was told."""
 
     node: Name
     boot_id: Name
     spool: Annotated[str, Meta(max_length=64)] = ""
+    acknowledged: Annotated[int, Meta(ge=0, lt=2**53)] = 0
     version: Annotated[str, Meta(max_length=64)] = ""
     rss_kib: Annotated[int, Meta(ge=0, le=2**40)] = 0
 
@@ -96,7 +97,10 @@ async def heartbeat(room: TheRoom, who: Who, data: JSONBody[HeartbeatBody]) -> R
     if not data.spool:
         return Response(None, status_code=204)
     spool, sequence = room.cell.read_to(node.id)
-    return Response(Receipt(data.spool, sequence if spool == data.spool else 0))
+    read = sequence if spool == data.spool else 0
+    if data.acknowledged > read and room.fleet.cell.restored is not None:
+        room.cell.tell(AgentAhead(node.id, read, data.acknowledged))
+    return Response(Receipt(data.spool, read))
 
 
 @get("/operations", guards=REPORT)
