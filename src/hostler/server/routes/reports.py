@@ -48,7 +48,7 @@ class Receipt(Struct, frozen=True):
 
 
 class HeartbeatBody(Struct, frozen=True):
-    """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what it was told."""
+    """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what was told."""
 
     node: Name
     boot_id: Name
