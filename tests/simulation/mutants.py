@@ -10,14 +10,14 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import advance
+from hostler.core import advance, fold
 from hostler.core.answers import Wait
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.model import Blocker, Mode, Waiting
 from hostler.core.policy import disturb, guards
 from hostler.core.recipes import RECIPES
 from hostler.drivers.redfish import hand
-from hostler.engine import controller, intake
+from hostler.engine import controller, intake, waiters
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.lease import LeaseWatch
 from hostler.engine.ports import Lease
@@ -139,7 +139,7 @@ def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
 
 def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
     """Who waits does not say for whom."""
-    patch.setattr(controller, "Waiting", lambda what, since, _blockers: Waiting(what, since, ()))
+    patch.setattr(waiters, "Waiting", lambda what, since, _blockers: Waiting(what, since, ()))
 
 
 def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:
@@ -202,6 +202,24 @@ def an_agreement_before_its_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(advance, "_agreed_at", lambda scene, *_: scene.now)
 
 
+def incidents_hold_nobody(patch: pytest.MonkeyPatch) -> None:
+    """What one shared part brings about is treated node by node all the same."""
+    patch.setattr(guards, "holding", lambda *_: [])
+    patch.setattr(advance, "holding", lambda *_: [])
+
+
+def deadlines_before_observation(patch: pytest.MonkeyPatch) -> None:
+    """What was under way when nobody attended expires at once, with nobody having looked what came of it."""
+    outstanding = advance._outstanding
+
+    def hasty(scene: Any, node: Any, plan: Any, operation: Any) -> Any:
+        scene.present.unobserved.clear()
+        return outstanding(scene, node, plan, operation)
+
+    patch.setattr(advance, "_outstanding", hasty)
+    patch.setattr(fold, "extend", lambda _fleet, _gap: None)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("one epoch for everybody", 1, "epoch 1", one_epoch_for_everybody),
     Mutant("a deposed controller sends", 1, "a deposed controller has sent", the_deposed_send),
@@ -212,6 +230,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("holds are not asked", 4, "against the hold", holds_are_not_asked),
     Mutant("every pool acts", 4, "its pool stands at", every_pool_acts),
     Mutant("domains have no budget", 4, "are disturbed already", domains_have_no_budget),
+    Mutant("incidents hold nobody", 4, "explains", incidents_hold_nobody),
     Mutant("blockers are left out", 5, "names no blocker", blockers_are_left_out),
     Mutant("a person's cordon is taken back", 6, "is uncordoned against", a_persons_cordon_is_lifted),
     Mutant("any BMC will do", 6, "reached the BMC of", any_bmc_will_do),
@@ -219,6 +238,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("silence alone convicts", 7, "no second witness", silence_convicts),
     Mutant("a remedy forgets its checks", 7, "no check has passed since", a_remedy_forgets_its_checks),
     Mutant("nothing times out", 8, "was due at", nothing_times_out),
+    Mutant("deadlines before observation", 8, "before anybody has looked", deadlines_before_observation),
     Mutant("everybody is doomed", 9, "without a right to", everybody_is_doomed),
     Mutant("an agreement holds before its time", 9, "without a right to", an_agreement_before_its_time),
 )

@@ -6,50 +6,57 @@ import pytest
 
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.main import build, run
-from hostler.sim.hostile import judge, replay, trial
-from hostler.sim.minimise import least, story
+from hostler.sim.hostile import Verdict, judge, replay, trial
+from hostler.sim.minimise import Least, least, story
 from hostler.sim.mischief.drawn import Scenario
 from tests.simulation.mutants import MUTANTS, hunt
 
 MUTANT = next(mutant for mutant in MUTANTS if mutant.name == "silence alone convicts")
 
 
-@pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> int:
-    """A seed that a planted bug makes break a law, with the bug planted."""
+@pytest.fixture(scope="module")
+def found() -> tuple[Verdict, Least]:
+    """A world that a planted bug makes break a law, and the least of it."""
     catch = hunt(MUTANT)
     assert catch is not None
+    with pytest.MonkeyPatch.context() as patch:
+        MUTANT.plant(patch)
+        verdict = judge(catch.seed)
+        return verdict, least(verdict)
+
+
+@pytest.fixture(autouse=True)
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug, in every test of this file."""
     MUTANT.plant(monkeypatch)
-    return catch.seed
 
 
-def test_the_least_world_still_breaks_the_same_law(failing: int) -> None:
-    verdict = judge(failing)
-    found = least(verdict)
-    before, after = verdict.scenario, found.scenario
-    assert found.violation.law == MUTANT.law == verdict.violations[0].law
-    assert found.violation in trial(after).violations
+def test_the_least_world_still_breaks_the_same_law(found: tuple[Verdict, Least]) -> None:
+    verdict, small = found
+    before, after = verdict.scenario, small.scenario
+    assert small.violation.law == MUTANT.law == verdict.violations[0].law
+    assert small.violation in trial(after).violations
     assert len(after.mischief) <= 3 < len(before.mischief)
-    assert after.shape.nodes < before.shape.nodes
     assert set(after.mischief) <= set(before.mischief)
+    assert after.shape.nodes <= before.shape.nodes
 
 
-def test_its_story_tells_what_went_wrong_and_what_was_recorded(failing: int) -> None:
-    found = least(judge(failing))
-    told = story(found.scenario, found.violation).splitlines()
-    assert told[0].startswith(f"{found.scenario.shape.nodes} nodes")
-    assert all(str(one) in told for one in found.scenario.mischief)
-    assert told[-1] == str(found.violation)
-    assert len(told) > len(found.scenario.mischief) + 3
+def test_its_story_tells_what_went_wrong_and_what_was_recorded(found: tuple[Verdict, Least]) -> None:
+    small = found[1]
+    told = story(small.scenario, small.violation).splitlines()
+    assert told[0].startswith(f"{small.scenario.shape.nodes} nodes")
+    assert all(str(one) in told for one in small.scenario.mischief)
+    assert told[-1] == str(small.violation)
+    assert "power_cycle planned" in told[-2], "the record that breaks the law is the last"
 
 
-def test_one_line_replays_the_least_world(failing: int, capsys: pytest.CaptureFixture[str]) -> None:
-    found = least(judge(failing))
-    command = replay(found.scenario)
-    assert command.startswith(f"hostler sim replay --seed {failing} --without ")
+def test_one_line_replays_the_least_world(found: tuple[Verdict, Least], capsys: pytest.CaptureFixture[str]) -> None:
+    verdict, small = found
+    command = replay(small.scenario)
+    assert command.startswith(f"hostler sim replay --seed {verdict.scenario.seed} --without ")
     assert _run(*command.split()[1:], "-o", "json") == ExitCode.unsound
     again = json.loads(capsys.readouterr().out)
-    assert found.violation.text in [violation["text"] for violation in again["violations"]]
+    assert small.violation.text in [violation["text"] for violation in again["violations"]]
     assert _run(*command.split()[1:]) == ExitCode.unsound
     assert command in capsys.readouterr().out
 

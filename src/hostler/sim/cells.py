@@ -24,8 +24,8 @@ class Shape(Struct, frozen=True):
     """What a cell is made of. `nodes` may be fewer than were drawn: roles and domains stay with a node's number.
 
     kind: `cell` (several pools, an NVLink domain, spares, new nodes), `brink` (pools of one, budgets of one that are
-    met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) or `story` (two
-    members, a spare, a new node). `rooted`: tenants have root on their nodes.
+    met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) `story` (two
+    members, a spare, a new node) or `trio` (three members, a spare). `rooted`: tenants have root on their nodes.
     """
 
     kind: str
@@ -71,7 +71,11 @@ def _in_story(number: int) -> str:
     return ("alpha", "alpha", SPARE, FRESH)[number]
 
 
-_ROLES = {"cell": _in_cell, "brink": _on_brink, "rack": _in_rack, "story": _in_story}
+def _in_trio(number: int) -> str:
+    return ("alpha", "alpha", "alpha", SPARE)[number]
+
+
+_ROLES = {"cell": _in_cell, "brink": _on_brink, "rack": _in_rack, "story": _in_story, "trio": _in_trio}
 
 
 def domains_of(shape: Shape, number: int) -> list[str]:

@@ -10,11 +10,13 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.core.clock import Witness
 from hostler.core.events import Record
 from hostler.core.fleet import Fleet, dump, load
 from hostler.core.fold import evolve
 from hostler.core.present import Present
 from hostler.engine import intake
+from hostler.engine.clock import Clock
 from hostler.engine.controller import Controller
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.lease import LeaseWatch, Terms
@@ -30,6 +32,12 @@ SNAPSHOT_EVERY = 5000
 """Records between snapshots."""
 
 TERMS = Terms()
+TURN_S = 30.0
+"""A loop at work turns more often; so much of quiet time is read at once."""
+
+STOOD_BY_S = 600.0
+"""Where a controller is missed for longer, nobody stood by to take over."""
+
 NOTICED_S = 0.5
 """How much later than possible somebody who stands by takes over."""
 
@@ -48,10 +56,15 @@ class Beat(Struct, frozen=True):
 
 
 class Incumbent(Struct, eq=False):
-    """A controller that is or was active, with what it knows of its lease."""
+    """A controller that is or was active, with what it knows of its lease and of the time.
+
+    `turned` is when it last read its clocks; one that works reads them all the time.
+    """
 
     controller: Controller
     lease: LeaseWatch
+    clock: Clock
+    turned: float
 
     @property
     def epoch(self) -> int:
@@ -79,6 +92,8 @@ class Drive:
         self._saved = 0
         self._heard: deque[intake.Input] = deque(maxlen=64)
         self._found: list[Violation] = []
+        self._attended = self._recorded = 0.0
+        self._witnessed = False
 
     @property
     def controller(self) -> Controller | None:
@@ -133,13 +148,23 @@ class Drive:
         lease = LeaseWatch(name, TERMS)
         lease.renewed(self._moment)
         site.epoch = journal.acquire(name)
-        who = self._active = Incumbent(Controller(restore(journal), Present(), journal.cursors(), site.epoch), lease)
+        controller = Controller(restore(journal), Present(), journal.cursors(), site.epoch)
+        ready = controller.resume(site.wall, VERSION, witness=self._witness())
+        who = Incumbent(controller, lease, Clock(controller.now, site.wall, self._moment), self._moment)
+        self._active = who
         self.takeovers += 1
-        if not self._go_on(who, self._complete(who, who.controller.resume(site.wall, VERSION))):
+        self._keep_time(who)
+        if not self._go_on(who, self._complete(who, ready)):
             return
         site.inbox = []
         self.world.greet()
-        self._tick_at(site.wall + timedelta(seconds=1))
+        self._tick_at(controller.now + timedelta(seconds=1))
+
+    def _witness(self) -> Witness | None:
+        """What a standby has measured of the absence before it; nobody has where nobody stood by."""
+        if not self._witnessed:
+            return None
+        return Witness(self._moment - self._attended, self._moment - self._recorded)
 
     @property
     def _moment(self) -> float:
@@ -157,9 +182,26 @@ class Drive:
         if any(isinstance(one, intake.Replied) for one in inputs):
             yield REPLY
         before = who.controller.swept
-        ready = who.controller.step(inputs, self.world.site.wall)
+        seen = self._read_clocks(who)
+        ready = who.controller.step([seen, *inputs] if seen else inputs, who.clock.now)
+        self._keep_time(who)
         self.swept += who.controller.swept - before
         yield from self._complete(who, ready)
+
+    def _read_clocks(self, who: Incumbent) -> intake.ClockSeen:
+        """What both clocks say by now; a controller that works has read them every little while."""
+        site, moment = self.world.site, self._moment
+        doubted = who.controller.fleet.cell.doubt is not None
+        while who.turned + TURN_S < moment:
+            who.turned += TURN_S
+            who.clock.read(site.wall - timedelta(seconds=moment - who.turned), who.turned, doubted=doubted)
+        who.turned = moment
+        return who.clock.read(site.wall, moment, doubted=doubted)
+
+    def _keep_time(self, who: Incumbent) -> None:
+        if who is self._active:
+            self.world.site.ahead = who.controller.now - self.world.clock.now
+            self._attended = self._moment
 
     def _complete(self, who: Incumbent, ready: Ready) -> Rest:
         """Append, then send and answer. Raises JournalError where the journal refuses."""
@@ -193,6 +235,7 @@ class Drive:
         """The controller dies, its append fails, or it stands still."""
         self._active = None
         troubles, clock = self.world.site.troubles, self.world.clock
+        self._witnessed = True
         if fate == PAUSE:
             renewed = self._moment - self._moment % TERMS.renew_s
             who.lease.renewed(renewed)
@@ -204,7 +247,9 @@ class Drive:
             if not self._is_fold(who.controller):
                 self._found.append(Violation(1, self.seq, "after a failed commit the memory is not the journal's fold"))
         assert fate in (FAIL, CRASH), fate
-        clock.after(troubles.downtime_s(), self._take_over)
+        down_s = troubles.downtime_s()
+        self._witnessed = down_s < STOOD_BY_S
+        clock.after(down_s, self._take_over)
 
     def _send(self, who: Incumbent, send: Send) -> None:
         """The lease fences the hand: who cannot be sure to hold it sends nothing."""
@@ -216,6 +261,7 @@ class Drive:
         self.world.hands.take(send, who.epoch)
 
     def _watch(self, ready: Ready) -> None:
+        self._recorded = self._moment
         for record in ready.batch.records:
             self.seq = self.world.site.seq = record.seq
             self.world.people.see(record.event)
@@ -228,6 +274,7 @@ class Drive:
 
     def _wakes(self, who: Incumbent, rest: Rest) -> None:
         """It goes on where it stood. If nobody has taken over meanwhile it still is the one."""
+        who.turned = self._moment
         if self._active is None and self.world.site.epoch == who.epoch:
             self._active = who
             self._go_on(who, rest)
@@ -269,8 +316,8 @@ class Drive:
             self._tick_at(due)
 
     def _tick_at(self, moment: datetime) -> None:
-        """Have the controller look at the clock when it shows this moment."""
-        moment -= self.world.site.skew
+        """Have the controller look at the clock when its time is this moment."""
+        moment -= self.world.site.ahead
         if self._ticking is None or moment < self._ticking or self._ticking <= self.world.clock.now:
             self._ticking = moment
             self.world.clock.at(moment, self._tick)

@@ -22,9 +22,12 @@ from hostler.sim.world.world import Ground, World
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR_S = 3600.0
-HEALED_S = 9 * 24 * HOUR_S
+HEALED_S = 12 * 24 * HOUR_S
 GLANCE_S = 6 * HOUR_S
 """How often a healed world is looked at: what rests is not made to live on."""
+
+QUIET_S = 30 * HOUR_S
+"""Where nothing is recorded and nothing is under way for so long, nothing more will come: longer than a burn-in."""
 
 PACES = Paces((600.0, 3600.0), (120.0, 900.0), (300.0, 1800.0), (4 * HOUR_S, 24 * HOUR_S))
 
@@ -70,9 +73,7 @@ def trial(
     assert drive.court is not None, "small worlds are judged"
     drive.run(START + timedelta(seconds=HOSTILE_S))
     heal(stage)
-    end = drive.world.clock.now + timedelta(seconds=HEALED_S)
-    while drive.world.clock.now < end and not is_at_rest(drive.court.book):
-        drive.run(drive.world.clock.now + timedelta(seconds=GLANCE_S))
+    _settle(drive)
     drive.court.close()
     return Verdict(
         scenario,
@@ -85,6 +86,20 @@ def trial(
         drive.world.clock.elapsed_s * scenario.shape.nodes / 86_400,
         dict(sorted(stage.troubles.injected.items())),
     )
+
+
+def _settle(drive: Drive) -> None:
+    """Let the healed world live until it rests, nothing more comes, or its time is over."""
+    assert drive.court is not None, "small worlds are judged"
+    clock = drive.world.clock
+    end = clock.now + timedelta(seconds=HEALED_S)
+    moved, seq = clock.now, drive.seq
+    while clock.now < end and not is_at_rest(drive.court.book):
+        drive.run(clock.now + timedelta(seconds=GLANCE_S))
+        if drive.seq != seq:
+            moved, seq = clock.now, drive.seq
+        if (clock.now - moved).total_seconds() >= QUIET_S:
+            return
 
 
 def build(scenario: Scenario, journal: Journal) -> Stage:

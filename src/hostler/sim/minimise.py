@@ -93,13 +93,13 @@ def least(verdict: Verdict, trial: Trial = hostile.trial) -> Least:
 
 
 def story(scenario: Scenario, violation: Violation) -> str:
-    """What was to go wrong, and what was recorded up to the violation about the nodes that it names."""
+    """What was to go wrong, and what was recorded about the nodes that the violation names, its own record the last."""
     told: deque[Record] = deque(maxlen=STORY_RECORDS)
     named = frozenset(_NODE.findall(violation.text))
 
     def tell(record: Record) -> None:
         subjects = subjects_of(record.event)
-        if record.seq <= violation.seq and (not named or not named.isdisjoint(subjects)):
+        if record.seq <= violation.seq + 1 and (not named or not named.isdisjoint(subjects)):
             told.append(record)
 
     hostile.trial(scenario, watcher=tell)

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from msgspec import Struct
 
+from hostler.core.events import name_of
 from hostler.core.model import WorkClass, Workload
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.sim import cells
@@ -27,12 +28,12 @@ Begin = Callable[[World], None]
 
 
 class Story(Struct, frozen=True):
-    """What happens, for how long the world then lives, and in how many nodes: two members, a spare, a new one."""
+    """What happens, for how long the world then lives, and in which cell."""
 
     name: str
     begin: Begin
     lasts_s: float
-    nodes: int = 3
+    shape: cells.Shape = cells.Shape("story", 3)
 
 
 class NodeEnd(Struct, frozen=True):
@@ -50,28 +51,31 @@ class NodeEnd(Struct, frozen=True):
 
 
 class Telling(Struct, frozen=True):
-    """How a run of a story went: where every node ended, broken laws, and the boundaries that were passed."""
+    """How a run of a story went: where every node ended, broken laws, boundaries passed, kinds of events recorded."""
 
     ends: tuple[NodeEnd, ...]
     tickets: tuple[str, ...]
     violations: tuple[Violation, ...]
     boundaries: tuple[str, ...]
+    events: tuple[str, ...]
 
 
 def tell(story: Story, fates: dict[int, str] | None = None) -> Telling:
     """Run the story; `fates` strike at the boundaries with these numbers, counted from its beginning."""
     troubles = Scripted(fates)
-    shape = cells.Shape("story", story.nodes)
+    shape = story.shape
     world = World(Ground(shape.nodes, SEED, START, paces=PACES), troubles)
     drive = Drive(world, Beat(), court(world), MemoryJournal())
     drive.start()
     found(drive, shape)
+    events: dict[str, None] = {}
+    drive.watchers.append(lambda record: events.update({name_of(record.event): None}))
     troubles.begin()
     story.begin(world)
     drive.run(world.clock.now + timedelta(seconds=story.lasts_s))
     assert drive.court is not None, "stories are judged"
     drive.court.close()
-    return Telling(_ends(drive), _tickets(drive), tuple(drive.violations()), tuple(troubles.passed))
+    return Telling(_ends(drive), _tickets(drive), tuple(drive.violations()), tuple(troubles.passed), tuple(events))
 
 
 def _ends(drive: Drive) -> tuple[NodeEnd, ...]:
@@ -137,6 +141,19 @@ def _hot(world: World) -> None:
     world.strike(KINDS["heat"], "heat", NODE)
 
 
+def _silent(world: World) -> None:
+    """A management switch fails: three nodes fall silent together and work on; in an hour it is replaced."""
+    hosts = list(world.hosts.values())[:3]
+    for host in hosts:
+        host.sever()
+
+    def replaced() -> None:
+        for host in hosts:
+            host.mend()
+
+    world.clock.after(HOUR_S, replaced)
+
+
 STORIES: dict[str, Story] = {
     story.name: story
     for story in (
@@ -153,7 +170,8 @@ STORIES: dict[str, Story] = {
         Story("deliver", _wish("request-replacement", now="true"), 3 * DAY_S),
         Story("protective_power_off", _hot, 8 * HOUR_S),
         Story("triage_to_vendor", _fault("remap_failed", "part"), 6 * DAY_S),
-        Story("bring_up", lambda _world: None, 3 * DAY_S, nodes=4),
+        Story("bring_up", lambda _world: None, 3 * DAY_S, cells.Shape("story", 4)),
+        Story("incident", _silent, 3 * HOUR_S, cells.Shape("trio", 4)),
     )
 }
 """Every story by name."""

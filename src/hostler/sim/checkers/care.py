@@ -250,9 +250,12 @@ class SacredWork:
     def __init__(self) -> None:
         self._judged = 0
         self._plans: dict[str, tuple[Plan, datetime, str]] = {}
+        self._consented: dict[str, str] = {}
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:
+            case e.WorkConsented(work=works):
+                self._consented |= {work.workload: work.remedy for work in works}
             case e.OperationStarted(operation=operation):
                 page = case.book.pages[operation.node]
                 if page.plan is not None:
@@ -269,13 +272,15 @@ class SacredWork:
         self._judged = len(ledger.disturbances)
 
     def _excused(self, book: Book, disturbed: Disturbance) -> bool:
-        """Protection, or the pool's recorded agreement after its drain deadline."""
+        """Protection, a person's consent to this remedy, or the pool's recorded agreement after its drain deadline."""
         found = self._plans.get(disturbed.by)
         if found is None:
             return False
         plan, since, pool_name = found
         if plan.act_class is ActClass.protective:
             return disturbed.protective
+        if self._consented.get(disturbed.workload) in (plan.remedy, plan.name):
+            return True
         pool = book.pool(pool_name)
         return (
             pool is not None

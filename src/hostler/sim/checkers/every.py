@@ -18,7 +18,7 @@ def court(world: World) -> Court:
         Law(5, waits.record, waits.batch, waits.end),
         Law(6, own.record, own.batch, own.batch),
         Law(7, doubt.record),
-        Law(8, batch=ends.batch, end=ends.end),
+        Law(8, ends.record, ends.batch, ends.end),
         Law(9, work.record, work.batch, work.batch),
     )
     return Court(world, laws)

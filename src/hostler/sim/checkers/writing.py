@@ -1,7 +1,7 @@
 """Laws 1, 2, 3 and 8: who writes, what a restart may do, how plans run, and that everything ends."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from hostler.core import events as e
 from hostler.core.model import Operation, Phase, Plan
@@ -146,8 +146,8 @@ def _at_boundary(page: Page, event: e.PlanEnded | e.PlanUndoing) -> Iterator[str
 def _owed(page: Page, result: str) -> list[str]:
     """What a plan that ends early has not taken back yet."""
     assert page.plan is not None, "its caller has looked"
-    if page.state == "undoing":
-        return _tail(page.plan, page.reached)[page.index :]
+    if page.state == "undoing":  # protection takes the node as it is, and keeps it cordoned
+        return [] if result == "superseded" else _tail(page.plan, page.reached)[page.index :]
     return _tail(page.plan, page.index - 1) if result == "cancelled" and page.state == "running" and page.index else []
 
 
@@ -155,23 +155,58 @@ def _tail(plan: Plan, reached: int) -> list[str]:
     return [name for name in reversed(plan.undo[: reached + 1]) if name]
 
 
+OBSERVED_WITHIN = timedelta(minutes=5)
+"""How long what was under way when nobody attended may wait to be observed before its deadline counts again."""
+
+
 class EverythingEnds:
-    """Law 8. No operation, step or phase outlives its deadline; the healed world comes to rest or names who is next."""
+    """Law 8. No operation, step or phase outlives its deadline; the healed world comes to rest or names who is next.
+
+    None is given up for its deadline before it was observed, where nobody attended to it for a while.
+    """
 
     def __init__(self) -> None:
         self._told: dict[str, None] = {}
+        self._resumed = datetime.min.replace(tzinfo=UTC)
+        self._answered: dict[str, tuple[int, int]] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.ControllerStarted():
+                self._resumed = record.at
+                self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
+            case e.ClockGap(unattended_s=gap_s) if gap_s:
+                self._resumed = record.at
+                self._answered |= {o.id: _answers(case, o) for o in _outstanding(case.book)}
+            case e.OperationFinished(node=node, result="timed_out"):
+                operation = case.book.pages[node].operation
+                early = record.at < self._resumed + OBSERVED_WITHIN
+                if early and operation is not None and self._answered.get(operation.id) == _answers(case, operation):
+                    yield f"{operation.kind} of {node} is given up before anybody has looked what came of it"
+            case _:
+                pass
 
     def batch(self, case: Case) -> Iterator[str]:
         now = case.book.now
         assert now is not None, "a batch has records"
         for page in [case.book.pages[name] for name in case.book.busy]:
             for what, due in _due(page):
-                if due + SLACK < now and what not in self._told:
+                observed = self._resumed + OBSERVED_WITHIN if page.operation is not None else due
+                if max(due, observed) + SLACK < now and what not in self._told:
                     self._told[what] = None
                     yield f"{what} was due at {due:%d %H:%M:%S}, it is {now:%d %H:%M:%S}"
 
     def end(self, case: Case) -> Iterator[str]:
         yield from _unfinished(case.book, case.world.clock.now)
+
+
+def _outstanding(book: Book) -> list[Operation]:
+    return [page.operation for page in book.pages.values() if page.operation is not None]
+
+
+def _answers(case: Case, operation: Operation) -> tuple[int, int]:
+    """Which attempt it is, and how many answers about that one have come so far."""
+    return operation.attempt, len(case.world.site.ledger.answers.get((operation.id, operation.attempt), ()))
 
 
 def _due(page: Page) -> Iterator[tuple[str, datetime]]:
@@ -189,7 +224,8 @@ REST = (Phase.production, Phase.retired)
 def _unfinished(book: Book, now: datetime) -> Iterator[str]:
     for page in book.pages.values():
         if page.operation is not None:
-            yield f"{page.id}: {page.operation.kind} is still under way at {now:%d %H:%M}"
+            if page.operation.deadline < now:
+                yield f"{page.id}: {page.operation.kind} is still under way at {now:%d %H:%M}"
         elif page.phase not in REST:
             yield f"{page.id} has not come back: {page.phase}, {_why(page)}"
         elif page.plan is not None and page.waiting is None:

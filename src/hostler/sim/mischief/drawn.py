@@ -93,6 +93,7 @@ MISCHIEF: dict[str, Row] = {
     "gap": Row(controllers.gap, per_world=0.15),
     "commit_fails": Row(controllers.commit_fails, per_world=1.0),
     "stands_still": Row(controllers.stands_still, per_world=1.0),
+    "clock_leaps": Row(controllers.clock_leaps, per_world=0.2),
     # machines
     "part_breaks": Row(machines.part_breaks, per_node=0.5),
     "two_break_at_once": Row(machines.two_break_at_once, per_world=0.4),
@@ -135,6 +136,7 @@ MISCHIEF: dict[str, Row] = {
     "swapped_bmcs": Row(staff.swapped_bmcs, per_world=0.25),
     "mixed_parts": Row(staff.mixed_parts, per_world=0.25),
     "closes_tickets": Row(staff.closes_tickets, per_world=0.4),
+    "consents": Row(staff.consents, per_world=0.5),
     "done_without_work": Row(staff.done_without_work, per_node=0.1),
 }
 """Everything that may go wrong, and how often. New kinds are added at the end of their group: it redraws the worlds."""

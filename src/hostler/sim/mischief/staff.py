@@ -14,14 +14,14 @@ WISHES = ("reboot", "power-cycle", "reset-gpu", "return-for-maintenance", "drain
 
 def hold(stage: Stage, node: str, chance: Random) -> None:
     """For hours, or exactly as long as something else takes."""
-    stage.world.people.ask(Errand("hold", node, "hal", "leave it", {"hours": chance.choice(("1", "2", "3"))}))
+    stage.says("hold", node, hours=chance.choice(("1", "2", "3")))
 
 
 def cordon(stage: Stage, node: str, chance: Random) -> None:
     """Somebody keeps new work away for a while."""
-    people = stage.world.people
-    people.ask(Errand("cordon", node, "hal", "I look at it"))
-    stage.later(chance.uniform(600, 3 * HOUR_S), lambda: people.ask(Errand("uncordon", node, "hal", "looked at")))
+    lifted = Errand("uncordon", node, "hal", "looked at")
+    stage.says("cordon", node)
+    stage.later(chance.uniform(600, 3 * HOUR_S), lambda: stage.world.people.ask(lifted))
 
 
 def foreign_cordon(stage: Stage, node: str, chance: Random) -> None:
@@ -39,9 +39,9 @@ def foreign_cordon(stage: Stage, node: str, chance: Random) -> None:
 
 def pause(stage: Stage, _node: str, chance: Random) -> None:
     """A pool is not to be disturbed for a while."""
-    people = stage.world.people
-    people.ask(Errand("pause", "pool:alpha", "hal", "a launch"))
-    stage.lasts(chance.uniform(600, 2 * HOUR_S), lambda: people.ask(Errand("resume", "pool:alpha", "hal", "launched")))
+    resume = Errand("resume", "pool:alpha", "hal", "launched")
+    stage.says("pause", "pool:alpha")
+    stage.lasts(chance.uniform(600, 2 * HOUR_S), lambda: stage.world.people.ask(resume))
 
 
 def propose(stage: Stage, node: str, chance: Random) -> None:
@@ -50,7 +50,7 @@ def propose(stage: Stage, node: str, chance: Random) -> None:
     assert stage.drive.court is not None, "small worlds are judged"
     pool = stage.drive.court.book.pages[node].pool or "alpha"
     mode = chance.choice(("propose", "observe"))
-    people.ask(Errand("mode", f"pool:{pool}", "hal", "careful", {"mode": mode}))
+    stage.says("mode", f"pool:{pool}", mode=mode)
     act = Errand("mode", f"pool:{pool}", "hal", "go on", {"mode": "act"})
     stage.lasts(chance.uniform(HOUR_S, 5 * HOUR_S), lambda: people.ask(act))
 
@@ -77,7 +77,7 @@ def hands_in(stage: Stage, node: str, chance: Random) -> None:
     end = Errand("end-work", node, "tina", "done")
     people.mention(Errand("power-off", node, "tina", "swap a fan"))
     stage.later(300.0, lambda: people.mention(begin))
-    stage.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), lambda: people.ask(end, tries=5))
+    stage.lasts(chance.uniform(HOUR_S, 6 * HOUR_S), lambda: people.ask(end))
 
 
 def swapped_bmcs(stage: Stage, _node: str, chance: Random) -> None:
@@ -109,6 +109,12 @@ def closes_tickets(stage: Stage, _node: str, _chance: Random) -> None:
     """Somebody likes an empty list."""
     for ticket in list(stage.tickets):
         stage.says("close-ticket", ticket)
+
+
+def consents(stage: Stage, _node: str, _chance: Random) -> None:
+    """Whoever is asked says yes to whatever is asked."""
+    for ticket in list(stage.tickets):
+        stage.says("consent", ticket)
 
 
 CARELESS = {

@@ -84,7 +84,7 @@ class Hands:
     def _effect(self, operation: Operation, epoch: int) -> None:
         site = self._site
         site.ledger.effects.append(
-            Effect(site.wall, operation.node, operation.kind, operation.id, operation.attempt, site.seq, epoch)
+            Effect(site.recorded, operation.node, operation.kind, operation.id, operation.attempt, site.seq, epoch)
         )
 
     # the BMC, through the driver that runs in production
@@ -106,7 +106,7 @@ class Hands:
         if sum(reached.machine.counts.values()) != before:
             self._effect(operation, epoch)
             if reached is not host:
-                stray = Stray(self._site.wall, operation.kind, operation.id, host.node, reached.node)
+                stray = Stray(self._site.recorded, operation.kind, operation.id, host.node, reached.node)
                 self._site.ledger.strays.append(stray)
         reached.advance()
         self._site.reply(outcome, host.draw(BMC_LATENCY_S))

@@ -46,8 +46,7 @@ class Host:
         self.eyes = Spool(site, node, "bmc", "bmc")
         self.faults: list[Fault] = []
         self.boot_id = ""
-        self.running = False
-        self.severed = False
+        self.running = self.severed = self.unreached = False
         self.boots = self.repairs = 0
         self.down_since: datetime | None = None
         self.on_up: Callable[[Host], None] = _ignore
@@ -186,7 +185,7 @@ class Host:
         """What polls of the BMC and the scheduler's opinion are just now."""
         away = self.machine.away(self.site.clock.now) or not self.eyes.open
         power = "unknown" if away else self.machine.power.lower()
-        self.site.tell(intake.NodeSeen(self.node, power=power, ready=self.running))
+        self.site.tell(intake.NodeSeen(self.node, power=power, ready=self.running, bmc_unreachable=self.unreached))
 
     def sever(self) -> None:
         """The management network loses the node: neither agent nor BMC is reached, and its work goes on."""
@@ -199,7 +198,7 @@ class Host:
 
     def mend(self) -> None:
         """The management network reaches the node again."""
-        self.severed, self.eyes.open = False, True
+        self.severed, self.unreached, self.eyes.open = False, False, True
         self.service.faults.clear()
         if self.running:
             self.spool.open, self.down_since = True, None
@@ -210,6 +209,7 @@ class Host:
 
     def _bmc_missed(self) -> None:
         if self.severed:
+            self.unreached = True
             self.site.tell(intake.NodeSeen(self.node, power="unknown", bmc_unreachable=True))
 
     def show_power(self) -> None:

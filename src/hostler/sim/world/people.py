@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.model import HoldKind, Intent, Phase, Ticket
+from hostler.core.model import Condition, HoldKind, Intent, Phase, Ticket
 from hostler.engine import intake
 from hostler.engine.ready import Reply
 from hostler.sim.world.host import Host
@@ -16,8 +16,11 @@ HOUR_S = 3600.0
 DAY_S = 86_400.0
 RETRY_S = 900.0
 TRIES = 60
-REFUSALS_KEPT = 100
 """How often somebody tries again what was refused or never answered."""
+
+REFUSALS_KEPT = 100
+PATIENCE = 3
+"""How often a customer says no before they give in."""
 
 
 class Paces(Struct, frozen=True):
@@ -52,6 +55,7 @@ class People:
         self._trips: dict[str, int] = {}
         self._zapped: dict[str, int] = {}
         self._wet: dict[str, None] = {}
+        self._consents: dict[str, int] = {}
 
     def see(self, event: e.Event) -> None:
         """Something was recorded; whoever it concerns sets out."""
@@ -67,14 +71,8 @@ class People:
                 self._go(self._paces.operator, Errand("approve-request", approval.id, second, "looked at"))
             case e.TicketOpened(ticket=ticket):
                 self._ticket(ticket)
-            case e.ConditionRaised(condition=c) if c.clears == "operator" and c.type == "gpu.xid_unknown":
-                errand = Errand("clear-condition", c.node, "erik", "looked at", {"condition": c.id})
-                self._go(self._paces.engineer, errand)
-            case e.ConditionRaised(condition=c) if c.type == "cooling.leak":
-                self._wet[c.node] = None
-            case e.ConditionRaised(condition=c) if c.type == "operator.maintenance":
-                errand = Errand("clear-condition", c.node, c.owner, "maintenance is over", {"condition": c.id})
-                self._go(self._paces.technician, errand)
+            case e.ConditionRaised(condition=condition):
+                self._condition(condition)
             case e.PlanRecorded(plan=plan) if plan.state == "proposed":
                 self._go(self._paces.operator, Errand("approve", plan.node, "olga", "go on"))
             case _:
@@ -96,26 +94,44 @@ class People:
             case _:
                 pass
 
+    def _condition(self, condition: Condition) -> None:
+        cleared = {"condition": condition.id}
+        match condition.type:
+            case "gpu.xid_unknown" if condition.clears == "operator":
+                self._go(self._paces.engineer, Errand("clear-condition", condition.node, "erik", "looked at", cleared))
+            case "operator.maintenance":
+                errand = Errand("clear-condition", condition.node, condition.owner, "maintenance is over", cleared)
+                self._go(self._paces.technician, errand)
+            case "cooling.leak":
+                self._wet[condition.node] = None
+            case _:
+                pass
+
     def _ticket(self, ticket: Ticket) -> None:
-        if ticket.kind in ("consent", "stuck"):
+        if ticket.kind == "consent":
+            self._consent(ticket)
+        elif ticket.kind == "stuck":
             self._go(self._paces.engineer, Errand("close-ticket", ticket.id, "erik", "looked at"))
         elif ticket.kind == "incident":
             errand = Errand("close-ticket", ticket.id, "tina", "the shared part is repaired")
             self._go(self._paces.technician, errand)
+
+    def _consent(self, ticket: Ticket) -> None:
+        """Whose work it is says no as often as not, and in the end gives in."""
+        asked = self._consents[ticket.node] = self._consents.get(ticket.node, 0) + 1
+        agrees = asked > PATIENCE or self._site.stream(f"consent {ticket.node} {asked}").random() < 0.5
+        verb, why = ("consent", "take it") if agrees else ("close-ticket", "not now")
+        self._go(self._paces.engineer, Errand(verb, ticket.id, ticket.owner, why))
 
     def mention(self, errand: Errand) -> None:
         """Ask Hostler now, and take its word for it."""
         self._ask(Request(errand), 1)
 
     def ask(
-        self,
-        errand: Errand,
-        configuration: Configuration | None = None,
-        documents: dict[str, str] | None = None,
-        tries: int = TRIES,
+        self, errand: Errand, configuration: Configuration | None = None, documents: dict[str, str] | None = None
     ) -> None:
         """Ask Hostler now; what is refused or never answered is asked again later, a few times."""
-        self._ask(Request(errand, configuration, documents or {}), tries)
+        self._ask(Request(errand, configuration, documents or {}), TRIES)
 
     def investigate(self, suspects: list[str]) -> None:
         """The job does not start: an engineer finds the node and asks for another."""

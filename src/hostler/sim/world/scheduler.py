@@ -92,7 +92,7 @@ class Scheduler:
     def _write(self, node: str, by: str, work: Workload, faults: list[Fault]) -> None:
         self._site.ledger.disturbances.append(
             Disturbance(
-                self._site.wall,
+                self._site.recorded,
                 node,
                 work.id,
                 by,

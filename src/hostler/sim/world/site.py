@@ -22,7 +22,8 @@ class Site:
     """The ground that hosts, schedulers and people stand on.
 
     `inbox` is what the controller has not been given yet, `ill` the nodes in which something is broken. `silence_s` is
-    after how long an agent counts as lost. `skew` is how far the controller's wall clock is ahead of true time.
+    after how long an agent counts as lost. `skew` is how far the controllers' wall clock is ahead of true time, `ahead`
+    how far controller time is.
     """
 
     def __init__(self, clock: Clock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
@@ -36,7 +37,7 @@ class Site:
         self.ill: dict[str, None] = {}
         self.seq = 0
         self.epoch = 0
-        self.skew = timedelta(0)
+        self.skew = self.ahead = timedelta(0)
         self.asked = 0
         self._token = 0
         self._due: dict[str, datetime] = {}
@@ -44,8 +45,13 @@ class Site:
 
     @property
     def wall(self) -> datetime:
-        """What the controller's wall clock shows."""
+        """What the controllers' wall clock shows."""
         return self.clock.now + self.skew
+
+    @property
+    def recorded(self) -> datetime:
+        """This moment as the journal tells it."""
+        return self.clock.now + self.ahead
 
     def draw(self, span: Span) -> float:
         return self.chance.uniform(*span)
@@ -77,8 +83,9 @@ class Site:
 
     def reply(self, outcome: Outcome, after_s: float) -> None:
         """A driver's answer on its way to the controller; it may be lost, doubled or late (`troubles`)."""
-        due = self._due.get(outcome.node, self.wall)
-        for delay_s, said in self.troubles.replies(outcome, after_s, (due - self.wall).total_seconds()):
+        now = self.recorded
+        due = self._due.get(outcome.node, now)
+        for delay_s, said in self.troubles.replies(outcome, after_s, (due - now).total_seconds()):
             self.clock.after(delay_s, partial(self._arrives, said))
 
     def _arrives(self, outcome: Outcome) -> None:

@@ -1,0 +1,44 @@
+"""One world, one journal: in memory, in SQLite and in PostgreSQL the same seed gives the same digest."""
+
+from pathlib import Path
+
+import pytest
+
+from hostler.engine.journal.memory import MemoryJournal
+from hostler.engine.journal.opening import open_journal
+from hostler.engine.journal.sql import SqlJournal
+from hostler.sim.drive import restore
+from hostler.sim.hostile import Verdict, trial
+from hostler.sim.mischief.drawn import draw
+
+SEEDS = (3, 5, 9)
+"""A cell, a brink and a rack."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_seed_gives_one_digest_in_memory_and_in_sqlite(seed: int, tmp_path: Path) -> None:
+    assert _told(seed, str(tmp_path / "journal")) == _told(seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_seed_gives_one_digest_in_memory_and_in_postgresql(seed: int, postgres_url: str) -> None:
+    assert _told(seed, postgres_url) == _told(seed)
+
+
+def test_these_seeds_are_of_all_shapes() -> None:
+    assert {draw(seed).shape.kind for seed in SEEDS} == {"cell", "brink", "rack"}
+
+
+def _told(seed: int, place: str = "") -> tuple[Verdict, object]:
+    """The verdict, and what a fresh reader folds from the journal."""
+    made: list[MemoryJournal | SqlJournal] = []
+
+    def factory() -> MemoryJournal | SqlJournal:
+        made.append(open_journal(place) if place else MemoryJournal())
+        return made[0]
+
+    verdict = trial(draw(seed), factory)
+    assert verdict.violations == ()
+    state = restore(made[0]).state()
+    made[0].close()
+    return verdict, state
