@@ -101,10 +101,12 @@ def test_another_policy_differs_and_is_estimated_by_recorded_stays(run_journal: 
 class Story:
     """A small cell whose every batch becomes part of a journal."""
 
-    def __init__(self, path: Path, pools: dict[str, Any] | None = None) -> None:
+    def __init__(self, path: Path, pools: dict[str, Any] | None = None, spares: tuple[str, ...] = ()) -> None:
         self.path = path
         self.pools = pools or {"train": pool_document(target=4, budget={"count": 2, "percent": 100})}
-        self.drive = Drive(configuration(self.pools), [a_node(name) for name in "abcd"])
+        self.drive = Drive(
+            configuration(self.pools), [*map(a_node, "abcd"), *(a_node(name, pool="") for name in spares)]
+        )
         self.journal = SqliteJournal(path)
         self.epoch = self.journal.acquire("controller")
         self.journal.append(Batch(tuple(self.drive.journal)), self.epoch)
@@ -326,3 +328,21 @@ def test_an_unsound_policy_and_a_missing_journal_are_refused(story: Story, tmp_p
 )
 def test_kinds_of_differences(recorded: Decision, trial: Decision, kind: str) -> None:
     assert kind_of(recorded, trial) == kind
+
+
+def test_a_place_that_was_left_is_out_until_another_serves(tmp_path: Path) -> None:
+    """Mutant: whoever leaves its pool is out no longer."""
+    story = Story(tmp_path / "journal.db", {"train": pool_document(target=4)}, spares=("s",))
+    story.drive.observe("a", "verdict", facts={"check": "train_replay", "verdict": "failed"})
+    story.drive.ask("request-replacement", "a", now="true")
+    story.drive.run()
+    assert story.drive.node("s").pool == "train"
+    left = next(r.at for r in story.drive.journal if isinstance(r.event, e.NodeReleased))
+    begun = next(r.at for r in story.drive.journal if isinstance(r.event, e.PlanRecorded))
+    ended = (r for r in story.drive.journal if isinstance(r.event, e.PlanEnded) and r.event.node == "s")
+    serves = next(ended).at
+    assert begun < left < serves
+    found = story.on_trial()
+    out_s = (1 - found.service_recorded) * 4 * (found.until - found.since).total_seconds()
+    assert out_s == pytest.approx((serves - begun).total_seconds(), abs=1.5)
+    story.journal.close()

@@ -6,7 +6,7 @@ import pytest
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.explain import explain
+from hostler.core.explain import explain, text
 from hostler.core.policy import response
 from hostler.sim.checkers.book import Book
 from hostler.sim.checkers.care import Budgets
@@ -59,8 +59,11 @@ def test_a_rule_in_shadow_tells_once_what_it_would_have_done_and_does_nothing() 
     assert (shadow.works, shadow.waits, shadow.times) == (1, "", 1)
     assert drive.node("a").waiting is None
     assert drive.sweep() == 0
-    notes = [note.text for note in explain(drive.journal, drive.node("a")).notes]
-    assert any("would have meant gpu_reset" in note for note in notes)
+    explanation = explain(drive.journal, drive.node("a"))
+    assert "in shadow: gpu.ecc_uncontained would have meant gpu_reset" in text(explanation)
+    assert not [note for note in explanation.notes if "shadow" in note.text]
+    later = explain([r for r in drive.journal if not isinstance(r.event, e.ConditionRaised)], drive.node("a"))
+    assert any("would have meant" in note.text for note in later.notes) or "would have meant" in text(later)
 
 
 def test_a_mutant_that_acts_is_caught_by_the_watcher(monkeypatch: pytest.MonkeyPatch) -> None:

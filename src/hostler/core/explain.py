@@ -18,7 +18,10 @@ NOTES_MAX = 50
 
 
 class Link(Struct, frozen=True):
-    """A condition while it stood. `cause` is the observation, intent or other input that raised it."""
+    """A condition while it stood. `cause` is the observation, intent or other input that raised it.
+
+    `shadows`: what a rule in shadow would have done about it, as sentences.
+    """
 
     id: str
     type: str
@@ -31,6 +34,7 @@ class Link(Struct, frozen=True):
     cleared: datetime | None = None
     cleared_by: str = ""
     why: str = ""
+    shadows: tuple[str, ...] = ()
 
 
 class Act(Struct, frozen=True):
@@ -133,6 +137,7 @@ class _Episode:
         self.condition = condition
         self.cleared: e.ConditionCleared | None = None
         self.cleared_at: datetime | None = None
+        self.shadows: tuple[str, ...] = ()
 
     def link(self) -> Link:
         condition, cleared = self.condition, self.cleared
@@ -148,6 +153,7 @@ class _Episode:
             cleared=self.cleared_at,
             cleared_by=cleared.by if cleared else "",
             why=cleared.reason if cleared else "",
+            shadows=self.shadows,
         )
 
 
@@ -241,6 +247,8 @@ class _Story:
                 self._raise(record, condition)
             case e.ConditionUpdated(condition=condition):
                 self._update(record, condition)
+            case e.ShadowNoted():
+                self._overshadow(record, event)
             case e.ConditionCleared():
                 self._clear(record, event)
             case e.PlanRecorded(plan=plan):
@@ -272,7 +280,6 @@ class _Story:
                 | e.AssetChanged()
                 | e.BindingChanged()
                 | e.BootObserved()
-                | e.ShadowNoted()
                 | e.CheckRecorded()
                 | e.InventorySeen()
                 | e.PartMoved()
@@ -339,6 +346,14 @@ class _Story:
             self._note(record)
         else:
             episode.cleared, episode.cleared_at = event, record.at
+
+    def _overshadow(self, record: e.Record, event: e.ShadowNoted) -> None:
+        """Told beside the conditions that the rule answers; beside all chains where those began before."""
+        met = [episode for episode in self._standing.values() if episode.condition.type == event.shadow.rule]
+        if not met:
+            self._note(record)
+        for episode in met:
+            episode.shadows = (*episode.shadows, sentence(event))
 
     def _record(self, record: e.Record, plan: Plan) -> None:
         self.node = plan.node
@@ -472,6 +487,7 @@ def _told(chain: Chain) -> list[str]:
         where = f" on {link.part}" if link.part else ""
         lines.append(f"  condition  {link.type}{where}, {link.count} time{'s' if link.count > 1 else ''}")
         lines.extend(f"    evidence {seen.at:%H:%M:%S} {seen.source}: {seen.text}" for seen in link.evidence)
+        lines.extend(f"    {told}" for told in link.shadows)
     if chain.remedy:
         lines.extend(_remedy_told(chain.remedy))
     lines.extend(f"    {_act_told(act)}" for act in chain.operations)

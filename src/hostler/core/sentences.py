@@ -189,7 +189,7 @@ def _said(condition: Condition) -> str:
 
 
 def _would(shadow: Shadow) -> str:
-    works = "" if not shadow.works else f", with {shadow.works} workloads on it"
+    works = "" if not shadow.works else f", with {shadow.works} workload{'s' if shadow.works > 1 else ''} on it"
     return (
         f"{works}; it would have waited: {shadow.waits}" if shadow.waits else f"{works}; nothing would have stopped it"
     )

@@ -112,6 +112,7 @@ function Link({ link }) {
         ${link.count > 1 && html`<small> ${link.count} times</small>`}
         ${link.cleared && html`<small> cleared ${clock(link.cleared)} by ${link.cleared_by}</small>`}</p>
       ${link.evidence.map((e) => html`<code>${clock(e.at)} ${e.source}: ${e.text}</code>`)}
+      ${link.shadows.map((told) => html`<p class="quiet">${told}</p>`)}
     </div>
   `;
 }

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.fleet import Fleet, is_idle
+from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.model import Node, Observation, Phase
 from hostler.engine.intake import of_observation
@@ -29,9 +29,9 @@ class Difference(Struct):
     """Where the policy on trial decides otherwise, and how the recorded stay went on.
 
     `kind`: added, removed, changed, earlier, later, told, diagnosis (another SKU finds otherwise). `first`: the node's
-    first difference; later ones rest on a past that would have been another. `out_s`: how long the node was out of
-    service as recorded, from there until it was well again (`ended`; None where it was not); before, `out_before_s`.
-    `evicted`: workloads that were ended by operations meanwhile.
+    first difference; later ones rest on a past that would have been another. `out_s`: how long its place was out of
+    service as recorded, from there until it or another served again (`ended`; None where none did); `out_before_s` is
+    what it had been out before. `evicted`: workloads that were ended by operations meanwhile.
     """
 
     node: str
@@ -114,7 +114,7 @@ class Replay:
     def _begin(self) -> None:
         """The records before the window have been folded by now."""
         self._begun = True
-        self.stays.since(self._fleet, self._history.window.since)
+        self.stays.begin(self._fleet, self._history.window.since)
         self._next = next(self._history.observations, None)
         self.observed_from = self._next.received if self._next else None
 
@@ -197,11 +197,16 @@ class Replay:
         self._compare(node, record.at, record.seq, recorded)
 
     def _look(self, touched: dict[str, None], now: datetime) -> None:
+        """A batch is whole: who serves now, and what is decided about whom it touched."""
         for node_id in touched:
             node = self._fleet.nodes.get(node_id)
-            if node is not None and node.conditions and node.phase is Phase.production and node_id not in self._open:
+            if node is None:
+                continue
+            self.stays.see(node, now)
+            if node.conditions and node.phase is Phase.production and node_id not in self._open:
                 recorded = decide(self._fleet, self._eyes.present, node, now)
                 self._compare(node, now, self._fleet.cell.seq, recorded)
+        self._rejoin(now)
 
     def _compare(self, node: Node, now: datetime, seq: int, recorded: Decision) -> None:
         if node.id in self._open:
@@ -223,18 +228,13 @@ class Replay:
 
     def _after(self, record: e.Record, touched: dict[str, None]) -> None:
         for node_id in e.subjects_of(record.event):
-            if node_id not in self._fleet.nodes:
-                continue
             touched[node_id] = None
-            node = self._fleet.nodes[node_id]
-            self.stays.see(node, node_id, record.at)
-            found = self._open.get(node_id)
-            if found is not None:
-                self._follow(found, node, record)
+            if (found := self._open.get(node_id)) is not None:
+                self._follow(found, record)
         if isinstance(record.event, e.PlanRecorded):
             self.stays.planned(record.event.plan, record.at)
 
-    def _follow(self, found: Difference, node: Node, record: e.Record) -> None:
+    def _follow(self, found: Difference, record: e.Record) -> None:
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive:
                 found.plans = (*found.plans, plan.name)
@@ -242,8 +242,14 @@ class Replay:
                 found.evicted += len(operation.args.get("workloads", "").split(","))
             case _:
                 pass
-        if is_idle(node) or node.assignment is None:
-            self._close(found, record.at)
+
+    def _rejoin(self, now: datetime) -> None:
+        """A node that is well again, or whose place another has taken, is compared anew."""
+        for found in list(self._open.values()):
+            node = self._fleet.nodes.get(found.node)
+            done = node is None or (not node.pool and found.pool) or is_well(node)
+            if done and not self.stays.is_out(found.node):
+                self._close(found, now)
 
     def _close(self, found: Difference, at: datetime) -> None:
         found.ended = at
@@ -257,6 +263,12 @@ class Replay:
 
 _SHOWN = 20
 _ABSENT = object()
+
+
+def is_well(node: Node) -> bool:
+    """In production, with nothing wrong, under way or waited for."""
+    quiet = not node.conditions and node.plan is None and node.waiting is None and not node.cordons
+    return node.phase is Phase.production and quiet
 
 
 def kind_of(recorded: Decision, trial: Decision) -> str:

@@ -16,7 +16,7 @@ KINDS = ("added", "removed", "changed", "earlier", "later", "told", "diagnosis")
 UNJUDGED = ("agent_silence_s", "bring_up_at_once", "probation_s", "time_scale")
 """Settings whose effect begins before anything is recorded, or outside production: a replay cannot judge them."""
 METHOD = (
-    "Service is delivered nodes in service by targets times the window. As recorded: measured. On trial: as recorded, "
+    "Service is places of pools in service by targets times the window. As recorded: measured. On trial: as recorded, "
     "and for each difference the recorded time out of service is replaced by the recorded median of the remedy that "
     "would have been taken (none: no time), bounded by the 10th and 90th percentile; where fewer than three were "
     "recorded, by nothing and the recipe's deadlines. It is an upper bound of goodput: what a job over many nodes "

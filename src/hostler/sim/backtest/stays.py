@@ -1,6 +1,6 @@
-"""How long nodes were out of service: each stay from its plan to its end, and what is typical of a remedy."""
+"""How long places of pools were out of service: each stay from its plan to its end, and what is typical of a remedy."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from datetime import datetime
 from statistics import quantiles
 
@@ -15,9 +15,10 @@ FEW = 3
 
 
 class Typical(Struct, frozen=True):
-    """How long a remedy keeps a node out, in seconds: median, and from the 10th to the 90th of a hundred.
+    """How long a remedy keeps a place out, in seconds: median, and from the 10th to the 90th of a hundred.
 
-    `stays` were recorded; of fewer than three the bounds are nothing and all the recipe's deadlines together.
+    `stays` were recorded; of fewer than three the bounds are nothing and all the recipe's deadlines together, or the
+    longest of them.
     """
 
     remedy: str
@@ -28,53 +29,88 @@ class Typical(Struct, frozen=True):
 
 
 class Stays:
-    """Follows the recorded fleet: which delivered nodes are out, since when, because of which remedy."""
+    """Follows the recorded fleet: which places of pools are out, since when, because of which remedy.
+
+    A place is a member's until it leaves its pool; then it stays out under that member's name until the next node that
+    is delivered to the pool serves.
+    """
 
     def __init__(self) -> None:
         self._out: dict[str, datetime] = {}
         self._why: dict[str, tuple[str, datetime]] = {}
+        self._pools: dict[str, str] = {}
+        self._vacant: defaultdict[str, deque[str]] = defaultdict(deque)
+        self._arriving: dict[str, str] = {}
         self._lengths: defaultdict[str, list[float]] = defaultdict(list)
         self.out_s: defaultdict[str, float] = defaultdict(float)
+
+    def begin(self, fleet: Fleet, at: datetime) -> None:
+        """Who serves, and who is out, when the window begins."""
+        for node_id in fleet.nodes:
+            self.see(fleet.nodes[node_id], at)
 
     def planned(self, plan: Plan, at: datetime) -> None:
         """A plan that takes a node out of service for a fault was recorded."""
         if plan.disruptive and plan.rule:
             self._why.setdefault(plan.node, (plan.remedy or plan.name, at))
 
-    def see(self, node: Node | None, node_id: str, at: datetime) -> None:
+    def see(self, node: Node, at: datetime) -> None:
         """The node as it is after a record."""
-        out = node is not None and node.assignment is not None and not is_healthy(node)
-        if out and node_id not in self._out:
-            self._out[node_id] = at
-        elif not out and node_id in self._out:
-            self.out_s[node_id] += (at - self._out.pop(node_id)).total_seconds()
-        if not out and node_id in self._why:
-            remedy, since = self._why.pop(node_id)
-            self._lengths[remedy].append((at - since).total_seconds())
+        before = self._pools.setdefault(node.id, node.pool)
+        if node.pool != before:
+            self._moves(node.id, before, node.pool, at)
+        if not node.pool or node.id in self._arriving:
+            self._serves(node, at)
+        elif is_healthy(node):
+            self._back(node.id, at)
+        else:
+            self._out.setdefault(node.id, at)
 
-    def so_far(self, node_id: str, at: datetime) -> float:
-        """How long the node has been out by now, in seconds."""
-        since = self._out.get(node_id)
-        return self.out_s[node_id] + ((at - since).total_seconds() if since else 0.0)
+    def _moves(self, node_id: str, before: str, after: str, at: datetime) -> None:
+        self._pools[node_id] = after
+        if before and self._arriving.pop(node_id, "") == "":
+            self._out.setdefault(node_id, at)
+            self._vacant[before].append(node_id)
+        if after:
+            self._arriving[node_id] = after
+
+    def _serves(self, node: Node, at: datetime) -> None:
+        """One that was delivered serves now: the place that has been vacant longest is filled."""
+        if node.id in self._arriving and is_healthy(node):
+            vacant = self._vacant[self._arriving.pop(node.id)]
+            if vacant:
+                self._back(vacant.popleft(), at)
+
+    def _back(self, name: str, at: datetime) -> None:
+        since = self._out.pop(name, None)
+        if since is not None:
+            self.out_s[name] += (at - since).total_seconds()
+        if name in self._why:
+            remedy, begun = self._why.pop(name)
+            self._lengths[remedy].append((at - begun).total_seconds())
+
+    def is_out(self, name: str) -> bool:
+        """Whether this member, or the place it has left, is out."""
+        return name in self._out
+
+    def so_far(self, name: str, at: datetime) -> float:
+        """How long it has been out by now, in seconds."""
+        since = self._out.get(name)
+        return self.out_s[name] + ((at - since).total_seconds() if since else 0.0)
 
     def end(self, at: datetime) -> None:
         """The window is over: who is out then was out until then; unfinished stays say nothing about lengths."""
-        for node_id, since in self._out.items():
-            self.out_s[node_id] += (at - since).total_seconds()
+        for name, since in self._out.items():
+            self.out_s[name] += (at - since).total_seconds()
         self._out.clear()
-
-    def since(self, fleet: Fleet, at: datetime) -> None:
-        """Who is out when the window begins."""
-        for node_id in fleet.nodes:
-            self.see(fleet.nodes[node_id], node_id, at)
 
     def typical(self, remedy: str) -> Typical:
         """What the recorded stays say of this remedy."""
         lengths = sorted(self._lengths.get(remedy, ()))
         if len(lengths) < FEW:
             recipe = RECIPES.get(remedy)
-            most_s = sum(step.deadline_s for step in recipe.steps if step.operation != "drain") if recipe else 0.0
-            most_s = max(most_s, *lengths, 0.0)
+            deadlines_s = [step.deadline_s for step in recipe.steps if step.operation != "drain"] if recipe else []
+            most_s = max(sum(deadlines_s), *lengths, 0.0)
             return Typical(remedy, len(lengths), lengths[len(lengths) // 2] if lengths else most_s / 2, 0.0, most_s)
         tenths = quantiles(lengths, n=10, method="inclusive")
         return Typical(remedy, len(lengths), tenths[4], tenths[0], tenths[8])
