@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.client import Controller
+from hostler.agent.client import Controller, UnavailableError
 from hostler.core.model import Observation, Outcome
 from hostler.engine.queues import BusyError
 from tests.contract.api_world import XID79, Client, House, house
@@ -46,6 +46,20 @@ async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path)
     assert again.acknowledged == 3
     shown = await world.operator.get("/v1/nodes/n0")
     assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
+
+
+async def test_an_agent_goes_on_to_the_next_controller(world: House, tmp_path: Path) -> None:
+    """Mutant: every call begins with the first again; half of all heartbeats then come late."""
+    file = tmp_path / "agent.token"
+    file.write_text(world.agent("n0").token)
+    agent = Controller(world.session, f"http://127.0.0.1:1, {world.url}/", file, "n0")
+    await agent.heartbeat("boot-9", "1.2.3", 40_960)
+    assert (await agent.observations("s1", "boot-9", [])).acknowledged == 1
+    with pytest.raises(ValueError, match="no server"):
+        Controller(world.session, " , ", file, "n0")
+    alone = Controller(world.session, "http://127.0.0.1:1,http://127.0.0.1:2", file, "n0")
+    with pytest.raises(UnavailableError):
+        await alone.heartbeat("boot-9", "1.2.3", 40_960)
 
 
 async def test_an_order_reaches_the_agent_and_its_outcome_the_plan(world: House, tmp_path: Path) -> None:

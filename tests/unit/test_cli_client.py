@@ -196,3 +196,15 @@ def test_a_watched_node_is_asked_for_alone_and_shown_once_more_when_it_leaves(
     shown = [json.loads(line)["phase"] for line in capsys.readouterr().out.splitlines()]
     assert shown == ["production", "triage"]
     assert all(asked.query.get("q") == "n1" for asked in api.asked[2:] if asked.path == "/v1/nodes")
+
+
+def test_the_next_server_is_asked_where_one_cannot_be_reached(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: give up at the first."""
+    api.says("GET /v1/holds", page({"id": "h1"}))
+    assert hostler("hold", "list", "-o", "name", "--server", f"http://127.0.0.1:1,{api.url}") == ExitCode.ok
+    assert capsys.readouterr().out == "h1\n"
+
+
+def test_where_none_can_be_reached_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hostler("hold", "list", "--server", "http://127.0.0.1:1,http://127.0.0.1:2") == ExitCode.unavailable
+    assert "cannot reach http://127.0.0.1" in capsys.readouterr().err

@@ -53,6 +53,29 @@ async def test_a_waiting_agent_has_it_at_once(desk: AgentDesk) -> None:
     await task
 
 
+async def test_no_order_is_handed_out_while_nothing_may_be_sent() -> None:
+    """Mutant: a desk that does not ask; a controller that was replaced still gives orders."""
+    may = [False]
+    desk = AgentDesk(lambda: 7, lambda: NOW, lambda: may[0])
+    task = await asked(desk, desk.perform, operation())
+    assert await desk.collect("n1", 0) == ()
+    may[0] = True
+    assert len(await desk.collect("n1", 0)) == 1
+    desk.answer(done())
+    await task
+
+
+async def test_who_waits_is_sent_away_when_orders_are_given_elsewhere(desk: AgentDesk) -> None:
+    poll = asyncio.create_task(desk.collect("n1", 20))
+    await asyncio.sleep(0)
+    desk.send_away()
+    assert await asyncio.wait_for(poll, 1) == ()
+    task = await asked(desk, desk.perform, operation())
+    assert len(await desk.collect("n1", 0)) == 1, "the desk goes on"
+    desk.answer(done())
+    await task
+
+
 async def test_other_nodes_get_nothing(desk: AgentDesk) -> None:
     task = await asked(desk, desk.perform, operation())
     assert await desk.collect("n2", 0) == ()

@@ -117,6 +117,8 @@ async def house(
             await cell.start()
             activating = asyncio.create_task(_activate(cell, configuration, documents))
             stack.callback(activating.cancel)
+            attending = asyncio.create_task(cell.while_active(lambda: _attended(desk)))
+            stack.callback(attending.cancel)
             if cell.role == "active":
                 await activating
             async with serving(create_app(cell, tokens, desk, settings), settings) as address:
@@ -126,6 +128,14 @@ async def house(
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:
             await cell.stop()
+
+
+async def _attended(desk: AgentDesk) -> None:
+    """For as long as this controller decides, agents wait at its desk; then they are sent to whoever does."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        desk.send_away()
 
 
 async def _activate(cell: Cell, configuration: Configuration | None, documents: dict[str, str] | None) -> None:

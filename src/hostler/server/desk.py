@@ -157,11 +157,16 @@ class AgentDesk:
         """Nodes for which an order or an agent waits here."""
         return len(self._boxes)
 
+    def send_away(self) -> None:
+        """Answer every agent that waits with nothing: orders for it are given elsewhere now, it shall ask again."""
+        for box in self._boxes.values():
+            box.polls += 1
+            box.bell.set()
+
     def close(self) -> None:
         """End every poll, so that the server can stop."""
         self._closed = True
-        for box in self._boxes.values():
-            box.bell.set()
+        self.send_away()
 
     async def _ask(self, order: Order, node: str, timeout_s: float) -> Outcome:
         key = (order.operation.id, order.operation.attempt, order.mode)
