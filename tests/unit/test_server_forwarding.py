@@ -1,4 +1,4 @@
-"""Carrying a request to the active controller: what is left on the way, and never over plain HTTP to another machine."""
+"""Carrying a request to the active controller: what is left behind, and never over plain HTTP to another machine."""
 
 import asyncio
 from typing import Any, cast
