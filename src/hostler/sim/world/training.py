@@ -1,6 +1,6 @@
 """One training job over many nodes: it checkpoints, ends when any node fails, and starts again from its checkpoint."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from math import sqrt
 
@@ -70,6 +70,7 @@ class Training:
         self._scheduler = scheduler
         self._hosts = hosts
         self._starting = 0
+        self._out: dict[str, None] = {}
         self._works = {
             node: Workload(f"job@{node}", tenant, WorkClass.uninterruptible, None, "training") for node in hosts
         }
@@ -80,6 +81,8 @@ class Training:
 
     def begin(self) -> None:
         """Start at once on the nodes there are."""
+        for node in self._scheduler.seats:
+            self.look(node)
         self._choose()
         self._run()
 
@@ -130,6 +133,8 @@ class Training:
 
     def finish(self) -> None:
         """The simulation ends: what runs now counts."""
+        told = [node for node in self._scheduler.seats if self.usable(node) is (node in self._out)]
+        assert not told, f"nobody told the job what changed on {told[:3]}"
         if self.running_since is not None:
             ran_s = (self._site.clock.now - self.running_since).total_seconds()
             self.useful_s += ran_s * self.terms.every_s / (self.terms.every_s + self.terms.write_s)
@@ -165,25 +170,27 @@ class Training:
 
     def usable(self, node: str) -> bool:
         """As far as the scheduler knows: a member of the cluster, open to work, and alive."""
-        return bool(self._usable((node,)))
+        seat = self._scheduler.seats.get(node)
+        return seat is not None and seat.joined and not seat.cordons and self._hosts[node].heard
 
-    def _usable(self, nodes: Iterable[str]) -> list[str]:
-        seats, hosts = self._scheduler.seats, self._hosts
-        return [
-            node
-            for node in nodes
-            if (seat := seats.get(node)) is not None and seat.joined and not seat.cordons and hosts[node].heard
-        ]
+    def look(self, node: str) -> bool:
+        """Something changed on the node; whether it is usable now. Choosing nodes trusts that all changes are told."""
+        if self.usable(node):
+            self._out.pop(node, None)
+            return True
+        self._out[node] = None
+        return False
 
     def _choose(self) -> bool:
         """Keep the members that are usable, fill up with others in order; whether there are enough."""
-        kept = self._usable(self.members)
-        have = dict.fromkeys(kept)
-        if len(kept) < self.terms.nodes:
+        have = dict.fromkeys(self.members)
+        for node in self._out:
+            have.pop(node, None)
+        if len(have) < self.terms.nodes:
             for node in self._scheduler.seats:
                 if len(have) == self.terms.nodes:
                     break
-                if node not in have and self.usable(node):
+                if node not in have and node not in self._out:
                     have[node] = None
         self.members = have
         return len(have) == self.terms.nodes

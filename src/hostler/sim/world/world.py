@@ -148,7 +148,7 @@ class World:
         training = self.training
         if training is None:
             return
-        if training.usable(node):
+        if training.look(node):
             training.retry()
         elif node in training.members:
             if training.running and f"job@{node}" not in self.scheduler.seat(node).works:
@@ -161,12 +161,14 @@ class World:
         if self.tenants is not None:
             self.tenants.down(host.node)
         if self.training is not None:
+            self.training.look(host.node)
             self.training.loses(host.node)
 
     def _up(self, host: Host) -> None:
         if self.tenants is not None:
             self.tenants.come(host.node)
         if self.training is not None:
+            self.training.look(host.node)
             self.training.retry()
 
     def greet(self) -> None:
