@@ -167,6 +167,11 @@ def user_space_is_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(diagnose, "KERNEL_FACILITY", Everything())
 
 
+def root_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """A kernel log is the kernel's word, whoever has root on the node."""
+    patch.setattr("hostler.core.policy.witnesses.tenant_has_root", lambda *_: False)
+
+
 def silence_convicts(patch: pytest.MonkeyPatch) -> None:
     """An agent that is not heard needs no second witness."""
     patch.setattr(guards, "has_second_witness", lambda _present, _node: True)
@@ -235,6 +240,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a person's cordon is taken back", 6, "is uncordoned against", a_persons_cordon_is_lifted),
     Mutant("any BMC will do", 6, "reached the BMC of", any_bmc_will_do),
     Mutant("user space is believed", 7, "user space wrote", user_space_is_believed),
+    Mutant("root is believed", 7, "who has root", root_is_believed),
     Mutant("silence alone convicts", 7, "no second witness", silence_convicts),
     Mutant("a remedy forgets its checks", 7, "no check has passed since", a_remedy_forgets_its_checks),
     Mutant("nothing times out", 8, "was due at", nothing_times_out),

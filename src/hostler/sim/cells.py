@@ -111,6 +111,8 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
     members = shape.roles.count(name)
     budget: dict[str, float] = {"count": 1, "percent": 100, "reserve": 0, "removals_per_day": 4}
     base = {"sku": shape.sku, "cluster": "k1", "tenant": "acme", "modes": {"*": "act"}, "target": members}
+    if shape.rooted:
+        base["tenant_root"] = True
     terms: dict[str, object] = {"drain_deadline_s": 4 * HOUR_S}
     if shape.kind == "brink":
         budget |= {"percent": 100 / members, "removals_per_day": 1}

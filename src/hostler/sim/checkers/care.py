@@ -214,10 +214,8 @@ class DoubtIsNotHealth:
                 seen = c.evidence[-1].observation if c.evidence else ""
                 if seen in case.world.site.ledger.untrusted and c.type != "kernel_log.userspace_origin":
                     yield f"{c.type} of {c.node} rests on a line that user space wrote ({seen})"
-            case e.PlanRecorded(plan=plan, present=present) if plan.disruptive:
-                alone = _absent_only(case.book.pages[plan.node], plan)
-                if alone and present.get("ready") != "false" and present.get("power") != "off":
-                    yield f"{plan.name} of {plan.node} because it is silent, and no second witness says so"
+            case e.PlanRecorded(plan=plan) if plan.disruptive:
+                yield from _convicted(case, record.event)
             case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
                 if done := case.book.pages[operation.node].unproven:
                     yield f"{operation.node} is uncordoned after {done}, and no check has passed since"
@@ -228,6 +226,26 @@ class DoubtIsNotHealth:
                     yield f"{node} enters production without a passed burn-in"
             case _:
                 pass
+
+
+def _convicted(case: Case, recorded: e.PlanRecorded) -> Iterator[str]:
+    """On whose word a node is disturbed: not on silence's, and not on its own tenant's."""
+    plan, present = recorded.plan, recorded.present
+    page = case.book.pages[plan.node]
+    if plan.act_class is ActClass.immediate and plan.state != "proposed":
+        yield from _on_the_word_of_root(case, page, plan)
+    if _absent_only(page, plan) and present.get("ready") != "false" and present.get("power") != "off":
+        yield f"{plan.name} of {plan.node} because it is silent, and no second witness says so"
+
+
+def _on_the_word_of_root(case: Case, page: Page, plan: Plan) -> Iterator[str]:
+    """Every cause rests only on lines that a tenant with root has forged."""
+    pool, forged = case.book.pool(page.pool), case.world.site.ledger.forged
+    causes = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
+    if pool is None or not pool.tenant_root or not causes:
+        return
+    if all(c.evidence and all(one.observation in forged for one in c.evidence) for c in causes):
+        yield f"{plan.name} of {page.id} rests on what its tenant, who has root, has written"
 
 
 def _absent_only(page: Page, plan: Plan) -> bool:

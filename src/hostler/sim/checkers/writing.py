@@ -172,12 +172,10 @@ class EverythingEnds:
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:
-            case e.ControllerStarted():
-                self._resumed = record.at
-                self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
+            case e.ControllerStarted() | e.ClockConfirmed() | e.RestoreReleased():
+                self._attend(case, record.at)
             case e.ClockGap(unattended_s=gap_s) if gap_s:
-                self._resumed = record.at
-                self._answered |= {o.id: _answers(case, o) for o in _outstanding(case.book)}
+                self._attend(case, record.at)
             case e.OperationFinished(node=node, result="timed_out"):
                 operation = case.book.pages[node].operation
                 early = record.at < self._resumed + OBSERVED_WITHIN
@@ -185,6 +183,11 @@ class EverythingEnds:
                     yield f"{operation.kind} of {node} is given up before anybody has looked what came of it"
             case _:
                 pass
+
+    def _attend(self, case: Case, at: datetime) -> None:
+        """Somebody is there again: what is outstanding is to be observed first."""
+        self._resumed = at
+        self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
 
     def batch(self, case: Case) -> Iterator[str]:
         now = case.book.now

@@ -100,6 +100,7 @@ MISCHIEF: dict[str, Row] = {
     "leak": Row(machines.leak, per_world=0.15),
     "program_fault": Row(machines.program_fault, per_node=0.1),
     "forged_line": Row(machines.forged_line, per_node=0.2),
+    "rooted_line": Row(machines.rooted_line, per_node=0.25),
     "flapping_sensor": Row(machines.flapping_sensor, per_node=0.1),
     "sensor_at_limit": Row(machines.sensor_at_limit, per_world=0.3),
     "dead_sensor": Row(machines.dead_sensor, per_world=0.3),

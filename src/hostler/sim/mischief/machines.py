@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.mischief.stage import Stage
-from hostler.sim.world.faults import COMPONENTS, LEAK, NVLINK5
+from hostler.sim.world.faults import COMPONENTS, KINDS, LEAK, NVLINK5
 
 HOUR_S = 3600.0
 OFF_BUS = "NVRM: Xid (PCI:{pci}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -50,6 +50,14 @@ def program_fault(stage: Stage, node: str, _chance: Random) -> None:
 def forged_line(stage: Stage, node: str, chance: Random) -> None:
     """A program writes a line that looks like the driver's."""
     stage.host(node).log(OFF_BUS, pci="0000:1b:00", facility=chance.choice((1, 3, 16)))
+
+
+def rooted_line(stage: Stage, node: str, chance: Random) -> None:
+    """A tenant with root has the kernel write that a GPU is gone, or asks for a reset."""
+    assert stage.drive.court is not None, "small worlds are judged"
+    if stage.shape.rooted and stage.drive.court.book.pages[node].pool:
+        line = chance.choice((OFF_BUS, KINDS["uncontained"].lines[0], KINDS["gsp"].lines[0]))
+        stage.host(node).forge(line, pci=f"0000:{0x1B + 0x11 * chance.randrange(stage.shape.gpus):02x}:00")
 
 
 def flapping_sensor(stage: Stage, node: str, chance: Random) -> None:

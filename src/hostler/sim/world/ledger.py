@@ -45,7 +45,8 @@ class Stray(Struct, frozen=True):
 class Ledger:
     """Everything that happened to the world, in order.
 
-    `untrusted` are ids of observations that user space made up, `fences` what became of a deposed controller's
+    `untrusted` are ids of observations that user space made up, `forged` of those that a tenant with root put into the
+    kernel's own log, `fences` what became of a deposed controller's
     attempts to write (True: refused), `trespasses` what it had a hand do all the same.
     """
 
@@ -54,6 +55,7 @@ class Ledger:
         self.disturbances: list[Disturbance] = []
         self.answers: dict[tuple[str, int], list[str]] = {}
         self.untrusted: dict[str, None] = {}
+        self.forged: dict[str, None] = {}
         self.fences: list[bool] = []
         self.trespasses: list[str] = []
         self.strays: list[Stray] = []

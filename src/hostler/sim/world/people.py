@@ -1,6 +1,7 @@
 """Technicians, operators, engineers and the vendor: they see what the console shows, and take their time."""
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -21,6 +22,14 @@ TRIES = 60
 REFUSALS_KEPT = 100
 PATIENCE = 3
 """How often a customer says no before they give in."""
+
+
+_BY_HAND = {
+    "gpu_reset": "reset-gpu",
+    "reboot": "reboot",
+    "power_cycle": "power-cycle",
+    "triage": "request-replacement",
+}
 
 
 class Paces(Struct, frozen=True):
@@ -55,6 +64,7 @@ class People:
         self._trips: dict[str, int] = {}
         self._zapped: dict[str, int] = {}
         self._wet: dict[str, None] = {}
+        self._told: dict[str, dict[str, None]] = {}
         self._consents: dict[str, int] = {}
 
     def see(self, event: e.Event) -> None:
@@ -73,6 +83,9 @@ class People:
                 self._ticket(ticket)
             case e.ConditionRaised(condition=condition):
                 self._condition(condition)
+            case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None and waiting.what in _BY_HAND:
+                if any(blocker.kind == "confirmation" and "root" in blocker.text for blocker in waiting.blockers):
+                    self._later(self._paces.engineer, f"look {node}", partial(self._look, node, waiting.what))
             case e.PlanRecorded(plan=plan) if plan.state == "proposed":
                 self._go(self._paces.operator, Errand("approve", plan.node, "olga", "go on"))
             case _:
@@ -96,6 +109,7 @@ class People:
 
     def _condition(self, condition: Condition) -> None:
         cleared = {"condition": condition.id}
+        self._told.setdefault(condition.node, {})[condition.id] = None
         match condition.type:
             case "gpu.xid_unknown" if condition.clears == "operator":
                 self._go(self._paces.engineer, Errand("clear-condition", condition.node, "erik", "looked at", cleared))
@@ -106,6 +120,17 @@ class People:
                 self._wet[condition.node] = None
             case _:
                 pass
+
+    def _look(self, node: str, remedy: str) -> None:
+        """Only the kernel log says so, and its tenant writes it: an engineer looks at the machine itself."""
+        self.touches += 1
+        if self._hosts[node].faults:
+            self.ask(Errand(_BY_HAND[remedy], node, "erik", "looked at: it is so", {"now": "true"}))
+        else:
+            for condition in self._told.pop(node, {}):
+                self.mention(
+                    Errand("clear-condition", node, "erik", "looked at: all is well", {"condition": condition})
+                )
 
     def _ticket(self, ticket: Ticket) -> None:
         if ticket.kind == "consent":
