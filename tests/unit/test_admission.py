@@ -1,5 +1,7 @@
 """Places for agents' posts: as many as the controller keeps up with, urgent ones apart, turns one after the other."""
 
+from itertools import pairwise
+
 import pytest
 
 from hostler.server.admission import LATEST_S, SOONEST_S, Admission, NotYetError
@@ -48,7 +50,7 @@ def test_turns_are_spaced_by_the_pace_at_which_posts_leave() -> None:
         admission.leave(place, now)
     admission.enter("last", urgent=False, now=now)
     turns = [wait_s(admission, f"b{number}", now) for number in range(10)]
-    spaces = [later - sooner for sooner, later in zip(turns, turns[1:], strict=False)]
+    spaces = [later - sooner for sooner, later in pairwise(turns)]
     assert all(space == pytest.approx(0.05, rel=0.1) for space in spaces)
 
 
