@@ -48,6 +48,8 @@ SERVE_THREADS = 64
 VENDOR_S = 60.0
 """How long the emulated vendor keeps a node."""
 
+_STANDS_BY = " and stands by; the configuration is the journal's, --config is not looked at"
+
 Views = Callable[[], Sequence[WorkSeen | NodeSeen]]
 
 
@@ -64,7 +66,7 @@ async def serve(settings: ServeSettings) -> None:
         hands: list[Hand] = [RedfishHand(clients, gate.now), StandaloneHand()]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
-            print(f"hostler serves {inside.address}" + (" and stands by" if cell.role == "standby" else ""), flush=True)
+            print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
             eyes = RedfishEyes(clients)
             watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
             telling = cell.while_active(lambda: _tell(cell, lambda: [work_of(cell.view)]))

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from hostler.core.configuration import Configuration
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Intent
 from hostler.core.policy.documents import parse
@@ -97,7 +96,7 @@ async def house(
 ) -> AsyncIterator[House]:
     """A running controller. Raises InvalidInputError, UnsafeListenError, JournalError, OSError; nothing stays then.
 
-    The documents are activated where nobody else decides when this controller starts; who stands by, and later takes
+    The documents are activated where nobody holds the lease when this controller starts; who stands by, and later takes
     over, reads what is in force from the journal alone.
     """
     settings.check()
@@ -115,12 +114,10 @@ async def house(
         cell = gate.cell = Cell(journal, [desk, *hands], seat=seat)
         try:
             await cell.start()
-            activating = asyncio.create_task(_activate(cell, configuration, documents))
-            stack.callback(activating.cancel)
             attending = asyncio.create_task(cell.while_active(lambda: _attended(desk)))
             stack.callback(attending.cancel)
-            if cell.role == "active":
-                await activating
+            if configuration is not None and cell.role == "active":
+                await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
             async with serving(create_app(cell, tokens, desk, settings), settings) as address:
                 try:
                     yield House(cell, tokens, address, standing.data)
@@ -136,12 +133,6 @@ async def _attended(desk: AgentDesk) -> None:
         await asyncio.Event().wait()
     finally:
         desk.send_away()
-
-
-async def _activate(cell: Cell, configuration: Configuration | None, documents: dict[str, str] | None) -> None:
-    """Activate what was given at the start, unless another decides: what that one goes by stays in force."""
-    if configuration is not None and await cell.first():
-        await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
 
 
 async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:

@@ -95,12 +95,15 @@ class Cell:
         self._failures = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop_task: asyncio.Task[None] | None = None
-        self._settled, self._rivalled, self._stopping = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._settled, self._stopping = asyncio.Event(), asyncio.Event()
         self._on, self._off = asyncio.Event(), asyncio.Event()
         self._off.set()
 
     async def start(self) -> None:
-        """Load the journal; return once this controller is active, or stands by. Raises what the journal raises."""
+        """Load the journal; return once this controller is active, or stands by because somebody holds the lease.
+
+        Raises what the journal raises.
+        """
         await self._follower.load()
         gc.collect()
         gc.freeze()  # the fleet is long-lived: a collection need not walk it again
@@ -128,14 +131,6 @@ class Cell:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._become("stopped", "stopped")
         self._subscribers.close()
-
-    async def first(self) -> bool:
-        """Wait until it is known whether this controller decides without having stood by another that lives."""
-        on, rivalled = asyncio.ensure_future(self._on.wait()), asyncio.ensure_future(self._rivalled.wait())
-        await asyncio.wait({on, rivalled}, return_when=asyncio.FIRST_COMPLETED)
-        on.cancel()
-        rivalled.cancel()
-        return not self._rivalled.is_set()
 
     # --- what it shows
 
@@ -338,8 +333,6 @@ class Cell:
     async def _news(self) -> None:
         """Wait for a record, a change of the lease, its end, or the end of everything."""
         self._settled.set()
-        if self._watch.unattended(boottime()) is not None:
-            self._rivalled.set()
         terms = self._seat.terms
         wait_s = min(terms.lease_s / 5, max(0.01, self._watch.remains(boottime())))
         waiting = asyncio.ensure_future(asyncio.to_thread(self.journal.wait, self.view.cell.seq, wait_s))
