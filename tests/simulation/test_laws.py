@@ -5,7 +5,9 @@ import subprocess
 import sys
 from collections import Counter
 
-from hostler.sim.hostile import judge
+from hostler.core.policy.radius import blast_radius
+from hostler.engine.journal.memory import MemoryJournal
+from hostler.sim.hostile import build, judge
 from hostler.sim.mischief.drawn import MISCHIEF, draw
 
 
@@ -55,3 +57,15 @@ def _digest(hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return done.stdout
+
+
+def test_a_rack_is_an_nvl72() -> None:
+    """18 trays of 4 GPUs and 9 switch trays in one domain: whoever resets a switch tray disturbs all 72 GPUs."""
+    seed = next(seed for seed in range(200) if draw(seed).shape.kind == "rack")
+    controller = build(draw(seed), MemoryJournal()).drive.controller
+    assert controller is not None
+    fleet = controller.fleet
+    assert [fleet.assets[name].kind.value for name in fleet.assets].count("switch_tray") == 9
+    for name in ("nvsw3", "d0"):
+        radius = blast_radius(fleet, name)
+        assert (len(radius.nodes), radius.gpus) == (18, 72)

@@ -91,6 +91,16 @@ def rack_of(shape: Shape, number: int) -> str:
     return "r0" if shape.kind == "rack" else f"r{number // 4}"
 
 
+def assets_of(shape: Shape) -> list[dict[str, object]]:
+    """An NVL72 has nine switch trays, all of one NVLink domain; the other cells name no assets beside their nodes."""
+    if shape.kind != "rack":
+        return []
+    found: list[dict[str, object]] = [{"id": "d0", "kind": "nvlink_domain", "rack": "r0"}]
+    tray = {"kind": "switch_tray", "rack": "r0", "domains": ["nvlink:d0"]}
+    found.extend({"id": f"nvsw{number}", **tray} for number in range(9))
+    return found
+
+
 def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dict[str, str]:
     """Policy and pools of the cell. `baseline` is the BIOS that the SKU asks for, `image` what its file holds."""
     skus = {

@@ -129,6 +129,9 @@ def found(drive: Drive, shape: cells.Shape) -> None:
         if some:
             errand = Errand(verb, "fleet", "olga", "a small cell", {"nodes": msgspec.json.encode(some).decode()})
             people.ask(errand)
+    if assets := cells.assets_of(shape):
+        told = {"assets": msgspec.json.encode(assets).decode()}
+        people.ask(Errand("register-assets", "fleet", "olga", "what the trays share", told))
     drive.run(world.clock.now + timedelta(seconds=1))
     for spec in adopted:
         name = str(spec["id"])
