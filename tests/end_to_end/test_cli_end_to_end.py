@@ -25,6 +25,7 @@ from hostler.server.settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.cli_api import hostler
 
+PATIENCE_S = 60.0
 FLEET = """
 skus:
   h100: {gpus: 8}
@@ -171,7 +172,7 @@ async def test_a_token_made_here_opens_as_much_as_its_role(
     assert await call("node", "list") == ExitCode.unauthorised
 
 
-async def test_watching_shows_a_change_and_ends_with_control_c(data: Path) -> None:
+async def test_watching_shows_a_change_and_ends_with_control_c(data: Path, say: Callable[..., Any]) -> None:
     """The event stream of the real server, in a process of its own."""
     store = TokenStore(data / "tokens.db")
     token = store.create(Grant("vera", Role.viewer))
@@ -183,16 +184,22 @@ async def test_watching_shows_a_change_and_ends_with_control_c(data: Path) -> No
         stderr=asyncio.subprocess.PIPE,
     )
     assert watching.stdout is not None
-    line = asyncio.ensure_future(watching.stdout.readline())
-    for number in range(200):  # the stream begins at some moment; a hold placed after that is shown
-        await call("hold", "place", "n1", "--reason", f"number {number}")
-        done, _ = await asyncio.wait({line}, timeout=0.1)
-        if done:
-            break
-    assert json.loads(await line)["scope"] == "n1"
-    watching.send_signal(signal.SIGINT)
-    _, errors = await watching.communicate()
-    assert (watching.returncode, errors) == (ExitCode.interrupted, b"")
+    try:
+        line = asyncio.ensure_future(watching.stdout.readline())
+        async with asyncio.timeout(PATIENCE_S):
+            while not line.done():  # the stream begins at some moment; a hold placed after that is shown
+                await call("hold", "place", "n1", "--reason", "seen by who watches")
+                await asyncio.wait({line}, timeout=0.1)
+                for hold in (await say("hold", "list"))["items"]:
+                    await call("hold", "release", hold["id"], "--reason", "room for the next")
+        assert json.loads(line.result())["scope"] == "n1"
+        watching.send_signal(signal.SIGINT)
+        _, errors = await watching.communicate()
+        assert (watching.returncode, errors) == (ExitCode.interrupted, b"")
+    finally:
+        if watching.returncode is None:
+            watching.kill()
+            await watching.wait()
 
 
 async def test_a_journal_is_sound_until_somebody_changes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
