@@ -24,11 +24,15 @@ Keys = Callable[[V], tuple[str, ...]]
 
 
 class Table(Generic[V]):
-    """A dict with an overlay. Iteration is over keys, base first, in insertion order."""
+    """A dict with an overlay. Keys come in the order of a plain dict, whenever what was put has been merged.
+
+    `back` are keys of the base that were deleted and put again in the overlay: they have gone to the end.
+    """
 
     def __init__(self, base: dict[str, V] | None = None) -> None:
         self.base: dict[str, V] = base if base is not None else {}
         self.over: dict[str, V | None] = {}
+        self.back: dict[str, None] = {}
 
     def get(self, key: str) -> V | None:
         if key in self.over:
@@ -48,9 +52,9 @@ class Table(Generic[V]):
         return self._overlaid() if self.over else iter(self.base)
 
     def _overlaid(self) -> Iterator[str]:
-        over = self.over
-        yield from (key for key in self.base if key not in over or over[key] is not None)
-        yield from (key for key, value in over.items() if value is not None and key not in self.base)
+        over, back = self.over, self.back
+        yield from (key for key in self.base if key not in back and (key not in over or over[key] is not None))
+        yield from (key for key, value in over.items() if value is not None and (key not in self.base or key in back))
 
     def __len__(self) -> int:
         fresh = sum(1 for key, value in self.over.items() if value is not None and key not in self.base)
@@ -67,18 +71,26 @@ class Table(Generic[V]):
 
     def put(self, key: str, value: V | None) -> None:
         """Set the key, or delete it with None."""
+        if value is not None and self.over.get(key, value) is None:
+            del self.over[key]
+            if key in self.base:
+                self.back[key] = None
         self.over[key] = value
 
     def merge(self) -> None:
+        for key in self.back:
+            self.base.pop(key, None)
         for key, value in self.over.items():
             if value is None:
                 self.base.pop(key, None)
             else:
                 self.base[key] = value
         self.over.clear()
+        self.back.clear()
 
     def drop(self) -> None:
         self.over.clear()
+        self.back.clear()
 
 
 class Index:
