@@ -1,7 +1,9 @@
 """One pool, one job over all of it, published failure rates: what does Hostler make of it? `hostler sim run`."""
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -63,6 +65,23 @@ def run(settings: SimSettings, progress: Progress | None = None, peer: Peer = OU
     check(settings)
     rates = load(settings.rates)
     drive, accounts = build(settings, rates, peer)
+    with _settled():
+        _live(settings, rates, drive, progress)
+    return _report(settings, drive, accounts, time.perf_counter() - began)
+
+
+@contextmanager
+def _settled() -> Iterator[None]:
+    """What has been built lives on to the end: the collector need not look at it again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def _live(settings: SimSettings, rates: Rates, drive: Drive, progress: Progress | None) -> None:
+    """The job begins, faults befall it, and the days pass."""
     world = drive.world
     assert world.training is not None, "the pool's world has a job"
     world.training.begin()
@@ -73,7 +92,6 @@ def run(settings: SimSettings, progress: Progress | None = None, peer: Peer = OU
         if progress is not None:
             progress(passed / settings.days)
     world.training.finish()
-    return _report(settings, drive, accounts, time.perf_counter() - began)
 
 
 def check(settings: SimSettings) -> None:

@@ -3,7 +3,8 @@
 from sqlalchemy import Connection, delete, insert, select, update
 
 from hostler.engine.journal.schema import lease, members
-from hostler.engine.ports import FencedError, Lease, Member
+from hostler.engine.journal.succession import next_holder, refuse_fenced
+from hostler.engine.ports import Lease, Member
 
 
 def lease_of(connection: Connection) -> Lease:
@@ -56,25 +57,6 @@ def members_of(connection: Connection) -> tuple[Member, ...]:
 def dismiss(db: Connection, name: str) -> None:
     """Forget a controller, if it is known."""
     db.execute(delete(members).where(members.c.name == name))
-
-
-def next_holder(now: Lease, holder: str, address: str, seen: Lease | None) -> Lease:
-    """The lease once `holder` has it; FencedError where somebody was quicker than who has `seen` it. Pure."""
-    assert holder, "a lease without a holder is one that nobody has"
-    if seen is not None and seen != now:
-        raise FencedError(f"{now.holder or 'nobody'} holds epoch {now.epoch}: the lease changed since it was looked at")
-    return Lease(epoch=now.epoch + 1, holder=holder, address=address)
-
-
-def refuse_fenced(now: Lease, epoch: int) -> None:
-    """Raises FencedError unless the epoch is the one that holds the lease. Pure."""
-    if epoch != now.epoch or not now.holder:
-        raise FencedError(f"epoch {epoch} is fenced: {now.holder or 'nobody'} holds epoch {now.epoch}")
-
-
-def changed_hands(before: Lease, now: Lease) -> bool:
-    """Whether another holds the lease, or nobody does any more; a renewal changes nothing. Pure."""
-    return (before.epoch, before.holder) != (now.epoch, now.holder)
 
 
 _LEASE = select(lease.c.epoch, lease.c.holder, lease.c.address, lease.c.renewal)

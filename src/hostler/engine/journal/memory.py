@@ -22,7 +22,7 @@ from hostler.engine.journal.codec import (
     unseal,
     verified,
 )
-from hostler.engine.journal.leasing import changed_hands, next_holder, refuse_fenced
+from hostler.engine.journal.succession import changed_hands, next_holder, refuse_fenced
 from hostler.engine.ports import Archived, Batch, Lease, Member, Restored, Snapshot
 
 

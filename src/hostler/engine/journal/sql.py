@@ -22,6 +22,7 @@ from hostler.engine.journal.codec import (
     verified,
 )
 from hostler.engine.journal.database import Database, rows_after
+from hostler.engine.journal.succession import changed_hands
 from hostler.engine.ports import Archived, ArchivedError, Batch, CorruptJournalError, Lease, Member, Restored, Snapshot
 
 SNAPSHOTS_KEPT = 2
@@ -138,7 +139,7 @@ class SqlJournal:
         def moved() -> bool:
             with self._database.reading() as connection:
                 last, now = queries.tail(connection)[0], leasing.lease_of(connection)
-            return last > after or leasing.changed_hands(before, now)
+            return last > after or changed_hands(before, now)
 
         self._database.wait(moved, timeout_s)
 
