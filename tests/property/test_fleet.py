@@ -16,8 +16,8 @@ values = st.none() | st.integers(0, 9)
 
 
 class TableIsADict(RuleBasedStateMachine):
-    """Mutants: `drop` merges; a deleted key is counted; a key in base and overlay is listed twice; what comes back after
-    its deletion has its old place.
+    """Mutants: `drop` merges; a deleted key is counted; a key in base and overlay is listed twice; what is put
+    again after it was deleted has its old place.
     """
 
     def __init__(self) -> None:

@@ -224,12 +224,17 @@ def _due(page: Page) -> Iterator[tuple[str, datetime]]:
 REST = (Phase.production, Phase.retired)
 
 
+MOVING = timedelta(hours=30)
+"""A world in which something was recorded so lately is on its way: one after the other, as budgets have it."""
+
+
 def _unfinished(book: Book, now: datetime) -> Iterator[str]:
+    moving = book.now is not None and now - book.now < MOVING
     for page in book.pages.values():
         if page.operation is not None:
             if page.operation.deadline < now:
                 yield f"{page.id}: {page.operation.kind} is still under way at {now:%d %H:%M}"
-        elif page.phase not in REST:
+        elif page.phase not in REST and not (moving and page.waiting is not None):
             yield f"{page.id} has not come back: {page.phase}, {_why(page)}"
         elif page.plan is not None and page.waiting is None:
             yield f"{page.id}: {page.plan.name} runs, and nobody is named"

@@ -119,6 +119,8 @@ class Host:
         for fault in self.faults:
             if fault.component == component:
                 fault.cured = self.site.clock.now
+        if any(fault.kind.part == "nic" for fault in self.faults if not fault.active):
+            self.site.clock.after(self.draw(PORT_POLL_S), self._see_ports)
         self._forget()
 
     def loses_power(self, now: datetime) -> None:
@@ -164,6 +166,11 @@ class Host:
     def _tell_port(self, fault: Fault, boot: str) -> None:
         if fault.active and self.heard and self.boot_id == boot and self._ports.pop(fault.slot, "") == boot:
             self.spool.put("ports", Said(facts={f"port:{fault.slot}": "down"}), boot)
+
+    def _see_ports(self) -> None:
+        """The agent sees ports come back that it had seen go."""
+        if self.heard:
+            self.report_ports()
 
     def report_ports(self) -> None:
         """An agent that starts tells which ports are active."""
