@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from hostler.server.routes import cell as cell_routes
 from tests.contract.api_world import House, house
 
 
@@ -153,10 +154,10 @@ async def test_every_answer_carries_the_security_headers(world: House) -> None:
 
 
 async def test_a_bug_is_told_without_its_inside(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> None:
+    def broken(*_: object) -> None:
         raise ZeroDivisionError("the secret inside")
 
-    monkeypatch.setattr(world.cell, "health", broken)
+    monkeypatch.setattr(cell_routes, "status", broken)
     status, body = await world.operator.call("GET", "/v1/status")
     monkeypatch.undo()
     assert (status, body["error"]) == (500, "internal")

@@ -21,7 +21,8 @@ PACKAGE = "no opensm: apt-get install opensm"
 
 
 @pytest.fixture(autouse=True)
-def our_conftest(pytester: pytest.Pytester) -> None:
+def our_conftest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(CONFTEST.parents[1]))  # it names a plugin beside itself
     pytester.makeconftest(CONFTEST.read_text())
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
 

@@ -10,6 +10,7 @@ from hostler.core.diagnose.nvlink5 import UNITS
 from hostler.core.diagnose.xid_catalog import XIDS
 from hostler.core.model import Severity
 from hostler.core.policy.documents import parse
+from hostler.core.recipes import RECIPES
 
 LAST_CODE = 173
 
@@ -45,7 +46,7 @@ def test_catastrophes_and_they_alone_cut_power_for_protection(policy: Policy) ->
 
 def test_absence_alone_convicts_nobody(policy: Policy) -> None:
     assert policy.rules["agent.lost"].confirm
-    assert not policy.rules["bmc.unreachable"].remedy
+    assert not RECIPES[policy.rules["bmc.unreachable"].remedy].disruptive
 
 
 def test_pending_remedies_doom_no_work(policy: Policy) -> None:
