@@ -59,8 +59,8 @@ async def test_an_urgent_sighting_ends_the_wait_and_takes_what_is_before_it_alon
         await controller.until(3)
         assert controller.asked[2] == (3, True)
         async with asyncio.timeout(PATIENCE_S):
-            while spool.waiting:  # noqa: ASYNC110 - the spool has no event to wait for
-                await asyncio.sleep(0.01)
+            await uploader.drained()  # and is cancelled at the very moment it wakes
+        assert spool.waiting == 0
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -88,7 +88,8 @@ class Uploader:
 
     async def _rest(self, seconds: float) -> None:
         try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
+            async with asyncio.timeout(seconds):  # wait_for of Python 3.11 can lose a cancellation
+                await self._wake.wait()
         except TimeoutError:
             return
 
