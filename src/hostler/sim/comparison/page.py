@@ -104,7 +104,7 @@ def _who() -> Iterator[str]:
     yield "## Who they are"
     yield ""
     for peer in PEERS.values():
-        where = f"`src/hostler/sim/peers/{peer.policy}`" if peer.policy else "the shipped policy, observed only"
+        where = f"`src/hostler/sim/peers/{peer.policy}`"
         where = "`src/hostler/core/policy/default_policy.yaml`" if peer.name == "hostler" else where
         module = peer.attends.__module__.rpartition(".")[2]
         beside = "" if module == "peer" else f", and `{module}.py` beside it"

@@ -18,15 +18,14 @@ def _nobody_else(_drive: Drive) -> None:
 class Peer(Struct, frozen=True):
     """A way of looking after a cluster.
 
-    `policy`: a document of this package, "" for the one that Hostler ships. `mode`: whether its remedies are acted on.
-    `cap_percent`: how much of the pool may be out at once, None for the limits that Hostler's own run has. `evicts`:
-    customers' work is ended without asking. `attends`: who acts where the document does not say it.
+    `policy`: a document of this package, "" for the one that Hostler ships. `cap_percent`: how much of the pool may be
+    out at once, None for the limits that Hostler's own run has. `evicts`: customers' work is ended without asking.
+    `attends`: who acts where the document does not say it.
     """
 
     name: str
     title: str
     policy: str = ""
-    mode: str = "act"
     cap_percent: float | None = None
     evicts: bool = False
     attends: Attends = _nobody_else
@@ -39,7 +38,7 @@ class Peer(Struct, frozen=True):
     def pool(self, members: int) -> dict[str, object]:
         """The limits and the mode of its pool."""
         agreement = {"evict_after_deadline": True, "drain_deadline_s": 0} if self.evicts else {}
-        return {"budget": self._budget(members), "modes": {"*": self.mode, "deliver": "act"}, **agreement}
+        return {"budget": self._budget(members), "modes": {"*": "act"}, **agreement}
 
     def _budget(self, members: int) -> dict[str, float]:
         if self.cap_percent is None:

@@ -7,6 +7,8 @@ from hostler.sim.peers.peer import Peer
 
 OURS = Peer("hostler", "Hostler's shipped policy")
 
+WATCH_ONLY = "watch_only.yaml"
+
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
@@ -29,12 +31,12 @@ PEERS: dict[str, Peer] = {
         Peer(
             "auto-repair",
             "replace after ten minutes, at most 20 % (clouds' node auto-repair)",
-            mode="observe",
+            policy=WATCH_ONLY,
             cap_percent=20,
             evicts=True,
             attends=auto_repair,
         ),
-        Peer("nobody", "people on call, 30 minutes, 60 at night", mode="observe", cap_percent=100, attends=nobody),
-        Peer("oracle", "knows the fault and the shortest cure", mode="observe", cap_percent=100, attends=oracle),
+        Peer("nobody", "people on call, 30 minutes, 60 at night", WATCH_ONLY, cap_percent=100, attends=nobody),
+        Peer("oracle", "knows the fault and the shortest cure", WATCH_ONLY, cap_percent=100, attends=oracle),
     )
 }
