@@ -15,6 +15,7 @@ from hostler.sim.bmc.faults import Rule
 from tests.end_to_end.kill_world import SLOW, Box, World, check_spool, until, world
 from tests.end_to_end.processes import HOSTLER, run
 
+PATIENCE_S = 90.0
 QUIET_S = 12.0
 """Longer than a poll of every BMC and two heartbeats of every agent."""
 
@@ -105,6 +106,9 @@ async def test_a_restored_cell_compares_and_touches_nothing_until_it_is_released
         for box in (cut, cycled, swapped):
             box.ring.say(f"nvme nvme0: said after the restore on {box.name}")
         await asyncio.sleep(QUIET_S)
+        async with asyncio.timeout(PATIENCE_S):  # what was under way is observed later each time while nobody can tell
+            while not any(d[0] == "operation" for d in (await differences(cell))[cut.name]):  # noqa: ASYNC110 - it is elsewhere
+                await asyncio.sleep(0.5)
         assert touched(cell.boxes) == done, "something was done to a machine before anybody released it"
         names = {r.name for r in cell.journal.records(copied)}
         assert not names & {"operation_started", "plan_recorded", "plan_advanced", "plan_ended"}, names
