@@ -18,6 +18,7 @@ from pathlib import Path
 
 import aiohttp
 import msgspec
+import uvloop
 from msgspec import Struct
 from sqlalchemy import func, select
 
@@ -129,7 +130,7 @@ def _body(number: int) -> bytes:
 
 def agents(url: str, tokens: Path, out: Path) -> None:
     """The storm's own process: drain 100,000 spools and write the tally."""
-    out.write_bytes(msgspec.json.encode(asyncio.run(_agents(url, tokens.read_text().split()))))
+    out.write_bytes(msgspec.json.encode(uvloop.run(_agents(url, tokens.read_text().split()))))
 
 
 async def _agents(url: str, tokens: list[str]) -> Tally:
@@ -285,7 +286,7 @@ def main() -> Figures:
     """Fill a journal, serve it, and let the storm loose."""
     figures = Figures("storm")
     with _filled() as directory:
-        asyncio.run(measure(directory, figures))
+        uvloop.run(measure(directory, figures))
         _account(directory, figures)
     return figures
 

@@ -119,6 +119,7 @@ class Operator:
 
     async def _flush(self) -> None:
         try:
-            await asyncio.wait_for(self._uploader.drained(), FLUSH_S)
+            async with asyncio.timeout(FLUSH_S):
+                await self._uploader.drained()
         except TimeoutError:
             return

@@ -15,6 +15,7 @@ from hostler.server.admission import AdmissionFence
 from hostler.server.desk import AgentDesk
 from hostler.server.exchange import StrictRequest, VeiledResponse
 from hostler.server.fences import HostFence, StandbyFence, add_headers
+from hostler.server.given import Reporter
 from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
@@ -49,6 +50,7 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
             "room": Provide(lambda: room, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
             "wanted": Provide(selection, sync_to_thread=False),
+            "agent": Provide(_reporter, sync_to_thread=False),
             "caller": Provide(intents.caller, sync_to_thread=False),
         },
         state=State({"room": room, "tokens": tokens}),
@@ -73,6 +75,11 @@ def _who(request: Request[Any, Any, Any]) -> Identity:
     who = request.scope.get("user")
     assert isinstance(who, Identity), "every route that asks who calls has a guard"
     return who
+
+
+def _reporter(request: Request[Any, Any, Any]) -> Reporter:
+    """The agent that calls."""
+    return Reporter(request.app.state["room"], _who(request))
 
 
 def _openapi(cell: CellView) -> OpenAPIConfig:

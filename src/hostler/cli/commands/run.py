@@ -185,12 +185,14 @@ def address_of(listen: str) -> tuple[str, int]:
 
 def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
     """Run a whole Hostler. Raises CommandError for what kept it from starting."""
+    import uvloop
+
     from hostler.core.errors import InvalidInputError
     from hostler.engine.ports import JournalError
     from hostler.server.settings import UnsafeListenError
 
     try:
-        asyncio.run(run)
+        uvloop.run(run)
     except (InvalidInputError, UnsafeListenError) as error:
         raise unusable(str(error)) from error
     except JournalError as error:

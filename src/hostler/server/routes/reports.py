@@ -11,12 +11,10 @@ from hostler.core.model import Node, Observation, Outcome
 from hostler.engine.intake import AgentAhead, AgentRefused
 from hostler.server.auth import Permission, needs
 from hostler.server.desk import KINDS, Order
-from hostler.server.given import TheRoom, Who
+from hostler.server.given import Reporter, Reports
 from hostler.server.problems import ProblemError, refuse
 from hostler.server.protocol import understood
 from hostler.server.resources import AgentSeen
-from hostler.server.room import Room
-from hostler.server.tokens import Identity
 
 BODY_MAX = 1024 * 1024
 OBSERVATIONS_MAX = 1_000
@@ -72,9 +70,9 @@ class Orders(Struct, frozen=True):
 
 
 @post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
-async def observations(room: TheRoom, who: Who, data: JSONBody[ObservationsBody]) -> Receipt:
+async def observations(agent: Reports, data: JSONBody[ObservationsBody]) -> Receipt:
     """Take observations; when this answers they are durable up to `acknowledged`. Whoever posts is heard."""
-    node = _own(room, who, data.node)
+    room, node = agent.room, _own(agent, data.node)
     room.cell.heartbeat(node.id, data.boot_id)
     received = room.now()
     for place, observation in enumerate(data.observations):
@@ -87,9 +85,9 @@ async def observations(room: TheRoom, who: Who, data: JSONBody[ObservationsBody]
 
 
 @post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=200)
-async def heartbeat(room: TheRoom, who: Who, data: JSONBody[HeartbeatBody]) -> Response[Receipt | None]:
+async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[Receipt | None]:
     """The agent is heard. Whoever names its spool is told how far that was read: less than before after a restore."""
-    node = _own(room, who, data.node)
+    room, node = agent.room, _own(agent, data.node)
     room.agents[node.id] = AgentSeen(data.version, data.rss_kib)
     if any(c.type == "agent.outdated" for c in node.conditions):
         room.cell.tell(AgentRefused(node.id, ""))
@@ -105,19 +103,18 @@ async def heartbeat(room: TheRoom, who: Who, data: JSONBody[HeartbeatBody]) -> R
 
 @get("/operations", guards=REPORT)
 async def operations(
-    room: TheRoom,
-    who: Who,
+    agent: Reports,
     node: Annotated[str, QueryParameter(max_length=128)],
     wait_s: Annotated[float, QueryParameter(ge=0, le=WAIT_MAX_S)] = 0.0,
 ) -> Orders:
     """What the agent is to do; waits up to `wait_s` for something."""
-    return Orders(await room.desk.collect(_own(room, who, node).id, wait_s))
+    return Orders(await agent.room.desk.collect(_own(agent, node).id, wait_s))
 
 
 @post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
-async def outcomes(room: TheRoom, who: Who, data: JSONBody[OutcomesBody]) -> None:
+async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
     """Take outcomes; one that nobody waits for any more still reaches the controller."""
-    node = _own(room, who, data.node)
+    room, node = agent.room, _own(agent, data.node)
     for place, outcome in enumerate(data.outcomes):
         if outcome.node != node.id:
             raise _not_yours(f"outcomes[{place}]", outcome.node)
@@ -128,11 +125,11 @@ async def outcomes(room: TheRoom, who: Who, data: JSONBody[OutcomesBody]) -> Non
             room.cell.replied(outcome)
 
 
-def _own(room: Room, who: Identity, name: str) -> Node:
+def _own(agent: Reporter, name: str) -> Node:
     """The caller's own node. Raises ProblemError: 403 for another's, 409 for one that is not registered (any more)."""
-    if name != who.grant.node:
+    if name != agent.who.grant.node:
         raise _not_yours("node", name)
-    node = room.fleet.nodes.get(name)
+    node = agent.room.fleet.nodes.get(name)
     if node is None:
         raise refuse(409, "unknown", f"node '{name}' is not registered, or retired", "register it, or stop this agent")
     return node
