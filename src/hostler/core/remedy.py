@@ -57,7 +57,7 @@ def _answerable(scene: Scene, node: Node) -> Need | None:
 def remedy(scene: Scene, node: Node, need: Need) -> Answer:
     """Lay down the plans of the remedy, or say what they wait for."""
     consent = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
-    if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node.id) != ():
+    if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
         text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
         return Wait(need.remedy, (Blocker("person", consent.owner, text, "the ticket is closed or the work ends"),))
     nodes = _group(scene, node, need)
@@ -152,7 +152,8 @@ def protect(scene: Scene, node: Node, need: Need) -> Answer | None:
     if dark is None:
         reason = f"protective power-off: {need.rule}; only a named person powers it on again"
         hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, scene.now)
-        return Act((e.HoldPlaced(hold), record(scene, node, RECIPES[need.remedy], frame)))
+        # The plan first: what it was decided on is the state before its own hold.
+        return Act((record(scene, node, RECIPES[need.remedy], frame), e.HoldPlaced(hold)))
     tried = [a for a in node.attempts if a.remedy == need.remedy]
     if tried and not tried[-1].failed and scene.present.of(node.id).power != ON:
         return None

@@ -6,6 +6,7 @@ What is volatile begins anew with each term: queues, heartbeats, the present. An
 import asyncio
 import itertools
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
@@ -29,6 +30,9 @@ log = logging.getLogger("hostler")
 
 TICK_S = 0.5
 SWEEP_S = 60.0
+"""Within this every node is looked at once, a share in each turn: a whole fleet at once would hold up the loop."""
+PAUSE_S = 0.001
+"""A snapshot's rest after each piece. Without it the event loop would wait for the interpreter at every system call."""
 SNAPSHOT_EVERY = 20_000
 
 _tokens = itertools.count(1)
@@ -67,6 +71,7 @@ class Office:
         self._work = asyncio.Event()
         self._since_snapshot = 0
         self._swept_at: datetime | None = None
+        self._unswept: list[str] = []
         self._time: Clock | None = None
 
     async def open(self, witness: Witness | None) -> None:
@@ -155,11 +160,16 @@ class Office:
                 self._queues.put(intake.Silent(node_id, since))
 
     def _sweep(self, now: datetime) -> bool:
-        """Everything is looked at once in a while; it must find nothing to do."""
-        if self._swept_at is not None and (now - self._swept_at).total_seconds() < SWEEP_S:
+        """Everything is looked at once in a while, share by share; it must find nothing to do."""
+        if self._swept_at is None:
+            self._swept_at = now
+        share = int(len(self._view.nodes) * min((now - self._swept_at).total_seconds() / SWEEP_S, 1.0))
+        if not share:
             return False
         self._swept_at = now
-        self._controller.sweep(list(self._view.nodes))
+        self._unswept = self._unswept or list(self._view.nodes)
+        self._controller.sweep(name for name in self._unswept[-share:] if name in self._view.nodes)
+        del self._unswept[-share:]
         return True
 
     async def _complete(self, ready: Ready) -> None:
@@ -189,7 +199,7 @@ class Office:
 
     async def _snapshot(self, state: fleets.State, digest: str) -> None:
         try:
-            body = await asyncio.to_thread(fleets.dump, state)
+            body = await asyncio.to_thread(fleets.dump, state, lambda: time.sleep(PAUSE_S))
             await asyncio.to_thread(self._around.journal.save_snapshot, Snapshot(state.cell.seq, digest, body))
         except JournalError as broken:
             log.warning("snapshot_failed", extra={"reason": str(broken)})
