@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hostler.core.model import Facts, Node, Observation
-from hostler.drivers.redfish import survey, wire
+from hostler.drivers.redfish import sensing, survey, wire
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
 from hostler.drivers.redfish.hand import check_identity
@@ -26,7 +26,7 @@ class RedfishSight:
 
     async def sensors(self) -> Observation:
         """The readings as facts, not numbered yet; why one is missing stands in `text`. Raises PortError."""
-        read = await survey.sensors(self._client, self._system)
+        read = await sensing.sensors(self._client, self._system)
         return Observation(self._node.id, "sensors", "bmc", SPOOL, 0, text="; ".join(read.gaps), facts=read.facts)
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:

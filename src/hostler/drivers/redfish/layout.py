@@ -9,21 +9,27 @@ USES = 360
 class ChassisLinks(Struct, frozen=True):
     """The links of one chassis, "" where it has no such thing.
 
-    `power` and `cooling` are the subsystems that tell of redundancy, named only where they do.
+    `power` and `cooling` are the subsystems; `power_told` and `cooling_told` say whether they tell of redundancy.
     """
 
     sensors: str = ""
     thermal: str = ""
     power_older: str = ""
     power: str = ""
+    power_told: bool = False
     supplies: str = ""
     cooling: str = ""
+    cooling_told: bool = False
     fans: str = ""
     detectors: str = ""
 
 
 class Layout(Struct):
-    """All chassis of one system, and how often this has been used."""
+    """All chassis of one system, how often this has been used, and whether subsystems are read whole.
+
+    `deep` ends with the first time that the BMC did not inline what it said it would: then each link is read by itself.
+    """
 
     chassis: tuple[ChassisLinks, ...]
     uses: int = 0
+    deep: bool = True

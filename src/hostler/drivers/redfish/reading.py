@@ -43,6 +43,8 @@ def text(doc: Document, *keys: str) -> str:
 
 def printable(value: str, limit: int = MAX_TEXT) -> str:
     """Without control characters and outer blanks, cut at `limit`."""
+    if len(value) <= limit and value.isprintable():
+        return value.strip()
     return "".join(c if c.isprintable() else " " for c in value[: limit * 4]).strip()[:limit]
 
 
@@ -78,6 +80,16 @@ def objects(doc: Document, key: str) -> Iterator[Document]:
     value = doc.get(key)
     if isinstance(value, list):
         yield from (item for item in value[:MAX_MEMBERS] if isinstance(item, dict))
+
+
+def inlined(doc: Document, key: str) -> list[Document] | None:
+    """The members of the collection under `key` where they are there whole, None where a link is all or some of it."""
+    held = child(doc, key)
+    if not isinstance(held.get("Members"), list) or "Members@odata.nextLink" in held:
+        return None
+    found = list(objects(held, "Members"))
+    counted = held.get("Members@odata.count", len(found))
+    return found if counted == len(found) and all(len(item) > 1 for item in found) else None
 
 
 def strings(doc: Document, key: str) -> tuple[str, ...]:

@@ -45,7 +45,10 @@ _PROCESSORS = {"gpu": "gpu", "cpu": "cpu", "dpu": "dpu", "accelerator": "acceler
 
 
 class ServiceRoot(Struct, frozen=True):
-    """Where a BMC keeps its collections, as links it wrote. `expand` is the query that inlines members, or ""."""
+    """Where a BMC keeps its collections, as links it wrote.
+
+    `expand` is the query that inlines members, or ""; `levels` is how deep it inlines.
+    """
 
     systems: str
     chassis: str = ""
@@ -54,6 +57,7 @@ class ServiceRoot(Struct, frozen=True):
     tasks: str = ""
     version: str = ""
     expand: str = ""
+    levels: int = 0
 
 
 class Boot(Struct, frozen=True):
@@ -163,6 +167,7 @@ def service_root(raw: bytes) -> ServiceRoot:
     if not systems:
         raise WireError("the BMC's service root has no link to Systems; is this a Redfish service, and is it up?")
     expands = child(doc, "ProtocolFeaturesSupported", "ExpandQuery")
+    offered = bool(truth(expands, "NoLinks") and truth(expands, "Levels"))
     return ServiceRoot(
         systems=systems,
         chassis=link(doc, "Chassis"),
@@ -170,7 +175,8 @@ def service_root(raw: bytes) -> ServiceRoot:
         update=link(doc, "UpdateService"),
         tasks=link(doc, "Tasks"),
         version=text(doc, "RedfishVersion"),
-        expand="$expand=.($levels=1)" if truth(expands, "NoLinks") and truth(expands, "Levels") else "",
+        expand="$expand=.($levels=1)" if offered else "",
+        levels=int(number(expands, "MaxLevels") or 1) if offered else 0,
     )
 
 

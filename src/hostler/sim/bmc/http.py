@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from hostler.sim.bmc.documents import ROOT
+from hostler.sim.bmc.resources import ROOT
 from hostler.sim.bmc.service import Fetch, Reply, Request, Service
 from hostler.sim.bmc.tls import Certificate
 

@@ -65,6 +65,8 @@ class Quirks(Struct, frozen=True):
     `lies_about`: components whose update reports success and changes nothing. `fails_on`: those whose update
     fails and says so. `forgets_tasks`: a task is deleted once it succeeded. `missing_keys`: top-level JSON keys
     it leaves out until it is reset. `lenient`: power actions in the wrong state are accepted instead of a 400.
+    `expands`: how many levels of a document it inlines on request. `older`: it has Thermal and Power instead of Sensors
+    and the subsystems.
     """
 
     lies_about: frozenset[str] = frozenset()
@@ -72,6 +74,8 @@ class Quirks(Struct, frozen=True):
     forgets_tasks: bool = False
     missing_keys: frozenset[str] = frozenset()
     lenient: bool = False
+    expands: int = 6
+    older: bool = False
 
 
 DELAYS = Delays()
@@ -83,7 +87,8 @@ class Hardware(Struct, frozen=True):
 
     A new version of a `staged` component runs from the next power-on, that of another at once; "BMC" restarts
     the BMC. Sensor names end in their unit as in the driver's facts; `limits_c` are critical limits by sensor.
-    `supplies` are power supplies by health, `leaks` detectors by state, both in Redfish's words.
+    `supplies` are power supplies and `fans` fans by health, `leaks` detectors by state, all in Redfish's words; of
+    supplies and fans so many are needed.
     """
 
     serial: str
@@ -95,6 +100,9 @@ class Hardware(Struct, frozen=True):
     sensors: dict[str, float] = field(default_factory=lambda: dict(SENSORS))
     limits_c: dict[str, float] = field(default_factory=lambda: {"gpu0_temp_c": 92.0})
     supplies: dict[str, str] = field(default_factory=lambda: {f"psu{n}": "OK" for n in range(6)})
+    fans: dict[str, str] = field(default_factory=lambda: {f"fan{n}": "OK" for n in range(1, 7)})
+    supplies_needed: int = 4
+    fans_needed: int = 5
     leaks: dict[str, str] = field(default_factory=lambda: {"manifold": "OK"})
     bios: dict[str, str] = field(default_factory=lambda: {"BootMode": "Uefi", "SriovEnable": "Enabled"})
 
@@ -136,6 +144,14 @@ class LogLine(Struct, frozen=True):
     message: str
 
 
+class Ailment(Struct, frozen=True):
+    """What is wrong with a part: a word of health, and a message out of a registry where one is given."""
+
+    health: str = "Critical"
+    message_id: str = ""
+    message: str = ""
+
+
 class Actuation(Struct, frozen=True):
     """Something the BMC was asked to do, whether or not it did it."""
 
@@ -173,6 +189,8 @@ class Machine:
         self.sensors = dict(hardware.sensors)
         self.leaks = dict(hardware.leaks)
         self.supplies = dict(hardware.supplies)
+        self.fans = dict(hardware.fans)
+        self.ailments: dict[str, Ailment] = {}
         self.bios = dict(hardware.bios)
         self.bios_pending: dict[str, str] = {}
         self.firmware = dict(hardware.firmware)
@@ -333,6 +351,34 @@ class Machine:
         """Add a line to the system event log."""
         self._logged += 1
         self.log.append(LogLine(self._logged, now, severity, message))
+
+    # what is wrong with it
+
+    def sicken(self, name: str, ailment: Ailment = Ailment()) -> None:  # noqa: B008 - frozen
+        """A fan, a power supply or the part in a slot is unwell. A fan that is critical stands still.
+
+        Raises KeyError where nothing has that name.
+        """
+        if name in self.fans:
+            self.fans[name] = ailment.health
+            if ailment.health == "Critical" and f"{name}_rpm" in self.sensors:
+                self.sensors[f"{name}_rpm"] = 0.0
+        elif name in self.supplies:
+            self.supplies[name] = ailment.health
+        elif any(part.slot == name for part in self.parts):
+            self.ailments[name] = ailment
+        else:
+            raise KeyError(f"{self.id} has no fan, supply or part {name!r}")
+
+    def heal(self, name: str) -> None:
+        """It is well again, or was replaced."""
+        self.ailments.pop(name, None)
+        if name in self.supplies:
+            self.supplies[name] = "OK"
+        if name in self.fans:
+            self.fans[name] = "OK"
+            if f"{name}_rpm" in self.sensors:
+                self.sensors[f"{name}_rpm"] = self.hardware.sensors[f"{name}_rpm"]
 
     # sensors
 

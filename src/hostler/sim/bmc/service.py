@@ -1,5 +1,6 @@
 """The Redfish service of one or many emulated BMCs as a function: request and moment in, reply out, no sockets."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
@@ -7,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from hostler.sim.bmc import documents
-from hostler.sim.bmc.documents import ROOT, Document
 from hostler.sim.bmc.faults import FaultBook, Rule, merge
 from hostler.sim.bmc.machine import BmcRefusalError, Boot, Machine
+from hostler.sim.bmc.resources import ROOT, Document, collection
 
 
 class Request(Struct, frozen=True):
@@ -95,8 +96,7 @@ class Service:
         doc = self._show(path, now)
         if doc is None:
             return _error(404, f"The resource at {path} was not found.")
-        if "$expand" in query and isinstance(members := doc.get("Members"), list):
-            doc["Members"] = [self._show(str(member["@odata.id"]), now) or member for member in members]
+        doc = self._expanded(doc, min(_levels(query), self.expands), now)
         for key in machine.missing_keys if machine else ():
             doc.pop(key, None)
         return Reply(202 if "/TaskMonitors/" in path and doc.get("TaskState") == "Running" else 200, doc)
@@ -117,6 +117,26 @@ class Service:
             case _:
                 machine = self._machine_of(path, None)
                 return documents.of_machine(machine, inside, now) if machine else None
+
+    def _expanded(self, doc: Document, levels: int, now: datetime) -> Document:
+        """The document with what is subordinate to it inlined, so many levels deep; what lies under Links is not."""
+        if not levels:
+            return doc
+
+        def inlined(value: object) -> object:
+            if isinstance(value, list):
+                return [inlined(item) for item in value]
+            if isinstance(value, dict) and value.keys() == {"@odata.id"}:
+                found = self._show(str(value["@odata.id"]), now)
+                return self._expanded(found, levels - 1, now) if found else value
+            return value
+
+        return {key: value if key in _NOT_SUBORDINATE else inlined(value) for key, value in doc.items()}
+
+    @property
+    def expands(self) -> int:
+        """How many levels of a document are inlined on request."""
+        return min(machine.quirks.expands for machine in self.machines.values()) if self.machines else 0
 
     # changing
 
@@ -181,16 +201,27 @@ def _firmware(service: Service) -> Document:
         for machine in service.machines.values()
         for member in documents.firmware_ids(machine, "" if service.only else f"{machine.id}.")
     ]
-    return documents.collection("/UpdateService/FirmwareInventory", ids)
+    return collection("/UpdateService/FirmwareInventory", ids)
 
 
 def _tasks(service: Service) -> Document:
     ids = [task for machine in service.machines.values() for task in machine.tasks]
-    return documents.collection("/TaskService/Tasks", ids)
+    return collection("/TaskService/Tasks", ids)
 
 
 def _root(service: Service) -> Document:
-    return documents.service_root(service.only.id if service.only else f"{len(service.machines)} systems")
+    serves = service.only.id if service.only else f"{len(service.machines)} systems"
+    return documents.service_root(serves, service.expands)
+
+
+def _levels(query: str) -> int:
+    """How many levels a query asks to be inlined; 0 where it asks for none."""
+    found = _EXPAND.search(query)
+    return int(found[1] or 1) if found else 0
+
+
+_EXPAND = re.compile(r"\$expand=[.*~](?:\(\$levels=(\d{1,2})\))?")
+_NOT_SUBORDINATE = frozenset({"Links", "RelatedItem", "RedundancyGroup", "Actions"})
 
 
 _PLACES = ("Systems", "Chassis", "Managers")
@@ -201,9 +232,9 @@ _FIXED: Mapping[str, Callable[[Service], Document]] = {
     f"{ROOT}/UpdateService/FirmwareInventory": _firmware,
     f"{ROOT}/TaskService": lambda _: documents.task_service(),
     f"{ROOT}/TaskService/Tasks": _tasks,
-    f"{ROOT}/Systems": lambda service: documents.collection("/Systems", service.machines),
-    f"{ROOT}/Chassis": lambda service: documents.collection("/Chassis", service.machines),
-    f"{ROOT}/Managers": lambda service: documents.collection("/Managers", service.machines),
+    f"{ROOT}/Systems": lambda service: collection("/Systems", service.machines),
+    f"{ROOT}/Chassis": lambda service: collection("/Chassis", service.machines),
+    f"{ROOT}/Managers": lambda service: collection("/Managers", service.machines),
 }
 
 

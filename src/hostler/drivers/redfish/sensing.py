@@ -1,0 +1,135 @@
+"""Reads what changes while a machine runs: temperatures, fans, supplies, redundancy and leaks, in few requests."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from hostler.core.model import Facts
+from hostler.drivers.redfish import wire
+from hostler.drivers.redfish.client import BmcFailureError, RedfishClient
+from hostler.drivers.redfish.layout import USES, ChassisLinks, Layout
+from hostler.drivers.redfish.reading import Document, WireError, child, document, inlined, link
+from hostler.drivers.redfish.survey import Survey
+from hostler.engine.ports import RefusedError, UnreachableError
+
+COOLING_LEVELS, POWER_LEVELS = 3, 2
+"""How deep a subsystem is inlined: ThermalSubsystem → LeakDetection → LeakDetectors → each of them."""
+
+_T = TypeVar("_T")
+_ReadValues = Callable[[Document], tuple[wire.Reading, ...]]
+
+
+class Readings(Struct, frozen=True):
+    """Sensor name → value; `gaps` says what is missing and why."""
+
+    facts: Facts
+    gaps: tuple[str, ...]
+
+
+async def sensors(client: RedfishClient, system: wire.System) -> Readings:
+    """Temperatures, fans, power and leak detectors of a system's chassis: newer resources first, else the older."""
+    survey = Survey(client)
+    found: list[wire.Reading] = []
+    layout = await _layout(survey, client, system)
+    for place in layout.chassis:
+        listed = await survey.many(place.sensors, "Sensors")
+        modern = [reading for doc in listed for reading in wire.sensor(doc)]
+        found += modern or await _older(survey, place.thermal, wire.thermal)
+        found += await _power(survey, layout, place)
+        found += await _cooling(survey, layout, place)
+    if survey.broken:
+        client.layouts.pop(system.path, None)
+    return Readings(wire.facts(found), tuple(survey.gaps))
+
+
+async def _power(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wire.Reading]:
+    """Supplies and their redundancy."""
+    wanted = (place.supplies, place.power if place.power_told else "")
+    whole = await _whole(survey, layout, place.power, POWER_LEVELS) if all(wanted) else {}
+    listed = await _members(survey, layout, (whole, "PowerSupplies"), place.supplies)
+    supplies = [reading for doc in listed for reading in wire.supply(doc)]
+    found = supplies or list(await _older(survey, place.power_older, wire.power))
+    if place.power_told:
+        found += wire.redundancy(whole or await survey.one(place.power), "PowerSupplyRedundancy", "power")
+    return found
+
+
+async def _cooling(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wire.Reading]:
+    """Fans, their redundancy, and leak detectors."""
+    wanted = (place.fans, place.detectors, place.cooling if place.cooling_told else "")
+    whole = await _whole(survey, layout, place.cooling, COOLING_LEVELS) if sum(map(bool, wanted)) > 1 else {}
+    fans = await _members(survey, layout, (whole, "Fans"), place.fans)
+    found = [reading for doc in fans for reading in wire.fan(doc)]
+    if place.cooling_told:
+        found += wire.redundancy(whole or await survey.one(place.cooling), "FanRedundancy", "cooling")
+    leaks = (child(whole, "LeakDetection"), "LeakDetectors") if whole else ({}, "LeakDetectors")
+    detectors = await _members(survey, layout, leaks, place.detectors)
+    return found + _kept(wire.leak_detector(doc) for doc in detectors)
+
+
+async def _whole(survey: Survey, layout: Layout, path: str, levels: int) -> Document:
+    """A subsystem with what is below it, in one request; empty where the BMC cannot give that."""
+    client = survey.client
+    if not layout.deep or not path or (await client.root()).levels < levels:
+        return {}
+    try:
+        return document(await client.get(f"{path}?$expand=.($levels={levels})"), path)
+    except (BmcFailureError, WireError, RefusedError):
+        layout.deep = False
+        return {}
+    except UnreachableError:
+        layout.deep = False
+        raise
+
+
+async def _members(survey: Survey, layout: Layout, whole: tuple[Document, str], path: str) -> list[Document]:
+    """The members of a collection: inlined in what was read already, else read now."""
+    doc, key = whole
+    found = inlined(doc, key) if doc else None
+    if found is not None:
+        return found
+    if doc and path:
+        layout.deep = False
+    return await survey.many(path, path.rstrip("/").rpartition("/")[2]) if path else []
+
+
+async def _layout(survey: Survey, client: RedfishClient, system: wire.System) -> Layout:
+    """Where the readings lie: as learned before, else learned now. What could not be read whole is not remembered."""
+    known = client.layouts.get(system.path)
+    if known is not None and known.uses < USES:
+        known.uses += 1
+        return known
+    learned = Layout(tuple([await _chassis_links(survey, path) for path in system.chassis]))
+    if not survey.broken:
+        client.layouts[system.path] = learned
+    return learned
+
+
+async def _chassis_links(survey: Survey, path: str) -> ChassisLinks:
+    """Chassis → PowerSubsystem and ThermalSubsystem → what they hold. Air-cooled machines detect no leaks: no gap."""
+    chassis = await survey.one(path)
+    power_path, cooling_path = link(chassis, "PowerSubsystem"), link(chassis, "ThermalSubsystem")
+    power = await survey.one(power_path) if power_path else {}
+    cooling = await survey.one(cooling_path) if cooling_path else {}
+    detection = await survey.one(link(cooling, "LeakDetection")) if link(cooling, "LeakDetection") else {}
+    return ChassisLinks(
+        sensors=link(chassis, "Sensors"),
+        thermal=link(chassis, "Thermal"),
+        power_older=link(chassis, "Power"),
+        power=power_path,
+        power_told="PowerSupplyRedundancy" in power,
+        supplies=link(power, "PowerSupplies"),
+        cooling=cooling_path,
+        cooling_told="FanRedundancy" in cooling,
+        fans=link(cooling, "Fans"),
+        detectors=link(detection, "LeakDetectors"),
+    )
+
+
+async def _older(survey: Survey, reference: str, read: _ReadValues) -> tuple[wire.Reading, ...]:
+    return read(await survey.one(reference)) if reference else ()
+
+
+def _kept(found: Iterable[_T | None]) -> list[_T]:
+    return [item for item in found if item is not None]
