@@ -47,7 +47,7 @@ def controller(nodes: int) -> Controller:
         evolve(fleet, e.Record(number + 1, NOW, 1, "bench", e.NodeRegistered(a_node(number))))
     fleet.merge()
     present = Present()
-    present.scheduler_synced = True
+    present.clusters["k1"] = ""
     found = Controller(fleet, present, {}, 1)
     found.resume(NOW, "bench")
     found.committed()

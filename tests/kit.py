@@ -45,6 +45,7 @@ from hostler.engine.ready import Ready, Reply, Send
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPUS = 8
+CLUSTER = "k1"
 E = TypeVar("E")
 POLICY = Path(documents.__file__).with_name("default_policy.yaml").read_text()
 BAD_LINES = {
@@ -61,7 +62,7 @@ def pool_document(**fields: Any) -> dict[str, Any]:
     base: dict[str, Any] = {
         "sku": "h100",
         "target": 4,
-        "cluster": "k1",
+        "cluster": CLUSTER,
         "tenant": "acme",
         "owner": "pat@acme",
         "modes": {"*": "act"},
@@ -110,7 +111,7 @@ def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
             Binding("serial", f"S-{node_id}", NOW),
             Binding("bmc", f"https://bmc/{node_id}", NOW),
         ),
-        "assignment": Assignment(pool, "acme", "k1", NOW) if pool else None,
+        "assignment": Assignment(pool, "acme", CLUSTER, NOW) if pool else None,
         "boot_id": f"{node_id}-b1",
         "boots": (f"{node_id}-b1",),
         "slots": tuple((f"gpu{gpu}", serials[gpu]) for gpu in range(GPUS)),
@@ -221,7 +222,7 @@ class Drive:
 
     def view(self) -> intake.WorkSeen:
         views = tuple(WorkloadView(n, work) for n, work in sorted(self.work.items()))
-        return intake.WorkSeen(views, whole=True)
+        return intake.WorkSeen(views, whole=True, cluster=CLUSTER)
 
     def boot_of(self, node_id: str) -> str:
         return f"{node_id}-b{self.boots[node_id]}"
@@ -310,7 +311,7 @@ class Drive:
 
     def see_work(self, node_id: str, *work: Workload) -> None:
         self.work[node_id] = work
-        self.step(intake.WorkSeen((WorkloadView(node_id, work),)))
+        self.step(intake.WorkSeen((WorkloadView(node_id, work),), cluster=CLUSTER))
 
     def sweep(self) -> int:
         """How many records a sweep over everything adds."""

@@ -65,7 +65,9 @@ class ObligingHand:
 
     def works(self, node_id: str, work: tuple[Workload, ...]) -> None:
         assert self.cell is not None
-        self.cell.tell(intake.WorkSeen((WorkloadView(node_id, work),), whole=True))
+        assigned = self.cell.view.nodes[node_id].assignment
+        cluster = assigned.cluster if assigned else ""
+        self.cell.tell(intake.WorkSeen((WorkloadView(node_id, work),), whole=True, cluster=cluster))
 
 
 class Client:

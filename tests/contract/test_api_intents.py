@@ -43,7 +43,7 @@ async def test_a_refusal_says_why_and_is_recorded(world: House) -> None:
 async def test_a_dry_run_tells_the_plan_and_records_nothing(world: House) -> None:
     await world.adopt(1)
     world.work("n0", "acme")
-    await world.until(lambda: world.cell.present.workloads("n0"))
+    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
     before = world.cell.health().seq
     status, answer = await world.operator.post("/v1/nodes/n0/reboot", {"reason": "x", "dry_run": True})
     assert status == 200

@@ -77,7 +77,7 @@ async def test_a_fault_is_seen_in_every_list_it_belongs_to(world: House) -> None
 async def test_a_pool_counts_what_it_has(world: House) -> None:
     await world.adopt(3)
     world.work("n0", "acme")
-    await world.until(lambda: world.cell.present.workloads("n0"))
+    await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
     pool = await world.operator.get("/v1/pools/alpha")
     assert [pool[k] for k in ("reserved", "delivered", "healthy", "in_use", "spares")] == [3, 3, 3, 1, 0]
     assert [p["pool"]["name"] for p in (await world.operator.get("/v1/pools"))["items"]] == ["alpha", "beta"]

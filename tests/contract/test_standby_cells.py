@@ -102,7 +102,9 @@ class One:
 
     def sees_no_work(self) -> None:
         """The schedulers say that nothing runs anywhere."""
-        self.cell.tell(intake.WorkSeen(tuple(WorkloadView(n, ()) for n in self.cell.view.nodes), whole=True))
+        views = tuple(WorkloadView(n, ()) for n in self.cell.view.nodes)
+        for pool in self.cell.view.configuration.pools.values():
+            self.cell.tell(intake.WorkSeen(views, whole=True, cluster=pool.cluster))
 
 
 @pytest.fixture

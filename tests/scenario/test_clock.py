@@ -126,7 +126,7 @@ def test_a_process_that_was_held_up_finds_out_by_itself() -> None:
     shell.turn(7 * 3600)
     (gap,) = drive.events(e.ClockGap)
     assert (gap.unattended_s, gap.leap_s, gap.doubt) == (7 * 3600, 0.0, "")
-    assert drive.controller.present.workloads("b") is None
+    assert drive.controller.present.workloads(drive.node("b")) is None
     assert [(s.how, s.operation.id) for s in drive.pending] == [("observe", operation.id)]
     assert drive.node("a").operation is not None
     assert drive.node("a").phase is Phase.zap

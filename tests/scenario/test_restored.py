@@ -13,7 +13,7 @@ from hostler.core.present import Present
 from hostler.engine import intake
 from hostler.engine.controller import Controller
 from hostler.engine.ports import Restored, WorkloadView
-from tests.kit import Drive, a_node, a_workload, configuration, fold, gpu_part, pool_document
+from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, fold, gpu_part, pool_document
 
 FOUR = configuration({"train": pool_document(target=4)})
 NAMES = ["a", "b", "c", "d"]
@@ -164,15 +164,15 @@ def powered_off(drive: Drive) -> None:
 
 
 def cordoned(drive: Drive) -> None:
-    drive.step(intake.WorkSeen((WorkloadView("a", (), cordoned=True),)))
+    drive.step(intake.WorkSeen((WorkloadView("a", (), cordoned=True),), cluster=CLUSTER))
 
 
 def left(drive: Drive) -> None:
-    drive.step(intake.WorkSeen(tuple(WorkloadView(n, ()) for n in ("b", "c", "d")), whole=True))
+    drive.step(intake.WorkSeen(tuple(WorkloadView(n, ()) for n in ("b", "c", "d")), whole=True, cluster=CLUSTER))
 
 
 def joined(drive: Drive) -> None:
-    drive.step(intake.WorkSeen((WorkloadView("s", (a_workload("w9"),), cordoned=False),)))
+    drive.step(intake.WorkSeen((WorkloadView("s", (a_workload("w9"),), cordoned=False),), cluster=CLUSTER))
 
 
 def part_moved(drive: Drive) -> None:

@@ -9,6 +9,7 @@ from hostler.core import events as e
 from hostler.core.model import ActClass, HoldKind, Mode, Node, Phase
 from hostler.engine import intake
 from tests.kit import (
+    CLUSTER,
     NOW,
     Drive,
     a_node,
@@ -265,7 +266,7 @@ def test_of_two_controllers_neither_powers_an_open_server() -> None:
     for hour in range(72):
         for controller in (replaced, drive.controller):
             controller.sweep(["a"])
-            news = (intake.Tick(), intake.NodeSeen("a", "off"), intake.WorkSeen((), whole=True))
+            news = (intake.Tick(), intake.NodeSeen("a", "off"), intake.WorkSeen((), whole=True, cluster=CLUSTER))
             ready = controller.step(news, drive.now + timedelta(hours=hour))
             controller.committed()
             assert ready.sends == ()

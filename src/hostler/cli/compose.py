@@ -28,8 +28,9 @@ from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
 from hostler.drivers.standalone.hand import StandaloneHand, work_of
 from hostler.engine.intake import NodeSeen, WorkSeen
-from hostler.engine.ports import Hand
+from hostler.engine.ports import Hand, Scheduler
 from hostler.engine.runner import Cell
+from hostler.engine.schedulers import SchedulerEye, SchedulerHand, by_cluster
 from hostler.engine.watch import Watch
 from hostler.server.settings import Settings
 from hostler.server.tokens import Grant, Role
@@ -63,14 +64,17 @@ async def serve(settings: ServeSettings) -> None:
     async with Connections() as connections:
         gate = Gate()
         clients = Clients(connections, _credentials(data), gate)
-        hands: list[Hand] = [RedfishHand(clients, gate.now), StandaloneHand()]
+        schedulers: list[Scheduler] = []
+        clusters = by_cluster(schedulers)
+        hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand())]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
             eyes = RedfishEyes(clients)
             watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
-            telling = cell.while_active(lambda: _tell(cell, lambda: [work_of(cell.view)]))
-            await _until_told(stop, [watching, telling])
+            eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
+            telling = cell.while_active(lambda: _tell(cell, lambda: [work_of(cell.view), *eye.news()]))
+            await _until_told(stop, [watching, telling, *(one.watch() for one in schedulers)])
 
 
 async def up(settings: UpSettings) -> None:
@@ -88,7 +92,8 @@ async def _up(settings: UpSettings, data: Path, connections: Connections) -> Non
     gate = Gate()
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     scheduler = EmulatedScheduler(jobs_of(settings.nodes))
-    hands: list[Hand] = [RedfishHand(clients, gate.now), scheduler]
+    clusters = by_cluster([scheduler])
+    hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand())]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
@@ -110,10 +115,10 @@ async def _up(settings: UpSettings, data: Path, connections: Connections) -> Non
             await _furnish(inside, fleet, settings.scale)
             await _resume(inside, fleet, scheduler, known)
             _announce(inside, settings)
-            started = asyncio.get_running_loop().time()
-            turns: Views = lambda: scheduler.turn(asyncio.get_running_loop().time() - started)  # noqa: E731
-            watch = Watch(inside.cell, RedfishEyes(clients), now)
-            await _until_told(stop, [watch.run(), _tell(inside.cell, turns), _staff(inside.cell, fleet)])
+            cell = inside.cell
+            eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
+            watch = Watch(cell, RedfishEyes(clients), now)
+            await _until_told(stop, [watch.run(), scheduler.watch(), _tell(cell, eye.news), _staff(cell, fleet)])
 
 
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:

@@ -26,7 +26,7 @@ class Frame(Struct, frozen=True):
 def record(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> e.PlanRecorded:
     """The recipe frozen for this node, with the evidence and the present facts that decided it."""
     seen = scene.present.of(node.id)
-    work = scene.present.workloads(node.id)
+    work = scene.present.workloads(node)
     evidence = tuple(c.evidence[-1] for c in node.conditions if c.id in frame.causes and c.evidence)
     facts = {
         "power": seen.power,

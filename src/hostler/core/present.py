@@ -1,6 +1,6 @@
 """What is so right now and not recorded: workloads, power, readiness, who is heard. Each source synced or unknown.
 
-Unknown never means "nothing there": a node whose scheduler is not synced has unknown workloads and may not be
+Unknown never means "nothing there": a node whose own cluster is not synced has unknown workloads and may not be
 disturbed. Only the engine writes here, from inputs; `fold` never reads it.
 """
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.events import INTRODUCED
-from hostler.core.model import Workload
+from hostler.core.model import Node, Workload
 from hostler.core.upcast import DOWNCASTERS
 
 ON = "on"
@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 
 
 class PresentNode(Struct):
-    """The volatile side of one node. `workloads` None: its scheduler has not told yet.
+    """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
     `ready` is the scheduler's own opinion (None: none), an independent witness beside the agent. `power_at` is
     when the BMC said `power`.
@@ -27,7 +27,7 @@ class PresentNode(Struct):
     power: str = UNKNOWN
     power_at: datetime | None = None
     ready: bool | None = None
-    workloads: tuple[Workload, ...] | None = None
+    workloads: dict[str, tuple[Workload, ...]] = {}
     cordoned_by_other: str = ""
     heard: bool = False
     bmc_unreachable: bool = False
@@ -72,6 +72,7 @@ class Fellow(Struct, frozen=True):
 class Present:
     """The volatile side of the fleet, and of the controllers. `fellows` None: it is not known yet who there is.
 
+    `clusters`: "" where the cluster's schedulers have told all they know and are heard, else why they are not.
     `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
     """
 
@@ -79,7 +80,7 @@ class Present:
         self.release = release
         self.fellows: tuple[Fellow, ...] | None = None
         self.nodes: dict[str, PresentNode] = {}
-        self.scheduler_synced = False
+        self.clusters: dict[str, str] = {}
         self.started: datetime | None = None
         self.unobserved: dict[str, datetime] = {}
 
@@ -87,7 +88,7 @@ class Present:
         """Nobody looked for a while: all is unknown again, as after a start."""
         self.fellows = None
         self.nodes.clear()
-        self.scheduler_synced = False
+        self.clusters.clear()
         self.started = now
         self.unobserved.clear()
 
@@ -98,8 +99,14 @@ class Present:
             found = self.nodes[node_id] = PresentNode()
         return found
 
-    def workloads(self, node_id: str) -> tuple[Workload, ...] | None:
-        """The node's workloads, None where unknown."""
-        if not self.scheduler_synced:
-            return None
-        return self.of(node_id).workloads
+    def synced(self, cluster: str) -> bool:
+        """Whether what the cluster's schedulers told is whole and still so."""
+        return self.clusters.get(cluster) == ""
+
+    def workloads(self, node: Node) -> tuple[Workload, ...] | None:
+        """What runs on the node by its own cluster, None where unknown; of a node in no pool, by any that tells."""
+        told = self.of(node.id).workloads
+        if node.assignment is not None:
+            return told.get(node.assignment.cluster) if self.synced(node.assignment.cluster) else None
+        said = [works for cluster, works in told.items() if self.synced(cluster)]
+        return tuple(work for works in said for work in works) if said else None

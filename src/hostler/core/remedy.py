@@ -18,6 +18,7 @@ from hostler.core.policy.witnesses import unconfirmed
 from hostler.core.present import ON
 from hostler.core.recipes import RECIPES
 from hostler.core.scene import Scene
+from hostler.core.silence import doubts
 
 BACK_OFF_S = 300.0
 PROTECT_AGAIN_S = 30.0
@@ -145,10 +146,12 @@ def _plan(scene: Scene, node: Node, need: Need) -> e.Event:
 def protect(scene: Scene, node: Node, need: Need) -> Answer | None:
     """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed.
 
-    None where it is done: the node is held dark.
+    None where it is done: the node is held dark. It never begins on what is unknown; what has begun goes on.
     """
     dark = next((h for h in scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
     frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
+    if dark is None and (unknown := doubts(node, need.causes)):
+        return Wait("power", tuple(unknown))
     if dark is None:
         reason = f"protective power-off: {need.rule}; only a named person powers it on again"
         hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, scene.now)

@@ -25,8 +25,8 @@ def of_input(fleet: Fleet, one: intake.Input, cursors: Cursors) -> Iterator[e.No
             yield from _told(node, _boot(node, boot_id), heard=True)
         case intake.NodeSeen(node=node_id, power=power) if power in (ON, OFF) and (node := fleet.nodes.get(node_id)):
             yield from _told(node, _power(fleet, node, power), heard=power == OFF)
-        case intake.WorkSeen(views=views, whole=whole):
-            yield from _of_work(fleet, views, whole=whole)
+        case intake.WorkSeen():
+            yield from _of_work(fleet, one)
         case intake.Observed(node=node_id, observations=seen) if node := fleet.nodes.get(node_id):
             found = [*_cursor(node, seen, cursors), *(d for o in seen for d in _inventory(fleet, node, o))]
             yield from _told(node, found, heard=any(o.source == "agent" for o in seen))
@@ -83,20 +83,18 @@ def _switched(plan: Plan) -> str:
     return {"power_off": OFF, "power_on": ON}.get(switched[-1], "") if switched else ON
 
 
-def _of_work(fleet: Fleet, views: tuple[WorkloadView, ...], *, whole: bool) -> Iterator[e.NodeCompared]:
-    for view in views:
-        if node := fleet.nodes.get(view.node):
+def _of_work(fleet: Fleet, seen: intake.WorkSeen) -> Iterator[e.NodeCompared]:
+    for view in seen.views:
+        if view.listed and (node := fleet.nodes.get(view.node)):
             yield from _told(node, _view(node, view), heard=False)
-    if whole:
-        yield from _missing(fleet, frozenset(view.node for view in views))
+    if seen.whole:
+        yield from _missing(fleet, seen.cluster, frozenset(view.node for view in seen.views if view.listed))
 
 
-def _missing(fleet: Fleet, listed: frozenset[str]) -> Iterator[e.NodeCompared]:
-    """Members that a scheduler does not list; a cluster of which it lists nobody is another scheduler's."""
-    members = (node for i in listed if (node := fleet.nodes.get(i)))
-    clusters = {node.assignment.cluster for node in members if node.assignment}
+def _missing(fleet: Fleet, cluster: str, listed: frozenset[str]) -> Iterator[e.NodeCompared]:
+    """Members of the cluster that its schedulers do not list."""
     for pool in fleet.configuration.pools.values():
-        if pool.cluster in clusters:
+        if pool.cluster == cluster:
             for node_id in fleet.index.members(f"pool:{pool.name}"):
                 if node_id not in listed:
                     gone = Difference("membership", f"in pool {pool.name}", "in no cluster")

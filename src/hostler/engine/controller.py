@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from hostler.core import events as e
-from hostler.core import formats
+from hostler.core import formats, silence
 from hostler.core.answers import Act, Rest, Wait
 from hostler.core.calendar import ended, next_moment
 from hostler.core.clock import Witness, opening
@@ -222,9 +222,11 @@ class Controller:
             case intake.Replied(outcome=outcome):
                 self._reply(outcome)
             case intake.WorkSeen():
-                self._eased = self._eased or (one.whole and not self.present.scheduler_synced)
+                changed = (one.whole or bool(one.lost)) and one.lost != self.present.clusters.get(one.cluster)
+                self._eased = self._eased or changed
                 for node_id in intake.see_work(self.present, one):
                     self._touch(node_id, "scheduler")
+                self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
             case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
                 if (told := news.of_node(self._scene(), self.silent, one)) is not None:
                     self._record_all(told.events, told.cause)
@@ -274,7 +276,7 @@ class Controller:
             read = self._moved[key] = (observation.spool, observation.sequence)
             stamped = intake.received_at(observation, self._now)
             self._stored.append(stamped)
-            workloads = self.present.workloads(node.id)
+            workloads = self.present.workloads(node)
             for caused in intake.of_observation(self.fleet, node, stamped, workloads):
                 self._emit(caused.event, caused.cause)
                 self._touched.setdefault(node.id, caused.cause)
@@ -318,6 +320,7 @@ class Controller:
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
+        self._record_all(silence.review(self._scene(), list(self._touched), self.silent), "clock")
         for _ in range(ROUNDS):
             for node_id, cause in list(self._touched.items()):
                 node = self.fleet.nodes.get(node_id)

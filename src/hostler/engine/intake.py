@@ -15,9 +15,11 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence import weigh_programs
 from hostler.core.ending import conclude
 from hostler.core.fleet import Fleet
+from hostler.core.fold import OWNER
 from hostler.core.model import (
     CheckResult,
     Evidence,
+    Hold,
     HoldKind,
     Intent,
     Node,
@@ -79,10 +81,15 @@ class Silent(Struct, frozen=True):
 
 
 class WorkSeen(Struct, frozen=True):
-    """What a scheduler says runs now. `whole`: these are all nodes it knows, and it is synced."""
+    """What the schedulers of one cluster say runs now; `cluster` "" is where there is none.
+
+    `whole`: these are all nodes that they know, and they are synced. `lost`: why what they told counts no more.
+    """
 
     views: tuple[WorkloadView, ...]
     whole: bool = False
+    cluster: str = ""
+    lost: str = ""
 
 
 class NodeSeen(Struct, frozen=True):
@@ -279,17 +286,33 @@ def of_refusal(node: Node, text: str, now: datetime) -> tuple[e.Event, ...]:
 
 
 def see_work(present: Present, seen: WorkSeen) -> list[str]:
-    """Take over a scheduler's view; the nodes whose work changed."""
+    """Take over what a cluster's schedulers show; the nodes whose work changed."""
     touched: list[str] = []
     for view in seen.views:
         here = present.of(view.node)
-        if here.workloads != view.workloads or here.cordoned_by_other != view.cordoned_by_other:
+        if here.workloads.get(seen.cluster) != view.workloads or here.cordoned_by_other != view.cordoned_by_other:
             touched.append(view.node)
-        here.workloads = view.workloads
+        here.workloads[seen.cluster] = view.workloads
         here.cordoned_by_other = view.cordoned_by_other
-    if seen.whole:
-        present.scheduler_synced = True
+    if seen.whole or seen.lost:
+        present.clusters[seen.cluster] = seen.lost
     return touched
+
+
+def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldPlaced]:
+    """A person lifted our cordon by the scheduler's own means: that is recorded as a hold, not fought."""
+    for view in seen.views:
+        node = fleet.nodes.get(view.node) if view.overridden else None
+        if node is None or OWNER not in node.cordons or not _is_member(node, seen.cluster):
+            continue
+        if not any(h.kind is HoldKind.override for h in fleet.holds_on([node.id])):
+            reason = f"lifted our cordon in cluster {seen.cluster}"
+            identity = f"h{fleet.cell.seq}-{node.id}"
+            yield e.HoldPlaced(Hold(identity, node.id, HoldKind.override, view.overridden, reason, now))
+
+
+def _is_member(node: Node, cluster: str) -> bool:
+    return node.assignment is not None and node.assignment.cluster == cluster
 
 
 def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
@@ -349,7 +372,7 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
         failed = Outcome(outcome.operation, node.id, "failed", "observed not to have happened")
         return Reply(conclude(scene, node, operation, failed))
     if outcome.result == "done":
-        _see_effect(scene, operation)
+        _see_effect(scene, node, operation)
         return _done(scene, node, operation, outcome)
     result = outcome.result if outcome.result in ("failed", "refused") else "failed"
     failed = Outcome(outcome.operation, node.id, result, outcome.detail, outcome.facts)
@@ -372,20 +395,21 @@ def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
     return (late,)
 
 
-def _see_effect(scene: Scene, operation: Operation) -> None:
+def _see_effect(scene: Scene, node: Node, operation: Operation) -> None:
     """What a confirmed effect shows of the present, until the next reading."""
     here, now = scene.present.of(operation.node), scene.now
+    cluster = node.assignment.cluster if node.assignment else ""
     if operation.kind in ("power_on", "power_off"):
         here.power, here.power_at = (ON if operation.kind == "power_on" else OFF), now
     if operation.kind == "power_off":
         here.heard = False
-    if operation.kind == "evict" and here.workloads is not None:
+    if operation.kind == "evict" and (works := here.workloads.get(cluster)) is not None:
         gone = frozenset(operation.args.get("workloads", "").split(","))
-        here.workloads = tuple(w for w in here.workloads if w.id not in gone)
+        here.workloads[cluster] = tuple(w for w in works if w.id not in gone)
     if operation.kind == "leave_cluster":
-        here.workloads = None
-    if operation.kind == "join_cluster" and here.workloads is None:
-        here.workloads = ()
+        here.workloads.pop(cluster, None)
+    if operation.kind == "join_cluster":
+        here.workloads.setdefault(cluster, ())
 
 
 def _done(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:

@@ -4,7 +4,7 @@ Drivers, their simulated twins and the journals answer these Protocols; one cont
 all of them. Nothing here acts by itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -74,6 +74,60 @@ class Hand(Protocol):
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Call the operation off where that still helps; doing nothing is allowed, its settle time covers it."""
         ...
+
+
+class WorkloadView(Struct, frozen=True):
+    """What a scheduler shows of a node now; `cordoned_by_other` names who else keeps new work away.
+
+    `cordoned`: whether Hostler's own cordon stands on its member; None where the scheduler does not say. `listed`: the
+    scheduler knows the node. `overridden`: who lifted our cordon by the scheduler's own means, "" where nobody did.
+    """
+
+    node: str
+    workloads: tuple[Workload, ...]
+    cordoned_by_other: str = ""
+    cordoned: bool | None = None
+    listed: bool = True
+    overridden: str = ""
+
+
+class ClusterView(Struct, frozen=True):
+    """All that one scheduler shows of its cluster now, by the names that nodes have there.
+
+    `lost` says why it may be so no more ("not listed yet", "silent for 70 s"); "" where it is synced: a whole list has
+    been read and followed since. `ready` is the scheduler's own opinion of a node. A view that has not changed is the
+    same object as before.
+    """
+
+    nodes: Mapping[str, WorkloadView]
+    ready: Mapping[str, bool]
+    lost: str = ""
+
+
+class Scheduler(Hand, Protocol):
+    """One scheduler of one cluster: the hand for `SCHEDULED`, and the eye that sees who works where.
+
+    `kind` (kubernetes, slurm …) is the kind of the binding that says how a node is called there (`name_there`).
+    `watch` keeps in touch until it is cancelled, and raises nothing that passes; `views` shows what is known by now,
+    at once. A cluster may have several, the one that places jobs before the one whose pods carry it.
+    """
+
+    kind: str
+    cluster: str
+
+    def views(self) -> ClusterView: ...
+
+    async def watch(self) -> None: ...
+
+
+SCHEDULED = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
+"""The kinds of operations that a scheduler performs."""
+
+
+def name_there(node: Node, scheduler: Scheduler) -> str:
+    """How the node is called in the scheduler's cluster: by its binding ("NAME", "CLUSTER/NAME"), else by its id."""
+    bound = node.binding(scheduler.kind)
+    return bound.removeprefix(f"{scheduler.cluster}/") or node.id
 
 
 class Heartbeats(Protocol):
@@ -196,10 +250,10 @@ class Journal(Protocol):
         """Forget a controller that has gone."""
         ...
 
-    def wait(self, after: int, timeout_s: float) -> None:
-        """Return when a record after `after` is there or the lease has changed hands, at the latest after `timeout_s`.
+    def wait(self, after: int, seen: Lease, timeout_s: float) -> None:
+        """Return when a record after `after` is there or the lease is in other hands than in `seen`.
 
-        A renewal wakes nobody.
+        At the latest after `timeout_s`. A renewal wakes nobody.
         """
         ...
 
@@ -236,15 +290,3 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class WorkloadView(Struct, frozen=True):
-    """What a scheduler says runs on a node now; `cordoned_by_other` names who else keeps new work away.
-
-    `cordoned`: whether Hostler's own cordon stands on its member; None where the scheduler does not say.
-    """
-
-    node: str
-    workloads: tuple[Workload, ...]
-    cordoned_by_other: str = ""
-    cordoned: bool | None = None

@@ -20,7 +20,7 @@ def _rank(scene: Scene, node_id: str) -> tuple[int, float, datetime, str]:
     if not node.conditions:
         return (0, 0.0, node.phase_since, node_id)
     worst = max(int(c.severity) for c in node.conditions)
-    stake = sum(w.gpu_hours_at_stake for w in scene.present.workloads(node_id) or ())
+    stake = sum(w.gpu_hours_at_stake for w in scene.present.workloads(node) or ())
     return (-worst, -stake, min(c.since for c in node.conditions), node_id)
 
 

@@ -171,12 +171,12 @@ def pool_view(cell: CellView, pool: Pool) -> PoolView:
 
 
 def _in_use(cell: CellView, pool: Pool) -> int | None:
-    if not cell.present.scheduler_synced:
+    if not cell.present.synced(pool.cluster):
         return None
     used = 0
     for node_id in cell.view.index.base.get(f"pool:{pool.name}", {}):
         here = cell.present.nodes.get(node_id)
-        work = here.workloads if here else None
+        work = here.workloads.get(pool.cluster) if here else None
         used += any(w.work_class is not WorkClass.infrastructure for w in work or ())
     return used
 

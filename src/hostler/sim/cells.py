@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from hostler.core.configuration import Configuration
 from hostler.core.policy.documents import parse
+from hostler.sim.world.scheduler import CLUSTER
 
 HOUR_S = 3600.0
 SPARE, FRESH = "", "fresh"
@@ -120,7 +121,7 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
     """Budgets are met exactly: on the brink one node is just the percentage, elsewhere the count."""
     members = shape.roles.count(name)
     budget: dict[str, float] = {"count": 1, "percent": 100, "reserve": 0, "removals_per_day": 4}
-    base = {"sku": shape.sku, "cluster": "k1", "tenant": "acme", "modes": {"*": "act"}, "target": members}
+    base = {"sku": shape.sku, "cluster": CLUSTER, "tenant": "acme", "modes": {"*": "act"}, "target": members}
     if shape.rooted:
         base["tenant_root"] = True
     terms: dict[str, object] = {"drain_deadline_s": 4 * HOUR_S}

@@ -39,7 +39,7 @@ def consent(ask: Ask) -> Granted:
     pool = scene.fleet.pool_of(node)
     if intent.bounds.tenant and pool is not None and pool.owner not in ("", intent.person):
         raise RefusalError(f"{pool.owner} is asked for consent: they answer, or an operator does")
-    running = scene.present.workloads(node.id)
+    running = scene.present.workloads(node)
     if running is None:
         raise RefusalError(f"what runs on {node.id} is unknown: its scheduler has not been heard; try again then")
     work = tuple(

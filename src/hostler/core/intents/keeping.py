@@ -82,7 +82,7 @@ def cancel_window(ask: Ask) -> Granted:
 def start_work(ask: Ask) -> Granted:
     """Hands in the machine: drained and dark, the right one, and nothing will power it until the work is ended."""
     node = node_of(ask)
-    work = ask.scene.present.workloads(node.id) if node.assignment else ()
+    work = ask.scene.present.workloads(node) if node.assignment else ()
     if work is None or any(w.work_class is not WorkClass.infrastructure for w in work):
         raise RefusalError(f"{node.id} is not drained: return it for maintenance first")
     if node.phase is Phase.production and node.assignment is not None:

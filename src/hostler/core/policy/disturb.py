@@ -30,12 +30,15 @@ class Act(Struct, frozen=True):
     remedy: str = ""
 
 
-UNKNOWN_WORK = Blocker(
-    kind="unknown",
-    name="scheduler",
-    text="what runs on the node is unknown: its scheduler has not been heard",
-    ends_when="the scheduler answers",
-)
+def unknown_work(node: Node, present: Present) -> Blocker:
+    """Nobody may be disturbed of whom it is not known who they are: which cluster is silent, and why."""
+    cluster = node.assignment.cluster if node.assignment else ""
+    heard = f"cluster {cluster} has not been heard" if cluster else "its scheduler has not been heard"
+    why = present.clusters.get(cluster, "")
+    if present.synced(cluster):
+        heard = f"cluster {cluster} lists no node of this name"
+    text = f"what runs on the node is unknown: {heard}" + (f" ({why})" if why else "")
+    return Blocker("unknown", f"cluster:{cluster}" if cluster else "scheduler", text, "the scheduler answers")
 
 
 def may_disturb(node: Node, present: Present, act: Act, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
@@ -44,11 +47,11 @@ def may_disturb(node: Node, present: Present, act: Act, pool: Pool | None) -> tu
     A Blocker instead of the answers means that the work itself is unknown; unknown work may not be disturbed.
     Protective acts ask nobody (they save hardware and people) and get their answers from an unknown node too.
     """
-    workloads = present.workloads(node.id)
+    workloads = present.workloads(node)
     if workloads is None and node.assignment is None:
         workloads = ()
     if workloads is None:
-        return () if act.act_class is ActClass.protective else UNKNOWN_WORK
+        return () if act.act_class is ActClass.protective else unknown_work(node, present)
     return tuple(_consent(node, workload, act, pool) for workload in workloads)
 
 

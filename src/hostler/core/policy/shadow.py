@@ -36,7 +36,7 @@ def would_have(scene: Scene, node: Node) -> tuple[e.Event, ...]:
 
 def _shadow(scene: Scene, node: Node, need: Need) -> Shadow:
     found = blockers(scene, Request(need.remedy, need.act_class, (node,), confirm=need.confirm))
-    works = scene.present.workloads(node.id)
+    works = scene.present.workloads(node)
     return Shadow(
         rule=need.rule,
         remedy=need.remedy,

@@ -3,7 +3,7 @@
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Operation, Outcome
 from hostler.engine.intake import WorkSeen
-from hostler.engine.ports import RefusedError, WorkloadView
+from hostler.engine.ports import SCHEDULED, RefusedError, WorkloadView
 
 
 class StandaloneHand:
@@ -13,7 +13,7 @@ class StandaloneHand:
     refused, because this driver does not know what runs there.
     """
 
-    kinds = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
+    kinds = SCHEDULED
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Done, or RefusedError for a node of a cluster."""

@@ -124,7 +124,7 @@ async def get_node(room: TheRoom, who: Who, node_id: FromPath[str]) -> NodeView:
         healthy=is_healthy(node),
         power=here.power if here else "unknown",
         agent=room.agent_view(node),
-        workloads=room.cell.present.workloads(node.id),
+        workloads=room.cell.present.workloads(node),
         holds=holds_on(room.scene(), node),
         tickets=tuple(t for t in room.fleet.tickets.values() if t.node == node.id),
         parts=parts_of(room.fleet, node),

@@ -75,16 +75,16 @@ class Eyes:
 
     def __init__(self) -> None:
         self.present = Present()
-        self.present.scheduler_synced = True
 
-    def see(self, recorded: e.PlanRecorded) -> None:
+    def see(self, recorded: e.PlanRecorded, cluster: str) -> None:
         here = self.present.of(recorded.plan.node)
         here.power = recorded.present.get("power", "unknown")
         here.ready = {"true": True, "false": False}.get(recorded.present.get("ready", ""))
         told = recorded.present.get("workloads", "unknown")
         names = [name for name in told.split(",") if name]
         works = tuple(Workload(name, "", WorkClass.uninterruptible) for name in names)
-        here.workloads = None if told == "unknown" else works
+        self.present.clusters[cluster] = ""
+        here.workloads = {} if told == "unknown" else {cluster: works}
 
 
 def decide(fleet: Fleet, present: Present, node: Node, now: datetime) -> Decision:

@@ -185,9 +185,9 @@ class Replay:
         if not (isinstance(event, e.PlanRecorded) and event.plan.disruptive and event.plan.rule):
             return
         plan, node = event.plan, self._fleet.nodes.get(event.plan.node)
-        self._eyes.see(event)
         if node is None:
             return
+        self._eyes.see(event, node.assignment.cluster if node.assignment else "")
         recorded = decide(self._fleet, self._eyes.present, node, record.at)
         self.fidelity.remedies += 1
         fits = recorded.does in (ACTS, PROPOSES) and recorded.remedy == (plan.remedy or plan.name)

@@ -2,13 +2,15 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from hostler.core.model import Node, Operation, Outcome, WorkClass, Workload
-from hostler.engine.intake import NodeSeen, WorkSeen
-from hostler.engine.ports import RefusedError, WorkloadView
+from hostler.engine.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, name_there
+
+TURN_S = 0.5
 
 
 class JobSpec(Struct, frozen=True):
@@ -33,16 +35,19 @@ class _Job(Struct):
 class _Member(Struct):
     pool: str
     cordoned: bool = False
+    overridden: str = ""
 
 
 class EmulatedScheduler:
-    """The Hand for cordon, uncordon, evict, join_cluster and leave_cluster, and the source of who runs what where.
+    """A `ports.Scheduler` whose cluster, with its jobs, is in memory.
 
     `alive` tells whether a node's machine is up (nobody's is until it is set), `gpus` which GPUs it has: a job takes
     all of a node's. A job that loses a node starts again on others.
     """
 
-    kinds = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
+    kinds = SCHEDULED
+    kind = "emulated"
+    cluster = "lab"
 
     def __init__(self, jobs: Iterable[JobSpec]) -> None:
         self.alive: Callable[[str], bool] = lambda _node: False
@@ -54,44 +59,72 @@ class EmulatedScheduler:
     def restore(self, node: Node) -> None:
         """List a node that was in the cluster before Hostler was started again."""
         if node.assignment is not None:
-            self._members[node.id] = _Member(node.pool, cordoned=bool(node.cordons))
+            self._members[name_there(node, self)] = _Member(node.pool, cordoned=bool(node.cordons))
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Done, or RefusedError for a cordon of a node that it does not list."""
         await asyncio.sleep(0)
-        member = self._members.get(node.id)
+        name = name_there(node, self)
+        member = self._members.get(name)
         match operation.kind:
             case "join_cluster":
-                self._members[node.id] = _Member(node.pool, cordoned=True)
+                self._members[name] = _Member(node.pool, cordoned=True)
             case "leave_cluster":
-                self._lose(node.id)
-                self._members.pop(node.id, None)
-            case "cordon" | "uncordon" if member is not None:
-                member.cordoned = operation.kind == "cordon"
+                self._lose(name, None)
+                self._members.pop(name, None)
+            case "cordon" if member is None:
+                raise RefusedError(f"cluster {self.cluster} lists no node {name}: bind its name there or let it join")
+            case "cordon" if member is not None:
+                member.cordoned, member.overridden = True, ""
+            case "uncordon" if member is not None:
+                member.cordoned, member.overridden = False, ""
             case "evict":
-                self._lose(node.id)
-            case "uncordon":
-                pass
+                self._lose(name, frozenset(operation.args.get("workloads", "").split(",")))
             case _:
-                raise RefusedError(f"the scheduler does not list {node.id}")
+                pass  # an uncordon of a node that it does not list
         return Outcome(operation.id, node.id, "done", attempt=operation.attempt)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Done where it shows."""
         await asyncio.sleep(0)
-        member = self._members.get(node.id)
+        name = name_there(node, self)
+        member = self._members.get(name)
+        named = frozenset(operation.args.get("workloads", "").split(","))
         seen = {
             "join_cluster": member is not None,
             "leave_cluster": member is None,
             "cordon": member is not None and member.cordoned,
             "uncordon": member is None or not member.cordoned,
-            "evict": not self._work_on(node.id),
+            "evict": not any(work.id in named for work in self._work_on(name)),
         }[operation.kind]
         return Outcome(operation.id, node.id, "done" if seen else "not_done", attempt=operation.attempt)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Its acts are over at once: nothing to call off."""
 
-    def turn(self, now_s: float) -> list[WorkSeen | NodeSeen]:
-        """Let jobs begin, end and be restarted; what a scheduler's watch would now tell."""
+    def override(self, name: str, person: str) -> None:
+        """A person lifts our cordon by the scheduler's own means."""
+        self._members[name].overridden = person
+
+    def views(self) -> ClusterView:
+        """Its members and what runs on them now."""
+        nodes = {
+            name: WorkloadView(
+                name, self._work_on(name), cordoned=m.cordoned and not m.overridden, overridden=m.overridden
+            )
+            for name, m in self._members.items()
+        }
+        return ClusterView(nodes, {name: self.alive(name) for name in self._members})
+
+    async def watch(self) -> None:
+        """Let jobs begin, end and be restarted, until it is cancelled."""
+        started = time.monotonic()
+        while True:
+            self.turn(time.monotonic() - started)
+            await asyncio.sleep(TURN_S)
+
+    def turn(self, now_s: float) -> None:
+        """Let jobs begin, end and be restarted, as it is due at this moment."""
         for index, job in enumerate(self._jobs):
             if job.nodes and not all(self.alive(n) for n in job.nodes):
                 job.nodes, job.restarts = (), job.restarts + 1
@@ -100,9 +133,6 @@ class EmulatedScheduler:
         for job in self._jobs:
             if not job.nodes:
                 self._place(job, now_s)
-        views = tuple(WorkloadView(n, self._work_on(n), cordoned=m.cordoned) for n, m in self._members.items())
-        ready = [NodeSeen(n, ready=self.alive(n)) for n in self._members]
-        return [WorkSeen(views, whole=True), *ready]
 
     def _submit(self, spec: JobSpec) -> _Job:
         return _Job(f"{spec.name}-{next(self._numbers)}", spec)
@@ -112,15 +142,16 @@ class EmulatedScheduler:
         free = [
             n
             for n, m in self._members.items()
-            if m.pool == job.spec.pool and not m.cordoned and n not in busy and self.alive(n)
+            if m.pool == job.spec.pool and (not m.cordoned or m.overridden) and n not in busy and self.alive(n)
         ]
         if len(free) >= job.spec.nodes:
             job.nodes = tuple(sorted(free)[: job.spec.nodes])
             job.ends_s = now_s + job.spec.runs_s
 
-    def _lose(self, node_id: str) -> None:
+    def _lose(self, name: str, works: frozenset[str] | None) -> None:
+        """The node's work ends: these workloads, or all of it."""
         for job in self._jobs:
-            if node_id in job.nodes:
+            if name in job.nodes and (works is None or f"{job.id}/{name}" in works):
                 job.nodes, job.restarts = (), job.restarts + 1
 
     def _work_on(self, node_id: str) -> tuple[Workload, ...]:

@@ -10,6 +10,8 @@ from hostler.sim.world.ledger import Disturbance
 from hostler.sim.world.site import Site
 
 OURS = "hostler"
+CLUSTER = "k1"
+"""The cluster that every pool of a drawn cell is in."""
 CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastructure)
 
 
@@ -48,13 +50,14 @@ class Scheduler:
         """Let the controller see this node's work."""
         if self.away:
             return
-        self._site.tell(intake.WorkSeen((self.view(node),)))
+        self._site.tell(intake.WorkSeen((self.view(node),), cluster=CLUSTER))
 
     def tell_all(self) -> None:
         """A fresh list of everything, as after a (re)start."""
         if self.away:
             return
-        self._site.tell(intake.WorkSeen(tuple(self.view(node) for node in self.seats), whole=True))
+        views = tuple(self.view(node) for node in self.seats)
+        self._site.tell(intake.WorkSeen(views, whole=True, cluster=CLUSTER))
 
     def start(self, node: str, work: Workload) -> None:
         self.seat(node).works[work.id] = work

@@ -12,7 +12,7 @@ from hostler.sim.world.faults import COMPONENTS, KINDS, OTHER, Fault, FaultKind
 from hostler.sim.world.hands import Hands
 from hostler.sim.world.host import Host
 from hostler.sim.world.people import Paces, People
-from hostler.sim.world.scheduler import Scheduler
+from hostler.sim.world.scheduler import CLUSTER, Scheduler
 from hostler.sim.world.site import Site
 from hostler.sim.world.spool import Said
 from hostler.sim.world.tenants import Tenants
@@ -134,7 +134,7 @@ class World:
         self.watched = {node: None for node in self.watched if not self._well(node)}
         views = tuple(self.scheduler.view(node) for node in self.watched)
         if views:
-            self.site.tell(intake.WorkSeen(views))
+            self.site.tell(intake.WorkSeen(views, cluster=CLUSTER))
 
     def _well(self, node: str) -> bool:
         seat = self.scheduler.seat(node)

@@ -1,0 +1,192 @@
+"""Many schedulers as one hand and one eye: each node is asked of its own cluster's, and what they show is merged."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.fleet import Fleet
+from hostler.core.model import Node, Operation, Outcome
+from hostler.core.present import Present
+from hostler.engine.intake import NodeSeen, WorkSeen
+from hostler.engine.ports import SCHEDULED, ClusterView, Hand, Scheduler, WorkloadView, name_there
+
+Clusters = Mapping[str, tuple[Scheduler, ...]]
+"""Each cluster's schedulers, the one that places jobs before the one whose pods carry it."""
+
+LOOK_UP_TURNS = 10
+"""After so many turns it is looked up anew which node is meant by a name: nodes are registered and bound anew."""
+
+
+def by_cluster(schedulers: Iterable[Scheduler]) -> Clusters:
+    """The schedulers of each cluster, in the order in which they were given."""
+    found: dict[str, tuple[Scheduler, ...]] = {}
+    for one in schedulers:
+        found[one.cluster] = (*found.get(one.cluster, ()), one)
+    return found
+
+
+class SchedulerHand:
+    """The Hand for `SCHEDULED`: asks the schedulers of the node's own cluster, and `rest` where that has none here.
+
+    To take a node away they are asked in their order, to give it back in the opposite one, so that nothing is placed
+    on a node that the next one does not yet serve.
+    """
+
+    kinds = SCHEDULED
+
+    def __init__(self, clusters: Clusters, rest: Hand) -> None:
+        self._clusters = clusters
+        self._rest = rest
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Done where all have done it; what the first that has not says."""
+        said = Outcome(operation.id, node.id, "done", attempt=operation.attempt)
+        for hand, part in self._asked(operation, node):
+            said = await hand.perform(part, node)
+            if said.result != "done":
+                return said
+        return said
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Done where all show it; not_done where one does not and none is unknown."""
+        said = [await hand.observe(part, node) for hand, part in self._asked(operation, node)]
+        others = [one for one in said if one.result != "done"]
+        unknown = [one for one in others if one.result != "not_done"]
+        done = Outcome(operation.id, node.id, "done", attempt=operation.attempt)
+        return (unknown or others or said or [done])[0]
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Call it off with each of them."""
+        for hand, part in self._asked(operation, node):
+            await hand.revoke(part, node)
+
+    def _asked(self, operation: Operation, node: Node) -> Iterator[tuple[Hand, Operation]]:
+        own = self._clusters.get(node.assignment.cluster, ()) if node.assignment else ()
+        if not own:
+            yield self._rest, operation
+        elif operation.kind == "evict":
+            yield from _evictions(operation, node, own)
+        elif operation.kind in ("uncordon", "join_cluster"):
+            yield from ((one, operation) for one in reversed(own))
+        else:
+            yield from ((one, operation) for one in own)
+
+
+def _evictions(operation: Operation, node: Node, own: Sequence[Scheduler]) -> Iterator[tuple[Scheduler, Operation]]:
+    """To each scheduler the workloads that are its own; what nobody lists is left to the last."""
+    left = [work for work in operation.args.get("workloads", "").split(",") if work]
+    for one in own[:-1]:
+        view = one.views().nodes.get(name_there(node, one))
+        listed = frozenset(work.id for work in view.workloads) if view else frozenset()
+        if mine := [work for work in left if work in listed]:
+            left = [work for work in left if work not in listed]
+            yield one, replace(operation, args={**operation.args, "workloads": ",".join(mine)})
+    if left:
+        yield own[-1], replace(operation, args={**operation.args, "workloads": ",".join(left)})
+
+
+class _Told(Struct):
+    """What was told of a cluster, by node; `ids` are the nodes that its schedulers' names mean."""
+
+    views: dict[str, WorkloadView] = {}
+    ready: dict[str, bool] = {}
+    ids: dict[tuple[str, str], str] = {}
+    turn: int = 0
+
+
+class SchedulerEye:
+    """Tells what the schedulers show: a whole cluster where the present does not know it, then what has changed.
+
+    `fleet` and `present` give the cell's; after a start, a gap or a change of office the present knows nothing.
+    """
+
+    def __init__(self, clusters: Clusters, fleet: Callable[[], Fleet], present: Callable[[], Present]) -> None:
+        self._clusters = clusters
+        self._fleet = fleet
+        self._present = present
+        self._told = {cluster: _Told() for cluster in clusters}
+
+    def news(self) -> list[WorkSeen | NodeSeen]:
+        """What is to be told now."""
+        return [one for cluster in self._clusters for one in self._of(cluster)]
+
+    def _of(self, cluster: str) -> Iterator[WorkSeen | NodeSeen]:
+        present, own = self._present(), self._clusters[cluster]
+        views = [one.views() for one in own]
+        lost = next((f"{one.kind}: {view.lost}" for one, view in zip(own, views, strict=True) if view.lost), "")
+        if lost:
+            if present.clusters.get(cluster) != lost:
+                yield WorkSeen((), cluster=cluster, lost=lost)
+            return
+        whole = not present.synced(cluster)
+        told = self._told[cluster] = _Told() if whole else self._told[cluster]
+        if told.turn % LOOK_UP_TURNS == 0:
+            told.ids.clear()
+        told.turn += 1
+        merged, ready = self._merged(cluster, views, told)
+        if news := [view for i, view in merged.items() if view.overridden or _differs(told.views.get(i), view)]:
+            yield WorkSeen(tuple(news), whole=whole, cluster=cluster)
+        elif whole:
+            yield WorkSeen((), whole=True, cluster=cluster)
+        yield from (NodeSeen(i, ready=is_ready) for i, is_ready in ready.items() if told.ready.get(i) is not is_ready)
+        told.views, told.ready = merged, ready
+
+    def _merged(
+        self, cluster: str, views: Sequence[ClusterView], told: _Told
+    ) -> tuple[dict[str, WorkloadView], dict[str, bool]]:
+        """What is shown of each node by its id.
+
+        Who was listed and is no more runs nothing there. A member that was never listed stays unknown: its name may
+        be another there than we believe.
+        """
+        merged: dict[str, WorkloadView] = {}
+        ready: dict[str, bool] = {}
+        for one, seen in zip(self._clusters[cluster], views, strict=True):
+            for name, view in seen.nodes.items():
+                if not (node_id := self._node_of(one, name, told)):
+                    continue
+                named = view if view.node == node_id else replace(view, node=node_id)
+                merged[node_id] = _both(merged[node_id], named) if node_id in merged else named
+                if name in seen.ready and self._speaks_for(cluster, node_id):
+                    ready[node_id] = ready.get(node_id, True) and seen.ready[name]
+        for node_id in told.views:
+            if node_id not in merged:
+                merged[node_id] = WorkloadView(node_id, (), listed=False)
+        return merged, ready
+
+    def _node_of(self, one: Scheduler, name: str, told: _Told) -> str:
+        """The id of the node that the scheduler calls so, "" for one that is none of ours."""
+        known = told.ids.get((one.kind, name))
+        if known is None:
+            known = told.ids[one.kind, name] = _look_up(self._fleet(), one, name)
+        return known
+
+    def _speaks_for(self, cluster: str, node_id: str) -> bool:
+        node = self._fleet().nodes.get(node_id)
+        return node is not None and (node.assignment is None or node.assignment.cluster == cluster)
+
+
+def _look_up(fleet: Fleet, one: Scheduler, name: str) -> str:
+    for bound in (f"{one.kind}:{one.cluster}/{name}", f"{one.kind}:{name}"):
+        if (found := next(iter(fleet.index.members(bound)), None)) is not None:
+            return found
+    node = fleet.nodes.get(name)
+    return name if node is not None and name_there(node, one) == name else ""
+
+
+def _differs(before: WorkloadView | None, now: WorkloadView) -> bool:
+    return before is not now and before != now
+
+
+def _both(one: WorkloadView, other: WorkloadView) -> WorkloadView:
+    """What two schedulers of one cluster show of a node: it is cordoned where both say so."""
+    said = [view.cordoned for view in (one, other) if view.cordoned is not None]
+    return WorkloadView(
+        one.node,
+        (*one.workloads, *other.workloads),
+        one.cordoned_by_other or other.cordoned_by_other,
+        all(said) if said else None,
+        one.listed or other.listed,
+        one.overridden or other.overridden,
+    )
