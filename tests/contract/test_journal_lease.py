@@ -104,7 +104,8 @@ def test_members_are_known_by_name_and_beat(journal: Journal) -> None:
 
 def test_waiting_ends_at_once_where_there_is_more_to_read(journal: Journal) -> None:
     journal.append(boots(1, 5), journal.acquire("a"))
-    journal.wait(after=4, timeout_s=FOREVER_S)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(journal.wait, 4, journal.lease(), FOREVER_S).result(timeout=30)
 
 
 @pytest.mark.parametrize("change", ["append", "acquire", "resign"])
@@ -118,17 +119,26 @@ def test_who_waits_is_woken(journal: Journal, change: str) -> None:
         "resign": lambda: journal.resign(epoch),
     }
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(journal.wait, 5, FOREVER_S)
+        waiting = pool.submit(journal.wait, 5, journal.lease(), FOREVER_S)
         with pytest.raises(TimeoutError):
             waiting.result(timeout=0.2)
         changes[change]()
         waiting.result(timeout=30)
 
 
+def test_who_begins_to_wait_after_the_change_is_not_kept(journal: Journal) -> None:
+    """Mutant: what is compared with is the lease as it is found when the waiting begins."""
+    epoch = journal.acquire("a")
+    seen = journal.lease()
+    journal.resign(epoch)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(journal.wait, 0, seen, FOREVER_S).result(timeout=30)
+
+
 def test_a_renewal_or_an_observation_wakes_nobody(journal: Journal) -> None:
     epoch = journal.acquire("a")
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(journal.wait, 0, 1.0)
+        waiting = pool.submit(journal.wait, 0, journal.lease(), 1.0)
         journal.renew(epoch)
         journal.append(Batch(observations=(observed("n1", 1),)), epoch)
         with pytest.raises(TimeoutError):

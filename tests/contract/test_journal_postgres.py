@@ -19,7 +19,7 @@ from hostler.engine.journal import postgres
 from hostler.engine.journal.database import Values
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.journal.postgres import PATIENCE_S, PostgresDatabase, PostgresJournal
-from hostler.engine.ports import Batch, FencedError, JournalError, Snapshot
+from hostler.engine.ports import Batch, FencedError, JournalError, Lease, Snapshot
 from tests.contract.journal_samples import boot, boots, observed
 from tests.postgres import PostgresServer
 
@@ -141,19 +141,19 @@ def test_a_restarted_server_is_found_again(
     epoch = journal.acquire("a")
     journal.append(boots(1, 3), epoch)
     postgres.stop(how)
-    for question in (lambda: journal.append(boots(4, 4), epoch), journal.lease, lambda: journal.wait(9, 5.0)):
+    for question in (lambda: journal.append(boots(4, 4), epoch), journal.lease, lambda: journal.wait(9, Lease(), 5.0)):
         with pytest.raises(JournalError, match=r"refused|closed|terminat"):
             question()
     postgres.start()
     journal.append(boots(4, 6), epoch)
     assert [r.seq for r in journal.records()] == [1, 2, 3, 4, 5, 6]
-    journal.wait(5, 30.0)
+    journal.wait(5, journal.lease(), 30.0)
 
 
 def test_who_waits_hears_that_the_server_is_gone(postgres: PostgresServer, journal: PostgresJournal) -> None:
     journal.acquire("a")
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(journal.wait, 0, 600.0)
+        waiting = pool.submit(journal.wait, 0, journal.lease(), 600.0)
         time.sleep(0.3)
         postgres.stop()
         with pytest.raises(JournalError):
@@ -174,7 +174,7 @@ def test_who_waits_is_told_and_need_not_look(
         "resign": lambda: journal.resign(epoch),
     }
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(journal.wait, 0, 600.0)
+        waiting = pool.submit(journal.wait, 0, journal.lease(), 600.0)
         time.sleep(0.3)
         changes[change]()
         waiting.result(timeout=60)
@@ -190,7 +190,7 @@ def test_a_hung_server_is_an_error_within_seconds(
         asked: list[Future[object]] = [
             pool.submit(journal.append, boots(4, 4), epoch),
             pool.submit(journal.lease),
-            pool.submit(journal.wait, 9, 600.0),
+            pool.submit(journal.wait, 9, Lease(), 600.0),
         ]
         for each in asked:
             with pytest.raises(JournalError, match=f"said nothing for {PATIENCE_S} s|timeout"):

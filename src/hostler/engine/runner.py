@@ -333,9 +333,9 @@ class Cell:
     async def _news(self) -> None:
         """Wait for a record, a change of the lease, its end, or the end of everything."""
         self._settled.set()
-        terms = self._seat.terms
+        terms, seen = self._seat.terms, self._watch.seen or Lease()
         wait_s = min(terms.lease_s / 5, max(0.01, self._watch.remains(boottime())))
-        waiting = asyncio.ensure_future(asyncio.to_thread(self.journal.wait, self.view.cell.seq, wait_s))
+        waiting = asyncio.ensure_future(asyncio.to_thread(self.journal.wait, self.view.cell.seq, seen, wait_s))
         stopping = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()

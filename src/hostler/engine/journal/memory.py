@@ -73,10 +73,9 @@ class MemoryJournal:
     def dismiss(self, name: str) -> None:
         self._members.pop(name, None)
 
-    def wait(self, after: int, timeout_s: float) -> None:
-        before = self._lease
+    def wait(self, after: int, seen: Lease, timeout_s: float) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: len(self._rows) > after or changed_hands(before, self._lease), timeout_s)
+            self._changed.wait_for(lambda: len(self._rows) > after or changed_hands(seen, self._lease), timeout_s)
 
     def archived(self) -> Archived | None:
         """Nothing is ever archived here."""

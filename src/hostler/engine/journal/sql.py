@@ -132,14 +132,13 @@ class SqlJournal:
         with self._database.reading() as connection:
             return leasing.members_of(connection)
 
-    def wait(self, after: int, timeout_s: float) -> None:
-        """Return when a record after `after` is there or the lease has changed hands, or after `timeout_s`."""
-        before = self.lease()
+    def wait(self, after: int, seen: Lease, timeout_s: float) -> None:
+        """Return when a record after `after` is there or the lease is in other hands than `seen`, or in `timeout_s`."""
 
         def moved() -> bool:
             with self._database.reading() as connection:
                 last, now = queries.tail(connection)[0], leasing.lease_of(connection)
-            return last > after or changed_hands(before, now)
+            return last > after or changed_hands(seen, now)
 
         self._database.wait(moved, timeout_s)
 
