@@ -12,6 +12,7 @@ from hostler.core.model import Severity
 
 Clears = Literal["remedy", "observation", "operator", "age"]
 
+HALF_HOUR_S = 1_800.0
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
 
@@ -20,7 +21,9 @@ class ConditionKind(Struct, frozen=True):
     """One row. `clears` as in `model.Condition`; `expires_s` is set exactly where it clears by age.
 
     `meaning` is one sentence for people, `investigate` where to look first. `one_per` says whether several
-    parts of one node can have it side by side.
+    parts of one node can have it side by side. `unknown_after_s`: when whoever could confirm or revoke it has been
+    silent for so long, it is unknown whether it still stands (`silence`). `source`: an observer of the node says so; or
+    Hostler itself does, or a person, neither of whom falls silent while anything is decided.
     """
 
     type: str
@@ -30,6 +33,8 @@ class ConditionKind(Struct, frozen=True):
     investigate: str
     one_per: Literal["part", "node"] = "part"
     expires_s: float | None = None
+    unknown_after_s: float = HOUR_S
+    source: Literal["observer", "hostler", "person"] = "observer"
 
 
 _INFO, _WARNING, _DEGRADED, _CRITICAL, _CATASTROPHIC = Severity
@@ -44,6 +49,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "The GPU no longer answers on PCIe.",
             "Power and seating of the board, the PCIe error counters, the slot's retimer.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.ecc_uncorrectable",
@@ -51,6 +57,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "GPU memory returned an error that its code could not correct.",
             "Row-remap counters after the reset; a second one makes replacement likely.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.ecc_contained",
@@ -58,6 +65,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "An uncorrectable memory error was confined to one application, which has ended.",
             "Whether a row remap waits for the next reset.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.ecc_uncontained",
@@ -65,6 +73,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "An uncorrectable memory error may have spread to every application on the GPU.",
             "Row-remap counters after the reset, and results computed since.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.row_remap_pending",
@@ -72,6 +81,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "A bad memory row was recorded and will be replaced by a spare at the next reset.",
             "How many rows of the bank are spent already.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.row_remap_failure",
@@ -79,6 +89,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "A bad memory row could not be replaced by a spare.",
             "The vendor's replacement criteria: a remap failure usually meets them.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.gsp_timeout",
@@ -86,6 +97,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "The GPU's system processor (GSP) stopped answering the driver.",
             "The RPC history in the kernel log; driver and GSP firmware versions.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.nvlink_error",
@@ -93,6 +105,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "An NVLink of the GPU failed.",
             "The link number, its peer, and the NVSwitch log of the same moment.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.reset_required",
@@ -100,6 +113,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "The GPU must be reset before it computes again.",
             "The code that asked for it, and whether it asks again after the reset.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.drain_and_reset",
@@ -107,6 +121,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "The GPU goes on with reduced means and asks for a reset once its work has ended.",
             "Row-remap and link state of the GPU.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.reboot_required",
@@ -114,6 +129,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "Only a restart of the node brings the GPU back.",
             "The code that asked for it, and whether a GPU fell off the bus before.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.application_error",
@@ -152,6 +168,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "The GPU slows itself down because it is hot.",
             "Fans, coolant flow, thermal paste, and its neighbours' temperatures.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "gpu.suspect",
@@ -159,6 +176,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "Statistics single this GPU out although no check has failed.",
             "Its residuals against its cohort, and the suspect profile with witnesses.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.silent_corruption",
@@ -166,6 +184,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "The GPU computed a wrong result without reporting an error.",
             "The same operands on a witness; the work done on it since its last good check.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.ecc_counted",
@@ -173,6 +192,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "The driver counts uncorrectable memory errors of the GPU, and no code says whether they were contained.",
             "Xid 94 and 95 of the same moment; row-remap state of the GPU.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.sram_threshold",
@@ -180,6 +200,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "Uncorrectable errors of the GPU's on-chip memory have crossed the vendor's threshold.",
             "The vendor's diagnostics: a GPU beyond the threshold usually qualifies for replacement.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.spare_rows_spent",
@@ -187,6 +208,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A memory bank of the GPU has no spare row left.",
             "How many banks; the next bad row there is a remap failure.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "gpu.hw_slowdown",
@@ -194,6 +216,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "The hardware holds the GPU's clocks down, and not for heat: the power brake is pulled, or power is short.",
             "Power supplies and power shelf, the chassis's power limit, the BMC's event log.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "gpu.nvlink_down",
@@ -253,6 +276,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "An NVSwitch reported an error that takes the node's whole NVLink fabric down.",
             "Fabric manager's log; which switch and port, and whether the same one fails again.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "nvswitch.link_fatal",
@@ -260,6 +284,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "An NVSwitch reported a fatal error of one of its ports: what used that link has failed.",
             "The port and the GPU behind it; Xid 74 or 149 of the same moment.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "nvswitch.investigate",
@@ -290,6 +315,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "An accelerator reported an error that it could not correct.",
             "The device named in the line, and the vendor's tool for it.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "accelerator.error",
@@ -355,6 +381,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The node's agent has been silent longer than allowed.",
             "Whether BMC and scheduler still reach the node.",
             one_per="node",
+            source="hostler",
         ),
         ConditionKind(
             "agent.outdated",
@@ -363,6 +390,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The node's agent speaks a protocol that this controller understands no more: nothing it sees arrives.",
             "The agent's version; upgrade it. Its spool keeps what it has seen.",
             one_per="node",
+            source="hostler",
         ),
         ConditionKind(
             "agent.collector_failed",
@@ -387,6 +415,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The node's BMC does not answer.",
             "The management network; reset the BMC from the node through the agent.",
             one_per="node",
+            source="hostler",
         ),
         ConditionKind(
             "bmc.event",
@@ -412,6 +441,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The node's BMC answers, and refuses us or shows another machine.",
             "The password and certificate recorded for it; the node's serial and bmc bindings.",
             one_per="node",
+            source="hostler",
         ),
         # what a node consists of
         ConditionKind(
@@ -420,6 +450,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "The node shows fewer parts of a kind than its SKU has.",
             "The empty slot named in the facts; the kernel log of the last boot.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "inventory.unexpected_part",
@@ -427,6 +458,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "The node shows more parts of a kind than its SKU has.",
             "Recent repairs and moves; whether the SKU is the right one.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "inventory.mismatch",
@@ -434,6 +466,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A part is not of the model the SKU names, or the node's SKU is not known.",
             "The SKU document, and the ticket under which the part was swapped.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "firmware.drift",
@@ -441,6 +474,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A component runs other firmware than the fleet's baseline.",
             "Whether it was swapped lately, or a flash failed.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "binding.mismatch",
@@ -449,6 +483,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A name of this node was seen to answer for another machine.",
             "Cabling and addresses of the BMC; nothing is powered until this is settled.",
             one_per="node",
+            source="hostler",
         ),
         # what other watchers say
         ConditionKind(
@@ -472,6 +507,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A check found the node wanting.",
             "The check's detail and its peers' values.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "check.warning",
@@ -479,6 +515,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A site's own check warns.",
             "The check's sentence, in the evidence.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "check.inconclusive",
@@ -494,6 +531,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A remedy did not achieve what it was for.",
             "The failed step and its driver's reply.",
             one_per="node",
+            source="hostler",
         ),
         # power and cooling
         ConditionKind(
@@ -502,6 +540,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A power supply reports a fault or has no input.",
             "The supply's input cable and feed, then the supply.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "power.off_unexpected",
@@ -510,6 +549,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The node is off although it should be serving.",
             "The BMC's event log; feeds and supplies of the rack.",
             one_per="node",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "cooling.leak",
@@ -517,6 +557,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "operator",
             "A leak detector is wet.",
             "The tray, its hoses and quick couplings, before anything is powered again.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "cooling.leak_suspected",
@@ -524,6 +565,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A leak detector warns, short of being wet.",
             "The tray and its couplings, today.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "cooling.fan",
@@ -531,6 +573,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A fan turns too slowly, or not at all.",
             "The fan and its connector; what blocks the air.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "cooling.redundancy",
@@ -538,6 +581,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "The fans that are left suffice, and none of them may fail.",
             "The fan that has failed.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "power.redundancy",
@@ -545,6 +589,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "The power supplies that are left suffice, and none of them may fail.",
             "The supply or feed that has failed; whether all supplies of one feed are dark.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "thermal.near_limit",
@@ -552,6 +597,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A temperature is close to the hardware's limit.",
             "Inlet temperature, fans or flow, and whether its neighbours are as hot.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         ConditionKind(
             "thermal.over_limit",
@@ -559,6 +605,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A temperature is above the hardware's limit.",
             "Coolant flow or fans, inlet temperature, neighbours in the rack.",
+            unknown_after_s=HALF_HOUR_S,
         ),
         # network, storage, host
         ConditionKind(
@@ -567,6 +614,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "A network adapter has failed.",
             "The adapter's firmware log, its PCIe link, its slot.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "network.link",
@@ -605,6 +653,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "A file system went read-only or shut itself down after an error.",
             "The drive under it: its health log, and I/O errors before that line.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "storage.io_error",
@@ -628,6 +677,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "A drive failed or its file system went read-only.",
             "The drive's own health log, then its slot.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "memory.uncorrectable",
@@ -635,6 +685,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "Host memory returned an error that its code could not correct.",
             "The memory module named in the facts.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "memory.correctable",
@@ -650,6 +701,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "A processor, or firmware on its behalf, reported a hardware error that was not corrected.",
             "The bank and status in the facts; the BMC's event log of the same moment.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "pcie.uncorrectable",
@@ -657,6 +709,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "remedy",
             "A PCI Express link or device failed fatally.",
             "Seating, riser and retimer of the device in the facts; its power.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "pcie.error",
@@ -702,6 +755,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "A drive has used up the life that its maker promised.",
             "Its spare blocks; replace it at the next occasion.",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "storage.space_low",
@@ -764,6 +818,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The kernel tripped over its own memory and went on; nothing it does since can be relied on.",
             "The stack below the line: which driver it names.",
             one_per="node",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "host.lockup",
@@ -835,6 +890,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The host's kernel stopped itself.",
             "The crash dump or the console's last lines.",
             one_per="node",
+            unknown_after_s=DAY_S,
         ),
         ConditionKind(
             "host.failed",
@@ -843,6 +899,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The host as a whole fails, without one part to blame.",
             "The BMC's event log and the last kernel lines.",
             one_per="node",
+            unknown_after_s=DAY_S,
         ),
         # what persons ask for
         ConditionKind(
@@ -852,6 +909,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A person has asked for the node's maintenance.",
             "The request's reason and ticket.",
             one_per="node",
+            source="person",
         ),
         ConditionKind(
             "operator.reboot",
@@ -860,6 +918,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A person has asked for a reboot.",
             "The request's reason.",
             one_per="node",
+            source="person",
         ),
         ConditionKind(
             "operator.power_cycle",
@@ -868,6 +927,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A person has asked for a power cycle.",
             "The request's reason.",
             one_per="node",
+            source="person",
         ),
         ConditionKind(
             "operator.gpu_reset",
@@ -876,6 +936,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A person has asked for a reset of the node's GPUs.",
             "The request's reason.",
             one_per="node",
+            source="person",
         ),
         ConditionKind(
             "operator.replacement",
@@ -884,6 +945,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A person has asked for the host to be replaced.",
             "The threshold or report that the request names.",
             one_per="node",
+            source="person",
         ),
         # the engine's own doubts
         ConditionKind(
@@ -893,6 +955,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The node has stayed in its phase beyond the limit.",
             "What it waits for, as its page says.",
             one_per="node",
+            source="hostler",
         ),
         ConditionKind(
             "work.unknown",
@@ -901,6 +964,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "The scheduler does not say what runs on the node, so nothing there may be disturbed.",
             "Whether the scheduler answers, and under which name it knows the node.",
             one_per="node",
+            source="hostler",
         ),
     )
 }

@@ -9,7 +9,7 @@ from hostler.core.model import Node
 
 
 def extend(fleet: Fleet, gap: timedelta) -> None:
-    """Move the deadlines of phases, steps, operations, late effects, fading conditions and incidents."""
+    """Move the deadlines of phases, steps, operations, late effects, fading conditions, silences and incidents."""
     if not gap:
         return
     for incident in list(fleet.incidents.values()):
@@ -33,5 +33,7 @@ def _extended(node: Node, gap: timedelta) -> Node:
         operation=operation,
         deadline=node.deadline + gap if node.deadline else None,
         settling=tuple(replace(o, deadline=o.deadline + gap) for o in node.settling),
+        unheard=tuple((source, since + gap) for source, since in node.unheard),
+        heard_again=node.heard_again + gap if node.heard_again else None,
         conditions=tuple(replace(c, expires_at=c.expires_at + gap) if c.expires_at else c for c in node.conditions),
     )

@@ -99,6 +99,23 @@ class ConditionCleared(Struct, frozen=True, tag="condition_cleared"):
     reason: str
 
 
+class SourcesChanged(Struct, frozen=True, tag="sources_changed"):
+    """Who fell silent about nodes that have conditions, and who is heard again: node → sources (`silence`)."""
+
+    silent: dict[str, tuple[str, ...]]
+    heard: dict[str, tuple[str, ...]]
+
+
+class KnowledgeChanged(Struct, frozen=True, tag="knowledge_changed"):
+    """Conditions of which nobody can say any more whether they stand, and such as are believed again: node → their ids.
+
+    None of them is cleared by this, and none is raised.
+    """
+
+    unknown: dict[str, tuple[str, ...]]
+    known: dict[str, tuple[str, ...]]
+
+
 class PlanRecorded(Struct, frozen=True, tag="plan_recorded"):
     """A frozen plan with the evidence that decided it and the present facts it was decided on."""
 
@@ -511,6 +528,8 @@ Event = (
     | ConditionRaised
     | ConditionUpdated
     | ConditionCleared
+    | SourcesChanged
+    | KnowledgeChanged
     | PlanRecorded
     | PlanApproved
     | PlanAdvanced
@@ -601,6 +620,8 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR091
             return (node.id,)
         case ConditionRaised(condition=c) | ConditionUpdated(condition=c):
             return (c.node, c.part) if c.part else (c.node,)
+        case SourcesChanged(silent=one, heard=other) | KnowledgeChanged(unknown=one, known=other):
+            return tuple(dict.fromkeys((*one, *other)))
         case PlanRecorded(plan=plan):
             return (plan.node, plan.part) if plan.part else (plan.node,)
         case OperationStarted(operation=operation):

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.model import Condition, Evidence, Node, Operation, Phase, Plan, Waiting
@@ -20,7 +21,8 @@ NOTES_MAX = 50
 class Link(Struct, frozen=True):
     """A condition while it stood. `cause` is the observation, intent or other input that raised it.
 
-    `shadows`: what a rule in shadow would have done about it, as sentences.
+    `shadows`: what a rule in shadow would have done about it, as sentences. `unknown`: since when nobody can say
+    whether it still stands.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Link(Struct, frozen=True):
     cleared_by: str = ""
     why: str = ""
     shadows: tuple[str, ...] = ()
+    unknown: datetime | None = None
 
 
 class Act(Struct, frozen=True):
@@ -154,6 +157,7 @@ class _Episode:
             cleared_by=cleared.by if cleared else "",
             why=cleared.reason if cleared else "",
             shadows=self.shadows,
+            unknown=condition.unknown_since if cleared is None else None,
         )
 
 
@@ -247,6 +251,8 @@ class _Story:
                 self._raise(record, condition)
             case e.ConditionUpdated(condition=condition):
                 self._update(record, condition)
+            case e.KnowledgeChanged():
+                self._know(record, event)
             case e.ShadowNoted():
                 self._overshadow(record, event)
             case e.ConditionCleared():
@@ -279,6 +285,7 @@ class _Story:
                 e.AssetRegistered()
                 | e.AssetChanged()
                 | e.BindingChanged()
+                | e.SourcesChanged()
                 | e.BootObserved()
                 | e.CheckRecorded()
                 | e.InventorySeen()
@@ -346,6 +353,13 @@ class _Story:
             self._note(record)
         else:
             episode.cleared, episode.cleared_at = event, record.at
+
+    def _know(self, record: e.Record, event: e.KnowledgeChanged) -> None:
+        """Of this node's conditions alone: the record may tell of many nodes."""
+        for changed, since in ((event.unknown, record.at), (event.known, None)):
+            for condition_id in (c for some in changed.values() for c in some):
+                if (episode := self._standing.get(condition_id)) is not None:
+                    episode.condition = replace(episode.condition, unknown_since=since)
 
     def _overshadow(self, record: e.Record, event: e.ShadowNoted) -> None:
         """Told beside the conditions that the rule answers; beside all chains where those began before."""
@@ -427,7 +441,12 @@ class _Story:
 def _watched(episode: _Episode) -> Chain:
     """A condition that no plan answered."""
     link = episode.link()
-    outcome = f"cleared by {link.cleared_by}: {link.why}" if link.cleared else "stands; nothing has been done about it"
+    if link.cleared:
+        outcome = f"cleared by {link.cleared_by}: {link.why}"
+    elif link.unknown:
+        outcome = "unknown: nobody is heard who could say whether it still stands"
+    else:
+        outcome = "stands; nothing has been done about it"
     return Chain(link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,))
 
 
@@ -487,6 +506,8 @@ def _told(chain: Chain) -> list[str]:
         where = f" on {link.part}" if link.part else ""
         lines.append(f"  condition  {link.type}{where}, {link.count} time{'s' if link.count > 1 else ''}")
         lines.extend(f"    evidence {seen.at:%H:%M:%S} {seen.source}: {seen.text}" for seen in link.evidence)
+        if link.unknown:
+            lines.append(f"    unknown since {_moment(link.unknown)}: whoever could confirm or revoke it is silent")
         lines.extend(f"    {told}" for told in link.shadows)
     if chain.remedy:
         lines.extend(_remedy_told(chain.remedy))

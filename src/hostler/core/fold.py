@@ -72,7 +72,11 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             node = _node(fleet, event.node)
             kept = tuple(c for c in node.conditions if c.id != event.condition)
             consented = node.consented if kept else ()
-            fleet.put_node(node.id, replace(node, conditions=kept, consented=consented))
+            fleet.put_node(node.id, _asked_about(replace(node, conditions=kept, consented=consented)))
+        case e.SourcesChanged():
+            _change_sources(fleet, event, at)
+        case e.KnowledgeChanged():
+            _change_knowledge(fleet, event, at)
         case e.PlanRecorded(plan=plan):
             _record_plan(fleet, plan, at)
         case e.PlanApproved():
@@ -246,6 +250,40 @@ def _put_condition(fleet: Fleet, condition: Condition) -> None:
     node = _node(fleet, condition.node)
     others = tuple(c for c in node.conditions if c.id != condition.id)
     fleet.put_node(node.id, replace(node, conditions=(*others, condition)))
+
+
+def _asked_about(node: Node) -> Node:
+    """The node without the silence of those who are asked about nothing any more."""
+    if node.conditions or not (node.unheard or node.heard_again):
+        return node
+    return replace(node, unheard=(), heard_again=None)
+
+
+def _change_sources(fleet: Fleet, event: e.SourcesChanged, at: datetime) -> None:
+    for node_id in dict.fromkeys((*event.silent, *event.heard)):
+        node, back = _node(fleet, node_id), event.heard.get(node_id, ())
+        left = tuple((source, since) for source, since in node.unheard if source not in back)
+        fresh = tuple((source, at) for source in event.silent.get(node_id, ()))
+        unheard = (*left, *fresh)
+        fleet.put_node(node_id, replace(node, unheard=unheard, heard_again=at if back else node.heard_again))
+
+
+def _change_knowledge(fleet: Fleet, event: e.KnowledgeChanged, at: datetime) -> None:
+    for node_id in dict.fromkeys((*event.unknown, *event.known)):
+        node, known = _node(fleet, node_id), event.known.get(node_id, ())
+        unknown = event.unknown.get(node_id, ())
+        conditions = tuple(
+            replace(c, unknown_since=at) if c.id in unknown else _known(c, at) if c.id in known else c
+            for c in node.conditions
+        )
+        fleet.put_node(node_id, replace(node, conditions=conditions))
+
+
+def _known(condition: Condition, at: datetime) -> Condition:
+    """What clears by age goes on ageing from here: while nobody looked its time did not count."""
+    expires, since = condition.expires_at, condition.unknown_since
+    later = expires + (at - since) if expires is not None and since is not None else expires
+    return replace(condition, unknown_since=None, expires_at=later)
 
 
 def _put_plan(fleet: Fleet, node_id: str, change: Callable[[Plan], Plan]) -> None:

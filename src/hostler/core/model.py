@@ -171,7 +171,8 @@ class Condition(Struct, frozen=True):
 
     `clears` says what ends it: "remedy" (a gate check passed after a remedy), "observation" (the reading came
     back), "operator", or "age" (it expires at `expires_at`). `group` ties conditions of one act on many nodes.
-    `paths` are the ways by which it has been seen (`Evidence.path`).
+    `paths` are the ways by which it has been seen (`Evidence.path`). `unknown_since`: since when nobody can say whether
+    it still stands, for whoever could has been silent for its row's time; None: it is known.
     """
 
     id: str
@@ -191,6 +192,7 @@ class Condition(Struct, frozen=True):
     group: str = ""
     boot_id: str = ""
     paths: tuple[str, ...] = ()
+    unknown_since: datetime | None = None
 
 
 class Workload(Struct, frozen=True):
@@ -472,6 +474,8 @@ class Node(Struct, frozen=True):
     BMC's power cycle for restarted: the BMC of such a node may be an emulator. `changed` are the components
     ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service. `compared` and
     `differences` are what came of looking at it after the journal was restored, until that restore is released.
+    `unheard` are the sources (`silence`) of its conditions that are silent, each since when; `heard_again` is when the
+    last of them came back.
     """
 
     id: str
@@ -514,6 +518,8 @@ class Node(Struct, frozen=True):
     tags: tuple[tuple[str, str], ...] = ()
     compared: datetime | None = None
     differences: tuple[Difference, ...] = ()
+    unheard: tuple[tuple[str, datetime], ...] = ()
+    heard_again: datetime | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""

@@ -7,6 +7,7 @@ then the phase's own work, or service (`service`). Every answer is a value: even
 from datetime import datetime, timedelta
 
 from hostler.core import events as e
+from hostler.core import silence
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
 from hostler.core.ending import change_phase, tickets
@@ -125,6 +126,7 @@ def wakes_at(scene: Scene, node: Node) -> datetime | None:
         moments.append(node.operation.deadline)
     moments.extend(operation.deadline for operation in node.settling)
     moments.extend(c.expires_at for c in node.conditions)
+    moments.append(silence.next_moment(scene, node))
     plan = node.plan
     if plan is not None and plan.step_since is not None and plan.index < len(plan.steps):
         moments.append(plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s))

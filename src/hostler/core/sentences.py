@@ -28,6 +28,10 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
             return f"{_condition(condition)} seen again ({condition.count} times){_said(condition)}"
         case e.ConditionCleared():
             return f"{event.condition.partition('/')[2]} cleared by {event.by}: {event.reason}"
+        case e.SourcesChanged():
+            return _sources(event)
+        case e.KnowledgeChanged():
+            return _knowledge(event)
         case e.PlanRecorded(plan=plan):
             return _planned(plan)
         case e.PlanApproved():
@@ -178,6 +182,28 @@ def _incident_updated(event: e.IncidentUpdated) -> str:
 def _clock(event: e.ClockGap) -> str:
     gap = f"nobody attended for {event.unattended_s:.0f} s, deadlines are as much later" if event.unattended_s else ""
     return "; ".join(text for text in (gap, event.doubt and f"the clock is not believed: {event.doubt}") if text)
+
+
+def _sources(event: e.SourcesChanged) -> str:
+    told = ((event.silent, "is not heard any more"), (event.heard, "is heard again"))
+    return "; ".join(f"{', '.join(_all(of))} {what} about {_nodes(of)}" for of, what in told if of)
+
+
+def _knowledge(event: e.KnowledgeChanged) -> str:
+    told = ((event.unknown, "nobody can say whether it still stands"), (event.known, "it is believed to stand again"))
+    return "; ".join(
+        f"{', '.join(dict.fromkeys(c.split('/')[1] for c in _all(of)))} on {_nodes(of)}: {what}"
+        for of, what in told
+        if of
+    )
+
+
+def _all(named: dict[str, tuple[str, ...]]) -> list[str]:
+    return list(dict.fromkeys(one for some in named.values() for one in some))
+
+
+def _nodes(named: dict[str, tuple[str, ...]]) -> str:
+    return next(iter(named)) if len(named) == 1 else f"{len(named)} nodes"
 
 
 def _condition(condition: Condition) -> str:

@@ -8,6 +8,7 @@ from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS, ConditionKind
 from hostler.core.diagnose import Finding
 from hostler.core.model import Condition, Evidence, Node, Severity
+from hostler.core.silence import is_unanswered
 
 EVIDENCE_KEPT = 5
 EVIDENCE_TEXT = 500
@@ -89,13 +90,13 @@ def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count
 
 
 def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> e.Event | None:
-    """Seen again: recorded when worse, from a new boot, way or work, doubled, or not told for a while."""
+    """Seen again: recorded when worse, from a new boot, way or work, doubled, unknown, or not told for a while."""
     worse = finding.severity > standing.severity
     total = standing.count + count
     kind = CONDITIONS.get(finding.type, UNDESCRIBED)
     quiet = (evidence.at - standing.last_seen).total_seconds() < _quiet_s(standing, kind)
     seen_anew = bool(evidence.path) and evidence.path not in standing.paths
-    told = quiet and not seen_anew and not _of_other_work(standing, evidence)
+    told = quiet and not seen_anew and standing.unknown_since is None and not _of_other_work(standing, evidence)
     if told and not worse and boot_id == standing.boot_id and total < 2 * standing.count:
         return None
     fresh = replace(
@@ -104,6 +105,7 @@ def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: s
         last_seen=max(standing.last_seen, evidence.at),
         count=total,
         boot_id=boot_id,
+        unknown_since=None,
         paths=(*standing.paths, evidence.path) if seen_anew else standing.paths,
         evidence=(*standing.evidence, evidence)[-EVIDENCE_KEPT:],
         expires_at=evidence.at + timedelta(seconds=kind.expires_s) if kind.expires_s else standing.expires_at,
@@ -131,13 +133,14 @@ def _quiet_s(standing: Condition, kind: ConditionKind) -> float:
 def as_history(condition: Condition, now: datetime) -> Condition:
     """The condition of a boot that is over: it stays visible for a while and asks for nothing."""
     severity = min(condition.severity, Severity.degraded)
-    return replace(condition, severity=severity, clears="age", expires_at=now + timedelta(seconds=HISTORY_S))
+    ends = now + timedelta(seconds=HISTORY_S)
+    return replace(condition, severity=severity, clears="age", expires_at=ends, unknown_since=None)
 
 
 def expired(node: Node, now: datetime) -> tuple[e.Event, ...]:
-    """Conditions whose time is over."""
+    """Conditions whose time is over; where nobody is heard who could have seen it again, time proves nothing."""
     return tuple(
         e.ConditionCleared(node.id, c.id, "age", "not seen again in its time")
         for c in node.conditions
-        if c.expires_at is not None and c.expires_at <= now
+        if c.expires_at is not None and c.expires_at <= now and not is_unanswered(node, c)
     )

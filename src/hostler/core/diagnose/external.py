@@ -8,6 +8,7 @@ Shapes: Kubernetes' NodeCondition (core/v1) and NVSentinel's HealthEvent message
 from collections.abc import Callable
 
 import msgspec
+from msgspec.structs import replace
 
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
@@ -28,7 +29,10 @@ _KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure",
 
 
 def judge_external(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
-    """Fact "shape" says what `text` holds as JSON: "node_conditions" (one or a list) or "health_event"."""
+    """Fact "shape" says what `text` holds as JSON: "node_conditions" (one or a list) or "health_event".
+
+    Fact "check" is the plug-in that hands it on: while it cannot, nobody says what its watcher sees.
+    """
     shape = observation.facts.get("shape")
     read = _SHAPES.get(shape) if isinstance(shape, str) else None
     if read is None:
@@ -37,7 +41,12 @@ def judge_external(observation: Observation, node: Node, _sku: Sku | None) -> li
         document = msgspec.json.decode(observation.text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return [_unread("it is not JSON")]
-    return read(document, node)
+    found = read(document, node)
+    check = observation.facts.get("check")
+    if not isinstance(check, str):
+        return found
+    named: Facts = {"check": printable(check[:NAME_CHARS])}
+    return [replace(one, facts={**one.facts, **named}) if one.standing else one for one in found]
 
 
 def _node_conditions(document: object, _node: Node) -> list[Finding]:

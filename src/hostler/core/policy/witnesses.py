@@ -7,6 +7,7 @@ show, a gpu_state what NVML counts. A person's wish and protection need no witne
 from hostler.core.fleet import Fleet
 from hostler.core.model import Blocker, Condition, Node
 from hostler.core.policy.response import rule_for
+from hostler.core.silence import doubts
 
 KERNEL_LOG = "kernel_log"
 INDEPENDENT = frozenset({"gpu_state", "inventory", "bmc"})
@@ -23,10 +24,11 @@ def tenant_has_root(fleet: Fleet, node: Node) -> bool:
 
 
 def unconfirmed(fleet: Fleet, node: Node) -> frozenset[str]:
-    """The ids of conditions that ask for an immediate remedy on the word of a kernel log that a tenant can write."""
+    """The ids of conditions that are unknown, or ask for an immediate remedy on the word of a log of the tenant's."""
+    unknown = frozenset(c.id for c in node.conditions if c.unknown_since is not None)
     if not node.conditions or not tenant_has_root(fleet, node):
-        return frozenset()
-    return frozenset(c.id for c in node.conditions if _needs_witness(fleet, node, c) and not _agrees(node, c))
+        return unknown
+    return unknown.union(c.id for c in node.conditions if _needs_witness(fleet, node, c) and not _agrees(node, c))
 
 
 def _needs_witness(fleet: Fleet, node: Node, condition: Condition) -> bool:
@@ -40,7 +42,7 @@ def _agrees(node: Node, condition: Condition) -> bool:
     slots = dict(node.slots)
     here = condition.part in slots or condition.part in slots.values()
     for other in node.conditions:
-        if INDEPENDENT.isdisjoint(other.paths):
+        if INDEPENDENT.isdisjoint(other.paths) or other.unknown_since is not None:
             continue
         same = other.part == condition.part or slots.get(other.part) == condition.part
         gone = other.type == "inventory.missing_part" and condition.type.startswith(f"{other.part}.") and not here
@@ -50,7 +52,9 @@ def _agrees(node: Node, condition: Condition) -> bool:
 
 
 def doubted(fleet: Fleet, node: Node, causes: tuple[str, ...]) -> list[Blocker]:
-    """The blocker of a remedy whose every cause is the word of such a kernel log alone."""
+    """The blocker of a remedy whose every cause is unknown, or the word of such a kernel log alone."""
+    if unknown := doubts(node, causes):
+        return unknown
     standing = [c.id for c in node.conditions if c.id in causes]
     if not standing or not unconfirmed(fleet, node).issuperset(standing):
         return []
