@@ -1,5 +1,7 @@
 """Network adapters (mlx5 above all), links, NFS, and GPUDirect's peer memory."""
 
+from msgspec.structs import replace
+
 from hostler.core.diagnose.family import DEVICE, Family, Row
 
 _WHERE = rf"(?:mlx5_core(?: {DEVICE})?:? ?(?:[\w.-]{{1,32}}(?: \(\w{{1,20}}\))?: )?)?"
@@ -14,9 +16,14 @@ def _dead(event: str, trigger: str, pattern: str, text: str) -> Row:
     return Row(event, trigger, pattern, text, "fatal", _DOWN, "REPLACE_VM", facts={"fatal": True})
 
 
-def _warns(event: str, trigger: str, pattern: str, text: str, ambiguous: str = "") -> Row:
+def _warns(event: str, trigger: str, pattern: str, text: str) -> Row:
     """The driver says so and goes on, or recovers by itself."""
-    return Row(event, trigger, pattern, text, "warning", _WARNS, "NONE", facts={"fatal": False}, ambiguous=ambiguous)
+    return Row(event, trigger, pattern, text, "warning", _WARNS, "NONE", facts={"fatal": False})
+
+
+def _accuses_nobody(row: Row, condition: str, ambiguous: str) -> Row:
+    """Healthy machines have these words too."""
+    return replace(row, condition=condition, ambiguous=ambiguous)
 
 
 ADAPTER_ROWS = (
@@ -93,11 +100,15 @@ ADAPTER_ROWS = (
         _MLX5 + _MODULE + r"(?:Cable error, )?High Temperature",
         "a transceiver is hot",
     ),
-    _warns(
-        "module_unplugged",
-        "nplugged",
-        _MLX5 + rf"(?:{_MODULE})?Cable unplugged",
-        "a cable or transceiver was pulled out",
+    _accuses_nobody(
+        _warns(
+            "module_unplugged",
+            "nplugged",
+            _MLX5 + rf"(?:{_MODULE})?Cable unplugged",
+            "a cable or transceiver was pulled out",
+        ),
+        "network.link_event",
+        "an empty cage says the same when the driver starts",
     ),
     _warns(
         "port_module_error",
@@ -106,12 +117,15 @@ ADAPTER_ROWS = (
         r"No EEPROM|Enforce part number list|Unknown identifier|Unsupported (?:Cable|cable)|Bad or shorted cable)",
         "a cable or transceiver cannot be used",
     ),
-    _warns(
-        "access_reg_failed",
-        "ACCESS_REG",
-        _MLX5
-        + r"(?:mlx5_cmd_(?:out_err|check|exec)\b[^\n]{0,60}?)?ACCESS_REG(?:\(0x[0-9a-f]{1,8}\))?[^\n]{0,60}? failed",
-        "the adapter refused a read of one of its registers",
+    _accuses_nobody(
+        _warns(
+            "access_reg_failed",
+            "ACCESS_REG",
+            _MLX5 + r"(?:mlx5_cmd_(?:out_err|check|exec)\b[^\n]{0,60}?)?"
+            r"ACCESS_REG(?:\(0x[0-9a-f]{1,8}\))?[^\n]{0,60}? failed",
+            "the adapter refused a read of one of its registers",
+        ),
+        "kernel_log.informational",
         "a register that this firmware lacks is refused in the same words",
     ),
 )

@@ -1,5 +1,10 @@
 """Disks, NVMe, software RAID and file systems: what block/, drivers/nvme, drivers/md and fs/ print."""
 
+import re
+
+from msgspec.structs import replace
+
+from hostler.core.diagnose.decoded import Decoded
 from hostler.core.diagnose.family import Family, Row
 from hostler.core.diagnose.line import PCI
 
@@ -9,8 +14,18 @@ _BLOCK = r"(?P<device>[a-z][\w.-]{0,31})"
 _FS = r"(?:EXT[234]|XFS|BTRFS|FAT|F2FS|JBD2|GFS2|NILFS|REISERFS|UBIFS|bcachefs)[\w-]{0,4}"
 _ON = (
     r"(?: (?:error|warning|critical|info|notice))? ?"
-    r"(?:\((?:device )?(?P<device>[\w./-]{1,64})\)|\[(?P<device2>[\w-]{1,32})\])?"
+    r"(?:\((?:device )?(?P<device>[\w./-]{1,64})(?:: state \w{1,12})?\)|\[(?P<device2>[\w-]{1,32})\])?"
 )
+
+
+_REMOVABLE = re.compile(r"(?:sr|fd)\d{1,3}", re.ASCII)
+
+
+def _removable(one: Decoded) -> Decoded:
+    """Drives whose medium may be out, a BMC's virtual ones above all: reading an empty one fails on sound servers."""
+    if not _REMOVABLE.fullmatch(str(one.facts.get("device", ""))):
+        return one
+    return replace(one, condition="kernel_log.informational", ambiguous="a drive without a medium says the same")
 
 
 def _turned(trigger: str, pattern: str) -> Row:
@@ -92,6 +107,7 @@ ROWS = (
         "a buffered read or write failed",
         "warning",
         _ERROR,
+        detail=_removable,
     ),
     Row(
         "block_io_error",
@@ -104,6 +120,7 @@ ROWS = (
         "a request to a block device failed",
         "warning",
         _ERROR,
+        detail=_removable,
     ),
     Row(
         "beyond_end_of_device",

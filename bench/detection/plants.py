@@ -1,0 +1,96 @@
+"""Faults to plant: what a machine shows of each, and the condition that must be recorded of which part.
+
+What must come out is written here by hand, from the vendors' catalogues and the kernel's sources. None of it asks the
+code under test.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+GPUS = 8
+"""GPUs of each node of the laboratory."""
+
+
+class Plant(Struct, frozen=True):
+    """One fault as the kernel log shows it.
+
+    `family` is its row of the table, `condition` what must be recorded, `beside` what may be recorded with it.
+    `lines` are written one after the other. `{gpu}` in lines is the PCI address of a GPU of the node and `{serial}` in
+    `part` that GPU's serial number; `{pci}` is an address, and `{n}` a number, that no other fault has.
+    """
+
+    family: str
+    name: str
+    condition: str
+    part: str
+    lines: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    facility: int = 0
+
+
+class Placed(Struct, frozen=True):
+    """A plant on a node: its lines and its part as they are there. `number` is unique among all."""
+
+    plant: Plant
+    number: int
+    node: int
+    lines: tuple[str, ...]
+    part: str
+
+    @property
+    def wanted(self) -> tuple[str, str]:
+        """The condition that must be recorded, and of which part."""
+        return self.plant.condition, self.part
+
+
+def gpu_address(gpu: int) -> str:
+    """The PCI address of a node's n-th GPU."""
+    return f"0000:{0x1B + 0x10 * gpu:02x}:00"
+
+
+def serial(node: int, gpu: int) -> str:
+    """The serial number of a node's n-th GPU."""
+    return f"GPU-{node:03d}-{gpu}"
+
+
+def placed(plants: tuple[Plant, ...]) -> tuple[Placed, ...]:
+    """Every plant on a node and part that no other plant of its condition has: each must raise a condition anew."""
+    taken: set[tuple[int, str, str]] = set()
+    found: list[Placed] = []
+    for number, plant in enumerate(plants):
+        node = gpu = 0
+        one = _at(plant, number, node, gpu)
+        while any((one.node, kind, one.part) in taken for kind in (plant.condition, *plant.beside)):
+            gpu = gpu + 1 if "{serial}" in plant.part else GPUS
+            node, gpu = (node, gpu) if gpu < GPUS else (node + 1, 0)
+            one = _at(plant, number, node, gpu)
+        taken.update((one.node, kind, one.part) for kind in (plant.condition, *plant.beside))
+        found.append(one)
+    return tuple(found)
+
+
+def nodes_of(plants: tuple[Placed, ...]) -> int:
+    """How many nodes they need."""
+    return max(one.node for one in plants) + 1
+
+
+def moved(one: Placed, node: int) -> Placed:
+    """The same plant on another node."""
+    return _at(one.plant, one.number, node, 0)
+
+
+def _at(plant: Plant, number: int, node: int, gpu: int) -> Placed:
+    words = {
+        "gpu": gpu_address(gpu),
+        "serial": serial(node, gpu),
+        "pci": f"0001:{number & 0xFF:02x}:{number >> 8 & 0x1F:02x}",
+        "n": str(number),
+    }
+    lines = tuple(_filled(line, words) for line in plant.lines)
+    return Placed(replace(plant, lines=()), number, node, lines, _filled(plant.part, words))
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    for name, word in words.items():
+        text = text.replace(f"{{{name}}}", word)
+    return text

@@ -1,0 +1,73 @@
+"""The truth table of `make bench-detection` without its processes: nothing missed, nothing misnamed, nobody accused.
+
+What must come out is written in `bench/detection` by hand; collector, decoder, diagnosis and controller are the real
+ones. Each test names mutants that it has been seen to catch.
+"""
+
+from bench.detection import boot_logs, kinds
+from bench.detection.decided import booted, decided, laboratory
+from bench.detection.plants import Placed, nodes_of
+from bench.detection.table import Seen, truth
+from hostler.core.diagnose.families.accelerator import FABRIC_MANAGER
+from hostler.core.diagnose.family import read_line
+from hostler.core.diagnose.kernel_log import FAMILIES
+from hostler.core.diagnose.line import line_at
+from hostler.core.diagnose.sxid_catalog import SXIDS
+from hostler.core.diagnose.xid_catalog import XIDS
+
+BOOTS_OF_EACH = 3
+
+
+def test_every_line_of_the_kernel_log_is_found_and_named() -> None:
+    """Mutants: Xid 64 called pending; RLW_REMAP 5 in layout V2; a sieve without "nvme"; `_part` without serials."""
+    plants = kinds.lines()
+    found = truth("decided", decided(plants, laboratory(nodes_of(plants))))
+    assert found.misses == ()
+    assert found.misnamed == ()
+    assert found.total.found == found.total.planted == len(plants)
+
+
+def test_the_planted_lines_cover_all_that_can_be_diagnosed() -> None:
+    """Mutants: a family's plants are left out of `kinds`; a new row of a family that nobody plants."""
+    plants = kinds.lines()
+    lines = [line_at(line, 0) for plant in plants for line in plant.lines]
+    unread = [
+        (row.event, row.pattern)
+        for family in FAMILIES
+        for row in family.rows
+        if family is not FABRIC_MANAGER and not any(read_line(family, row, line) for line in lines)
+    ]
+    assert unread == []
+    named = {plant.plant.name for plant in plants}
+    assert {code for code in XIDS if f"Xid {code}" not in named} == set()
+    assert {code for code in SXIDS if not any(name.startswith(f"SXid {code},") for name in named)} == set()
+
+
+def test_healthy_boots_accuse_nobody() -> None:
+    """Mutant: `_OFF_BUS` of any line; a row for "error recovery"; an empty virtual drive counted as a disk's error."""
+    logs = [(server.name, lines) for server, lines in boot_logs.boot_logs(BOOTS_OF_EACH)]
+    found = booted(logs)
+    assert found.lived["boots"] == BOOTS_OF_EACH * len(boot_logs.SERVERS)
+    assert found.alarms == ()
+    assert set(found.notes) <= {"kernel_log.informational", "network.link_event"}
+
+
+def test_a_faulty_boot_is_no_healthy_one() -> None:
+    """The judge of healthy boots can say no: one line of a fault among them is an alarm."""
+    server, lines = next(boot_logs.boot_logs(1))
+    fault = "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    found = booted([(server.name, [*lines, fault])])
+    assert found.alarms == (f"{server.name}: gpu.fallen_off_bus by {fault}",)
+
+
+def test_the_table_tells_misses_and_wrong_names() -> None:
+    plants: tuple[Placed, ...] = kinds.lines()[:3]
+    seen = [
+        Seen(plants[0], ()),
+        Seen(plants[1], (("host.thermal", ""),)),
+        Seen(plants[2], (plants[2].wanted, ("gpu.fallen_off_bus", "x"))),
+    ]
+    found = truth("by hand", seen)
+    assert (found.total.planted, found.total.found, found.total.missed, found.total.misnamed) == (3, 0, 1, 2)
+    assert len(found.misses) == 1
+    assert len(found.misnamed) == 2
