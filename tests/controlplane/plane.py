@@ -1,0 +1,270 @@
+"""A real Kubernetes on loopback: etcd, API server, controllers, scheduler, and kwok in the place of kubelets.
+
+Everything takes free ports and a folder of its own, ends with its test process, also when that is killed, and is killed
+outright: a polite API server keeps its port for a minute.
+"""
+
+import contextlib
+import datetime as dt
+import ipaddress
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from tests.controlplane.building import NoControlPlaneError, programs
+
+START_S = 90.0
+USERS = {"admin": "system:masters", "alice": "customers"}
+"""Who has a token, and in which group; of these only admin may do anything by itself."""
+
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+class ControlPlane:
+    """A running Kubernetes; `url` is its API. `extra` are further flags of the API server.
+
+    With `--etcd-compaction-interval=…` and `--watch-cache-sizes=nodes#0,pods#0` it answers old resourceVersions with
+    410, which its watch cache hides otherwise.
+    """
+
+    def __init__(self, *extra: str) -> None:
+        self._programs = programs()
+        self._extra = extra
+        self.folder = Path(tempfile.mkdtemp(prefix="hostler-kube-", dir="/tmp"))
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        names = ("etcd", "peer", "api", "controllers", "scheduler", "kwok")
+        self._ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        self.url = f"https://127.0.0.1:{self._ports['api']}"
+        self.ca = self.folder / "ca.crt"
+        try:
+            self._certify()
+            for user in USERS:
+                self.kubeconfig(user, f"{user}-token")
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def kubeconfig(self, user: str, token: str = "", url: str = "") -> Path:
+        """The user's kubeconfig, written anew where a token is given; the token lies in a file beside it."""
+        path = self.folder / f"{user}.kubeconfig"
+        if not token:
+            return path
+        secret = self.folder / f"{user}.token"
+        secret.write_text(token)
+        secret.chmod(0o600)
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": url or self.url, "certificate-authority": str(self.ca)}}],
+            "users": [{"name": user, "user": {"tokenFile": str(secret)}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": user}}],
+            "current-context": "x",
+        }
+        path.write_text(json.dumps(document))
+        path.chmod(0o600)
+        return path
+
+    def stop_api(self) -> None:
+        """The API server is gone; what it knew stays in etcd."""
+        self._kill("api")
+
+    def start_api(self) -> None:
+        """Start the API server, on its port, and return once it is ready."""
+        self._run(
+            "api",
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{self._ports['etcd']}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._ports['api']}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",
+            "--tls-cert-file=server.crt",
+            "--tls-private-key-file=server.key",
+            "--client-ca-file=ca.crt",
+            "--token-auth-file=tokens.csv",
+            "--authorization-mode=Node,RBAC",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            "--service-account-key-file=accounts.pub",
+            "--service-account-signing-key-file=accounts.key",
+            "--disable-admission-plugins=ServiceAccount",
+            "--allow-privileged=true",
+            *self._extra,
+        )
+        self._wait(f"{self.url}/readyz")
+
+    def close(self) -> None:
+        for name in list(self._running):
+            self._kill(name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- helpers ---
+
+    def _start(self) -> None:
+        ports = self._ports
+        etcd, peer = f"http://127.0.0.1:{ports['etcd']}", f"http://127.0.0.1:{ports['peer']}"
+        self._run(
+            "etcd",
+            "etcd",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={etcd}",
+            f"--advertise-client-urls={etcd}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        )
+        self._wait(f"{etcd}/health")
+        self.start_api()
+        open_paths = "--authorization-always-allow-paths=/healthz"
+        for name, program, *flags in (
+            ("controllers", "kube-controller-manager", "--service-account-private-key-file=accounts.key"),
+            ("scheduler", "kube-scheduler"),
+        ):
+            own = ["--node-monitor-period=1s", "--node-monitor-grace-period=20s"] if name == "controllers" else []
+            self._run(
+                name,
+                program,
+                *flags,
+                *own,
+                "--kubeconfig=admin.kubeconfig",
+                "--authentication-kubeconfig=admin.kubeconfig",
+                "--authorization-kubeconfig=admin.kubeconfig",
+                "--bind-address=127.0.0.1",
+                f"--secure-port={ports[name]}",
+                "--leader-elect=false",
+                "--kube-api-qps=1000",
+                "--kube-api-burst=2000",
+                open_paths,
+            )
+        self._run(
+            "kwok",
+            "kwok",
+            "--kubeconfig=admin.kubeconfig",
+            f"--config={self._programs['stages']}",
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            "--node-lease-duration-seconds=40",
+            f"--server-address=127.0.0.1:{ports['kwok']}",
+            "--node-ip=127.0.0.1",
+            f"--node-port={ports['kwok']}",
+        )
+        for name in ("controllers", "scheduler"):
+            self._wait(f"https://127.0.0.1:{ports[name]}/healthz")
+
+    def _run(self, name: str, program: str, *flags: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", self._programs[program], *flags],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+            )
+
+    def _kill(self, name: str) -> None:
+        if (process := self._running.pop(name, None)) is not None:
+            process.kill()
+            process.wait()
+
+    def _wait(self, url: str) -> None:
+        """Until it answers well. Raises where it does not in time, with the last lines of every log."""
+        trusting = ssl.create_default_context()
+        trusting.check_hostname = False
+        trusting.verify_mode = ssl.CERT_NONE
+        request = urllib.request.Request(url, headers={"Authorization": "Bearer admin-token"})
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=5, context=trusting) as answer:
+                if answer.status == 200:
+                    return
+            time.sleep(0.05)
+        logs = "\n".join(f"{log.name}: {log.read_text()[-1_000:]}" for log in sorted(self.folder.glob("*.log")))
+        raise AssertionError(f"{url} does not answer:\n{logs}")
+
+    def _certify(self) -> None:
+        """An authority, the API server's certificate, and the key that signs the tokens of service accounts."""
+        authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+        accounts = rsa.generate_private_key(65537, 2048)
+        issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test-ca")])
+        root = _certificate(issuer, issuer, authority, authority).add_extension(
+            x509.BasicConstraints(ca=True, path_length=None), critical=True
+        )
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kube-apiserver")])
+        names = [
+            x509.DNSName("localhost"),
+            *(x509.IPAddress(ipaddress.ip_address(i)) for i in ("127.0.0.1", "10.0.0.1")),
+        ]
+        leaf = _certificate(subject, issuer, server, authority).add_extension(
+            x509.SubjectAlternativeName(names), critical=False
+        )
+        for name, builder in (("ca", root), ("server", leaf)):
+            made = builder.sign(authority, hashes.SHA256())
+            (self.folder / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        for name, key in (("server", server), ("accounts", accounts)):
+            (self.folder / f"{name}.key").write_bytes(_private(key))
+        public = serialization.PublicFormat.SubjectPublicKeyInfo
+        pem = accounts.public_key().public_bytes(serialization.Encoding.PEM, public)
+        (self.folder / "accounts.pub").write_bytes(pem)
+        tokens = "".join(f'{user}-token,{user},{user},"{group}"\n' for user, group in USERS.items())
+        (self.folder / "tokens.csv").write_text(tokens)
+
+
+def _certificate(subject: x509.Name, issuer: x509.Name, key: Key, authority: Key) -> x509.CertificateBuilder:
+    now = dt.datetime.now(dt.UTC)
+    identity = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=2))
+        .add_extension(identity, critical=False)
+        .add_extension(signer, critical=False)
+    )
+
+
+def _private(key: Key) -> bytes:
+    shape, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, shape, plain)
+
+
+def _free_ports(number: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        taken = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in taken:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in taken]
+
+
+def a_plane(*extra: str) -> Iterator[ControlPlane]:
+    """A control plane for a fixture; skips where it cannot be had."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("no setpriv: apt-get install util-linux")
+    try:
+        plane = ControlPlane(*extra)
+    except NoControlPlaneError as missing:
+        pytest.skip(str(missing))
+    yield plane
+    plane.close()
+
+
+@pytest.fixture(scope="session")
+def control_plane() -> Iterator[ControlPlane]:
+    """The Kubernetes of this test process; put its tests into one group (`xdist_group("kubernetes")`)."""
+    yield from a_plane()
