@@ -1,0 +1,297 @@
+"""A Slurm cluster as a `ports.Scheduler`: drains and resumes its nodes, ends jobs, and sees whose work runs where."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.model import Node, Operation, Outcome, WorkClass
+from hostler.drivers.slurm.hostlist import checked_name
+from hostler.drivers.slurm.reader import Reader
+from hostler.drivers.slurm.transport import Change, Transport
+from hostler.drivers.slurm.view import (
+    LEFT,
+    MARK,
+    OURS,
+    REBOOTING,
+    UNSEEN,
+    Lens,
+    Seen,
+    has_left,
+    is_drained,
+    is_fallen,
+    is_ours,
+    is_ready,
+    is_shut,
+    other_who_shuts,
+    workload_id,
+)
+from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
+from hostler.engine.ports import (
+    SCHEDULED,
+    ClusterView,
+    ConflictError,
+    PortError,
+    RefusedError,
+    WorkloadView,
+    name_there,
+)
+
+MAX_REASON = 200
+_ODD = re.compile(r"[^A-Za-z0-9 _.,:/()@+-]+")
+
+
+class Manner(Struct, frozen=True):
+    """How the cluster is looked at and its jobs are ended.
+
+    A graceful job gets SIGTERM and `grace_s` before it is ended. `requeue`: what Slurm may start again is requeued,
+    where it allows that; else it is cancelled. `period_s` lies between two looks, and after `stale_s` without one
+    nothing is known of the cluster any more.
+    """
+
+    lens: Lens = Lens()
+    grace_s: float = 60.0
+    requeue: bool = True
+    period_s: float = 2.0
+    stale_s: float = 20.0
+
+
+class SlurmScheduler:
+    """A `ports.Scheduler`: the Hand for SCHEDULED and for reboots that Slurm does, and the eye on a cluster's jobs.
+
+    Each act reads the cluster first and changes only what is ours: a drain, a failing or a DOWN of somebody else's
+    stands, counts as keeping work away, and is named. `fence` raises where nothing may be sent any more.
+    """
+
+    kinds = SCHEDULED
+    kind = "slurm"
+
+    def __init__(
+        self,
+        cluster: str,
+        transport: Transport,
+        fence: Callable[[], None],
+        clock: Callable[[], datetime],
+        manner: Manner = Manner(),  # noqa: B008 - frozen
+    ) -> None:
+        self.cluster = cluster
+        self._transport = transport
+        self._fence = fence
+        self._clock = clock
+        self._manner = manner
+        self._reader = Reader(transport)
+        self._views: dict[str, WorkloadView] = {}
+        self._ready: dict[str, bool] = {}
+        self._read_at: datetime | None = None
+        self._why = "not listed yet"
+
+    # --- the eye
+
+    def views(self) -> ClusterView:
+        """What the last look showed; `lost` where there was none lately."""
+        at = self._read_at
+        if at is None:
+            return ClusterView({}, {}, self._why)
+        stale = (self._clock() - at).total_seconds() > self._manner.stale_s
+        lost = f"silent since {at:%H:%M:%S} UTC: {self._why or 'no look since'}" if stale else ""
+        return ClusterView(self._views, self._ready, lost)
+
+    async def watch(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self._manner.period_s)
+
+    async def look(self) -> None:
+        """Read the cluster once; what cannot be read leaves what was known, to grow stale."""
+        try:
+            self._take(await self._reader.read())
+        except PortError as away:
+            self._why = str(away)
+
+    def _take(self, read: Seen) -> None:
+        before = self._views
+        fresh = {name: self._manner.lens.view(read, node) for name, node in read.nodes.items()}
+        self._views = {name: old if (old := before.get(name)) == new else new for name, new in fresh.items()}
+        opinions = ((name, is_ready(node)) for name, node in read.nodes.items())
+        self._ready = {name: opinion for name, opinion in opinions if opinion is not None}
+        self._read_at, self._why = self._clock(), ""
+
+    # --- the hand
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Done where its effect is seen afterwards, unknown where it is not yet. Raises PortError."""
+        name = checked_name(name_there(node, self))
+        read = await self._reader.read()
+        here = _listed(read, name, self.cluster)
+        match operation.kind:
+            case "cordon" | "join_cluster":
+                await self._shut(operation, here, _reason(operation, node))
+            case "uncordon":
+                await self._open(here)
+            case "leave_cluster":
+                await self._leave(read, here, operation)
+            case "evict":
+                await self._evict(operation, self._meant(operation, read, here))
+            case "reboot":
+                await self._reboot(operation, node, read, here)
+            case _:
+                raise RefusedError(f"Slurm does not {operation.kind}")
+        return await self._seen(operation, name)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return await self._seen(operation, checked_name(name_there(node, self)), sent=False)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Its acts are over at once: nothing to call off."""
+
+    async def _seen(self, operation: Operation, name: str, *, sent: bool = True) -> Outcome:
+        """Whether the effect is there, by a fresh reading: unknown instead of not done right after it was sent."""
+        read = await self._reader.read()
+        result, detail = self._effect(operation, read, _listed(read, name, self.cluster))
+        if sent and result == "not_done":
+            result = "unknown"
+        return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)
+
+    def _effect(self, operation: Operation, read: Seen, here: SlurmNode) -> tuple[str, str]:
+        other = other_who_shuts(here)
+        by_other = f"new work is kept away by {other}" if other else ""
+        match operation.kind:
+            case "cordon":
+                shut = (is_ours(here) and not has_left(here)) or (other and is_shut(here))
+                return ("done" if shut else "not_done"), by_other
+            case "uncordon":
+                return ("not_done" if is_ours(here) or here.comment.startswith(MARK) else "done"), by_other
+            case "join_cluster" if not is_shut(here) or has_left(here):
+                return "not_done", by_other
+            case "join_cluster" if here.base == "UNKNOWN" or "NOT_RESPONDING" in here.flags:
+                return "unknown", f"slurmd of {here.name} does not answer slurmctld yet"
+            case "leave_cluster":
+                works = tuple(read.on(here))
+                left = has_left(here) or (other and is_shut(here))
+                return ("done" if left and not works else "not_done"), by_other
+            case "evict":
+                return self._evicted(operation, read, here)
+            case "reboot":
+                return _rebooted(operation, here)
+        return "done", by_other
+
+    async def _update(self, here: SlurmNode, change: Change) -> None:
+        self._fence()
+        await self._transport.update(here.name, change)
+
+    async def _shut(self, operation: Operation, here: SlurmNode, reason: str) -> None:
+        """Drain it under our reason, unless somebody keeps work away already; what has fallen by itself is drained."""
+        if is_shut(here) and not is_fallen(here) and not (operation.kind == "join_cluster" and has_left(here)):
+            return
+        if has_left(here) and operation.kind == "cordon":
+            raise RefusedError(f"{here.name} has left cluster {self.cluster}: let it join first")
+        if here.base == "FUTURE":
+            raise RefusedError(
+                f"{here.name} is a FUTURE node of cluster {self.cluster}: start its slurmd, or define it"
+            )
+        free = not here.comment or here.comment.startswith(MARK)
+        await self._update(here, Change("DRAIN", reason, MARK if free else None))
+
+    async def _open(self, here: SlurmNode) -> None:
+        """Take back what is ours; a drain of somebody else's stays."""
+        if has_left(here):
+            raise RefusedError(f"{here.name} has left cluster {self.cluster}: let it join first")
+        if here.flags & REBOOTING:
+            raise ConflictError(f"Slurm is rebooting {here.name}: it is resumed when that is over")
+        unmarked = "" if here.comment.startswith(MARK) else None
+        if is_ours(here):
+            await self._update(here, Change("RESUME", None, unmarked))
+        elif unmarked is not None:
+            await self._update(here, Change(comment=unmarked))
+
+    async def _leave(self, read: Seen, here: SlurmNode, operation: Operation) -> None:
+        if works := [f"job {job.id}" for job, _ in read.on(here)]:
+            raise ConflictError(f"{here.name} still has {', '.join(works[:4])}: drain it first")
+        if other_who_shuts(here) and is_shut(here):
+            return
+        if not has_left(here):
+            free = not here.comment or here.comment.startswith(MARK)
+            await self._update(here, Change("DRAIN", f"{LEFT} ({operation.id})", MARK if free else None))
+
+    # --- jobs
+
+    def _meant(self, operation: Operation, read: Seen, here: SlurmNode) -> list[SlurmJob]:
+        """The jobs on the node that the operation names, run by run. What it does not name is not touched."""
+        named = frozenset(operation.args.get("workloads", "").split(",")) - {""}
+        if UNSEEN in named:
+            raise RefusedError(f"Slurm shows no job for what occupies {here.name}; nothing there can be ended by name")
+        return [job for job, _ in read.on(here) if workload_id(job) in named]
+
+    def _evicted(self, operation: Operation, read: Seen, here: SlurmNode) -> tuple[str, str]:
+        """Done when none of the named runs holds the node, nor is one still ending there under its next number."""
+        named = frozenset(operation.args.get("workloads", "").split(",")) - {""}
+        numbers = frozenset(one.partition(".")[0] for one in named)
+        left = [job for job, _ in read.on(here) if workload_id(job) in named or (job.ending and str(job.id) in numbers)]
+        if not left:
+            return "done", ""
+        detail = "still there: " + ", ".join(f"job {job.id}" for job in left[:4])
+        waiting = all(job.ending or self._in_grace(operation, job) for job in left)
+        return ("busy" if waiting else "not_done"), detail
+
+    def _in_grace(self, operation: Operation, job: SlurmJob) -> bool:
+        """Whether the job has been told and still has time: in the first attempt only."""
+        graceful = self._manner.lens.classes.of(job) is WorkClass.graceful
+        passed_s = (self._clock() - operation.started).total_seconds()
+        return graceful and operation.attempt == 1 and passed_s < self._manner.grace_s
+
+    async def _evict(self, operation: Operation, jobs: Iterable[SlurmJob]) -> None:
+        for job in jobs:
+            if job.ending:
+                continue
+            self._fence()
+            if self._manner.lens.classes.of(job) is WorkClass.graceful and operation.attempt == 1:
+                await self._transport.signal(job.id)
+            elif self._manner.requeue and job.requeue:
+                await self._transport.requeue(job.id)
+            else:
+                await self._transport.cancel(job.id)
+
+    # --- reboots that Slurm does
+
+    async def _reboot(self, operation: Operation, node: Node, read: Seen, here: SlurmNode) -> None:
+        """Ask for a reboot of a node that is drained for us; of no other."""
+        if here.flags & REBOOTING or _rebooted(operation, here)[0] == "done":
+            return
+        if not is_drained(here, read.on(here)):
+            who = other_who_shuts(here)
+            raise RefusedError(
+                f"{here.name} is {_state(here)}" + (f" ({who})" if who else "") + ", not idle and drained by us"
+            )
+        self._fence()
+        await self._transport.reboot(here.name, _reason(operation, node))
+
+
+def _rebooted(operation: Operation, here: SlurmNode) -> tuple[str, str]:
+    """Done when slurmd has registered from a boot after the operation began."""
+    if here.flags & REBOOTING:
+        return "busy", f"Slurm is rebooting {here.name}"
+    since = here.boot - operation.started.timestamp()
+    return ("done" if since > 0 else "not_done"), ""
+
+
+def _listed(read: Seen, name: str, cluster: str) -> SlurmNode:
+    here = read.nodes.get(name)
+    if here is None:
+        raise RefusedError(
+            f"Slurm cluster {cluster} lists no node {name}: add NodeName={name} to its slurm.conf and "
+            "`scontrol reconfigure`, or bind the node's name there (hostler node rebind --kind slurm)"
+        )
+    return here
+
+
+def _state(here: SlurmNode) -> str:
+    return "+".join([here.base.lower(), *sorted(here.flags)])
+
+
+def _reason(operation: Operation, node: Node) -> str:
+    """What administrators read in `sinfo -R`: ours, why, and which operation."""
+    why = node.plan.name if node.plan is not None and node.plan.name else operation.kind
+    return _ODD.sub("_", f"{OURS} {why} ({operation.id})")[:MAX_REASON]

@@ -1,0 +1,47 @@
+"""The little that is asked of a Slurm controller, whichever way it is reached."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
+
+
+class Change(Struct, frozen=True):
+    """What is to become of a node: `state` is DRAIN or RESUME, "" leaves it; so does None for reason and comment."""
+
+    state: str = ""
+    reason: str | None = None
+    comment: str | None = None
+
+
+class Transport(Protocol):
+    """A way to a Slurm controller. All calls end in time, send once, and raise only PortError.
+
+    UnreachableError where there was no answer or not a whole one, RefusedError where Slurm said no for good,
+    ConflictError where it said that the state is not as was thought.
+    """
+
+    async def nodes(self) -> dict[str, SlurmNode]:
+        """All nodes by name."""
+        ...
+
+    async def jobs(self) -> tuple[SlurmJob, ...]:
+        """All jobs that hold nodes."""
+        ...
+
+    async def update(self, node: str, change: Change) -> None: ...
+
+    async def signal(self, job: int) -> None:
+        """Send SIGTERM to all that runs of a job."""
+        ...
+
+    async def cancel(self, job: int) -> None: ...
+
+    async def requeue(self, job: int) -> None:
+        """End the job's run and queue it again."""
+        ...
+
+    async def reboot(self, node: str, reason: str) -> None:
+        """Have Slurm reboot the node as soon as no job holds it, and leave it DOWN afterwards, for us to resume."""
+        ...

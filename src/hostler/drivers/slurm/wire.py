@@ -1,0 +1,283 @@
+"""Slurm's JSON → nodes and jobs: the documents of `sinfo`, `squeue` and `scontrol --json` and of slurmrestd.
+
+They differ by version: up to 22.05 a state is a word with flags beside it, later a list of words; numbers came as
+numbers, later as {"set", "infinite", "number"}. Both are read. A document that carries errors, lacks its list or has an
+entry that cannot be read is refused whole: a controller that hangs answers with an empty list and an error.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
+from hostler.engine.ports import RefusedError, UnreachableError
+
+MAX_NODES = 65_536
+MAX_JOBS = 1_000_000
+MAX_WORDS = 512
+"""Characters of a reason or a comment that are kept."""
+
+BASES = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE"})
+ENDED = frozenset(
+    {
+        "PENDING",
+        "COMPLETED",
+        "CANCELLED",
+        "FAILED",
+        "TIMEOUT",
+        "NODE_FAIL",
+        "PREEMPTED",
+        "BOOT_FAIL",
+        "DEADLINE",
+        "OUT_OF_MEMORY",
+        "REVOKED",
+        "SPECIAL_EXIT",
+        "REQUEUED",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
+        "LAUNCH_FAILED",
+        "RECONFIG_FAIL",
+        "UPDATE_DB",
+    }
+)
+"""States of a job that holds no node, no longer or not yet. Any other state, one that is not known too, holds it."""
+
+
+class SlurmNode(Struct, frozen=True):
+    """A node as Slurm has it. `base` is one of BASES, UNKNOWN where nothing sure is said; `flags` are in capitals.
+
+    `user` set `reason`, as far as Slurm says. `boot` is in seconds of the epoch, 0 where slurmd has not registered.
+    `gpus` counts those that are configured.
+    """
+
+    name: str
+    base: str
+    flags: frozenset[str] = frozenset()
+    reason: str = ""
+    user: str = ""
+    comment: str = ""
+    boot: int = 0
+    gpus: int = 0
+
+
+class SlurmJob(Struct, frozen=True):
+    """A job that holds nodes, or will not let go of them yet (`ending`).
+
+    `nodes` are in Slurm's order; `gpus` are the GPU indexes it uses on each of them, None where Slurm does not say.
+    `restarts` counts how often it was requeued: the same id, another run.
+    """
+
+    id: int
+    nodes: tuple[str, ...]
+    ending: bool = False
+    user: str = ""
+    account: str = ""
+    partition: str = ""
+    qos: str = ""
+    comment: str = ""
+    restarts: int = 0
+    requeue: bool = False
+    gpus: tuple[tuple[int, ...] | None, ...] = ()
+
+
+class _Number(Struct):
+    set: bool = True
+    infinite: bool = False
+    number: float = 0.0
+
+
+_Words = str | list[str] | None
+_Count = float | _Number | None
+
+
+class _Node(Struct):
+    name: str
+    state: _Words
+    state_flags: list[str] = []
+    reason: str | None = ""
+    reason_set_by_user: str | None = ""
+    comment: str | None = ""
+    boot_time: _Count = 0
+    gres: str | None = ""
+
+
+class _Job(Struct):
+    job_id: int
+    job_state: _Words
+    nodes: str | None = ""
+    user_name: str | None = ""
+    user_id: _Count = 0
+    account: str | None = ""
+    partition: str | None = ""
+    qos: str | None = ""
+    comment: str | None = ""
+    restart_cnt: _Count = 0
+    requeue: bool | None = False
+    gres_detail: list[str] | None = []
+
+
+class _Nodes(Struct):
+    nodes: list[_Node]
+    errors: list[msgspec.Raw] = []
+
+
+class _Jobs(Struct):
+    jobs: list[_Job]
+    errors: list[msgspec.Raw] = []
+
+
+class _Errors(Struct):
+    errors: list[msgspec.Raw] = []
+
+
+_Document = TypeVar("_Document", _Nodes, _Jobs, _Errors)
+
+_NODES = msgspec.json.Decoder(_Nodes)
+_JOBS = msgspec.json.Decoder(_Jobs)
+_ERRORS = msgspec.json.Decoder(_Errors)
+
+
+def nodes(document: bytes) -> dict[str, SlurmNode]:
+    """All nodes by name. Raises UnreachableError for a document that does not tell all of them."""
+    found = _decoded(_NODES, document, "nodes")
+    if len(found.nodes) > MAX_NODES:
+        raise UnreachableError(f"Slurm lists {len(found.nodes)} nodes; more than {MAX_NODES} are not read")
+    read = {_named(node.name): _node(node) for node in found.nodes}
+    if len(read) != len(found.nodes):
+        raise UnreachableError("Slurm lists a node twice; what it says is not used")
+    return read
+
+
+def jobs(document: bytes) -> tuple[SlurmJob, ...]:
+    """The jobs that hold nodes. Raises UnreachableError for a document that does not tell all of them."""
+    found = _decoded(_JOBS, document, "jobs")
+    if len(found.jobs) > MAX_JOBS:
+        raise UnreachableError(f"Slurm lists {len(found.jobs)} jobs; more than {MAX_JOBS} are not read")
+    return tuple(read for job in found.jobs if (read := _job(job)) is not None)
+
+
+def check_done(document: bytes, what: str) -> None:
+    """Raise UnreachableError unless the answer to a request carries no errors."""
+    _decoded(_ERRORS, document, what)
+
+
+def _decoded(decoder: msgspec.json.Decoder[_Document], document: bytes, what: str) -> _Document:
+    try:
+        found = decoder.decode(document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreachableError(f"Slurm's list of {what} cannot be read ({error}); none of it is used") from error
+    if found.errors:
+        said = b", ".join(bytes(one) for one in found.errors[:3]).decode(errors="replace")
+        raise UnreachableError(f"Slurm answered about {what} with an error: {' '.join(said.split())[:300]}")
+    return found
+
+
+def _named(name: str) -> str:
+    try:
+        return checked_name(name)
+    except RefusedError as odd:
+        raise UnreachableError(f"Slurm lists a node that cannot be one: {name[:80]!r}; none of it is used") from odd
+
+
+def _node(node: _Node) -> SlurmNode:
+    words = [*_words(node.state), *(flag.upper() for flag in node.state_flags)]
+    bases = [word for word in words if word in BASES]
+    return SlurmNode(
+        node.name,
+        bases[0] if len(bases) == 1 else "UNKNOWN",
+        frozenset(word for word in words if word not in BASES),
+        _text(node.reason),
+        _text(node.reason_set_by_user),
+        _text(node.comment),
+        int(_number(node.boot_time)),
+        sum(count for kind, count in _gres(_text(node.gres)) if kind == "gpu"),
+    )
+
+
+def _job(job: _Job) -> SlurmJob | None:
+    """None for a job that holds no node."""
+    words = _words(job.job_state)
+    ending = "COMPLETING" in words
+    if not ending and words and all(word in ENDED for word in words):
+        return None
+    try:
+        names = expand(_all_of(job.nodes))
+    except HostlistError as odd:
+        raise UnreachableError(f"job {job.job_id} runs on {odd}; none of Slurm's list of jobs is used") from odd
+    if not names:
+        return None
+    details = job.gres_detail or []
+    return SlurmJob(
+        job.job_id,
+        names,
+        ending,
+        _text(job.user_name) or f"uid {_number(job.user_id):.0f}",
+        _text(job.account),
+        _text(job.partition),
+        _text(job.qos),
+        _text(job.comment),
+        int(_number(job.restart_cnt)),
+        bool(job.requeue),
+        tuple(gpu_indexes(one) for one in details) if len(details) == len(names) else (None,) * len(names),
+    )
+
+
+def gpu_indexes(detail: str) -> tuple[int, ...] | None:
+    """Which GPUs "gpu:h100:2(IDX:0-1)" means; None where that is not said, or slices and shares of GPUs are meant."""
+    found: list[int] = []
+    for entry in _split(detail):
+        kind, _, rest = entry.partition(":")
+        if kind in ("mps", "shard") or (kind == "gpu" and _SLICE.search(entry)):
+            return None
+        if kind != "gpu":
+            continue
+        match = _INDEXES.search(rest)
+        if match is None:
+            return None
+        for item in match[1].split(","):
+            first, _, last = item.partition("-")
+            found.extend(range(int(first), int(last or first) + 1))
+    return tuple(sorted(set(found))) if found and max(found) < MAX_GPUS else None
+
+
+MAX_GPUS = 128
+_INDEXES = re.compile(r"\(IDX:(\d{1,3}(?:-\d{1,3})?(?:,\d{1,3}(?:-\d{1,3})?)*)\)$")
+_SLICE = re.compile(r"\d+g\.\d+gb", re.IGNORECASE)
+_COUNT = re.compile(r"(\d{1,9})(?:\(.*\))?$")
+
+
+def _gres(text: str) -> Iterable[tuple[str, int]]:
+    """Kinds and counts of "gpu:h100:8,nic:2"."""
+    for entry in _split(text):
+        parts = entry.partition("(")[0].split(":")
+        match = _COUNT.match(parts[-1])
+        yield parts[0], int(match[1]) if match else 0
+
+
+def _split(text: str) -> list[str]:
+    """At commas outside parentheses."""
+    return [entry for entry in re.split(r",(?![^(]*\))", text) if entry] if text else []
+
+
+def _words(value: _Words) -> list[str]:
+    """The words of "idle", "MIXED+DRAIN" or a list, in capitals."""
+    said = value if isinstance(value, list) else (value or "").replace("+", " ").split()
+    return [word.upper() for word in said]
+
+
+def _number(value: _Count) -> float:
+    if isinstance(value, _Number):
+        return value.number if value.set and not value.infinite else 0.0
+    return value or 0.0
+
+
+def _text(value: str | None) -> str:
+    return (value or "")[:MAX_WORDS]
+
+
+def _all_of(value: str | None) -> str:
+    return "" if value in (None, "None assigned", "(null)") else str(value)
