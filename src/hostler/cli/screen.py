@@ -129,7 +129,8 @@ def incident_lines(found: dict[str, Any]) -> Iterator[str]:
 def _conditions(status: Status) -> Iterator[str]:
     found = list(status["conditions"].items())
     for kind, count in found[:SHOWN]:
-        yield f"{count:>5} × {kind}"
+        unknown = status.get("unknown", {}).get(kind, 0)
+        yield f"{count:>5} × {kind}" + (f" ({unknown} unknown: who saw them is silent)" if unknown else "")
     if len(found) > SHOWN:
         yield f"      and {len(found) - SHOWN} more kinds (hostler node list -o wide)"
 

@@ -160,6 +160,7 @@ def _condition(prefix: str = "") -> tuple[Column, ...]:
         Column("PART", f"{prefix}part"),
         Column("SEVERITY", f"{prefix}severity", severity),
         Column("SINCE", f"{prefix}since", age),
+        Column("UNKNOWN FOR", f"{prefix}unknown_since", age),
         Column("LAST SEEN", f"{prefix}last_seen", age),
         Column("COUNT", f"{prefix}count"),
         Column("CLEARED BY", f"{prefix}clears"),

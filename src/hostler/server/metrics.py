@@ -97,13 +97,15 @@ class CellCollector(Collector):
 
     def _conditions(self) -> Metric:
         fleet = self._cell.view
-        counts: dict[str, int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for node_id in fleet.index.base.get("ailing", {}):
             for condition in fleet.nodes[node_id].conditions:
-                counts[condition.type] = counts.get(condition.type, 0) + 1
-        found = GaugeMetricFamily("hostler_conditions", "Conditions that stand, by type.", labels=["type"])
-        for kind, number in sorted(counts.items()):
-            found.add_metric([kind], number)
+                key = (condition.type, "known" if condition.unknown_since is None else "unknown")
+                counts[key] = counts.get(key, 0) + 1
+        text = "Conditions, by type, and whether somebody is heard who could say otherwise."
+        found = GaugeMetricFamily("hostler_conditions", text, labels=["type", "state"])
+        for labels, number in sorted(counts.items()):
+            found.add_metric(list(labels), number)
         return found
 
 

@@ -29,7 +29,10 @@ from hostler.core.sentences import sentence
 
 
 class NodeRow(Struct, frozen=True):
-    """A node in a list. `severity` is its gravest condition's (-1: none), `waiting` its first blocker's own text."""
+    """A node in a list. `severity` is its gravest condition's (-1: none), `waiting` its first blocker's own text.
+
+    `unknown` are those of its `conditions` of which nobody can say whether they still stand.
+    """
 
     id: str
     hostname: str
@@ -43,6 +46,7 @@ class NodeRow(Struct, frozen=True):
     profile: Profile
     severity: int
     conditions: tuple[str, ...]
+    unknown: tuple[str, ...]
     plan: str
     step: str
     waiting: str
@@ -68,6 +72,7 @@ def node_row(node: Node) -> NodeRow:
         profile=node.profile,
         severity=max((int(c.severity) for c in node.conditions), default=-1),
         conditions=tuple(dict.fromkeys(c.type for c in node.conditions)),
+        unknown=tuple(dict.fromkeys(c.type for c in node.conditions if c.unknown_since is not None)),
         plan=node.plan.name if node.plan else "",
         step=_step(node),
         waiting=waiting.blockers[0].text if waiting and waiting.blockers else "",

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hostler.core.configuration import Pool
 from hostler.core.fleet import Fleet
-from hostler.core.model import Node, Phase, WorkClass
+from hostler.core.model import Condition, Node, Phase, WorkClass
 from hostler.core.rollouts import waits_for
 from hostler.core.scene import Scene
 from hostler.core.sentences import asked_for
@@ -74,6 +74,7 @@ class Status(Struct, frozen=True):
     waiting: int
     operating: int
     conditions: dict[str, int]
+    unknown: dict[str, int]
     incidents: tuple[IncidentRow, ...]
     stuck: tuple[WaitingRow, ...]
     waits: tuple[WaitGroup, ...]
@@ -110,7 +111,8 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
         ailing=len(ailing),
         waiting=len(waiting),
         operating=len(_members(fleet, who, "operating")),
-        conditions=_by_type(ailing),
+        conditions=_by_type(c for node in ailing for c in node.conditions),
+        unknown=_by_type(c for node in ailing for c in node.conditions if c.unknown_since is not None),
         incidents=_incidents(fleet, who),
         stuck=_stuck(waiting),
         waits=_waits(waiting),
@@ -220,11 +222,10 @@ def _modes(fleet: Fleet, who: Identity) -> tuple[ModeRow, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _by_type(ailing: Iterable[Node]) -> dict[str, int]:
+def _by_type(conditions: Iterable[Condition]) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for node in ailing:
-        for condition in node.conditions:
-            counts[condition.type] = counts.get(condition.type, 0) + 1
+    for condition in conditions:
+        counts[condition.type] = counts.get(condition.type, 0) + 1
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

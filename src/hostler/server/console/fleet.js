@@ -118,7 +118,7 @@ function Conditions({ now }) {
       <h2>Conditions <small>${count(now.ailing)} nodes</small></h2>
       ${found.length === 0 && html`<p class="quiet">None stands.</p>`}
       <table><tbody>
-        ${found.slice(0, 8).map(([type, number]) => html`<tr><td>${type}</td><td class="number">${count(number)}</td></tr>`)}
+        ${found.slice(0, 8).map(([type, number]) => html`<tr><td>${type}${now.unknown?.[type] && html`<small title="whoever saw them is silent"> ${count(now.unknown[type])} unknown</small>`}</td><td class="number">${count(number)}</td></tr>`)}
       </tbody></table>
     </section>
   `;

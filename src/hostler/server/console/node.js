@@ -110,6 +110,7 @@ function Link({ link }) {
     <div class="link">
       <p><i class="swatch s-${SEVERITIES[link.severity]}"></i><b>${link.type}</b>${link.part && ` on ${link.part}`}
         ${link.count > 1 && html`<small> ${link.count} times</small>`}
+        ${link.unknown && html`<small> unknown since ${clock(link.unknown)}: who saw it is silent</small>`}
         ${link.cleared && html`<small> cleared ${clock(link.cleared)} by ${link.cleared_by}</small>`}</p>
       ${link.evidence.map((e) => html`<code>${clock(e.at)} ${e.source}: ${e.text}</code>`)}
       ${link.shadows.map((told) => html`<p class="quiet">${told}</p>`)}
