@@ -11,14 +11,23 @@ from bench.detection.table import Quiet, Seen
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.agent.sighting import Sighting
 from hostler.core.model import Condition, Node, Observation, Severity
+from hostler.core.policy.documents import parse
 from hostler.engine import intake
-from tests.kit import Drive, a_node, configuration, pool_document
+from tests.kit import POLICY, Drive, a_node
+
+POOLS = """
+skus:
+  h100: {gpus: 8, memory_gib: 2048}
+pools:
+  train: {sku: h100, target: 1, cluster: k1, tenant: acme, owner: pat@acme, modes: {"*": observe},
+          budget: {count: 1, percent: 100}}
+"""
 
 
 def laboratory(count: int) -> Drive:
     """A cell in which nobody is disturbed, with healthy nodes whose GPUs are known by address and serial number."""
-    pool = pool_document(target=count, modes={"*": "observe"})
-    return Drive(configuration({"train": pool}), [node_of(number) for number in range(count)])
+    documents = {"policy.yaml": POLICY, "pools.yaml": POOLS}
+    return Drive(parse(documents), [node_of(number) for number in range(count)])
 
 
 def node_of(number: int) -> Node:
@@ -86,8 +95,8 @@ def decided(plants: tuple[Placed, ...], drive: Drive) -> list[Seen]:
         name = name_of(one.node)
         ear = ears.setdefault(name, Ear(name, drive.boot_of(name)))
         now_s += 60.0
-        recorded = tell(drive, name, ear.hear(one.lines, now_s, one.plant.facility))
-        found.append(Seen(one, tuple((condition.type, condition.part) for condition in recorded)))
+        recorded = tell(drive, name, ear.hear(one.lines, now_s, one.facility))
+        found.append(Seen(one.wish, tuple((condition.type, condition.part) for condition in recorded)))
     return found
 
 

@@ -1,6 +1,6 @@
 """Every kind of fault that the laboratory plants."""
 
-from bench.detection import codes, kernel_lines
+from bench.detection import codes, kernel_lines, states
 from bench.detection.plants import Placed, placed
 
 
@@ -16,3 +16,8 @@ def lines() -> tuple[Placed, ...]:
             *kernel_lines.userspace(),
         )
     )
+
+
+def shown() -> tuple[states.State, ...]:
+    """Faults that something else shows, as far as that can be told without processes."""
+    return tuple(state for state in states.states() if not isinstance(state.shows, states.Unread))

@@ -5,16 +5,32 @@ code under test.
 """
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 GPUS = 8
 """GPUs of each node of the laboratory."""
 
 
+class Wish(Struct, frozen=True):
+    """What must be recorded of a fault, and under which family of the table it counts.
+
+    `condition` of `part` is wanted; conditions of the types `beside` may come with it.
+    """
+
+    family: str
+    name: str
+    condition: str
+    part: str
+    beside: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> tuple[str, str]:
+        """The condition that must be recorded, and of which part."""
+        return self.condition, self.part
+
+
 class Plant(Struct, frozen=True):
     """One fault as the kernel log shows it.
 
-    `family` is its row of the table, `condition` what must be recorded, `beside` what may be recorded with it.
     `lines` are written one after the other. `{gpu}` in lines is the PCI address of a GPU of the node and `{serial}` in
     `part` that GPU's serial number; `{pci}` is an address, and `{n}` a number, that no other fault has.
     """
@@ -29,18 +45,12 @@ class Plant(Struct, frozen=True):
 
 
 class Placed(Struct, frozen=True):
-    """A plant on a node: its lines and its part as they are there. `number` is unique among all."""
+    """A plant on the n-th node, its lines and its part as they are there."""
 
-    plant: Plant
-    number: int
+    wish: Wish
     node: int
     lines: tuple[str, ...]
-    part: str
-
-    @property
-    def wanted(self) -> tuple[str, str]:
-        """The condition that must be recorded, and of which part."""
-        return self.plant.condition, self.part
+    facility: int = 0
 
 
 def gpu_address(gpu: int) -> str:
@@ -60,11 +70,11 @@ def placed(plants: tuple[Plant, ...]) -> tuple[Placed, ...]:
     for number, plant in enumerate(plants):
         node = gpu = 0
         one = _at(plant, number, node, gpu)
-        while any((one.node, kind, one.part) in taken for kind in (plant.condition, *plant.beside)):
+        while not taken.isdisjoint(_names(one)):
             gpu = gpu + 1 if "{serial}" in plant.part else GPUS
             node, gpu = (node, gpu) if gpu < GPUS else (node + 1, 0)
             one = _at(plant, number, node, gpu)
-        taken.update((one.node, kind, one.part) for kind in (plant.condition, *plant.beside))
+        taken |= _names(one)
         found.append(one)
     return tuple(found)
 
@@ -74,9 +84,8 @@ def nodes_of(plants: tuple[Placed, ...]) -> int:
     return max(one.node for one in plants) + 1
 
 
-def moved(one: Placed, node: int) -> Placed:
-    """The same plant on another node."""
-    return _at(one.plant, one.number, node, 0)
+def _names(one: Placed) -> set[tuple[int, str, str]]:
+    return {(one.node, kind, one.wish.part) for kind in (one.wish.condition, *one.wish.beside)}
 
 
 def _at(plant: Plant, number: int, node: int, gpu: int) -> Placed:
@@ -87,7 +96,8 @@ def _at(plant: Plant, number: int, node: int, gpu: int) -> Placed:
         "n": str(number),
     }
     lines = tuple(_filled(line, words) for line in plant.lines)
-    return Placed(replace(plant, lines=()), number, node, lines, _filled(plant.part, words))
+    wish = Wish(plant.family, plant.name, plant.condition, _filled(plant.part, words), plant.beside)
+    return Placed(wish, node, lines, plant.facility)
 
 
 def _filled(text: str, words: dict[str, str]) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 
 from msgspec import Struct, field
 
-from bench.detection.plants import Placed
+from bench.detection.plants import Wish
 
 NAMED = 40
 """So many misses, and so many wrong names, are told one by one."""
@@ -14,9 +14,9 @@ Name = tuple[str, str]
 
 
 class Seen(Struct, frozen=True):
-    """What became of one plant. `latency_s`: from its last line until the condition was recorded, if known."""
+    """What became of one fault. `latency_s`: from it showed until the condition was recorded, if known."""
 
-    plant: Placed
+    wish: Wish
     recorded: tuple[Name, ...]
     latency_s: float | None = None
 
@@ -28,8 +28,8 @@ class Seen(Struct, frozen=True):
     @property
     def misnamed(self) -> tuple[Name, ...]:
         """Conditions that it is not: another than the one wanted, and any that does not come with it."""
-        strange = tuple(n for n in self.recorded if n != self.plant.wanted and n[0] not in self.plant.plant.beside)
-        return strange or (() if self.plant.wanted in self.recorded else self.recorded)
+        strange = tuple(n for n in self.recorded if n != self.wish.wanted and n[0] not in self.wish.beside)
+        return strange or (() if self.wish.wanted in self.recorded else self.recorded)
 
 
 class Row(Struct):
@@ -82,11 +82,11 @@ def truth(path: str, seen: list[Seen], quiet: tuple[Quiet, ...] = ()) -> Truth:
     rows: dict[str, Row] = {}
     total = Row("all")
     for one in seen:
-        _count(rows.setdefault(one.plant.plant.family, Row(one.plant.plant.family)), one)
+        _count(rows.setdefault(one.wish.family, Row(one.wish.family)), one)
         _count(total, one)
-    misses = tuple(f"{_of(one)}: wanted {_words(one.plant.wanted)}" for one in seen if one.missed)
+    misses = tuple(f"{_of(one)}: wanted {_words(one.wish.wanted)}" for one in seen if one.missed)
     wrong = tuple(
-        f"{_of(one)}: wanted {_words(one.plant.wanted)}, was told {', '.join(map(_words, one.recorded))}"
+        f"{_of(one)}: wanted {_words(one.wish.wanted)}, was told {', '.join(map(_words, one.recorded))}"
         for one in seen
         if one.misnamed
     )
@@ -141,7 +141,7 @@ def _line(row: Told, width: int) -> str:
 
 
 def _of(one: Seen) -> str:
-    return f"{one.plant.plant.family}, {one.plant.plant.name}"
+    return f"{one.wish.family}, {one.wish.name}"
 
 
 def _words(name: Name) -> str:

@@ -4,10 +4,13 @@ What must come out is written in `bench/detection` by hand; collector, decoder, 
 ones. Each test names mutants that it has been seen to catch.
 """
 
+from pathlib import Path
+
 from bench.detection import boot_logs, kinds
 from bench.detection.decided import booted, decided, laboratory
-from bench.detection.plants import Placed, nodes_of
+from bench.detection.plants import nodes_of
 from bench.detection.table import Seen, truth
+from bench.detection.watched import watched
 from hostler.core.diagnose.families.accelerator import FABRIC_MANAGER
 from hostler.core.diagnose.family import read_line
 from hostler.core.diagnose.kernel_log import FAMILIES
@@ -27,6 +30,17 @@ def test_every_line_of_the_kernel_log_is_found_and_named() -> None:
     assert found.total.found == found.total.planted == len(plants)
 
 
+def test_every_state_that_something_else_shows_is_found_and_named(tmp_path: Path) -> None:
+    """Mutants: rows that could not be remapped called pending; `FABRIC` after 400 polls; fans' words not read; a BMC's
+    slot names not joined; the second of two looks not waited for.
+    """
+    shown = kinds.shown()
+    found = truth("watched", watched(tmp_path, shown))
+    assert found.misses == ()
+    assert found.misnamed == ()
+    assert found.total.found == found.total.planted == len(shown)
+
+
 def test_the_planted_lines_cover_all_that_can_be_diagnosed() -> None:
     """Mutants: a family's plants are left out of `kinds`; a new row of a family that nobody plants."""
     plants = kinds.lines()
@@ -38,7 +52,7 @@ def test_the_planted_lines_cover_all_that_can_be_diagnosed() -> None:
         if family is not FABRIC_MANAGER and not any(read_line(family, row, line) for line in lines)
     ]
     assert unread == []
-    named = {plant.plant.name for plant in plants}
+    named = {plant.wish.name for plant in plants}
     assert {code for code in XIDS if f"Xid {code}" not in named} == set()
     assert {code for code in SXIDS if not any(name.startswith(f"SXid {code},") for name in named)} == set()
 
@@ -61,11 +75,11 @@ def test_a_faulty_boot_is_no_healthy_one() -> None:
 
 
 def test_the_table_tells_misses_and_wrong_names() -> None:
-    plants: tuple[Placed, ...] = kinds.lines()[:3]
+    wishes = [plant.wish for plant in kinds.lines()[:3]]
     seen = [
-        Seen(plants[0], ()),
-        Seen(plants[1], (("host.thermal", ""),)),
-        Seen(plants[2], (plants[2].wanted, ("gpu.fallen_off_bus", "x"))),
+        Seen(wishes[0], ()),
+        Seen(wishes[1], (("host.thermal", ""),)),
+        Seen(wishes[2], (wishes[2].wanted, ("gpu.fallen_off_bus", "x"))),
     ]
     found = truth("by hand", seen)
     assert (found.total.planted, found.total.found, found.total.missed, found.total.misnamed) == (3, 0, 1, 2)

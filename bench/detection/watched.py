@@ -1,0 +1,336 @@
+"""Faults that no kernel line tells, in virtual time: the collectors' own polls, then diagnosis and controller."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from bench.detection import states
+from bench.detection.decided import laboratory, name_of, tell
+from bench.detection.plants import GPUS, Wish, serial
+from bench.detection.states import State
+from bench.detection.table import Name, Seen
+from hostler.agent.bounded import Ended
+from hostler.agent.collectors import gpu_reading, gpu_state, host_reading, nvml_twin, ports, pstore
+from hostler.agent.collectors.gpu_state import GpuState
+from hostler.agent.collectors.host_state import HostState
+from hostler.agent.collectors.ports import Ports
+from hostler.agent.plugins import Plugin, Schedule, read_answers, sightings
+from hostler.agent.sighting import Sighting
+from hostler.core.diagnose.debounce import Heard, settle, told
+from hostler.core.diagnose.sensors import subjects
+from hostler.core.model import Binding, Node, Observation, Part
+from hostler.drivers.redfish.client import RedfishClient
+from hostler.drivers.redfish.exchange import Answer
+from hostler.drivers.redfish.eyes import RedfishEyes
+from hostler.sim.bmc.machine import Machine, gpu_server
+from hostler.sim.bmc.service import Request, Service
+from tests.kit import NOW, Drive
+
+STATES = Path(__file__).parents[2] / "tests/nvml_states"
+HEALTHY = "healthy_h100x8"
+SETTLED_S = 300.0
+"""So long everything is healthy before the fault shows."""
+PATIENCE_S = 1_800.0
+"""A fault that nothing was recorded of within this time is missed."""
+ORIGIN = "https://10.0.0.1"
+
+Poll = Callable[[float, bool], list[Sighting | Observation]]
+"""One look at a moment, before the fault or with it: what the agent, or the watch of BMCs, makes of it."""
+
+
+def twin_addresses() -> tuple[str, ...]:
+    """The PCI addresses of the recorded GPUs."""
+    recorded = json.loads((STATES / f"{HEALTHY}.json").read_text())
+    words = [gpu["nvmlDeviceGetPciInfo"]["struct"]["busId"] for gpu in recorded["gpus"]]
+    return tuple(f"{word[4:8]}:{word[9:14]}".lower() for word in words)
+
+
+def wish_of(state: State, node: int) -> Wish:
+    """What must be recorded of the state on the n-th node."""
+    part = state.part.replace("{gpu3}", serial(node, 3))
+    return Wish(state.family, state.name, state.condition, part, state.beside)
+
+
+def watched(place: Path, shown: tuple[State, ...]) -> list[Seen]:
+    """What is recorded of each state, each on a node of its own; `place` is an empty directory."""
+    return [_one(place / str(number), state) for number, state in enumerate(shown)]
+
+
+def _one(place: Path, state: State) -> Seen:
+    place.mkdir()
+    drive = _cell()
+    wish = wish_of(state, 0)
+    life = _Life(drive, *_poll_of(state, place, drive.node(name_of(0))))
+    before, _ = life.lived(SETTLED_S, bad=False)
+    after, latency_s = life.lived(PATIENCE_S, bad=True, wish=wish)
+    return Seen(wish, (*before, *after), latency_s)
+
+
+def _cell() -> Drive:
+    drive = laboratory(1)
+    node = drive.node(name_of(0))
+    addresses = tuple((f"pci:{pci}", serial(0, gpu)) for gpu, pci in enumerate(twin_addresses()))
+    bindings = (Binding("serial", "SN1", NOW), Binding("bmc", ORIGIN, NOW))
+    drive.controller.fleet.nodes.put(node.id, replace(node, addresses=addresses, bindings=bindings))
+    return drive
+
+
+class _Life:
+    """One node that somebody looks at every `period_s`."""
+
+    def __init__(self, drive: Drive, period_s: float, poll: Poll) -> None:
+        self._drive = drive
+        self._period_s = period_s
+        self._poll = poll
+        self._posts = 0
+
+    def lived(self, until_s: float, *, bad: bool, wish: Wish | None = None) -> tuple[list[Name], float | None]:
+        """All that is recorded until the wish has come true or time is over, and after how long the wish had.
+
+        What begins begins just after a look, so the time until the next one counts.
+        """
+        recorded: list[Name] = []
+        drive, node = self._drive, name_of(0)
+        begun = drive.now
+        while (passed_s := (drive.now - begun).total_seconds()) < until_s:
+            seen = [self._posted(one) for one in self._poll((drive.now - NOW).total_seconds(), bad)]
+            recorded += [(condition.type, condition.part) for condition in tell(drive, node, seen)]
+            if wish is not None and wish.wanted in recorded:
+                return recorded, passed_s + self._period_s
+            drive.now += timedelta(seconds=self._period_s)
+        return recorded, None
+
+    def _posted(self, one: Sighting | Observation) -> Observation:
+        self._posts += 1
+        spool = f"s{self._posts}"
+        if isinstance(one, Observation):
+            return replace(one, sequence=1, spool=spool)
+        node = name_of(0)
+        return Observation(
+            node,
+            one.kind,
+            "agent",
+            spool,
+            1,
+            self._drive.boot_of(node),
+            text=one.text,
+            count=one.count,
+            facility=one.facility,
+            facts=one.facts,
+            parts=one.parts,
+        )
+
+
+def _poll_of(state: State, place: Path, node: Node) -> tuple[float, Poll]:
+    """How often somebody looks, and what a look gives."""
+    match state.shows:
+        case states.Nvml(state=name):
+            return 10.0, _gpus(name)
+        case states.Files(files=files):
+            return 30.0, _host(place, files, {})
+        case states.Facts(facts=facts):
+            return 30.0, _host(place, {}, facts)
+        case states.Gone(slot=slot):
+            return 3600.0, _inventory(slot)
+        case states.Check():
+            return 300.0, _check(state.shows)
+        case states.Sensor():
+            return 10.0, _sensors(state.shows, node)
+        case states.Entry():
+            return 900.0, _entries(state.shows, node)
+        case states.Crash(log=log):
+            return 60.0, _crash(place, log)
+        case states.Unread():
+            raise ValueError("the end of a reader is shown on the real path only")
+
+
+_CHILD_ENDS = {
+    "hang_in_one_call": gpu_state.nothing("hung", "no answer within 20 s", "0000:61:00 nvmlDeviceGetTemperature"),
+    "child_crash": gpu_state.nothing("crashed", "the child ended with -11"),
+}
+"""What the agent makes of a child that hangs or dies (`body.RealBody.gpus`); the real path has the real child."""
+
+
+def _gpus(name: str) -> Poll:
+    follower = GpuState("boot", None)
+    reports = {state: _report(state) for state in (HEALTHY, name)}
+
+    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+        return [*follower.take(reports[name if bad else HEALTHY], now_s)]
+
+    return poll
+
+
+def _report(state: str) -> gpu_state.Report:
+    if state in _CHILD_ENDS:
+        return _CHILD_ENDS[state]
+    reader = gpu_reading.Reader(nvml_twin.Twin(str(STATES / f"{state}.json")), lambda _: None)
+    return gpu_state.decoded(json.dumps({**reader.report(0.0), "gpus_on_pci": GPUS}).encode())
+
+
+def _host(place: Path, files: dict[str, str], facts: dict[str, Any]) -> Poll:
+    follower, looks = HostState("boot", None), Ports()
+    write(place, states.HEALTHY_HOST)
+    fresh = bool(facts.get("memory_gib"))
+
+    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+        nonlocal follower, fresh
+        if bad:
+            write(place, files)
+        if bad and fresh:
+            follower, fresh = HostState("another boot", None), False
+        read = {**host_reading.read(place), **states.HEALTHY_FACTS, "space_free_percent:/": 40.0}
+        read |= {"inodes_free_percent:/": 40.0, "drive:nvme3n1": "ok", "drive_used_percent:nvme3n1": 3}
+        seen = follower.take({**read, **(facts if bad else {})}, now_s)
+        if news := looks.news(ports.read(place), now_s):
+            seen.append(Sighting("ports", now_s, facts={f"port:{port}": word for port, word in news.items()}))
+        return [*seen]
+
+    return poll
+
+
+def write(place: Path, files: dict[str, str]) -> None:
+    """Files of a node below a directory."""
+    for name, content in files.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content + "\n")
+
+
+def gpu_parts(node: int, gone: str = "") -> tuple[Part, ...]:
+    """The GPUs of the n-th node, without the one in the slot `gone`."""
+    return tuple(
+        Part(serial(node, gpu), "gpu", "NVIDIA H100 80GB HBM3", f"gpu{gpu}")
+        for gpu in range(GPUS)
+        if f"gpu{gpu}" != gone
+    )
+
+
+def _inventory(slot: str) -> Poll:
+    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+        return [Sighting("inventory", now_s, facts={"covers": "gpu"}, parts=gpu_parts(0, slot if bad else ""))]
+
+    return poll
+
+
+def _check(check: states.Check) -> Poll:
+    plugin = Plugin("site", Path("/etc/hostler/checks.d/site"), Schedule())
+
+    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+        ended = Ended(check.code if bad else 0, (check.says if bad else "OK").encode())
+        return [*sightings(plugin, read_answers(ended), now_s)]
+
+    return poll
+
+
+def machine_of(number: int) -> Machine:
+    """The n-th emulated server with its BMC, switched on."""
+    machine = Machine(f"s{number}", gpu_server(f"SN{number}", GPUS))
+    machine.start_powered()
+    return machine
+
+
+def ail(machine: Machine, sensor: states.Sensor) -> None:
+    """The machine's readings become so."""
+    machine.sensors |= sensor.values
+    machine.fans |= sensor.fans
+    machine.supplies |= sensor.supplies
+    machine.leaks |= sensor.leaks
+
+
+def _sensors(sensor: states.Sensor, node: Node) -> Poll:
+    machine = machine_of(1)
+    eyes, heard = _eyes(machine), dict[str, Heard]()
+    sku = laboratory(1).fleet.configuration_of(node).skus.get(node.sku)
+
+    def poll(_now_s: float, bad: bool) -> list[Sighting | Observation]:
+        if bad:
+            ail(machine, sensor)
+        read = at_once(_read(eyes, node))
+        settled = settle(heard, read, subjects(read, node, sku))
+        told(heard)
+        return [settled.observation] if settled.news else []
+
+    return poll
+
+
+async def _read(eyes: RedfishEyes, node: Node) -> Observation:
+    return await (await eyes.look(node)).sensors()
+
+
+def _entries(entry: states.Entry, node: Node) -> Poll:
+    machine = machine_of(1)
+    eyes, cursor, written = _eyes(machine), "", False
+    machine.write_log("OK", "The server was powered on.", NOW)
+
+    def poll(_now_s: float, bad: bool) -> list[Sighting | Observation]:
+        nonlocal cursor, written
+        if bad and not written:
+            machine.write_log(entry.severity, entry.message, NOW + timedelta(hours=1))
+            written = True
+        first = not cursor
+        found, cursor = at_once(_log(eyes, node, cursor))
+        return [] if first else [*found]
+
+    return poll
+
+
+async def _log(eyes: RedfishEyes, node: Node, cursor: str) -> tuple[tuple[Observation, ...], str]:
+    return await (await eyes.look(node)).entries(cursor)
+
+
+def _eyes(machine: Machine) -> RedfishEyes:
+    """The Redfish driver over the emulated service, with no socket between."""
+    service = Service([machine])
+
+    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
+        bare, _, query = path.partition("?")
+        reply = service.handle(Request(method, bare, query, body or b""), NOW)
+        headers = {name.lower(): value for name, value in reply.headers.items()}
+        return Answer(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"", headers)
+
+    client = RedfishClient(exchange, ORIGIN)
+    return RedfishEyes(lambda _origin: client)
+
+
+def at_once(work: Any) -> Any:
+    """Run a coroutine that never waits for anything."""
+    try:
+        work.send(None)
+    except StopIteration as finished:
+        return finished.value
+    raise AssertionError("it waited for something")
+
+
+class _Kept:
+    """A spool in memory."""
+
+    def __init__(self) -> None:
+        self.seen: list[Sighting] = []
+        self._cursors: dict[str, bytes] = {}
+
+    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
+        self.seen += sightings
+        if cursor is not None:
+            self._cursors[cursor[0]] = cursor[1]
+
+    def cursor(self, name: str) -> bytes | None:
+        return self._cursors.get(name)
+
+
+def _crash(place: Path, log: str) -> Poll:
+    kept = _Kept()
+
+    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+        if bad:
+            write(place, {"dmesg-erst-1": log})
+        pstore.tell_crashes(kept, now_s, (place,))
+        seen, kept.seen = kept.seen, []
+        return [*seen]
+
+    return poll
