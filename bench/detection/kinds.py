@@ -19,5 +19,14 @@ def lines() -> tuple[Placed, ...]:
 
 
 def shown() -> tuple[states.State, ...]:
-    """Faults that something else shows, as far as that can be told without processes."""
-    return tuple(state for state in states.states() if not isinstance(state.shows, states.Unread))
+    """Faults that something else shows."""
+    return states.states()
+
+
+def shown_soon() -> tuple[states.State, ...]:
+    """Those of them that the real path shows within minutes, on a machine that is not the fault's own.
+
+    An inventory is taken hourly and an event log read every quarter of an hour; clock, units, drives and crash records
+    are the running system's.
+    """
+    return (*states.GPUS, *states.FILES, *states.CHECKS, *states.SENSORS)

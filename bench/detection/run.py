@@ -1,21 +1,45 @@
-"""Runs the laboratory and prints its truth table: `python -m bench.detection`."""
+"""Runs the laboratory and prints its truth table: `python -m bench.detection [--short] [-o json]`."""
+
+import argparse
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
 
 from bench.detection import boot_logs, kinds
 from bench.detection.decided import booted, decided, laboratory
+from bench.detection.live import live
 from bench.detection.plants import nodes_of
 from bench.detection.table import Truth, text, truth
+from bench.detection.watched import watched
 
 BOOTS_OF_EACH = 25
 
 
-def pure() -> Truth:
+def pure(place: Path) -> Truth:
     """The table without processes, and healthy boots."""
     plants = kinds.lines()
     quiet = booted((server.name, lines) for server, lines in boot_logs.boot_logs(BOOTS_OF_EACH))
-    found = decided(plants, laboratory(nodes_of(plants)))
-    return truth("kernel lines through collector, diagnosis and controller in one process", found, (quiet,))
+    found = [*decided(plants, laboratory(nodes_of(plants))), *watched(place, kinds.shown())]
+    return truth("in one process and in virtual time", found, (quiet,))
 
 
-def main() -> None:
-    """Print the table."""
-    print(text(pure()))
+def main(arguments: list[str] | None = None) -> None:
+    """Print the tables: without processes, and on the real path; `--short` leaves out what takes minutes."""
+    parser = argparse.ArgumentParser(prog="python -m bench.detection", description=main.__doc__)
+    parser.add_argument("--short", action="store_true", help="kernel lines only on the real path")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="hostler-detection-") as place:
+        (Path(place) / "pure").mkdir()
+        found = [pure(Path(place) / "pure")]
+        (Path(place) / "live").mkdir()
+        found.append(asyncio.run(live(Path(place) / "live", with_states=not given.short)))
+    if given.output == "json":
+        report = {"tables": found, "cores": os.cpu_count(), "load": os.getloadavg()}
+        print(msgspec.json.format(msgspec.json.encode(report)).decode())
+        return
+    print("\n\n".join(text(one) for one in found))
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

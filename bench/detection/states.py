@@ -88,11 +88,7 @@ class Crash(Struct, frozen=True, tag=True):
     log: str
 
 
-class Unread(Struct, frozen=True, tag=True):
-    """The reader of the kernel log ends."""
-
-
-Shows = Nvml | Files | Facts | Gone | Check | Sensor | Entry | Crash | Unread
+Shows = Nvml | Files | Facts | Gone | Check | Sensor | Entry | Crash
 
 
 class State(Struct, frozen=True):
@@ -317,7 +313,6 @@ OTHERS = (
         "host.crashed",
         "",
     ),
-    State(_AGENT, "a kernel log that ends", Unread(), "agent.collector_failed", "collector:kernel_log"),
 )
 
 

@@ -145,8 +145,6 @@ def _poll_of(state: State, place: Path, node: Node) -> tuple[float, Poll]:
             return 900.0, _entries(state.shows, node)
         case states.Crash(log=log):
             return 60.0, _crash(place, log)
-        case states.Unread():
-            raise ValueError("the end of a reader is shown on the real path only")
 
 
 _CHILD_ENDS = {
