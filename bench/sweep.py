@@ -1,19 +1,18 @@
 """A sweep of many BMCs: emulated ones over TLS in a process of their own, looked at by the watch that a cell runs."""
 
 import asyncio
-import contextlib
-import multiprocessing
 import os
 import resource
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
+from bench.bmcs import HANGING_EVERY, PORT, emulated, host_of, machine
 from bench.figures import Figures
 from hostler.core.configuration import Configuration
 from hostler.core.model import Binding, Node, Observation, Phase, Position
@@ -26,42 +25,13 @@ from hostler.engine.intake import Input
 from hostler.engine.ready import Reply
 from hostler.engine.rota import Pace
 from hostler.engine.watch import Watch
-from hostler.sim.bmc.faults import FaultBook, Rule
-from hostler.sim.bmc.http import Farm
-from hostler.sim.bmc.machine import Hardware, Machine
-from hostler.sim.bmc.service import Service
 from hostler.sim.bmc.tls import Certificate, self_signed
 
 BMCS = int(os.environ.get("BENCH_BMCS", "10000"))
-HANGING_EVERY = 100
-"""One BMC of so many accepts the connection and then says nothing."""
-PORT = 18443
 USER, PASSWORD = "admin", "bench"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SENSORS = {f"gpu{n}_temp_c": 40.0 + n for n in range(8)} | {"inlet_temp_c": 24.0, "total_power_w": 1900.0}
-SENSORS |= {f"fan{n}_rpm": 8200.0 for n in range(1, 7)}
-
-
-def host_of(number: int) -> str:
-    """A loopback address of its own for each BMC, so that each is a host of its own to the pool."""
-    return f"127.{1 + number // 62500}.{number // 250 % 250}.{1 + number % 250}"
-
-
-async def _serve(count: int, certificate: Certificate, told: Connection) -> None:
-    async with Farm(lambda: datetime.now(UTC), credentials=(USER, PASSWORD), certificate=certificate) as farm:
-        for number in range(count):
-            limits = {name: 92.0 for name in SENSORS if name.startswith("gpu")}
-            machine = Machine(f"s{number}", Hardware(f"SN{number}", sensors=SENSORS, limits_c=limits))
-            machine.start_powered()
-            hangs = (Rule("*", latency_s=3600.0, times=0),) if number % HANGING_EVERY == HANGING_EVERY - 1 else ()
-            await farm.serve(Service([machine], FaultBook(*hangs)), PORT, host_of(number))
-        told.send("ready")
-        await asyncio.to_thread(told.recv)
-        told.send(time.process_time())
-
-
-def _emulate(count: int, certificate: Certificate, told: Connection) -> None:
-    asyncio.run(_serve(count, certificate, told))
+READINGS = 39
+"""Of each BMC: temperatures, their limits, speeds and words of fans, words of supplies, redundancy, a leak detector."""
 
 
 class _View:
@@ -125,7 +95,7 @@ class _CountedSight:
 
     async def sensors(self) -> Observation:
         read = await self._sight.sensors()
-        assert len(read.facts) >= len(SENSORS), read.text
+        assert len(read.facts) >= READINGS, (len(read.facts), read.text)
         self._counted.done(self._node)
         return read
 
@@ -133,10 +103,10 @@ class _CountedSight:
 def _nodes(count: int) -> dict[str, Node]:
     nodes = {}
     for number in range(count):
-        origin = f"https://{host_of(number)}:{PORT}"
-        bindings = (Binding("serial", f"SN{number}", NOW), Binding("bmc", origin, NOW))
-        name = f"n{number}"
-        nodes[name] = Node(name, Position("c"), "h100", Phase.production, NOW, NOW, bindings=bindings)
+        origin, serial = f"https://{host_of(number)}:{PORT}", f"SN{number}"
+        bindings = (Binding("serial", serial, NOW), Binding("bmc", origin, NOW))
+        name, slots = f"n{number}", tuple((part.slot, part.serial) for part in machine(serial).parts)
+        nodes[name] = Node(name, Position("c"), "h100", Phase.production, NOW, NOW, bindings=bindings, slots=slots)
     return nodes
 
 
@@ -167,8 +137,8 @@ async def _round(figures: Figures, what: str, eyes: _Counted, nodes: dict[str, N
     await asyncio.gather(task, return_exceptions=True)
     print(f"sweep: {what}: {took:.1f} s, {used:.1f} s of CPU, {len(eyes.read)} read", file=sys.stderr, flush=True)
     figures.add(what, took, "s", f"{len(nodes)} BMCs over TLS, one in {HANGING_EVERY} of them hangs")
-    figures.add("  BMCs a second", len(eyes.read) / took, "1/s", f"{eyes.looks} looks")
     figures.add("  CPU of the watching process", used, "s", f"{used / took * 100:.0f} % of a core")
+    figures.add("  CPU of a look", used / max(1, eyes.looks) * 1000, "ms", f"{eyes.looks} looks")
     figures.add("  RSS after it", _rss_mib(), "MiB")
 
 
@@ -177,32 +147,17 @@ def _rss_mib() -> float:
     return int(pages) * resource.getpagesize() / 1024**2
 
 
-@contextlib.contextmanager
-def _emulated(count: int, certificate: Certificate) -> Iterator[Connection]:
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_emulate, args=(count, certificate, there))
-    process.start()
-    try:
-        here.recv()
-        yield here
-    finally:
-        process.terminate()
-        process.join()
-
-
 def main() -> Figures:
     """Serve the BMCs, sweep them twice."""
     figures = Figures("sweep")
-    count = BMCS
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if count + 1024 > limit:
-        print(f"sweep: {count} BMCs need as many open files, {limit} are allowed", file=sys.stderr)
-        count = max(100, limit - 1024)
     certificate = self_signed(datetime.now(UTC))
-    with _emulated(count, certificate) as there:
-        asyncio.run(_sweep(figures, count, certificate))
-        there.send("end")
-        figures.add("CPU of the emulating process", there.recv(), "s", "starting included")
+    with emulated(certificate) as there:
+        there.send("cpu")
+        before = there.recv()
+        uvloop.run(_sweep(figures, BMCS, certificate))
+        there.send("cpu")
+        figures.add("CPU of the emulating process", there.recv() - before, "s", "both sweeps")
+    figures.add("load of the machine", os.getloadavg()[0], "", "over the last minute")
     return figures
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core import events as e
-from hostler.core.diagnose.slots import part_of
+from hostler.core.diagnose.slots import Slots
 from hostler.core.model import Facts, HoldKind
 from hostler.engine import intake
 from tests.kit import Drive, a_hold, a_node, a_workload, configuration, gpu_part, pool_document
@@ -55,14 +55,14 @@ def test_a_bmcs_names_lead_to_serials_through_the_slots() -> None:
     """Mutant: the first slot that matches counts; gpu1 then answers for gpu10."""
     node = a_node("a", slots=(("gpu1", "S1"), ("gpu10", "S10"), ("psu0", "P0")))
     sku = configuration().skus["h100"]
-    assert part_of("GPU10_Temp", node, sku) == "S10"
-    assert part_of("gpu1_memory_temp", node, sku) == "S1"
-    assert part_of("gpu100_temp", node, sku) == "gpu100_temp"
+    assert Slots(node, sku).part_of("GPU10_Temp") == "S10"
+    assert Slots(node, sku).part_of("gpu1_memory_temp") == "S1"
+    assert Slots(node, sku).part_of("gpu100_temp") == "gpu100_temp"
     nested = a_node("a", slots=(("riser1", "R"), ("riser1_nic", "N"), ("riser1_nic_cage", "C")))
-    assert part_of("riser1_nic_temp", nested, sku) == "N"
+    assert Slots(nested, sku).part_of("riser1_nic_temp") == "N"
     table = replace(sku, bmc_slots={"HGX_GPU_SXM_2": "gpu1", "HGX_GPU_SXM_20": "gpu10"})
-    assert part_of("hgx_gpu_sxm_2_temp", node, table) == "S1"
-    assert part_of("hgx_gpu_sxm_20_temp", node, table) == "S10"
+    assert Slots(node, table).part_of("hgx_gpu_sxm_2_temp") == "S1"
+    assert Slots(node, table).part_of("hgx_gpu_sxm_20_temp") == "S10"
 
 
 def test_a_part_is_well_only_when_all_its_sensors_are() -> None:

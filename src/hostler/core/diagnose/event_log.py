@@ -8,7 +8,7 @@ from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.line import printable
-from hostler.core.diagnose.slots import part_of
+from hostler.core.diagnose.slots import Slots
 from hostler.core.model import Facts, Node, Observation, Severity
 
 TEXT_CHARS = 256
@@ -34,4 +34,4 @@ def judge_event_log(observation: Observation, node: Node, sku: Sku | None) -> li
     shown: Facts = {key: facts[key] for key in ("entry", "created", "severity") if key in facts}
     text = f"the BMC's event log: {printable(observation.text[:TEXT_CHARS])}"
     grave = _SEVERITIES.get(word, Severity.warning)
-    return [*found, stands("bmc.event", text, part_of(name, node, sku) if name else "", shown, grave)]
+    return [*found, stands("bmc.event", text, Slots(node, sku).part_of(name) if name else "", shown, grave)]

@@ -5,6 +5,7 @@ said of one part is judged together: it is well only when every reading of it is
 """
 
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.sensor_rules import NEAR_C, SENSOR_RULES
-from hostler.core.diagnose.slots import part_of
+from hostler.core.diagnose.slots import NAMES_KEPT, Slots
 from hostler.core.model import Facts, Node, Observation, Scalar
 
 COLDEST_C, HOTTEST_C = 0.0, 125.0
@@ -59,16 +60,16 @@ def subjects(observation: Observation, node: Node, sku: Sku | None) -> dict[str,
     """What is said of each part: its serial where the sensor's name leads to one, else the name itself."""
     found: dict[str, Subject] = {}
     worded: dict[tuple[str, str], list[str]] = {}
+    slots = Slots(node, sku)
     for name in sorted(observation.facts):
-        if name.endswith("_c") and not name.endswith(_THRESHOLDS):
-            sensor = name.removesuffix("_c")
-            part = part_of(sensor, node, sku)
-            _add(found, part, [name], sensor, _temperature(sensor, part, observation, sku))
-        elif (leak := _LEAK.fullmatch(name)) is not None:
-            part = leak["before"] or leak["after"] or ""
-            _add(found, part, [name], part, _leak(part, observation.facts[name]))
-        elif (kind := _worded(name)) is not None:
-            worded.setdefault(kind, []).append(name)
+        kind, subject = _kind_of(name)
+        if kind == _TEMPERATURE:
+            part = slots.part_of(subject)
+            _add(found, part, [name], subject, _temperature(subject, part, observation, sku))
+        elif kind == _LEAKS:
+            _add(found, subject, [name], subject, _leak(subject, observation.facts[name]))
+        elif kind:
+            worded.setdefault((kind, subject), []).append(name)
     for (condition, part), names in worded.items():
         states = [observation.facts[name] for name in names]
         _add(found, part, names, part, _health(condition, part, states))
@@ -107,11 +108,20 @@ def _tellers(subject: Subject, kind: str) -> int:
     return thermal if kind.startswith("thermal.") else 1
 
 
-def _worded(name: str) -> tuple[str, str] | None:
+_TEMPERATURE, _LEAKS = "temperature", "leak"
+
+
+@lru_cache(maxsize=NAMES_KEPT)
+def _kind_of(name: str) -> tuple[str, str]:
+    """What a fact of this name tells (of a word of health: the condition), and of what; "" for what is shown only."""
+    if name.endswith("_c"):
+        return ("", "") if name.endswith(_THRESHOLDS) else (_TEMPERATURE, name.removesuffix("_c"))
+    if (leak := _LEAK.fullmatch(name)) is not None:
+        return _LEAKS, leak["before"] or leak["after"] or ""
     for condition, pattern in _WORDED:
         if (match := pattern.fullmatch(name)) is not None:
             return condition, match[1]
-    return None
+    return "", ""
 
 
 def _temperature(name: str, part: str, observation: Observation, sku: Sku | None) -> list[Finding] | None:

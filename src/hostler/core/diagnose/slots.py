@@ -5,33 +5,40 @@ BMC sees of a part become one condition.
 """
 
 import re
+from functools import lru_cache
 
 from hostler.core.configuration import Sku
 from hostler.core.model import Node
 
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
+NAMES_KEPT = 8192
+"""BMCs of one model say the same names again and again; so many are remembered in their plain form."""
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def plain(name: str) -> str:
     """A name in lower case with single underscores: vendors differ in both."""
     return _SEPARATORS.sub("_", name.lower()).strip("_")
 
 
-def slot_of(name: str, node: Node, sku: Sku | None) -> str:
-    """The node's slot that a BMC's name for a sensor or place begins with, "" where none does; the longest counts."""
-    told = plain(name)
-    table = {plain(slot): slot for slot, _ in node.slots}
-    if sku is not None:
-        table |= {plain(theirs): ours for theirs, ours in sku.bmc_slots.items()}
-    best = ""
-    for theirs in table:
-        begins = told == theirs or told.startswith(f"{theirs}_")
-        if begins and len(theirs) > len(best):
-            best = theirs
-    return table.get(best, "")
+class Slots:
+    """The slots of one node under all names that they go by: its own, and those that the SKU says its BMC uses."""
 
+    def __init__(self, node: Node, sku: Sku | None) -> None:
+        self._serials = dict(node.slots)
+        self._table = {plain(slot): slot for slot in self._serials}
+        if sku is not None:
+            self._table |= {plain(theirs): ours for theirs, ours in sku.bmc_slots.items()}
 
-def part_of(name: str, node: Node, sku: Sku | None) -> str:
-    """The serial of the part in that slot; the name itself where no slot or no serial is known."""
-    slot = slot_of(name, node, sku)
-    return dict(node.slots).get(slot, "") or name
+    def slot_of(self, name: str) -> str:
+        """The node's slot that a BMC's name for a sensor begins with, "" where none does; the longest counts."""
+        told = plain(name)
+        while told:
+            if (slot := self._table.get(told)) is not None:
+                return slot
+            told = told.rpartition("_")[0]
+        return ""
+
+    def part_of(self, name: str) -> str:
+        """The serial of the part in that slot; the name itself where no slot or no serial is known."""
+        return self._serials.get(self.slot_of(name), "") or name

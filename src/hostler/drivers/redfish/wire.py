@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -546,7 +547,9 @@ def _health(doc: Document, fallback: str, prefix: str = "") -> Reading | None:
     return Reading(f"{name}_health", health) if health and not absent(doc) else None
 
 
+@lru_cache(maxsize=8192)
 def _slug(name: str) -> str:
+    """BMCs of one model say the same names again and again."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:64]
 
 
