@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 
 from hostler.agent import client
 from hostler.agent.body import EmulatedBody
@@ -178,12 +179,21 @@ async def test_a_whole_agent_beats_observes_and_acts(tmp_path: Path, token: Path
         order("sh", 2),
         order("gpu_reset", 3, mode="observe"),
         order("collect_evidence", 4),
+        replace(order("gpu_reset", 5), left_s=0.0),
+        replace(order("collect_inventory", 6), left_s=300.0),
     ]
     async with served(fake) as url:
         async with agent(url, tmp_path, token, body):
             await fake.until(lambda: fake.heartbeats and not fake.waiting())
         final = {outcome.operation: outcome.result for outcome in fake.outcomes if outcome.result != "busy"}
-        assert final == {"op1": "done", "op2": "refused", "op3": "not_done", "op4": "done"}
+        assert final == {
+            "op1": "done",
+            "op2": "refused",
+            "op3": "not_done",
+            "op4": "done",
+            "op5": "refused",
+            "op6": "done",
+        }
         kinds = [item.facts.get("event", item.kind) for item in fake.kept]
         assert kinds[0] == "started"
         assert kinds[-1] == "stopped"

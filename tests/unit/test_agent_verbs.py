@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent.body import ActFailedError, EmulatedBody, FateUnknownError, RealBody
+from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
 from hostler.agent.verbs import VERBS, Hands
 from hostler.core.model import Operation, Part, Verdict
@@ -89,6 +90,14 @@ def test_an_attempt_before_the_last_is_refused(world: World) -> None:
     assert world.hands.perform(operation("run_checks"), 1).result == "refused"
     assert world.hands.perform(replace(operation("run_checks"), attempt=3), 1).result == "done"
     assert len(world.body.asked) == 2
+
+
+def test_an_order_that_comes_too_late_is_not_begun(world: World) -> None:
+    """The GPU would be reset under the next customer. Mutant: an order has no age."""
+    assert world.hands.perform(operation("gpu_reset"), 1, begin_by=boottime() - 1).result == "refused"
+    assert world.body.asked == []
+    assert world.hands.perform(operation("gpu_reset"), 1, begin_by=boottime() + 60).result == "done"
+    assert world.hands.perform(operation("gpu_reset"), 1, begin_by=0).result == "done", "what was done is told"
 
 
 def test_a_reboot_is_unknown_until_the_boot_id_has_changed(world: World) -> None:

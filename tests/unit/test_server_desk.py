@@ -38,7 +38,7 @@ async def test_an_order_is_fetched_and_answered(desk: AgentDesk) -> None:
     hand: Hand = desk
     task = await asked(desk, hand.perform, operation())
     (order,) = await desk.collect("n1", 0)
-    assert (order.operation.id, order.epoch, order.mode) == ("o1", 7, "perform")
+    assert (order.operation.id, order.epoch, order.mode, order.left_s) == ("o1", 7, "perform", 30.0)
     assert desk.answer(done())
     assert (await task).result == "done"
     assert await desk.collect("n1", 0) == ()

@@ -69,11 +69,15 @@ NOTHING_READ = Receipt("", 0)
 
 
 class Order(Struct, frozen=True):
-    """An operation for this node: to be performed, only observed, or called off."""
+    """An operation for this node: to be performed, only observed, or called off.
+
+    `left_s`: how long it may wait to be begun, from when it was asked for; None where the controller does not say.
+    """
 
     operation: Operation
     epoch: int
     mode: Literal["perform", "observe", "revoke"] = "perform"
+    left_s: float | None = None
 
 
 class _Call(Struct, frozen=True):

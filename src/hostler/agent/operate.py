@@ -4,8 +4,11 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from math import inf
 
 from hostler.agent.client import Controller, Order, RejectedError, UnavailableError, backoff_s
+from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.spool import Spool
@@ -41,6 +44,7 @@ class Operator:
         self._heard.set()
         attempt = 0
         while True:
+            asked = boottime()
             try:
                 orders = await self._controller.operations()
                 attempt = 0
@@ -50,7 +54,7 @@ class Operator:
                 attempt += 1
                 continue
             for order in orders:
-                self._begin(order)
+                self._begin(order, asked)
             if orders:
                 await asyncio.sleep(MIN_POLL_S)
 
@@ -82,14 +86,15 @@ class Operator:
         for outcome in outcomes:
             self._marks.sent(outcome)
 
-    def _begin(self, order: Order) -> None:
-        act = asyncio.create_task(self._handle(order))
+    def _begin(self, order: Order, asked: float) -> None:
+        act = asyncio.create_task(self._handle(order, asked))
         self._acts.add(act)
         act.add_done_callback(self._acts.discard)
 
-    async def _handle(self, order: Order) -> None:
+    async def _handle(self, order: Order, asked: float) -> None:
+        begin_by = inf if order.left_s is None else asked + order.left_s
         modes = {"observe": self._hands.observe, "revoke": self._hands.revoke}
-        ask = modes.get(order.mode, self._hands.perform)
+        ask = modes.get(order.mode, partial(self._hands.perform, begin_by=begin_by))
         try:
             outcome = await asyncio.to_thread(ask, order.operation, order.epoch)
         except sqlite3.Error:

@@ -8,11 +8,13 @@ import re
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
+from math import inf
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent.body import ActFailedError, Body, FateUnknownError, NotPossibleError
+from hostler.agent.clock import boottime
 from hostler.agent.marks import Mark, Marks
 from hostler.core.model import Facts, Operation, Outcome, Part
 
@@ -127,10 +129,11 @@ class Hands:
         self._acting = threading.Lock()
         self._current = ""
 
-    def perform(self, operation: Operation, epoch: int) -> Outcome:
+    def perform(self, operation: Operation, epoch: int, begin_by: float = inf) -> Outcome:
         """Do it once, or say why not, or what became of it before.
 
-        Raises `sqlite3.Error` where the marks cannot be read; nothing was done then.
+        After `begin_by` of `boottime` it is not begun any more: whoever gave the order counts it as over by then, and
+        may have let customers in again. Raises `sqlite3.Error` where the marks cannot be read; nothing was done then.
         """
         if known := self._marks.find(operation.id, operation.attempt):
             return self._known(known)
@@ -139,7 +142,8 @@ class Hands:
         try:
             if known := self._marks.find(operation.id, operation.attempt):
                 return self._known(known)
-            if reason := self._refusal(operation, epoch):
+            reason = "it came too late: its time was over" if boottime() > begin_by else self._refusal(operation, epoch)
+            if reason:
                 return _outcome(operation, Answer("refused", reason))
             self._current = operation.id
             return self._marked(operation, epoch)

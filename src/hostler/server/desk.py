@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.model import Node, Operation, Outcome
 from hostler.core.operations import OPERATIONS
@@ -37,11 +38,15 @@ _ANSWERED: dict[str, tuple[Mode, ...]] = {"not_done": ("observe",), "revoked": (
 
 
 class Order(Struct, frozen=True):
-    """An operation for an agent, under the epoch of the controller that recorded it."""
+    """An operation for an agent, under the epoch of the controller that recorded it.
+
+    `left_s`: until its deadline, when it was handed out; agents' clocks need not be right.
+    """
 
     operation: Operation
     epoch: int
     mode: Mode = "perform"
+    left_s: float | None = None
 
 
 class _Waiting:
@@ -207,8 +212,13 @@ class AgentDesk:
             due = waiting.sent_s is None or now_s - waiting.sent_s >= REPEAT_S
             if due and not waiting.recalled and not waiting.outcome.done():
                 waiting.sent_s = now_s
-                found.append(waiting.order)
+                found.append(self._dated(waiting.order))
         return tuple(found)
+
+    def _dated(self, order: Order) -> Order:
+        if order.mode != "perform":
+            return order
+        return replace(order, left_s=max(0.0, (order.operation.deadline - self._clock()).total_seconds()))
 
     def _repeats_in(self, box: _Mailbox, now_s: float) -> float:
         if not self._may_send():

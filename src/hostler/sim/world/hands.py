@@ -208,6 +208,8 @@ class Hands:
             self._say(_outcome(operation, "busy", f"{self._busy[host.node]} is running"))
         elif operation.boot_id not in ("", host.boot_id) or epoch < self._epochs[host.node]:
             self._say(_outcome(operation, "refused", "it is meant for another boot or from a deposed one"))
+        elif self._site.clock.now > operation.deadline:
+            self._say(_outcome(operation, "refused", "it came too late: its time was over"))
         else:
             self._begin(operation, host, epoch)
 
