@@ -272,14 +272,18 @@ async def test_who_is_behind_says_so_and_reads_on_before_it_takes_over(make: Any
         yield from read(after)
 
     b.journal.says["records"] = waits
-    await a.hold("rack:far")
-    await b.until(lambda cell: cell.health().behind > 0, "b knows what it misses")
-    await a.cell.stop()
-    lease = a.journal.lease()
-    assert lease.holder == ""
-    await b.until(lambda cell: cell.health().behind_s > 1.5 * TERMS.lease_s, "b is behind for longer than the lease")
-    assert (b.cell.role, b.journal.lease()) == ("standby", lease)
-    slow.set()
+    try:
+        await a.hold("rack:far")
+        await b.until(lambda cell: cell.health().behind > 0, "b knows what it misses")
+        await a.cell.stop()
+        lease = a.journal.lease()
+        assert lease.holder == ""
+        await b.until(
+            lambda cell: cell.health().behind_s > 1.5 * TERMS.lease_s, "b is behind for longer than the lease"
+        )
+        assert (b.cell.role, b.journal.lease()) == ("standby", lease)
+    finally:
+        slow.set()
     await b.role("active")
     assert {h.scope for h in b.cell.view.holds.values()} == {"rack:far"}, "nothing is missing"
 
@@ -294,6 +298,8 @@ async def test_of_two_that_stand_by_one_takes_over(make: Any, place: str) -> Non
     a.journal.hold()
     await b.until(lambda _: "active" in (b.cell.role, c.cell.role), "one of the two")
     taken, other = (b, c) if b.cell.role == "active" else (c, b)
+    for one in (b, c):
+        one.journal.says.clear()
     assert taken.cell.epoch == 2
     a.journal.go_on()
     await a.role("standby")
