@@ -7,6 +7,7 @@ from hostler.core.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.fleet import Fleet
 from hostler.core.model import Condition, Evidence, Node, Operation, Outcome, Phase, Plan, Severity, Ticket
 from hostler.core.phases import PHASES, edge
+from hostler.core.recurring import count_act
 from hostler.core.scene import Scene
 
 
@@ -21,8 +22,19 @@ def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -
     if outcome.result == "done":
         again = operation.kind == "evict" and plan.state == "running"
         moved = () if again else (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
-        return (finished, *moved)
+        return (finished, *moved, *_counted(scene, node, plan, operation))
     return (finished, *fail_step(scene, node, plan, f"{operation.kind}: {outcome.detail or outcome.result}"))
+
+
+CURES = {"gpu_reset": "gpu_reset", "reboot": "reboot", "power_cycle": "power_on", "bmc_reset": "bmc_cold_reset"}
+"""Remedy → the operation of it that cures, if any does: how often it was needed is counted."""
+
+
+def _counted(scene: Scene, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
+    """One more cure; what a person asked for is none that has failed to last."""
+    if CURES.get(plan.remedy) != operation.kind or plan.rule.startswith("operator.") or plan.state != "running":
+        return ()
+    return tuple(count_act(scene.fleet, node, f"act:{plan.remedy}", plan.part, scene.now))
 
 
 def fail_step(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, ...]:

@@ -28,6 +28,7 @@ from hostler.core.model import (
     Phase,
     Plan,
     Shadow,
+    Tally,
     Ticket,
     Waiting,
     Window,
@@ -114,6 +115,14 @@ class KnowledgeChanged(Struct, frozen=True, tag="knowledge_changed"):
 
     unknown: dict[str, tuple[str, ...]]
     known: dict[str, tuple[str, ...]]
+
+
+class RecurrenceCounted(Struct, frozen=True, tag="recurrence_counted"):
+    """Something came back on the node ("" part) or one of its parts: the whole tally of its row as it now stands."""
+
+    node: str
+    part: str
+    tally: Tally
 
 
 class PlanRecorded(Struct, frozen=True, tag="plan_recorded"):
@@ -530,6 +539,7 @@ Event = (
     | ConditionCleared
     | SourcesChanged
     | KnowledgeChanged
+    | RecurrenceCounted
     | PlanRecorded
     | PlanApproved
     | PlanAdvanced
@@ -620,6 +630,8 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR091
             return (node.id,)
         case ConditionRaised(condition=c) | ConditionUpdated(condition=c):
             return (c.node, c.part) if c.part else (c.node,)
+        case RecurrenceCounted(node=node_id, part=part):
+            return (node_id, part) if part else (node_id,)
         case SourcesChanged(silent=one, heard=other) | KnowledgeChanged(unknown=one, known=other):
             return tuple(dict.fromkeys((*one, *other)))
         case PlanRecorded(plan=plan):

@@ -286,6 +286,7 @@ class _Story:
                 | e.AssetChanged()
                 | e.BindingChanged()
                 | e.SourcesChanged()
+                | e.RecurrenceCounted()
                 | e.BootObserved()
                 | e.CheckRecorded()
                 | e.InventorySeen()

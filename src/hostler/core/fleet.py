@@ -6,6 +6,7 @@ their tables, so a decision never walks 100,000 nodes.
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from msgspec import Struct
 from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
-from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Ticket, Window
+from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Tally, Ticket, Window
 from hostler.core.proof import has_proven_itself
 from hostler.core.reach import Approval, Rollout
 
@@ -220,6 +221,7 @@ class State(Struct, frozen=True):
     incidents: list[Incident]
     answers: list[tuple[str, Answered]]
     retired: list[tuple[str, datetime]]
+    tallies: list[tuple[str, tuple[Tally, ...]]] = []
 
 
 SNAPSHOT_VERSION = 1
@@ -228,6 +230,8 @@ ANSWERS_KEPT = 10_000
 SHELF_KEPT = 10_000
 """Parts remembered that are in no node, the latest; of older ones the journal tells."""
 ACTS_KEPT = 1_000
+TALLIED_KEPT = 20_000
+"""Nodes and parts of which it is remembered what came back; the ones longest without are forgotten first."""
 
 
 def is_healthy(node: Node) -> bool:
@@ -333,6 +337,7 @@ class Fleet:
         self.incidents: Table[Incident] = Table()
         self.answers: Table[Answered] = Table()
         self.retired: Table[datetime] = Table()
+        self.tallies: Table[tuple[Tally, ...]] = Table()
         self.index = Index()
         self.singles: Table[Cell] = Table({"cell": Cell()})
         self.configurations: Table[Configuration] = Table(
@@ -406,6 +411,27 @@ class Fleet:
             self.index.add("shelf", serial)
         else:
             self.index.remove("shelf", serial)
+
+    def tallied(self, node_id: str, part: str) -> str:
+        """The key under which it is counted what comes back: a part's serial wherever it is, its place, or the node."""
+        if not part:
+            return f"node:{node_id}"
+        return f"part:{part}" if part in self.parts else f"place:{node_id}/{part}"
+
+    def tallies_of(self, node_id: str, part: str) -> tuple[Tally, ...]:
+        """What came back on the node (part "") or on the part."""
+        return () if self.tallies.bare else self.tallies.get(self.tallied(node_id, part)) or ()
+
+    def put_tallies(self, node_id: str, part: str, tallies: tuple[Tally, ...], at: datetime) -> None:
+        """Set what came back there, as the latest; of the others, those that count no more are forgotten."""
+        key = self.tallied(node_id, part)
+        self.tallies.put(key, None)
+        if tallies:
+            self.tallies.put(key, tallies)
+        too_many = len(self.tallies) > TALLIED_KEPT
+        for old in list(islice(self.tallies, 2)):
+            if too_many or all(tally.until <= at for tally in self.tallies[old]):
+                self.tallies.put(old, None)
 
     def put_ticket(self, ticket_id: str, ticket: Ticket | None) -> None:
         """Set or delete a ticket and keep the index in step."""
@@ -490,6 +516,7 @@ class Fleet:
             self.incidents,
             self.answers,
             self.retired,
+            self.tallies,
             self.index,
             self.singles,
             self.configurations,
@@ -527,6 +554,7 @@ class Fleet:
             incidents=list(self.incidents.base.values()),
             answers=list(self.answers.base.items()),
             retired=list(self.retired.base.items()),
+            tallies=list(self.tallies.base.items()),
         )
 
 
@@ -567,6 +595,7 @@ def load(body: bytes) -> Fleet:
         fleet.put_approval(approval.id, approval)
     fleet.answers.base.update(state.answers)
     fleet.retired.base.update(state.retired)
+    fleet.tallies.base.update(state.tallies)
     for ticket in state.tickets:
         fleet.put_ticket(ticket.id, ticket)
     for incident in state.incidents:

@@ -71,8 +71,12 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
         case e.ConditionCleared():
             node = _node(fleet, event.node)
             kept = tuple(c for c in node.conditions if c.id != event.condition)
+            _count_anew(fleet, node, event.condition, at)
             consented = node.consented if kept else ()
             fleet.put_node(node.id, _asked_about(replace(node, conditions=kept, consented=consented)))
+        case e.RecurrenceCounted(node=node_id, part=part, tally=tally):
+            others = tuple(t for t in fleet.tallies_of(node_id, part) if t.row != tally.row and t.until > at)
+            fleet.put_tallies(node_id, part, (*others, tally), at)
         case e.SourcesChanged():
             _change_sources(fleet, event, at)
         case e.KnowledgeChanged():
@@ -250,6 +254,14 @@ def _put_condition(fleet: Fleet, condition: Condition) -> None:
     node = _node(fleet, condition.node)
     others = tuple(c for c in node.conditions if c.id != condition.id)
     fleet.put_node(node.id, replace(node, conditions=(*others, condition)))
+
+
+def _count_anew(fleet: Fleet, node: Node, condition_id: str, at: datetime) -> None:
+    """What led to a suspicion that is cleared counts no more."""
+    cleared = next((c for c in node.conditions if c.id == condition_id), None)
+    had = fleet.tallies_of(node.id, cleared.part) if cleared is not None else ()
+    if cleared is not None and any(t.result == cleared.type for t in had):
+        fleet.put_tallies(node.id, cleared.part, tuple(t for t in had if t.result != cleared.type), at)
 
 
 def _asked_about(node: Node) -> Node:

@@ -195,6 +195,18 @@ class Condition(Struct, frozen=True):
     unknown_since: datetime | None = None
 
 
+class Tally(Struct, frozen=True):
+    """How often something came back on a node or part (`diagnose.recurrence`): when, and what tells occasions apart.
+
+    `result` is the condition that it leads to. Nothing of it counts any more from `until` on.
+    """
+
+    row: str
+    result: str
+    seen: tuple[tuple[datetime, str], ...]
+    until: datetime
+
+
 class Workload(Struct, frozen=True):
     """A customer's running work on one node, as its scheduler tells it.
 
@@ -206,6 +218,7 @@ class Workload(Struct, frozen=True):
     work_class: WorkClass
     parts: tuple[str, ...] | None = None
     job: str = ""
+    image: str = ""
     gpu_hours_at_stake: float = 0.0
 
 

@@ -28,6 +28,9 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
             return f"{_condition(condition)} seen again ({condition.count} times){_said(condition)}"
         case e.ConditionCleared():
             return f"{event.condition.partition('/')[2]} cleared by {event.by}: {event.reason}"
+        case e.RecurrenceCounted(tally=tally):
+            where = f" on {event.part}" if event.part else ""
+            return f"{tally.row}{where}: {len(tally.seen)} within the window that leads to {tally.result}"
         case e.SourcesChanged():
             return _sources(event)
         case e.KnowledgeChanged():

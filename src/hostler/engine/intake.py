@@ -7,12 +7,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core import recurring
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.judge import judge
-from hostler.core.diagnose.recurrence import weigh_programs
+from hostler.core.diagnose.recurrence import with_work
 from hostler.core.ending import conclude
 from hostler.core.fleet import Fleet
 from hostler.core.fold import OWNER
@@ -203,12 +204,16 @@ def of_observation(
     if observation.kind == "inventory":
         yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
     sku = fleet.configuration_of(node).skus.get(node.sku)
-    for finding in weigh_programs(node, judge(observation, node, sku), workloads):
+    for finding in with_work(node, judge(observation, node, sku), workloads):
         path = "bmc" if observation.source == "bmc" else observation.kind
         evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts, path)
         event = stand(node, finding, evidence, observation.boot_id, observation.count)
         if event is not None:
             yield Caused(event, observation.id)
+            node = fleet.nodes.get(node.id) or node
+        raised = isinstance(event, e.ConditionRaised)
+        for counted in recurring.count(fleet, node, finding, at, raised=raised):
+            yield Caused(counted, observation.id)
             node = fleet.nodes.get(node.id) or node
 
 
@@ -330,7 +335,7 @@ def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
     return before != (here.power, here.ready, here.bmc_unreachable, here.bmc_refused)
 
 
-def of_reach(node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:
+def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:
     """bmc.unreachable and bmc.refused come and go with what the looks at the BMC say."""
     silence = f"the BMC does not answer: {seen.bmc_says}" if seen.bmc_says else "the BMC does not answer"
     refusal = f"the BMC answers and cannot be used: {seen.bmc_refuses}"
@@ -344,6 +349,8 @@ def of_reach(node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:
         finding = (stands if standing else over)(kind, bad if standing else good)
         if (event := stand(node, finding, Evidence(now, "bmc", finding.text), "")) is not None:
             yield event
+            raised = isinstance(event, e.ConditionRaised)
+            yield from recurring.count(fleet, fleet.nodes[node.id], finding, now, raised=raised)
 
 
 class Reply(Struct, frozen=True):

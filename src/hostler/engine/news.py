@@ -6,7 +6,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core import events as e
-from hostler.core.model import Node
+from hostler.core.model import Node, Phase
+from hostler.core.recurring import count_act
 from hostler.core.scene import Scene
 from hostler.core.standing import expired
 from hostler.engine import intake
@@ -43,11 +44,14 @@ def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
             return News("agent", intake.of_refusal(node, one.text, scene.now))
         case intake.NodeSeen():
             changed = intake.see_node(scene.present, one, scene.now)
-            return News("reading", intake.of_reach(node, one, scene.now)) if changed else None
+            return News("reading", intake.of_reach(scene.fleet, node, one, scene.now)) if changed else None
 
 
 def _heard(scene: Scene, node: Node, boot_id: str) -> Iterator[e.Event]:
     yield from intake.of_boot(node, boot_id, scene.now)
+    restarted = bool(node.boot_id and boot_id) and boot_id != node.boot_id
+    if restarted and node.plan is None and node.phase is Phase.production:
+        yield from count_act(scene.fleet, scene.fleet.nodes[node.id], "boot:unplanned", "", scene.now)
     event = intake.of_return(scene.fleet.nodes[node.id], scene.now)
     if event is not None:
         yield event
