@@ -11,7 +11,7 @@ from collections import Counter
 import hypothesis
 import pytest
 
-pytest_plugins = ["tests.controlplane.plane", "tests.postgres"]
+pytest_plugins = ["tests.controlplane.plane", "tests.postgres", "tests.slurm"]
 
 HARDWARE = "hardware:"
 DEFAULT_SEEDS = 20

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
-from hostler.drivers.slurm.transport import Change
+from hostler.drivers.slurm.transport import Change, failure
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
+from hostler.engine.ports import RefusedError, UnreachableError
 
 MAX_OUTPUT = 256 * 1024 * 1024
 """5,000 nodes write 7 MB; what is longer than this is no list of nodes."""
@@ -27,15 +27,6 @@ SHOW_NODES_SINCE = (23, 2)
 """From then on `scontrol` writes JSON, and `sinfo` no longer lists nodes one by one."""
 
 _VERSION = re.compile(rb"slurm\S* (\d{2})\.(\d{1,2})\.")
-_REFUSED = (
-    "Invalid node name",
-    "Invalid user id",
-    "Access/permission denied",
-    "User's group not permitted",
-    "Requested operation not supported",
-    "Operation not permitted",
-)
-_CONFLICT = ("Invalid node state", "Invalid job id", "already completing", "already completed", "Job is no longer")
 
 
 class Commands(Struct, frozen=True):
@@ -125,7 +116,7 @@ class CommandTransport:
                 await child.wait()
         said = " ".join(errors.decode(errors="replace").split())[:300]
         if code:
-            raise _failure(f"`{command} {' '.join(words)[:120]}`", said or f"exit status {code}")
+            raise failure(f"`{command} {' '.join(words)[:120]}`", said or f"exit status {code}")
         if len(output) >= MAX_OUTPUT:
             raise UnreachableError(f"`{command}` wrote more than {MAX_OUTPUT >> 20} MiB; none of it is read")
         return output
@@ -157,11 +148,3 @@ async def _limited(stream: asyncio.StreamReader, most: int) -> bytes:
     while chunk := await stream.read(1 << 20):
         found += chunk[: most - len(found)]
     return bytes(found)
-
-
-def _failure(what: str, said: str) -> PortError:
-    if any(one in said for one in _REFUSED):
-        return RefusedError(f"Slurm refuses {what}: {said}")
-    if any(one in said for one in _CONFLICT):
-        return ConflictError(f"Slurm says no to {what}: {said}")
-    return UnreachableError(f"{what} failed: {said}")

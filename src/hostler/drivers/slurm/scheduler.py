@@ -184,10 +184,11 @@ class SlurmScheduler:
 
     async def _shut(self, operation: Operation, here: SlurmNode, reason: str) -> None:
         """Drain it under our reason, unless somebody keeps work away already; what has fallen by itself is drained."""
-        if is_shut(here) and not is_fallen(here) and not (operation.kind == "join_cluster" and has_left(here)):
-            return
-        if has_left(here) and operation.kind == "cordon":
+        returns = has_left(here)
+        if returns and operation.kind == "cordon":
             raise RefusedError(f"{here.name} has left cluster {self.cluster}: let it join first")
+        if is_shut(here) and not is_fallen(here) and not returns:
+            return
         if here.base == "FUTURE":
             raise RefusedError(
                 f"{here.name} is a FUTURE node of cluster {self.cluster}: start its slurmd, or define it"

@@ -5,6 +5,17 @@ from typing import Protocol
 from msgspec import Struct
 
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
+from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
+
+_REFUSED = (
+    "Invalid node name",
+    "Invalid user id",
+    "Access/permission denied",
+    "User's group not permitted",
+    "Requested operation not supported",
+    "Operation not permitted",
+)
+_CONFLICT = ("Invalid node state", "Invalid job id", "already completing", "already completed", "Job is no longer")
 
 
 class Change(Struct, frozen=True):
@@ -45,3 +56,12 @@ class Transport(Protocol):
     async def reboot(self, node: str, reason: str) -> None:
         """Have Slurm reboot the node as soon as no job holds it, and leave it DOWN afterwards, for us to resume."""
         ...
+
+
+def failure(what: str, said: str) -> PortError:
+    """What Slurm's own words about a failed request advise the caller to do."""
+    if any(one in said for one in _REFUSED):
+        return RefusedError(f"Slurm refuses {what}: {said}")
+    if any(one in said for one in _CONFLICT):
+        return ConflictError(f"Slurm says no to {what}: {said}")
+    return UnreachableError(f"{what} failed: {said}")

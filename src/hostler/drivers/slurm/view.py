@@ -81,8 +81,12 @@ def answers(node: SlurmNode) -> bool:
 
 
 def is_ready(node: SlurmNode) -> bool | None:
-    """Slurm's opinion of the node; None where it has none, as for nodes that it has not heard since it started."""
-    if node.base in ("UNKNOWN", "FUTURE") or node.flags & REBOOTING:
+    """Slurm's opinion of the node; None where it has none: it has just started, reboots the node, or has resumed it.
+
+    A node that is resumed counts as silent, with no boot, until its slurmd has registered anew.
+    """
+    resumed = "NOT_RESPONDING" in node.flags and node.base != "DOWN" and not node.boot
+    if node.base in ("UNKNOWN", "FUTURE") or node.flags & REBOOTING or resumed:
         return None
     return answers(node)
 

@@ -1,0 +1,160 @@
+"""Slurm by slurmrestd, from v0.0.40 on: before that it could not change nodes, or named their states otherwise."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+from msgspec import Struct, json
+from yarl import URL
+
+from hostler.drivers.slurm import wire
+from hostler.drivers.slurm.hostlist import checked_name
+from hostler.drivers.slurm.transport import Change, failure
+from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
+from hostler.engine.ports import RefusedError, UnreachableError
+
+MAX_ANSWER = 256 * 1024 * 1024
+FIRST_API = 40
+_API = re.compile(r"v0\.0\.(\d{2,3})")
+_TOKEN = re.compile(r"[A-Za-z0-9._=-]{16,8192}")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Rest(Struct, frozen=True):
+    """Where slurmrestd listens ("https://host:port"), which version of its API is meant, and as whom it is asked.
+
+    `token_file` holds a JWT (`scontrol token`), read for each request, so that it may be renewed in its place.
+    `plain`: send it over plain HTTP to another machine, readable on the way.
+    """
+
+    url: str
+    user: str
+    token_file: str
+    api: str = f"v0.0.{FIRST_API}"
+    timeout_s: float = 15.0
+    plain: bool = False
+
+
+class RestTransport:
+    """A Transport over an aiohttp session, whose connector decides which certificates are trusted."""
+
+    def __init__(self, session: aiohttp.ClientSession, rest: Rest) -> None:
+        _check(rest)
+        self._session = session
+        self._rest = rest
+        self._base = f"{rest.url.rstrip('/')}/slurm/{rest.api}"
+        self._timeout = aiohttp.ClientTimeout(total=rest.timeout_s)
+
+    async def nodes(self) -> dict[str, SlurmNode]:
+        return wire.nodes(await self._ask("GET", "nodes/"))
+
+    async def jobs(self) -> tuple[SlurmJob, ...]:
+        return wire.jobs(await self._ask("GET", "jobs/"))
+
+    async def update(self, node: str, change: Change) -> None:
+        body: dict[str, object] = {"state": [change.state]} if change.state else {}
+        body |= {"reason": change.reason} if change.reason is not None else {}
+        body |= {"comment": change.comment} if change.comment is not None else {}
+        await self._ask("POST", f"node/{checked_name(node)}", body)
+
+    async def signal(self, job: int) -> None:
+        await self._ask("DELETE", f"job/{job}?signal=SIGTERM&flags=FULL_JOB")
+
+    async def cancel(self, job: int) -> None:
+        await self._ask("DELETE", f"job/{job}")
+
+    async def requeue(self, job: int) -> None:
+        raise RefusedError(
+            f"slurmrestd cannot requeue job {job}; set `requeue: false` to have such jobs cancelled, "
+            "or let Slurm be reached by its commands"
+        )
+
+    async def reboot(self, node: str, reason: str) -> None:
+        raise RefusedError(f"slurmrestd is not asked to reboot {node} ({reason}): let Slurm be reached by its commands")
+
+    async def _ask(self, method: str, path: str, body: dict[str, object] | None = None) -> bytes:
+        """The whole answer to a request that succeeded. Sends once. Raises PortError."""
+        what = f"{method} {self._base}/{path}"
+        try:
+            async with self._session.request(
+                method,
+                URL(f"{self._base}/{path}", encoded=True),
+                data=json.encode(body) if body is not None else None,
+                headers=self._headers(),
+                allow_redirects=False,
+                timeout=self._timeout,
+            ) as response:
+                content = await _limited(response, what)
+        except TimeoutError as late:
+            raise UnreachableError(f"no answer to {what} within {self._rest.timeout_s:g} s") from late
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise RefusedError(
+                f"the certificate of {self._rest.url} is not trusted ({error}); nothing was sent"
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UnreachableError(f"no answer to {what}: {type(error).__name__} {error}".rstrip()) from error
+        self._check_answer(response.status, content, what)
+        return content
+
+    def _check_answer(self, status: int, content: bytes, what: str) -> None:
+        if status in (401, 403):
+            raise RefusedError(f"slurmrestd does not accept the token of {self._rest.user} for {what} ({status})")
+        if status == 404 and b'"errors"' not in content:
+            raise RefusedError(f"slurmrestd serves no {what}: is {self._rest.api} among its versions (-d list)?")
+        if status != 200:
+            raise failure(what, f"{status} {content[:300].decode(errors='replace')}")
+        wire.check_done(content, what)
+
+    def _headers(self) -> dict[str, str]:
+        return {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "X-SLURM-USER-NAME": self._rest.user,
+            "X-SLURM-USER-TOKEN": _token(Path(self._rest.token_file)),
+        }
+
+
+async def _limited(response: aiohttp.ClientResponse, what: str) -> bytes:
+    content = bytearray()
+    async for chunk in response.content.iter_chunked(1 << 18):
+        content += chunk
+        if len(content) > MAX_ANSWER:
+            response.close()
+            raise UnreachableError(f"the answer to {what} is longer than {MAX_ANSWER >> 20} MiB; none of it is read")
+    return bytes(content)
+
+
+def _check(rest: Rest) -> None:
+    """Raise RefusedError for what could never work, or would show the token to the network."""
+    try:
+        parts = urlsplit(rest.url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.username)
+        _ = parts.port
+    except ValueError:
+        usable, parts = False, urlsplit("")
+    if not usable:
+        raise RefusedError(f"{rest.url[:200]!r} is no address of slurmrestd; write https://host:port")
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK and not rest.plain:
+        raise RefusedError(f"{rest.url} would carry the token readably: write https://…, or set `plain: true`")
+    found = _API.fullmatch(rest.api)
+    if found is None or int(found[1]) < FIRST_API:
+        raise RefusedError(
+            f"slurmrestd's {rest.api} cannot be used: it takes v0.0.{FIRST_API} (Slurm 23.11) or later; "
+            "let an older Slurm be reached by its commands"
+        )
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", rest.user):
+        raise RefusedError(f"{rest.user[:80]!r} is no name of a Slurm user")
+
+
+def _token(path: Path) -> str:
+    """The token. Raises RefusedError where it is none, or others can read it."""
+    try:
+        if path.stat().st_mode & 0o077:
+            raise RefusedError(f"others can read {path}: chmod 600 {path}")
+        token = path.read_text(encoding="ascii").strip().removeprefix("SLURM_JWT=")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RefusedError(f"{path} cannot be read ({error}); write the output of `scontrol token` to it") from error
+    if not _TOKEN.fullmatch(token):
+        raise RefusedError(f"{path} holds no token; write the output of `scontrol token` to it")
+    return token
