@@ -23,7 +23,8 @@ class ConditionKind(Struct, frozen=True):
     `meaning` is one sentence for people, `investigate` where to look first. `one_per` says whether several
     parts of one node can have it side by side. `unknown_after_s`: when whoever could confirm or revoke it has been
     silent for so long, it is unknown whether it still stands (`silence`). `source`: an observer of the node says so; or
-    Hostler itself does, or a person, neither of whom falls silent while anything is decided.
+    Hostler itself does, or a person, neither of whom falls silent while anything is decided. `returned`: it meets the
+    vendor's criteria for a return by itself, so examination sends the node to RMA whatever its checks say.
     """
 
     type: str
@@ -35,6 +36,7 @@ class ConditionKind(Struct, frozen=True):
     expires_s: float | None = None
     unknown_after_s: float = HOUR_S
     source: Literal["observer", "hostler", "person"] = "observer"
+    returned: bool = False
 
 
 _INFO, _WARNING, _DEGRADED, _CRITICAL, _CATASTROPHIC = Severity
@@ -90,6 +92,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A bad memory row could not be replaced by a spare.",
             "The vendor's replacement criteria: a remap failure usually meets them.",
             unknown_after_s=DAY_S,
+            returned=True,
         ),
         ConditionKind(
             "gpu.gsp_timeout",
@@ -201,6 +204,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "Uncorrectable errors of the GPU's on-chip memory have crossed the vendor's threshold.",
             "The vendor's diagnostics: a GPU beyond the threshold usually qualifies for replacement.",
             unknown_after_s=DAY_S,
+            returned=True,
         ),
         ConditionKind(
             "gpu.spare_rows_spent",
@@ -484,6 +488,13 @@ CONDITIONS: dict[str, ConditionKind] = {
             "A component runs other firmware than the fleet's baseline.",
             "Whether it was swapped lately, or a flash failed.",
             unknown_after_s=DAY_S,
+        ),
+        ConditionKind(
+            "part.unhealthy",
+            _DEGRADED,
+            "observation",
+            "The BMC calls a part unhealthy, and nothing seen from inside the node says what is wrong with it.",
+            "The BMC's message in the facts, its event log, and what the part's own driver logs.",
         ),
         ConditionKind(
             "binding.mismatch",

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from hostler.core import events as e
+from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.fleet import Fleet
 from hostler.core.model import Condition, Evidence, Node, Operation, Outcome, Phase, Plan, Severity, Ticket
@@ -93,7 +94,7 @@ def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition
 def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The plan is done: its causes are answered, and the node stands where the recipe says."""
     found: list[e.Event] = [e.PlanEnded(node.id, plan.id, "done", "")]
-    answered = _answered(node, plan)
+    answered = _answered(scene.fleet, node, plan)
     found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
     found.extend(
         e.TicketClosed(t.id, f"{plan.name} done", "hostler")
@@ -105,13 +106,29 @@ def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     if plan.to_phase:
         after = Phase(plan.to_phase)
         left = [c for c in node.conditions if c not in answered]
-        if plan.name == "examine" and any(c.clears == "observation" and c.severity >= Severity.critical for c in left):
+        if plan.name == "examine" and any(_is_for_vendor(c) for c in left):
             after = Phase.rma
         found.extend(change_phase(scene, node, after, f"{plan.name} done"))
     return tuple(found)
 
 
-def _answered(node: Node, plan: Plan) -> list[Condition]:
+_RETURNED = frozenset(kind.type for kind in CONDITIONS.values() if kind.returned)
+
+
+def _has_left(fleet: Fleet, condition: Condition) -> bool:
+    """Whether the part is in the node no more."""
+    part = fleet.parts.get(condition.part)
+    return part is not None and part.node != condition.node
+
+
+def _is_for_vendor(condition: Condition) -> bool:
+    """Whether a node whose examination has passed shows it still, or it is a reason to return the part by itself."""
+    if condition.type in _RETURNED:
+        return condition.unknown_since is None
+    return condition.clears == "observation" and condition.severity >= Severity.critical
+
+
+def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
     """Conditions that the plan answers: its causes; for a node that passed examination, all that a remedy clears.
 
     What leaves the cluster takes its conditions along: triage still has to find their cause. A node that proved
@@ -121,6 +138,7 @@ def _answered(node: Node, plan: Plan) -> list[Condition]:
         return []
     remediable = [c for c in node.conditions if c.clears == "remedy"]
     if plan.name == "examine":
+        remediable = [c for c in remediable if c.type not in _RETURNED or _has_left(fleet, c)]
         return [*remediable, *(c for c in node.conditions if c.clears == "age" and c.boot_id not in ("", node.boot_id))]
     if plan.name == "return_to_service":
         return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]

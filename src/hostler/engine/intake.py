@@ -10,7 +10,7 @@ from hostler.core import events as e
 from hostler.core import recurring
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
-from hostler.core.diagnose import Finding
+from hostler.core.diagnose import Finding, memory_errors
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence import with_work
@@ -36,6 +36,7 @@ from hostler.core.operations import OPERATIONS
 from hostler.core.present import OFF, ON, Fellow, Present
 from hostler.core.scene import Scene
 from hostler.core.standing import as_history, stand
+from hostler.core.taking_in import take_in
 from hostler.engine.ports import WorkloadView
 
 MAX_AGE_S = 604_800.0
@@ -204,7 +205,11 @@ def of_observation(
     if observation.kind == "inventory":
         yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
     sku = fleet.configuration_of(node).skus.get(node.sku)
-    for finding in with_work(node, judge(observation, node, sku), workloads):
+    for finding in memory_errors.join(node, with_work(node, judge(observation, node, sku), workloads), at):
+        if (alone := memory_errors.superseded(node, finding, at)) is not None:
+            one = f"one fault with {finding.type}: {finding.text}"
+            yield Caused(e.ConditionCleared(node.id, alone.id, "observation", one), observation.id)
+            node = fleet.nodes.get(node.id) or node
         path = "bmc" if observation.source == "bmc" else observation.kind
         evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts, path)
         event = stand(node, finding, evidence, observation.boot_id, observation.count)
@@ -212,6 +217,11 @@ def of_observation(
             yield Caused(event, observation.id)
             node = fleet.nodes.get(node.id) or node
         raised = isinstance(event, e.ConditionRaised)
+        for taken in take_in(node, event.condition) if isinstance(event, e.ConditionRaised) else ():
+            yield Caused(taken, observation.id)
+            node = fleet.nodes.get(node.id) or node
+        if observation.kind == "part_health" and not raised:
+            continue  # a BMC's word is a state: told once more, it has not happened once more
         for counted in recurring.count(fleet, node, finding, at, raised=raised):
             yield Caused(counted, observation.id)
             node = fleet.nodes.get(node.id) or node
@@ -250,14 +260,19 @@ def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -
 
 
 def of_boot(node: Node, boot_id: str, now: datetime) -> Iterator[e.Event]:
-    """Another boot: what a remedy was to clear in the boots before is history, unless a remedy is at it."""
+    """Another boot: what a remedy was to clear in the boots before is history, unless a remedy is at it.
+
+    What a part keeps over restarts, and is returned for, stands as before.
+    """
     if not boot_id or boot_id == node.boot_id:
         return
     yield e.BootObserved(node.id, boot_id)
     answered = node.plan.causes if node.plan else ()
     for condition in node.conditions:
-        if condition.clears == "remedy" and condition.boot_id not in ("", boot_id) and condition.id not in answered:
-            yield e.ConditionUpdated(as_history(condition, now))
+        if condition.clears != "remedy" or condition.boot_id in ("", boot_id) or condition.id in answered:
+            continue
+        kept = (row := CONDITIONS.get(condition.type)) is not None and row.returned
+        yield e.ConditionUpdated(replace(condition, boot_id=boot_id) if kept else as_history(condition, now))
 
 
 _SILENCE_MATTERS = frozenset({Phase.onboard, Phase.seatrial, Phase.zap, Phase.test, Phase.production})
