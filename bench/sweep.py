@@ -87,11 +87,17 @@ class _Counted:
 
 class _CountedSight:
     def __init__(self, counted: _Counted, sight: RedfishSight, node: str) -> None:
-        self.power = sight.power
+        self.power, self.health, self.version = sight.power, sight.health, sight.version
         self._counted, self._sight, self._node = counted, sight, node
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         return await self._sight.entries(cursor)
+
+    async def parts(self) -> Observation:
+        return await self._sight.parts()
+
+    async def firmware(self) -> Observation:
+        return await self._sight.firmware()
 
     async def sensors(self) -> Observation:
         read = await self._sight.sensors()

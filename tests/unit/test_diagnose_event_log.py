@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
-from hostler.core.model import Facts, Observation, Severity
+from hostler.core.model import Facts, Observation, Phase, Severity
 from tests.kit import a_node, configuration
 
 NODE = a_node("n1")
@@ -68,6 +69,14 @@ def test_every_condition_that_a_sensor_can_raise_has_its_rule_as_data() -> None:
         "power_redundancy_health": "critical",
         "cooling_redundancy_health": "warning",
     }
-    found = judge(Observation("n1", "sensors", "bmc", "bmc", 1, facts=facts), NODE, SKU)
+    parts: Facts = {"health:gpu:GPU_1": "critical", "health:drive:1": "critical"}
+    told = {"sensors": facts, "part_health": parts, "firmware": {"firmware.BIOS": "0"}}
+    sku = replace(SKU, firmware={"BIOS": "1"})
+    node = replace(NODE, phase=Phase.production)
+    found = [
+        finding
+        for kind, said in told.items()
+        for finding in judge(Observation("n1", kind, "bmc", "bmc", 1, facts=said), node, sku)
+    ]
     assert {finding.type for finding in found if finding.standing} == SENSOR_RULES.keys()
     assert SENSOR_RULES.keys() <= CONDITIONS.keys()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.core.model import Node, Observation
+from hostler.core.model import Facts, Node, Observation
 from hostler.engine.intake import NodeSeen
 from hostler.engine.ports import RefusedError, UnreachableError
 from hostler.engine.ready import Reply
@@ -137,6 +137,10 @@ class Script:
         self.looks = 0
         self.log: list[str] = []
         self.cursors: list[str] = []
+        self.health, self.version = "ok", "1.0"
+        self.parts: Facts = {}
+        self.versions: Facts = {}
+        self.errands: list[str] = []
 
     async def look(self, node: Node) -> Any:
         self.looks += 1
@@ -161,7 +165,23 @@ class Script:
                 for one in log
             ), last
 
-        return SimpleNamespace(power="on", sensors=sensors, entries=entries)
+        async def parts() -> Observation:
+            self.errands.append("parts")
+            return Observation(node.id, "part_health", "bmc", "bmc", 0, facts=self.parts)
+
+        async def firmware() -> Observation:
+            self.errands.append("firmware")
+            return Observation(node.id, "firmware", "bmc", "bmc", 0, facts=self.versions)
+
+        return SimpleNamespace(
+            power="on",
+            health=self.health,
+            version=self.version,
+            sensors=sensors,
+            parts=parts,
+            firmware=firmware,
+            entries=entries,
+        )
 
 
 QUICK = Pace(period_s=0.02, close_s=0.01, rarest_s=0.05)
@@ -245,7 +265,7 @@ async def test_a_reading_counts_from_the_second_look(spikes: int) -> None:
 
 async def test_the_event_log_is_read_on_over_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants: the cursor begins anew with each process; what the log held before the node came is told as news."""
-    monkeypatch.setattr("hostler.engine.watch.LOG_S", 0.0)
+    monkeypatch.setattr("hostler.engine.looks.LOG_S", 0.0)
     cell = Cell(a_node("a"))
     eyes = Script(a=[{"psu0_health": "ok"}])
     eyes.log = ["old", "older"]

@@ -55,7 +55,7 @@ class Rota:
         fresh = sorted(wanted - self._turns.keys())
         self._turns.update((node, Turn(now)) for node in fresh)
         for node in fresh:
-            self._put(node, now + self.period_s * _share(node))
+            self._put(node, now + self.period_s * share(node))
 
     def take(self, now: float) -> str | None:
         """The node whose turn it is, the longest due first; None where nobody is due."""
@@ -94,7 +94,7 @@ class Rota:
             wait_s = min(self._pace.close_s, self.period_s)
         else:
             wait_s = min(self._pace.rarest_s, self.period_s * 2.0 ** min(turn.missed - MISSED, 16))
-            wait_s *= 0.75 + _share(f"{node}/{turn.missed}") / 2
+            wait_s *= 0.75 + share(f"{node}/{turn.missed}") / 2
         self._put(node, now + wait_s)
         return turn.missed
 
@@ -108,6 +108,6 @@ class Rota:
         heapq.heappush(self._queue, (due, node))
 
 
-def _share(name: str) -> float:
+def share(name: str) -> float:
     """A number in [0, 1) that stays the name's own: who came together is not asked together."""
     return int.from_bytes(blake2s(name.encode(), digest_size=6).digest(), "big") / (1 << 48)

@@ -5,10 +5,8 @@ from collections import defaultdict
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.model import Facts, Node, Observation, Part, Phase, Severity
-
-FIRMWARE_PREFIX = "firmware."
-"""A fact "firmware.NAME" is the version of a component that is no serial-numbered part."""
+from hostler.core.diagnose.firmware import FIRMWARE_PREFIX, drift
+from hostler.core.model import Facts, Node, Observation, Part, Severity
 
 
 def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
@@ -82,16 +80,11 @@ def _model(wanted: str, gpus: list[Part]) -> Finding:
 
 
 def _firmware(observation: Observation, seen: dict[str, list[Part]], node: Node, sku: Sku) -> list[Finding]:
-    """Drift is a fault in production only: on the way there, zap brings every component to its baseline."""
+    """Versions of what has no serial number, else those of the parts of that kind."""
     findings: list[Finding] = []
     for name, baseline in sorted(sku.firmware.items()):
         stated = observation.facts.get(FIRMWARE_PREFIX + name)
-        versions = {stated} if isinstance(stated, str) else {part.firmware for part in seen.get(name, [])}
-        off = sorted(version for version in versions if version and version != baseline)
-        if off and node.phase is Phase.production:
-            text = f"{name} runs {', '.join(off)}, the baseline is {baseline}"
-            facts: Facts = {"component": name, "versions": ",".join(off), "baseline": baseline}
-            findings.append(stands("firmware.drift", text, name, facts))
-        elif versions == {baseline}:
-            findings.append(over("firmware.drift", f"{name} runs {baseline}", name))
+        versions = [stated] if isinstance(stated, str) else [part.firmware for part in seen.get(name, [])]
+        if finding := drift(name, baseline, versions, node):
+            findings.append(finding)
     return findings

@@ -13,9 +13,11 @@ from hostler.core.diagnose.decoded import Decoded, Fact, Victim
 from hostler.core.diagnose.event_log import judge_event_log
 from hostler.core.diagnose.external import judge_external
 from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.firmware import judge_firmware
 from hostler.core.diagnose.inventory import judge_inventory
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
 from hostler.core.diagnose.line import printable
+from hostler.core.diagnose.part_health import judge_part_health
 from hostler.core.diagnose.ports import judge_ports
 from hostler.core.diagnose.sensors import judge_sensors
 from hostler.core.diagnose.state import judge_gpu_state, judge_host_state
@@ -236,6 +238,7 @@ KINDS: dict[str, Judge] = {
     "agent": _agent,
     "power": _power,
     "boot": _nothing,
-    "firmware": _nothing,
+    "firmware": judge_firmware,
+    "part_health": judge_part_health,
 }
-"""Observation kind → who judges it. Boots and versions are recorded; by themselves they convict nobody."""
+"""Observation kind → who judges it. Boots are recorded; by themselves they convict nobody."""

@@ -1,4 +1,4 @@
-"""How conditions that sensors show are raised, made worse and cleared: looks that must agree, and margins."""
+"""How conditions that a BMC shows are raised, made worse and cleared: looks that must agree, and margins."""
 
 from msgspec import Struct
 
@@ -49,10 +49,13 @@ SENSOR_RULES: dict[str, SensorRule] = {
                 Severity.degraded,
             ),
         ),
+        SensorRule("part.unhealthy", clear_looks=3, words=_WORDS),
+        SensorRule("storage.failed", clear_looks=3),
+        SensorRule("firmware.drift"),
         SensorRule("observation.unreadable"),
     )
 }
-"""A rule for every condition that a reading can raise; a test holds it to that."""
+"""A rule for every condition that a BMC's readings can raise; a test holds it to that."""
 
 NEAR_C = 5.0
 """How close to its limit a temperature is worth a word, where the BMC names no caution threshold."""

@@ -16,10 +16,16 @@ MAX_ENTRIES = 64
 
 
 class RedfishSight:
-    """What one BMC shows of a node that it was just seen to be. `power` is on, off or unknown."""
+    """What one BMC shows of a node that it was just seen to be. `power` is on, off or unknown.
+
+    `health` is the worst word that the system itself shows of its parts, `version` its BIOS's: when they change, parts
+    and firmware are worth asking.
+    """
 
     def __init__(self, client: RedfishClient, system: wire.System, node: Node) -> None:
         self.power = system.power if system.power in {"on", "off"} else "unknown"
+        self.health = system.health
+        self.version = system.bios
         self._client = client
         self._system = system
         self._node = node
@@ -28,6 +34,22 @@ class RedfishSight:
         """The readings as facts, not numbered yet; why one is missing stands in `text`. Raises PortError."""
         read = await sensing.sensors(self._client, self._system)
         return Observation(self._node.id, "sensors", "bmc", SPOOL, 0, text="; ".join(read.gaps), facts=read.facts)
+
+    async def parts(self) -> Observation:
+        """Words of health of the parts as facts, not numbered yet; gaps stand in `text`. Raises PortError."""
+        read = await survey.health(self._client, self._system)
+        facts = read.facts | {"complete": read.complete}
+        return Observation(self._node.id, "part_health", "bmc", SPOOL, 0, text="; ".join(read.gaps), facts=facts)
+
+    async def firmware(self) -> Observation:
+        """Versions that run as facts "firmware.NAME", not numbered yet; one that is being written is left out.
+
+        Raises PortError, NotOfferedError where the BMC has no firmware inventory.
+        """
+        components = await survey.firmware(self._client, self._system)
+        settled = wire.versions(component for component in components if not component.updating)
+        facts: Facts = {f"firmware.{name}": version for name, version in settled.items()}
+        return Observation(self._node.id, "firmware", "bmc", SPOOL, 0, facts=facts)
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         """The event log's entries behind the cursor, oldest first and not numbered yet, and the new cursor.

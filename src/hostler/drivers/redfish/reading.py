@@ -11,6 +11,9 @@ from hostler.engine.ports import UnreachableError
 Document = dict[str, object]
 """A JSON object as a BMC sent it; no key of it is promised to exist or to have its type."""
 
+_GRAVE = {"": 0, "ok": 1, "warning": 3, "critical": 4}
+"""From nothing said to the worst. A word that is not here is more than ok, and hides none that is graver."""
+
 MAX_TEXT = 256
 MAX_MEMBERS = 4096
 
@@ -128,6 +131,16 @@ def local_path(reference: str, origin: str) -> str:
     if place != origin.lower() or not parts.path.startswith("/") or parts.path.startswith("//"):
         raise WireError(f"the BMC gave a link to another place, it is not followed: {printable(reference)!r}")
     return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
+def word_of(status: Document) -> str:
+    """The worse of a status's Health and HealthRollup, in lower case; "" where it has neither."""
+    return worst(text(status, "Health").lower(), text(status, "HealthRollup").lower())
+
+
+def worst(*words: str) -> str:
+    """The gravest of these words."""
+    return max(words, key=lambda word: _GRAVE.get(word, 2), default="")
 
 
 def _start_of(raw: bytes) -> str:

@@ -1,14 +1,14 @@
-"""Reads much of a BMC at once: parts, firmware, log. What cannot be read is said, never left out silently."""
+"""Reads much of a BMC at once: parts, their health, firmware, log. What cannot be read is said, never left out."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from msgspec import Struct
 
-from hostler.core.model import Part
-from hostler.drivers.redfish import wire
+from hostler.core.model import Facts, Part
+from hostler.drivers.redfish import status, wire
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
-from hostler.drivers.redfish.reading import Document, WireError, document, link, links
+from hostler.drivers.redfish.reading import Document, WireError, document, link, objects
 
 MAX_GAPS = 32
 _T = TypeVar("_T")
@@ -25,6 +25,14 @@ class Inventory(Struct, frozen=True):
     parts: tuple[Part, ...]
     gaps: tuple[str, ...]
     covers: tuple[str, ...]
+    complete: bool
+
+
+class Health(Struct, frozen=True):
+    """Words of health as `status.part_facts` names them; `complete` is False where something could not be read."""
+
+    facts: Facts
+    gaps: tuple[str, ...]
     complete: bool
 
 
@@ -68,6 +76,16 @@ async def log(client: RedfishClient, system: wire.System, cursor: str = "") -> t
     if not entries:
         raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
     return wire.after(_kept(wire.log_entry(doc) for doc in await client.collection(entries)), cursor)
+
+
+async def health(client: RedfishClient, system: wire.System) -> Health:
+    """Words of processors, memory, drives and network adapters. Raises UnreachableError where the BMC falls silent."""
+    survey = Survey(client)
+    found: Facts = {}
+    for kind, read_docs in _WORDED:
+        for doc in await read_docs(survey, system):
+            found |= status.part_facts(doc, kind)
+    return Health(found, tuple(survey.gaps), not survey.broken)
 
 
 class Survey:
@@ -139,7 +157,8 @@ def _collection(key: str) -> "_ReadDocs":
 
 async def _drives(survey: Survey, system: wire.System) -> list[Document]:
     storages = await survey.many(system.collections.get("Storage", ""), "Storage")
-    return [await survey.one(drive) for storage in storages for drive in links(storage, "Drives")]
+    listed = [drive for storage in storages for drive in objects(storage, "Drives")]
+    return [drive if len(drive) > 1 else await survey.one(link(drive)) for drive in listed if link(drive)]
 
 
 async def _adapters(survey: Survey, system: wire.System) -> list[Document]:
@@ -156,6 +175,14 @@ _SECTIONS: tuple[tuple[str, _ReadDocs, _ReadPart], ...] = (
     ("NetworkAdapters", _adapters, wire.adapter_part),
     ("EthernetInterfaces", _collection("EthernetInterfaces"), wire.ethernet_part),
 )
+
+_WORDED: tuple[tuple[str, _ReadDocs], ...] = (
+    ("processor", _collection("Processors")),
+    ("memory", _collection("Memory")),
+    ("drive", _drives),
+    ("nic", _adapters),
+)
+"""What is asked for its word of health → how it is found."""
 
 
 def _kept(found: Iterable[_T | None]) -> list[_T]:

@@ -21,6 +21,8 @@ from hostler.drivers.redfish.reading import (
     strings,
     text,
     truth,
+    word_of,
+    worst,
 )
 
 _POWER = {
@@ -42,6 +44,7 @@ _UNITS = {
 }
 _TASK_RUNNING = {"new", "starting", "running", "pending", "stopping", "suspended", "service", "cancelling"}
 _TASK_FAILED = {"exception", "killed", "cancelled", "interrupted"}
+_SUMMARIES = (("Status",), ("ProcessorSummary", "Status"), ("MemorySummary", "Status"))
 _PROCESSORS = {"gpu": "gpu", "cpu": "cpu", "dpu": "dpu", "accelerator": "accelerator", "fpga": "fpga"}
 
 
@@ -72,7 +75,8 @@ class Boot(Struct, frozen=True):
 class System(Struct, frozen=True):
     """One server as its BMC shows it. `power` is on, off, powering_on, powering_off, paused or "" (not shown).
 
-    `locate` is None where it has no such light. `led` is the name of the property that drives it.
+    `locate` is None where it has no such light. `led` is the name of the property that drives it. `health` is the worst
+    word of the system and of what it sums up (processors, memory), "" where it says none.
     """
 
     path: str
@@ -89,6 +93,7 @@ class System(Struct, frozen=True):
     locate: bool | None = None
     led: str = ""
     etag: str = ""
+    health: str = ""
     chassis: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
     collections: dict[str, str] = {}
@@ -208,6 +213,7 @@ def system(raw: bytes, path: str) -> System:
         locate=locate,
         led=led,
         etag=text(doc, "@odata.etag"),
+        health=worst(*(word_of(child(doc, *path)) for path in _SUMMARIES)),
         chassis=links(child(doc, "Links"), "Chassis"),
         managers=links(child(doc, "Links"), "ManagedBy"),
         collections={
@@ -251,8 +257,12 @@ def chassis_part(doc: Document) -> Part | None:
 
 def processor_part(doc: Document) -> Part | None:
     """A CPU, GPU or DPU, by what the BMC calls its type."""
-    kind = _PROCESSORS.get(text(doc, "ProcessorType").lower(), "processor")
-    return _part(doc, kind, ("Socket", "Id"), firmware=text(doc, "FirmwareVersion"))
+    return _part(doc, processor_kind(doc), ("Socket", "Id"), firmware=text(doc, "FirmwareVersion"))
+
+
+def processor_kind(doc: Document) -> str:
+    """cpu, gpu, dpu, accelerator or fpga; "processor" where the BMC calls it otherwise."""
+    return _PROCESSORS.get(text(doc, "ProcessorType").lower(), "processor")
 
 
 def memory_part(doc: Document) -> Part | None:
