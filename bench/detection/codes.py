@@ -204,10 +204,10 @@ def bursts() -> tuple[Plant, ...]:
         Plant(
             family,
             "a double bit error with its remap",
-            "gpu.ecc_uncorrectable",
+            "gpu.row_remap_pending",
             "{serial}",
             memory,
-            ("gpu.row_remap_pending", "gpu.informational"),
+            ("gpu.ecc_uncorrectable", "gpu.informational"),
         ),
         Plant(family, "a storm of uncontained errors", "gpu.ecc_uncontained", "{serial}", storm),
         Plant(
