@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import time
+import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ import msgspec
 
 from bench.detection.decided import POOLS, name_of, record
 from bench.detection.plants import GPUS, gpu_address, serial
-from bench.detection.states import HEALTHY_HOST
+from bench.detection.states import HEALTHY_FACTS, HEALTHY_HOST
 from bench.detection.watched import HEALTHY, STATES, gpu_parts, machine_of, twin_addresses, write
 from hostler.agent.body import EmulatedBody, Eyes, RealBody
 from hostler.agent.child import Companion
@@ -81,7 +82,7 @@ class Machinery(EmulatedBody):
         return self._real.gpus() if self._reads_gpus else super().gpus()
 
     def host(self) -> Facts | None:
-        return host_state.decoded(self._host.ask("read", HOST_S)) if self._host else None
+        return {**host_state.decoded(self._host.ask("read", HOST_S)), **HEALTHY_FACTS} if self._host else None
 
     def ports(self) -> dict[str, str]:
         return ports.read(self.files) if self._host else {}
@@ -235,11 +236,13 @@ async def lab(place: Path, wanted: list[Wanted]) -> AsyncIterator[Lab]:
             yield running
         finally:
             stop.set()
-            await asyncio.gather(*agents, return_exceptions=True)
+            ended = await asyncio.gather(*agents, return_exceptions=True)
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
-            for node in nodes:
+            for node, end in zip(nodes, ended, strict=True):
                 node.close()
+                if isinstance(end, BaseException):
+                    traceback.print_exception(end)
 
 
 def _node(number: int, one: Wanted, place: Path, url: str, store: TokenStore) -> LabNode:

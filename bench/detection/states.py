@@ -31,7 +31,11 @@ HEALTHY_HOST = {
 }
 """A healthy node's sysfs and procfs, as far as it is read."""
 
-HEALTHY_FACTS = {"clock_synchronised": True, "clock_error_us": 500, "unit:kubelet.service": "active"}
+HEALTHY_FACTS: dict[str, str | int | float | bool | None] = {
+    "clock_synchronised": True,
+    "clock_error_us": 500,
+    "unit:kubelet.service": "active",
+}
 """What is asked of the running system beside its files."""
 
 
