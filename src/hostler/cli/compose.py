@@ -17,6 +17,7 @@ import msgspec
 
 from hostler.cli import context
 from hostler.cli.house import Gate, House, Standing, ask, house, now
+from hostler.cli.schedulers import Rebooter, slurm_clusters
 from hostler.cli.settings import ServeSettings, UpSettings
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Node, Phase
@@ -61,12 +62,14 @@ async def serve(settings: ServeSettings) -> None:
     documents = _read(settings.config)
     data = Path(settings.data)
     standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s)
-    async with Connections() as connections:
+    async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
         clients = Clients(connections, _credentials(data), gate)
-        schedulers: list[Scheduler] = []
+        slurm = await slurm_clusters(settings.slurm, gate, stack)
+        schedulers: list[Scheduler] = [*slurm]
         clusters = by_cluster(schedulers)
-        hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand())]
+        rebooter = Rebooter(slurm, lambda: gate.agents)
+        hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand()), rebooter]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)

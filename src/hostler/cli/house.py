@@ -66,10 +66,11 @@ class House(Struct):
 
 
 class Gate:
-    """The cell's fence and its time, for drivers that are made before the cell is."""
+    """The cell's fence, its time and its agents' hand, for drivers that are made before the cell is."""
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
+        self.agents: Hand | None = None
 
     def opens(self) -> bool:
         """Whether anything may be sent now."""
@@ -110,8 +111,8 @@ async def house(
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / "operator.token")
-        desk = AgentDesk(lambda: cell.epoch, gate.now, gate.opens)
-        cell = gate.cell = Cell(journal, [desk, *hands], seat=seat)
+        desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens)
+        cell = gate.cell = Cell(journal, [*hands, desk], seat=seat)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(desk)))

@@ -23,7 +23,8 @@ class ServeSettings(Struct, frozen=True):
 
     `journal` "" is a file in `data`, which no other process may serve then. Controllers that name the same journal, a
     file or a postgresql:// URL, stand by each other: `advertise` is where the others reach this one, `name` what it is
-    called ("": host and port), `lease_s` how long the others wait for one that has fallen silent.
+    called ("": host and port), `lease_s` how long the others wait for one that has fallen silent. `slurm` are clusters,
+    each "NAME" or "NAME=FILE" (`drivers/slurm/settings`).
     """
 
     data: str
@@ -38,3 +39,4 @@ class ServeSettings(Struct, frozen=True):
     advertise: str = ""
     lease_s: float = 5.0
     peers_ca: str = ""
+    slurm: tuple[str, ...] = ()

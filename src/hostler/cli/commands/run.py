@@ -88,7 +88,18 @@ class Peers:
     ] = ""
 
 
-PEERS = Peers()
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Clusters:
+    """The schedulers of the clusters that the cell's nodes serve in."""
+
+    slurm: Annotated[
+        tuple[str, ...],
+        Parameter(negative=(), show_default=False, help="A Slurm cluster: NAME, or NAME=FILE with how it is reached."),
+    ] = ()
+
+
+PEERS, CLUSTERS = Peers(), Clusters()
 WORLD, TRANSPORT, AGENT = World(), Transport(), AgentOptions()
 
 
@@ -111,6 +122,7 @@ def serve(
     data: Annotated[str, Parameter(help="Directory of the journal and the tokens; made where it is not there.")],
     transport: Transport = TRANSPORT,
     peers: Peers = PEERS,
+    clusters: Clusters = CLUSTERS,
     config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = (),
 ) -> int:
     """Serve one cell: a controller, active or standing by, and the API, until SIGTERM or Ctrl-C."""
@@ -132,6 +144,7 @@ def serve(
         advertise=peers.advertise,
         lease_s=peers.lease,
         peers_ca=peers.peers_ca,
+        slurm=clusters.slurm,
     )
     return _until_stopped(run_serve(settings))
 

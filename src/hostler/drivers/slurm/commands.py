@@ -29,7 +29,7 @@ SHOW_NODES_SINCE = (23, 2)
 _VERSION = re.compile(rb"slurm\S* (\d{2})\.(\d{1,2})\.")
 
 
-class Commands(Struct, frozen=True):
+class Commands(Struct, frozen=True, forbid_unknown_fields=True):
     """Where Slurm's commands are: the directory ("": on the PATH), the slurm.conf they read, and what each may take."""
 
     slurm_conf: str = ""

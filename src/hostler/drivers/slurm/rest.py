@@ -1,6 +1,7 @@
 """Slurm by slurmrestd, from v0.0.40 on: before that it could not change nodes, or named their states otherwise."""
 
 import re
+import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,17 +16,19 @@ from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.engine.ports import RefusedError, UnreachableError
 
 MAX_ANSWER = 256 * 1024 * 1024
+AT_ONCE = 8
 FIRST_API = 40
 _API = re.compile(r"v0\.0\.(\d{2,3})")
 _TOKEN = re.compile(r"[A-Za-z0-9._=-]{16,8192}")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class Rest(Struct, frozen=True):
+class Rest(Struct, frozen=True, forbid_unknown_fields=True):
     """Where slurmrestd listens ("https://host:port"), which version of its API is meant, and as whom it is asked.
 
     `token_file` holds a JWT (`scontrol token`), read for each request, so that it may be renewed in its place.
-    `plain`: send it over plain HTTP to another machine, readable on the way.
+    `plain`: send it over plain HTTP to another machine, readable on the way. `ca`: trust these authorities, not the
+    system's.
     """
 
     url: str
@@ -34,10 +37,20 @@ class Rest(Struct, frozen=True):
     api: str = f"v0.0.{FIRST_API}"
     timeout_s: float = 15.0
     plain: bool = False
+    ca: str = ""
+
+    def session(self) -> aiohttp.ClientSession:
+        """A session that trusts whom it should. Raises RefusedError for authorities that cannot be read."""
+        try:
+            trust = ssl.create_default_context(cafile=self.ca or None)
+        except (OSError, ssl.SSLError) as error:
+            raise RefusedError(f"{self.ca} cannot be read as certificates: {error}") from error
+        connector = aiohttp.TCPConnector(limit=AT_ONCE, ssl=trust)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
 class RestTransport:
-    """A Transport over an aiohttp session, whose connector decides which certificates are trusted."""
+    """A Transport over an aiohttp session (`Rest.session`)."""
 
     def __init__(self, session: aiohttp.ClientSession, rest: Rest) -> None:
         _check(rest)

@@ -48,7 +48,7 @@ class Manner(Struct, frozen=True):
 
     A graceful job gets SIGTERM and `grace_s` before it is ended. `requeue`: what Slurm may start again is requeued,
     where it allows that; else it is cancelled. `period_s` lies between two looks, and after `stale_s` without one
-    nothing is known of the cluster any more.
+    nothing is known of the cluster any more. `reboots`: its nodes are rebooted by Slurm, not by their agents.
     """
 
     lens: Lens = Lens()
@@ -56,6 +56,7 @@ class Manner(Struct, frozen=True):
     requeue: bool = True
     period_s: float = 2.0
     stale_s: float = 20.0
+    reboots: bool = False
 
 
 class SlurmScheduler:
@@ -86,6 +87,11 @@ class SlurmScheduler:
         self._ready: dict[str, bool] = {}
         self._read_at: datetime | None = None
         self._why = "not listed yet"
+
+    @property
+    def reboots(self) -> bool:
+        """Whether Slurm is to reboot this cluster's nodes."""
+        return self._manner.reboots
 
     # --- the eye
 
@@ -271,9 +277,14 @@ class SlurmScheduler:
 
 
 def _rebooted(operation: Operation, here: SlurmNode) -> tuple[str, str]:
-    """Done when slurmd has registered from a boot after the operation began."""
+    """Done when slurmd has been told, or has registered from a boot after the operation began.
+
+    Whether the node comes back, and from which boot, its agent shows (`wait_boot`).
+    """
+    if "REBOOT_ISSUED" in here.flags:
+        return "done", f"Slurm has told {here.name} to reboot"
     if here.flags & REBOOTING:
-        return "busy", f"Slurm is rebooting {here.name}"
+        return "busy", f"Slurm will reboot {here.name}"
     since = here.boot - operation.started.timestamp()
     return ("done" if since > 0 else "not_done"), ""
 

@@ -1,0 +1,81 @@
+"""The schedulers that `serve` is told of, and who reboots the nodes of their clusters."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from hostler.cli.house import Gate
+from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.model import Node, Operation, Outcome
+from hostler.drivers.slurm.commands import Commands, CommandTransport
+from hostler.drivers.slurm.rest import RestTransport
+from hostler.drivers.slurm.scheduler import SlurmScheduler
+from hostler.drivers.slurm.settings import SlurmSettings, parse
+from hostler.drivers.slurm.transport import Transport
+from hostler.engine.ports import Hand, RefusedError, UnreachableError
+
+CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+async def slurm_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[SlurmScheduler]:
+    """The schedulers of "NAME" or "NAME=FILE"; what they hold is let go with `stack`. Raises InvalidInputError."""
+    found: list[SlurmScheduler] = []
+    for one in given:
+        name, _, path = one.partition("=")
+        if not CLUSTER.fullmatch(name) or name in {known.cluster for known in found}:
+            raise _unusable(f"--slurm {one[:100]}", "each cluster needs a name of its own", "write NAME=FILE")
+        settings = parse(path, _read(path)) if path else SlurmSettings()
+        try:
+            transport = await _transport(settings, stack)
+        except RefusedError as error:
+            raise _unusable(path, str(error), "mend that and start again") from error
+        found.append(SlurmScheduler(name, transport, gate, gate.now, settings.manner))
+    return found
+
+
+async def _transport(settings: SlurmSettings, stack: AsyncExitStack) -> Transport:
+    if settings.rest is None:
+        return CommandTransport(settings.commands or Commands())
+    session = await stack.enter_async_context(settings.rest.session())
+    return RestTransport(session, settings.rest)
+
+
+class Rebooter:
+    """The Hand for reboots: Slurm's where a node's cluster is to do it (`reboots: true`), else its agent's.
+
+    `agents` gives the agents' hand, which comes to be when the house does.
+    """
+
+    kinds = frozenset({"reboot"})
+
+    def __init__(self, clusters: Iterable[SlurmScheduler], agents: Callable[[], Hand | None]) -> None:
+        self._clusters: Mapping[str, SlurmScheduler] = {one.cluster: one for one in clusters if one.reboots}
+        self._agents = agents
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        return await self._hand(node).perform(operation, node)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return await self._hand(node).observe(operation, node)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        await self._hand(node).revoke(operation, node)
+
+    def _hand(self, node: Node) -> Hand:
+        own = self._clusters.get(node.assignment.cluster) if node.assignment else None
+        hand = own or self._agents()
+        if hand is None:
+            raise UnreachableError("the controller has not started; nothing was sent")
+        return hand
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(path, str(error), "give a readable YAML file") from error
+
+
+def _unusable(where: str, what: str, instead: str) -> InvalidInputError:
+    return InvalidInputError((Problem(where, 0, what, instead),))
