@@ -8,6 +8,10 @@ from socket import socket
 
 import pytest
 
+from hostler.drivers.redfish.client import Clients
+from hostler.drivers.redfish.connections import Connections
+from hostler.drivers.redfish.exchange import Access
+from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.engine.ports import PortError, RefusedError, UnreachableError
 from tests.contract.redfish_world import SushyTools, World, a_hand, emulated, node_at, start_sushy_tools
 
@@ -129,6 +133,19 @@ async def test_what_a_bmc_does_not_offer_is_told_and_never_crashes(sushy_tools: 
         assert all(len(words) > 20 for words in said)
         with pytest.raises(RefusedError, match=r"firmware inventory|404"):
             await world.perform("verify_firmware", BIOS="2")
+
+
+async def test_another_bmcs_readings_and_parts_are_looked_at_as_far_as_it_has_them(sushy_tools: SushyTools) -> None:
+    async with sushy_tools.world() as world, Connections() as connections:
+        clients = Clients(connections, lambda _: Access(timeout_s=30))
+        look = await RedfishEyes(clients).look(world.node)
+        assert look.power == "off"
+        assert any(name.endswith("_c") for name in (await look.sensors()).facts)
+        read = await look.parts()
+        assert read.facts["complete"] is False
+        assert "Storage" in read.text
+        with pytest.raises(RefusedError):
+            await look.firmware()
 
 
 async def test_firmware_is_written_then_runs_after_a_power_cycle(our_world: World) -> None:

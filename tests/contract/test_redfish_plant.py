@@ -175,3 +175,55 @@ async def test_what_befalls_the_plant_becomes_its_condition(
     again = judge(await bmc.sensors(), a_node("a", slots=()), configuration().skus["h100"])
     over = {(f.type, f.part) for f in again if not f.standing}
     assert over >= {key for key in expected if key[0] != "cooling.leak"}, "a leak is over when a person says so"
+
+
+# parts
+
+LINK = "NVIDIA.1.0.NVLinkDown"
+
+
+@pytest.mark.parametrize(
+    ("slot", "kind", "condition"),
+    [
+        ("gpu3", "gpu", "part.unhealthy"),
+        ("cpu1", "cpu", "part.unhealthy"),
+        ("memory7", "memory", "part.unhealthy"),
+        ("drive2", "drive", "storage.failed"),
+        ("nic5", "nic", "part.unhealthy"),
+    ],
+)
+async def test_a_part_that_its_bmc_calls_unwell_is_known_by_its_serial(slot: str, kind: str, condition: str) -> None:
+    """Mutant: one of the collections is not asked."""
+    bmc = Bmc()
+    serials = tuple((part.slot, part.serial) for part in bmc.machine.parts)
+    node, sku = a_node("a", slots=serials), configuration().skus["h100"]
+    look = await bmc.eyes.look(NODE)
+    assert look.health == "ok"
+    well = judge(await look.parts(), node, sku)
+    assert len({finding.part for finding in well}) == len(serials) == 58
+    assert not any(finding.standing for finding in well)
+    bmc.machine.sicken(slot, Ailment("Critical", LINK, "The link is down."))
+    look = await bmc.eyes.look(NODE)
+    assert look.health == ("ok" if kind == "nic" else "critical"), "a system does not sum up its adapters"
+    (unwell,) = (finding for finding in judge(await look.parts(), node, sku) if finding.standing)
+    assert (unwell.type, unwell.part) == (condition, dict(serials)[slot])
+    assert (unwell.facts["kind"], unwell.facts["says"]) == (kind, f"{LINK}: The link is down.")
+
+
+async def test_parts_that_cannot_be_read_say_nothing_of_themselves_and_the_others_are_read() -> None:
+    """Mutant: a collection that fails ends the reading."""
+    bmc = Bmc()
+    bmc.service.faults.add(Rule("*/Processors", status=500, times=0))
+    read = await (await bmc.eyes.look(NODE)).parts()
+    assert read.facts["complete"] is False
+    assert "500" in read.text
+    assert {name.split(":")[1] for name in read.facts if name.startswith("health:")} == {"memory", "drive", "nic"}
+
+
+async def test_versions_are_read_without_what_is_being_written_or_waits() -> None:
+    """Mutant: a version that is staged counts as the one that runs."""
+    bmc = Bmc()
+    bmc.machine.firmware_staged["BIOS"] = "2.0.0"
+    bmc.machine.start_update("HMC", "http://images/x", START)
+    read = await (await bmc.eyes.look(NODE)).firmware()
+    assert read.facts == {f"firmware.{name}": "1.0.0" for name in ("BIOS", "BMC", "GPU", "Retimer")}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hostler.core.model import Binding, Observation
+from hostler.core.model import Binding, Observation, Part
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.eyes import RedfishEyes
@@ -17,10 +17,10 @@ from hostler.engine.ready import Reply
 from hostler.engine.rota import Pace
 from hostler.engine.watch import Watch
 from hostler.sim.bmc.http import Farm
-from hostler.sim.bmc.machine import Machine
+from hostler.sim.bmc.machine import Hardware, Machine
 from hostler.sim.bmc.service import Service
 from tests.contract.redfish_world import ACCESS, PASSWORD, USER, Clock, a_machine
-from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
+from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, pool_document
 
 
 class Cell:
@@ -50,12 +50,12 @@ class Cell:
                 await self.hand.perform(send.operation, send.node)
 
 
-async def watched(machine: Machine, clock: Clock, enough: Any) -> Drive:
+async def watched(machine: Machine, clock: Clock, enough: Any, firmware: dict[str, str] | None = None) -> Drive:
     async with Farm(clock, credentials=(USER, PASSWORD)) as farm, Connections() as connections:
         origin = await farm.serve(Service([machine]))
         bindings = (Binding("serial", machine.hardware.serial, NOW), Binding("bmc", origin, NOW))
         node = a_node("a", bindings=bindings)
-        drive = Drive(configuration({"train": pool_document(target=1)}), [node])
+        drive = Drive(configuration({"train": pool_document(target=1)}, firmware=firmware), [node])
         drive.see_work("a", a_workload("job"))
         clients = Clients(connections, lambda _: ACCESS)
         cell: Any = Cell(drive, RedfishHand(clients, clock))
@@ -101,3 +101,37 @@ async def test_one_hot_reading_and_a_warning_cut_nobody_off() -> None:
     drive = await watched(machine, clock, lambda d: any(c.type == suspected for c in d.node("a").conditions))
     assert not machine.counts
     assert {condition.type for condition in drive.node("a").conditions} == {suspected}
+
+
+async def test_a_gpu_that_node_and_bmc_call_unwell_is_one_condition_and_nobodys_power_is_cut() -> None:
+    """Over a real socket: the system's word changes, the parts are read twice, and the kernel's finding stands."""
+    slots = tuple((f"gpu{n}", f"a-G{n}") for n in range(8))
+    parts = tuple(Part(serial, "gpu", "H100", slot) for slot, serial in slots)
+    machine, clock = a_machine(hardware=Hardware("SN1", parts=parts)), Clock()
+    machine.start_powered()
+    begun = False
+
+    def enough(drive: Drive) -> bool:
+        nonlocal begun
+        if not begun:
+            begun = True
+            drive.observe("a", "kernel_log", BAD_LINES["ecc"].format(gpu=3))
+            machine.sicken("gpu3")
+        return any("bmc" in condition.paths for condition in drive.node("a").conditions)
+
+    drive = await watched(machine, clock, enough)
+    assert [(c.part, set(c.paths)) for c in drive.node("a").conditions] == [("a-G3", {"kernel_log", "bmc"})]
+    assert not machine.counts
+
+
+async def test_firmware_that_drifts_is_seen_and_a_node_that_works_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Mutant: firmware is not read again until an inventory is taken."""
+    monkeypatch.setattr("hostler.engine.looks.FIRMWARE_S", 0.0)
+    machine, clock = a_machine(), Clock()
+    machine.start_powered()
+    drive = await watched(machine, clock, lambda d: d.node("a").conditions, firmware={"bios": "2.0.0"})
+    assert [(c.type, c.part) for c in drive.node("a").conditions] == [("firmware.drift", "bios")]
+    assert not machine.counts
+    assert drive.evicted == []

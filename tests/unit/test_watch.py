@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.core.model import Facts, Node, Observation
+from hostler.core.model import Condition, Facts, Node, Observation, Severity
 from hostler.engine.intake import NodeSeen
 from hostler.engine.ports import RefusedError, UnreachableError
 from hostler.engine.ready import Reply
@@ -276,3 +276,78 @@ async def test_the_event_log_is_read_on_over_a_restart(monkeypatch: pytest.Monke
     await watch_until(cell, eyes, Places(), lambda: len([o for o in cell.seen if o.source == "bmc_log"]) == 2)
     assert eyes.cursors[0] == "2"
     assert [(o.text, o.sequence) for o in cell.seen if o.source == "bmc_log"] == [("", 1), ("Fan 3 failed", 2)]
+
+
+# what is asked more rarely
+
+UNWELL: Facts = {"health:gpu:gpu0": "critical", "serial:gpu:gpu0": "a-G0", "health:gpu:gpu1": "ok"}
+
+
+def of_kind(cell: Cell, kind: str) -> list[Observation]:
+    return [one for one in cell.seen if one.kind == kind]
+
+
+async def test_parts_are_asked_when_the_system_says_that_something_is_wrong() -> None:
+    """Mutants: the system's word is not looked at; one look at a part is enough; parts that are well are told too."""
+    cell = Cell(a_node("a"))
+    eyes = Script(a=[{"psu0_health": "ok"}])
+    eyes.parts = UNWELL
+    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 6)
+    assert eyes.errands == [], "their turn comes within half an hour"
+    eyes.health = "warning"
+    await watch_until(cell, eyes, Places(), lambda: of_kind(cell, "part_health"))
+    assert eyes.errands[:2] == ["parts"] * 2
+    assert of_kind(cell, "part_health")[0].facts == {"health:gpu:gpu0": "critical", "serial:gpu:gpu0": "a-G0"}
+
+
+async def test_a_part_that_is_unwell_for_one_look_is_not_told_of() -> None:
+    """Mutant: the first look at a part counts."""
+    cell = Cell(a_node("a"))
+    eyes = Script(a=[{"psu0_health": "ok"}])
+    eyes.health, eyes.parts = "warning", UNWELL
+
+    def once() -> bool:
+        if eyes.errands:
+            eyes.parts = {"health:gpu:gpu0": "ok"}
+        return len(eyes.errands) >= 2 and eyes.looks >= 8
+
+    await watch_until(cell, eyes, Places(), once)
+    assert [one for one in of_kind(cell, "part_health") if "critical" in one.facts.values()] == []
+
+
+async def test_firmware_is_asked_when_the_bios_is_another_one_and_counts_from_the_second_look() -> None:
+    """Mutants: the BIOS's version is not looked at; the first look counts."""
+    cell = Cell(a_node("a"))
+    cell.view.configuration_of = lambda _node: configuration(firmware={"BIOS": "1.0"})
+    eyes = Script(a=[{"psu0_health": "ok"}])
+    eyes.versions = {"firmware.bios": "2.0", "firmware.other": "7"}
+
+    def flashed() -> bool:
+        eyes.version = "2.0" if eyes.looks >= 3 else "1.0"
+        return bool(of_kind(cell, "firmware"))
+
+    await watch_until(cell, eyes, Places(), flashed)
+    assert eyes.errands[:2] == ["firmware"] * 2
+    assert of_kind(cell, "firmware")[0].facts == {"firmware.bios": "2.0"}
+
+
+async def test_what_somebody_ended_and_the_bmc_still_shows_is_told_again() -> None:
+    """Mutant: what was told once is told again after an hour only. An operator clears a leak that goes on."""
+    wet = Condition(
+        "a/cooling.leak/tray", "cooling.leak", "a", Severity.critical, NOW, NOW, "operator", "hostler", part="tray"
+    )
+
+    class Deciding(Cell):
+        async def observe(self, node: str, seen: tuple[Observation, ...]) -> Reply:
+            self.view.nodes["a"] = a_node("a", conditions=(wet,))
+            return await super().observe(node, seen)
+
+    cell, eyes = Deciding(a_node("a")), Script(a=[{"leak_tray": "critical"}])
+
+    def ended() -> bool:
+        if eyes.looks >= 12 and len(cell.seen) == 1:
+            cell.view.nodes["a"] = a_node("a")
+        return len(cell.seen) >= 2
+
+    await watch_until(cell, eyes, Places(), ended)
+    assert eyes.looks >= 12, "while it stands it is no news"

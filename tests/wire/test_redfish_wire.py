@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -16,6 +17,7 @@ from hostler.drivers.redfish.reading import (
     MAX_TEXT,
     WireError,
     document,
+    inlined,
     links,
     local_path,
     number,
@@ -23,6 +25,7 @@ from hostler.drivers.redfish.reading import (
     strings,
     text,
 )
+from hostler.drivers.redfish.status import part_facts
 from hostler.drivers.redfish.wire import Component, LogEntry, Reading
 
 SAMPLES = files("sushy") / "tests" / "unit" / "json_samples"
@@ -112,6 +115,29 @@ def test_every_sample_passes_through_every_reader(name: str) -> None:
     body = (SAMPLES / name).read_bytes()
     for read in RAW_READERS:
         _read_or_say(read, body)
+
+
+def test_a_part_is_as_well_as_its_worst_word() -> None:
+    """Mutants: the rollup is not read; a prediction of failure is not; a word that nobody knows hides a grave one."""
+    status = {"Health": "OK", "HealthRollup": "Warning", "State": "Enabled"}
+    doc: dict[str, Any] = {"Id": "3", "SerialNumber": "D1", "Status": status}
+    assert part_facts(doc, "drive") == {"health:drive:3": "warning", "serial:drive:3": "D1"}
+    assert part_facts(doc | {"FailurePredicted": True}, "drive")["health:drive:3"] == "critical"
+    said = {
+        "Health": "Critical",
+        "HealthRollup": "Odd",
+        "Conditions": [{"MessageId": "X.1.0.Y", "Message": "broken"}],
+    }
+    gpu: dict[str, Any] = {"Id": "GPU_1", "ProcessorType": "GPU", "Status": said}
+    assert part_facts(gpu, "processor") == {"health:gpu:GPU_1": "critical", "says:gpu:GPU_1": "X.1.0.Y: broken"}
+    assert part_facts(doc | {"Status": {"State": "Absent", "Health": "OK"}}, "drive") == {}
+    assert part_facts(doc | {"Status": {"State": "Enabled"}}, "drive") == {}, "nothing said is not well"
+
+
+def test_a_system_is_as_well_as_what_it_sums_up() -> None:
+    shown: dict[str, Any] = {"Status": {"Health": "OK"}, "MemorySummary": {"Status": {"HealthRollup": "Critical"}}}
+    assert wire.system(raw(**shown), "/s").health == "critical"
+    assert wire.system(raw(), "/s").health == ""
 
 
 # single rules
@@ -299,6 +325,12 @@ RAW_READERS: tuple[Reader, ...] = (
             wire.leak_detector,
             wire.log_entry,
             wire.slot_of,
+            wire.fan,
+            wire.supply,
+            lambda doc: wire.redundancy(doc, "FanRedundancy", "cooling"),
+            lambda doc: inlined(doc, "Fans"),
+            partial(part_facts, kind="processor"),
+            partial(part_facts, kind="drive"),
             lambda doc: wire.moment(text(doc, "LastResetTime")),
         )
     ),
@@ -308,12 +340,31 @@ KEYS = st.sampled_from(
     [
         *("@odata.id", "@odata.etag", "@Message.ExtendedInfo", "#ComputerSystem.Reset", "#Manager.Reset", "Actions"),
         *("Boot", "BootSourceOverrideTarget", "Chassis", "Controllers", "Created", "DetectorState", "Entries", "error"),
-        *("ExpandQuery", "Fans", "Id", "IndicatorLED", "LastResetTime", "Links", "LocationIndicatorActive", "Members"),
+        *(
+            "ExpandQuery",
+            "FanRedundancy",
+            "Fans",
+            "Id",
+            "IndicatorLED",
+            "LastResetTime",
+            "Links",
+            "LocationIndicatorActive",
+            "Members",
+        ),
         *("LogServices", "MACAddress", "ManagedBy", "Members@odata.nextLink", "Message", "MessageId", "Messages"),
         *("Name", "PowerControl", "PowerState", "PowerSupplies", "ProcessorType", "ProtocolFeaturesSupported"),
         *("Reading", "ReadingCelsius", "ReadingUnits", "RelatedItem", "ResetType@Redfish.AllowableValues", "State"),
         *("SerialNumber", "Status", "Systems", "target", "TaskState", "Temperatures", "Thresholds", "UpperCritical"),
-        *("Version", "Voltages"),
+        *(
+            "Version",
+            "Voltages",
+            "FanRedundancy",
+            "Health",
+            "HealthRollup",
+            "Conditions",
+            "FailurePredicted",
+            "Members@odata.count",
+        ),
     ]
 )
 VALUES = st.recursive(
