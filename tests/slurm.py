@@ -22,6 +22,7 @@ import pytest
 
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.wire import SlurmNode
+from tests.end_to_end.processes import free_port
 
 NODES = ("gpu001", "gpu002", "gpu003")
 GPUS = 8
@@ -206,7 +207,7 @@ class RealSlurm:
         self.folder.chmod(0o755)
         for name in ("state", "spool", "log", "run", "dev", "munge"):
             (self.folder / name).mkdir(mode=0o755)
-        ports = _free_ports(1 + len(NODES))
+        ports = [free_port() for _ in range(1 + len(NODES))]
         user = _users("slurm")
         conf = CONF.format(
             folder=self.folder,
@@ -328,11 +329,3 @@ def _as(owner: str) -> list[str]:
         return dying
     user = pwd.getpwnam(owner)
     return [*dying, f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

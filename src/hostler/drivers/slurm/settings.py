@@ -47,7 +47,8 @@ def parse(name: str, text: str) -> SlurmSettings:
     if len(text) > MAX_TEXT:
         raise _unusable(name, f"{len(text)} characters", f"write at most {MAX_TEXT}")
     try:
-        found = msgspec.convert(yaml.safe_load(text) or {}, SlurmSettings)
+        loaded = yaml.safe_load(text)
+        found = msgspec.convert({} if loaded is None else loaded, SlurmSettings)
     except yaml.YAMLError as error:
         raise _unusable(name, " ".join(str(error).split())[:300], "write YAML") from error
     except (msgspec.ValidationError, RecursionError) as error:
