@@ -70,7 +70,10 @@ _MEMORY: dict[str, Says] = {
             "",
         ),
     ),
-    "kernel_log.informational": (("machine checks logged", "mce: [Hardware Error]: Machine check events logged", ""),),
+    "kernel_log.informational": (
+        ("the OOM killer called", "trainer invoked oom-killer: gfp_mask=0x100cca(GFP_HIGHUSER), order=0", ""),
+        ("machine checks logged", "mce: [Hardware Error]: Machine check events logged", ""),
+    ),
     "host.thermal": (
         (
             "a hot core",
@@ -327,11 +330,6 @@ _KERNEL: dict[str, Says] = {
             "",
         ),
         (
-            "out of a group's memory",
-            "Memory cgroup out of memory: Killed process 70011 (train.py) total-vm:91234kB",
-            "",
-        ),
-        (
             "the OOM killer's reasons",
             (
                 "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/a,"
@@ -339,11 +337,23 @@ _KERNEL: dict[str, Says] = {
             ),
             "",
         ),
-        ("the OOM killer called", "trainer invoked oom-killer: gfp_mask=0x100cca(GFP_HIGHUSER), order=0", ""),
-        ("a group killed at its limit", "Task in /kubepods/pod1 killed as a result of limit of /kubepods/pod1", ""),
-        ("a process killed", "Killed process 8123 (rank 3: train) total-vm:1000kB, anon-rss:900kB", ""),
     ),
     "host.application_crash": (
+        (
+            "out of a container's memory",
+            "Memory cgroup out of memory: Killed process 70011 (train.py) total-vm:91234kB",
+            "",
+        ),
+        (
+            "the OOM killer's reasons in a container",
+            (
+                "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a.scope,mems_allowed=0-1,oom_memcg=/k/a,"
+                "task_memcg=/k/a/b,task=python3,pid=4100,uid=0"
+            ),
+            "",
+        ),
+        ("a container at its limit", "Task in /kubepods/pod1 killed as a result of limit of /kubepods/pod1", ""),
+        ("a process killed", "Killed process 8123 (rank 3: train) total-vm:1000kB, anon-rss:900kB", ""),
         (
             "a segfault",
             "python3[4100]: segfault at 0 ip 0000558a1 sp 00007ffd1 error 6 in python3.10[558a0000+2b2000]",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.detection import boot_logs, kinds
 from bench.detection.decided import booted, decided, laboratory
+from bench.detection.healthy import month
 from bench.detection.plants import nodes_of
 from bench.detection.table import Seen, truth
 from bench.detection.watched import watched
@@ -17,6 +18,7 @@ from hostler.core.diagnose.kernel_log import FAMILIES
 from hostler.core.diagnose.line import line_at
 from hostler.core.diagnose.sxid_catalog import SXIDS
 from hostler.core.diagnose.xid_catalog import XIDS
+from hostler.sim.drive import Drive
 
 BOOTS_OF_EACH = 3
 
@@ -72,6 +74,36 @@ def test_a_faulty_boot_is_no_healthy_one() -> None:
     fault = "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
     found = booted([(server.name, [*lines, fault])])
     assert found.alarms == (f"{server.name}: gpu.fallen_off_bus by {fault}",)
+
+
+def test_days_of_healthy_life_accuse_nobody() -> None:
+    """Mutants: an Xid 31 asks for a reset; a spike counts at its first reading; a container out of memory is the
+    host's; an agent that restarts is lost.
+    """
+    found = month(nodes=8, days=4.0)
+    assert found.alarms == ()
+    assert set(found.notes) <= {
+        "gpu.application_error",
+        "host.application_crash",
+        "kernel_log.informational",
+        "memory.correctable",
+        "network.link_event",
+        "pcie.correctable",
+    }
+    for befell in ("failed programs", "sensors that spiked", "agents that restarted", "network blips"):
+        assert found.lived[befell] > 0, befell
+
+
+def test_a_fault_in_healthy_life_is_an_alarm() -> None:
+    """The judge of healthy life can say no."""
+
+    def one_fault(drive: Drive) -> None:
+        host = next(iter(drive.world.hosts.values()))
+        line = "NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus."
+        drive.world.clock.after(3600.0, lambda: host.log(line))
+
+    found = month(nodes=4, days=0.5, more=one_fault)
+    assert any("gpu.fallen_off_bus" in alarm for alarm in found.alarms), found.alarms
 
 
 def test_the_table_tells_misses_and_wrong_names() -> None:

@@ -888,7 +888,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             "host.out_of_memory",
             _WARNING,
             "age",
-            "Memory ran out, of the host or of one container, and the kernel killed processes.",
+            "The host's memory ran out, and the kernel killed processes.",
             "The victims in the facts, and their memory limits.",
             one_per="node",
             expires_s=DAY_S,

@@ -16,6 +16,8 @@ _NIC_FRAME = re.compile(
 )
 _DEVICE_LINE = re.compile(r"\n[^\n]{0,80}?(?P<device>[a-z][\w.-]{1,31}): rw=", re.ASCII)
 _NUMBERED = re.compile(r"\[#\d{1,4}\]", re.ASCII)
+_SHORTAGES = ("kernel_log.informational", "host.application_crash", "host.out_of_memory")
+"""What lines about memory that ran out can say, the one that says most last."""
 _OOPSES = frozenset({"kernel_oops", "kernel_bug"})
 
 
@@ -55,7 +57,8 @@ def _same_shortage(report: Decoded, line: Decoded) -> Decoded:
     wide = [one.facts["system_wide"] for one in (report, line) if "system_wide" in one.facts]
     if wide:
         facts["system_wide"] = any(wide)
-    return replace(report, facts=facts, ambiguous="" if victims else report.ambiguous)
+    condition = max(report.condition, line.condition, key=_SHORTAGES.index)
+    return replace(report, condition=condition, facts=facts, ambiguous="" if victims else report.ambiguous)
 
 
 def _same(one: Victim, other: Victim) -> bool:

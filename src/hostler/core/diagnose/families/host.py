@@ -8,6 +8,8 @@ from hostler.core.diagnose.family import Family, Row
 _TASK = r"\[(?P<process>[^\]\n]{1,80})\]"
 _SECONDS = r"(?P<duration_s>\d{1,10})"
 _OOPS = "host.kernel_oops"
+_SHORT, _ANSWER, _BEGINS = "host.out_of_memory", "host.application_crash", "kernel_log.informational"
+"""Of memory that ran out: the machine's, one container's, and the report's first line, which says neither."""
 
 
 def _task(one: Decoded) -> Decoded:
@@ -25,18 +27,26 @@ def _segfault(one: Decoded) -> Decoded:
 
 
 def _of_cgroup(one: Decoded) -> Decoded:
-    """Only CONSTRAINT_NONE means the machine as a whole; a policy's or a cpuset's nodes say neither."""
+    """Only CONSTRAINT_NONE means the machine as a whole; a policy's or a cpuset's nodes count as it."""
     wide = {"CONSTRAINT_NONE": True, "CONSTRAINT_MEMCG": False}.get(str(one.facts.get("constraint", "")))
-    return _killed(replace(one, facts={**one.facts, **({} if wide is None else {"system_wide": wide})}))
+    killed = _killed(replace(one, facts={**one.facts, **({} if wide is None else {"system_wide": wide})}))
+    return replace(killed, condition=_ANSWER if wide is False else _SHORT)
 
 
 def _killed(one: Decoded) -> Decoded:
-    """`process` and `pid` of the line are a victim's."""
+    """`process` and `pid` of the line are a victim's.
+
+    Containers die of their own limits on sound machines every day. Where it was the machine's memory, a line says so.
+    """
     facts = dict(one.facts)
     process, pid = facts.pop("process", None), facts.pop("pid", None)
     victims = (Victim(str(process), pid if isinstance(pid, int) else None),) if process else ()
     ambiguous = "" if victims else "the line does not say which process was killed"
-    return replace(one, facts={**facts, "victims": victims} if victims else facts, ambiguous=ambiguous)
+    wide = facts.get("system_wide")
+    begins = wide is None and not victims
+    condition = _SHORT if wide is True else _BEGINS if begins else _ANSWER
+    kept = {**facts, "victims": victims} if victims else facts
+    return replace(one, condition=condition, facts=kept, ambiguous=ambiguous)
 
 
 def _oom(trigger: str, pattern: str, *, system_wide: bool | None = None) -> Row:
@@ -46,7 +56,7 @@ def _oom(trigger: str, pattern: str, *, system_wide: bool | None = None) -> Row:
         pattern,
         "memory ran out and the kernel killed a process",
         "warning",
-        "host.out_of_memory",
+        _SHORT,
         "CHECK_APP",
         "memory_host",
         facts={} if system_wide is None else {"system_wide": system_wide},
@@ -62,7 +72,7 @@ OOM = (
         r"(?:[^\n]{0,4000}?,task=(?P<process>[^\n,]{1,64}),pid=(?P<pid>\d{1,10}))?",
         "memory ran out and the kernel killed a process",
         "warning",
-        "host.out_of_memory",
+        _SHORT,
         "CHECK_APP",
         "memory_host",
         detail=_of_cgroup,
