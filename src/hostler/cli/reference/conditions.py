@@ -1,11 +1,12 @@
-"""The conditions' page: every row of the table, with the default policy's answer beside it."""
+"""The conditions' page: every row of the table with the default policy's answer, and how it is raised and ended."""
 
 from collections.abc import Iterator
 from importlib.resources import files
 
 from hostler.cli.reference.markdown import code, table, time_of
-from hostler.core.conditions import CONDITIONS
+from hostler.core.conditions import CONDITIONS, ConditionKind
 from hostler.core.configuration import Rule
+from hostler.core.diagnose.rules import RULES
 from hostler.core.policy.documents import parse
 
 _CLEARS = {
@@ -14,6 +15,7 @@ _CLEARS = {
     "operator": "a person",
     "age": "time",
 }
+_OURS = {"hostler": "never: Hostler's own word", "person": "never: a person's wish"}
 
 
 def page() -> str:
@@ -22,15 +24,36 @@ def page() -> str:
     return "\n".join(
         (
             "# Conditions\n",
-            "What can ail a node. The answer is the default policy's; your documents may say otherwise.\n",
+            "What can ail a node. The answer is the default policy's; your documents may say otherwise. Every",
+            "condition has its evidence and an owner, and a person may clear any (`hostler node clear-condition`).",
+            "Where whoever could confirm or revoke it falls silent for the time in the column *unknown after*, nobody",
+            "claims to know: it then stands as unknown, disturbs nobody by itself, and is not cleared by time.\n",
+            "Below each group: how each way of seeing raises and ends it. Looks are looks in a row that agree.\n",
             *(_group(name, rules) for name in dict.fromkeys(kind.partition(".")[0] for kind in CONDITIONS)),
         )
     )
 
 
 def _group(name: str, rules: dict[str, Rule]) -> str:
-    titles = ("condition", "severity", "meaning", "look at", "ended by", "default answer")
-    return f"## {name.replace('_', ' ')}\n\n{table(titles, _rows(name, rules))}"
+    titles = ("condition", "severity", "meaning", "look at", "ended by", "unknown after", "default answer")
+    how = ("condition", "seen by", "raised after", "over after", "hysteresis", "graver")
+    heading = f"## {name.replace('_', ' ')}"
+    return f"{heading}\n\n{table(titles, _rows(name, rules))}\n{table(how, _how(name))}"
+
+
+def _how(group: str) -> Iterator[tuple[str, ...]]:
+    for kind in CONDITIONS.values():
+        if kind.type.partition(".")[0] == group:
+            for rule in RULES[kind.type]:
+                over = _looks(rule.clear_looks, rule.every_s) if rule.clear_looks is not None else "never by this"
+                raised = _looks(rule.raise_looks, rule.every_s)
+                yield code(kind.type), rule.by, raised, over, rule.margin, rule.worse
+
+
+def _looks(looks: int, every_s: float) -> str:
+    if not every_s:
+        return "once" if looks == 1 else f"{looks} times"
+    return f"{looks} look{'s' if looks > 1 else ''} of {time_of(every_s)}"
 
 
 def _rows(group: str, rules: dict[str, Rule]) -> Iterator[tuple[str, ...]]:
@@ -39,7 +62,13 @@ def _rows(group: str, rules: dict[str, Rule]) -> Iterator[tuple[str, ...]]:
             after = f" ({time_of(kind.expires_s)})" if kind.expires_s else ""
             ended = _CLEARS[kind.clears] + after
             answer = _answer(rules.get(kind.type))
-            yield code(kind.type), kind.severity.name, kind.meaning, kind.investigate, ended, answer
+            if kind.returned:
+                answer += "; the part is returned whatever its checks say"
+            yield code(kind.type), kind.severity.name, kind.meaning, kind.investigate, ended, _doubt(kind), answer
+
+
+def _doubt(kind: ConditionKind) -> str:
+    return time_of(kind.unknown_after_s) if kind.source == "observer" else _OURS[kind.source]
 
 
 def _answer(rule: Rule | None) -> str:
