@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from hostler.core.conditions import CONDITIONS
+from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.part_health import FAILED, UNHEALTHY, explains
-from hostler.core.model import Facts, Severity
-from tests.kit import Drive, a_node, a_workload, configuration, pool_document
+from hostler.core.model import Condition, Facts, Observation, Severity
+from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
 UNWELL = "a/part.unhealthy/a-G0"
 OFF_BUS = "a/gpu.fallen_off_bus/a-G0"
@@ -79,6 +80,29 @@ def test_the_bmc_takes_back_its_own_word_and_nobody_elses() -> None:
     for word, witnesses in (("ok", {"gpu_state"}), ("critical", {"gpu_state", "bmc"}), ("ok", {"gpu_state"})):
         bmc_says(drive, word)
         assert set(conditions(drive)[hot]) == witnesses
+
+
+@pytest.mark.parametrize(
+    ("paths", "ended"),
+    [(("bmc",), True), (("gpu_state", "bmc"), True), (("kernel_log",), False), (("kernel_log", "bmc"), False)],
+)
+def test_a_log_that_cannot_take_back_is_not_taken_back_by_the_bmc(paths: tuple[str, ...], ended: bool) -> None:
+    """Mutants of `_bmc_may_leave`: the BMC need not be a witness; a kernel log beside it is as good as no witness."""
+    hot = Condition(
+        "a/gpu.thermal/a-G0",
+        "gpu.thermal",
+        "a",
+        Severity.degraded,
+        NOW,
+        NOW,
+        "observation",
+        "hostler",
+        part="a-G0",
+        paths=paths,
+    )
+    seen = Observation("a", "part_health", "bmc", "bmc", 1, facts={"health:gpu:gpu0": "ok"})
+    over = [finding.type for finding in judge(seen, a_node("a", conditions=(hot,)), configuration().skus["h100"])]
+    assert ("gpu.thermal" in over) is ended
 
 
 def test_what_is_well_from_inside_takes_nothing_back_that_the_bmc_says() -> None:
