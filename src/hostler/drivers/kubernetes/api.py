@@ -1,0 +1,173 @@
+"""One cluster's API server: requests with lightkube's credentials and TLS, and every failure named.
+
+lightkube reads the kubeconfig (contexts, tokens in files that rotate, client certificates, exec plugins, a pod's own
+service account) and makes the HTTP client; what is said over it is ours.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+import msgspec
+from lightkube.config.client_adapter import AsyncClient, ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.core.exceptions import ConfigError
+from msgspec import Struct
+
+from hostler.core.errors import InvalidInputError, Problem
+from hostler.drivers.kubernetes.wire import Status, read_status
+from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
+
+TIMEOUT_S = 10.0
+CONNECTIONS = 64
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+MANAGER = "hostler"
+IN_CLUSTER = "in-cluster"
+"""In the place of a kubeconfig's path: the service account of the pod that Hostler runs in."""
+
+
+class Answer(Struct, frozen=True):
+    """A complete answer, whatever its status."""
+
+    status: int
+    body: bytes = b""
+    retry_after_s: float = 0.0
+
+    def said(self) -> Status:
+        """What the API says where it has not done as asked."""
+        return read_status(self.body)
+
+
+def load_kubeconfig(path: str, context: str = "") -> SingleConfig:
+    """Which cluster, as whom. Raises InvalidInputError for a file or context that cannot be used."""
+    try:
+        if path == IN_CLUSTER:
+            found = KubeConfig.from_service_account().get()
+        else:
+            found = KubeConfig.from_file(path).get(context or None)
+    except (ConfigError, OSError, KeyError, TypeError, ValueError) as wrong:
+        instead = "name a kubeconfig that `kubectl --kubeconfig` accepts, and one of its contexts"
+        raise InvalidInputError((Problem(path, 0, f"no usable kubeconfig: {wrong}", instead),)) from wrong
+    if found is None or found.user is None:
+        raise InvalidInputError((Problem(path, 0, "its context names no user", "give the context a user"),))
+    if path != IN_CLUSTER and Path(path).expanduser().stat().st_mode & 0o077 and _has_secret(found):
+        raise InvalidInputError((Problem(path, 0, "others can read the secret in it", f"chmod 600 {path}"),))
+    return found
+
+
+def _has_secret(config: SingleConfig) -> bool:
+    user = config.user
+    return user is not None and bool(user.token or user.password or user.client_key_data)
+
+
+class Api:
+    """Requests to one API server; an async context manager. `fence` raises where nothing may be changed any more."""
+
+    def __init__(self, config: SingleConfig, fence: Callable[[], None]) -> None:
+        self._fence = fence
+        limits = httpx2.Timeout(TIMEOUT_S)
+        self._client = AsyncClient(config, ConnectionParams(timeout=limits, trust_env=False))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _bad: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    async def get(self, path: str, **query: str) -> Answer:
+        """Read. Raises UnreachableError where no complete answer came."""
+        return await self._ask("GET", path, query)
+
+    async def change(
+        self, method: str, path: str, body: Any, kind: str = "application/json", query: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Change something, once, behind the fence. Raises UnreachableError where no complete answer came."""
+        self._fence()
+        asked = {"fieldManager": MANAGER, **(query or {})} if method in ("POST", "PATCH", "PUT") else dict(query or {})
+        return await self._ask(method, path, asked, msgspec.json.encode(body), kind)
+
+    @asynccontextmanager
+    async def watch(self, path: str, query: dict[str, str], silence_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of a watch, as long as none takes more than `silence_s`.
+
+        Raises UnreachableError where it breaks off, SilenceError where it falls silent, StatusError where it was
+        not begun.
+        """
+        asked = {**query, "watch": "true", "allowWatchBookmarks": "true"}
+        limits = httpx2.Timeout(TIMEOUT_S, read=silence_s)
+        try:
+            async with self._client.stream("GET", path, params=asked, timeout=limits) as response:
+                if response.status_code != httpx2.codes.OK:
+                    raise StatusError(_answer(response, await response.aread()))
+                yield _lines(response)
+        except httpx2.ReadTimeout as silent:
+            raise SilenceError(f"the watch was silent for {silence_s:g} s") from silent
+        except httpx2.HTTPError as broken:
+            raise UnreachableError(f"{type(broken).__name__}: {broken}"[:200]) from broken
+
+    async def _ask(
+        self, method: str, path: str, query: Mapping[str, str], content: bytes | None = None, kind: str = ""
+    ) -> Answer:
+        headers = {"Content-Type": kind} if content is not None else {}
+        try:
+            response = await self._client.request(method, path, params=dict(query), content=content, headers=headers)
+        except (httpx2.HTTPError, httpx2.InvalidURL, ConfigError) as broken:
+            raise UnreachableError(f"{type(broken).__name__}: {broken}"[:200]) from broken
+        return _answer(response, response.content)
+
+
+class SilenceError(UnreachableError):
+    """A watch said nothing for longer than bookmarks take: what it would have told is unknown."""
+
+
+class StatusError(Exception):
+    """A watch or list was answered with a status that is no success."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"HTTP {answer.status}: {answer.said().message[:200]}")
+        self.answer = answer
+
+
+def checked(answer: Answer, what: str) -> bytes:
+    """The body of a success.
+
+    Raises ConflictError (409, and 422 of a JSON patch's test), UnreachableError (429 and 5xx: it may work later, or has
+    worked), RefusedError (the rest: asking again does not help).
+    """
+    if answer.status < httpx2.codes.MULTIPLE_CHOICES:
+        return answer.body
+    said = f"{what}: HTTP {answer.status}: {answer.said().message[:300]}"
+    if answer.status == httpx2.codes.CONFLICT or (
+        answer.status == httpx2.codes.UNPROCESSABLE_ENTITY and "test" in answer.said().message
+    ):
+        raise ConflictError(said)
+    if answer.status == httpx2.codes.TOO_MANY_REQUESTS or answer.status >= httpx2.codes.INTERNAL_SERVER_ERROR:
+        raise UnreachableError(said)
+    raise RefusedError(said)
+
+
+def _answer(response: httpx2.Response, body: bytes) -> Answer:
+    asked = response.headers.get("Retry-After", "")
+    return Answer(response.status_code, body, float(asked) if asked.isdigit() else 0.0)
+
+
+async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """The stream's lines; what is left without an end at its end was cut off, and is given as it is."""
+    left = bytearray()
+    async for piece in response.aiter_bytes():
+        left += piece
+        if b"\n" in piece:
+            *whole, rest = bytes(left).split(b"\n")
+            left = bytearray(rest)
+            for line in whole:
+                if line:
+                    yield line
+    if left:
+        yield bytes(left)

@@ -1,0 +1,398 @@
+"""What the Kubernetes API says, as far as Hostler needs it: objects, pages and watch events from JSON. Pure.
+
+Only needed fields are decoded and fewer are kept: a Node weighs 12 KB on the wire and under 1 KB here.
+"""
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+OURS = "hostler.dev/"
+MIRROR = "kubernetes.io/config.mirror"
+JOB_LABELS = (
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "training.kubeflow.org/job-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "leaderworkerset.sigs.k8s.io/name",
+    "ray.io/cluster",
+)
+"""Labels that name the job a pod belongs to, the plainest first."""
+
+GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu", "gpu.intel.com/")
+"""How the names of resources begin that are GPUs or slices of them."""
+
+MAX_SAID = 300
+
+
+class Malformed(Exception):  # noqa: N818 - it is what came, not what we did
+    """What came is not what the API promises; says what and where."""
+
+
+class Kept(Protocol):
+    """An object as it is kept: `key` is "namespace/name" or the name, unique within its kind."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+K = TypeVar("K", bound=Kept)
+
+
+class Taint(Struct, frozen=True):
+    """A node's taint, whole: the list is written back as it was read."""
+
+    key: str
+    effect: str = ""
+    value: str = ""
+    timeAdded: str | None = None  # noqa: N815 - the API's name
+
+
+class KubeNode(Struct, frozen=True):
+    """A Node as far as it is needed. `ready` None: no kubelet has said yet.
+
+    `labels` and `annotations` are our own; `marks` are the keys of everybody's labels (with "=value"), annotations and
+    taints by which other actors are recognised. `writer` is the field manager that last changed the spec or metadata.
+    """
+
+    key: str
+    uid: str
+    version: str
+    unschedulable: bool
+    taints: tuple[Taint, ...]
+    ready: bool | None
+    boot_id: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    marks: tuple[str, ...]
+    writer: str
+    leaving: bool
+
+
+class KubePod(Struct, frozen=True):
+    """A Pod that is bound to a node and has not ended. `owner` is its controller as "Kind/name".
+
+    `labels` are kept where a budget may ask for them; `gpus` is how many it requests.
+    """
+
+    key: str
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    owner: str
+    job: str
+    mirror: bool
+    ready: bool
+    gpus: int
+    labels: dict[str, str]
+    annotations: dict[str, str]
+
+
+class Expression(Struct, frozen=True):
+    """One requirement of a label selector."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class KubeBudget(Struct, frozen=True):
+    """A PodDisruptionBudget: whom it protects, and what it allows now. `always`: pods that are not ready may go."""
+
+    key: str
+    uid: str
+    namespace: str
+    name: str
+    match: dict[str, str]
+    expressions: tuple[Expression, ...]
+    selects: bool
+    allowed: int
+    healthy: int
+    desired: int
+    always: bool
+
+
+class Page(Struct, Generic[K], frozen=True):
+    """One page of a list: objects, the version at which it was read, and how to ask for the next ("" at the end)."""
+
+    items: tuple[K, ...]
+    version: str
+    token: str
+
+
+class Event(Struct, Generic[K], frozen=True):
+    """One event of a watch.
+
+    `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR. `item` is None for the last two; `code` and `said` are an
+    error's.
+    """
+
+    type: str
+    item: K | None = None
+    version: str = ""
+    code: int = 0
+    said: str = ""
+
+
+class Cause(Struct, frozen=True):
+    """Why a request was refused, in detail."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Details(Struct, frozen=True):
+    """The particulars of a Status."""
+
+    causes: tuple[Cause, ...] = ()
+
+
+class Status(Struct, frozen=True):
+    """How the API answers what it does not do."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: Details | None = None
+
+
+class _Owner(Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+class _Managed(Struct, frozen=True):
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    time: str = ""
+
+
+class _Meta(Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    version: str = field(default="", name="resourceVersion")
+    token: str = field(default="", name="continue")
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owners: tuple[_Owner, ...] = field(default=(), name="ownerReferences")
+    managed: tuple[_Managed, ...] = field(default=(), name="managedFields")
+    deleted: str = field(default="", name="deletionTimestamp")
+
+
+class _Condition(Struct, frozen=True):
+    type: str
+    status: str = ""
+
+
+class _NodeSpec(Struct, frozen=True):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class _NodeInfo(Struct, frozen=True):
+    boot_id: str = field(default="", name="bootID")
+
+
+class _NodeStatus(Struct, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
+    info: _NodeInfo | None = field(default=None, name="nodeInfo")
+
+
+class _Node(Struct, frozen=True):
+    metadata: _Meta
+    spec: _NodeSpec = _NodeSpec()
+    status: _NodeStatus = _NodeStatus()
+
+
+class _Resources(Struct, frozen=True):
+    limits: dict[str, str | int] = {}
+    requests: dict[str, str | int] = {}
+
+
+class _Container(Struct, frozen=True):
+    resources: _Resources = _Resources()
+
+
+class _PodSpec(Struct, frozen=True):
+    node: str = field(default="", name="nodeName")
+    containers: tuple[_Container, ...] = ()
+
+
+class _PodStatus(Struct, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Pod(Struct, frozen=True):
+    metadata: _Meta
+    spec: _PodSpec = _PodSpec()
+    status: _PodStatus = _PodStatus()
+
+
+class _Selector(Struct, frozen=True):
+    labels: dict[str, str] | None = field(default=None, name="matchLabels")
+    expressions: tuple[Expression, ...] | None = field(default=None, name="matchExpressions")
+
+
+class _BudgetSpec(Struct, frozen=True):
+    selector: _Selector | None = None
+    unhealthy: str = field(default="", name="unhealthyPodEvictionPolicy")
+
+
+class _BudgetStatus(Struct, frozen=True):
+    allowed: int = field(default=0, name="disruptionsAllowed")
+    healthy: int = field(default=0, name="currentHealthy")
+    desired: int = field(default=0, name="desiredHealthy")
+
+
+class _Budget(Struct, frozen=True):
+    metadata: _Meta
+    spec: _BudgetSpec = _BudgetSpec()
+    status: _BudgetStatus = _BudgetStatus()
+
+
+class _List(Struct, frozen=True):
+    metadata: _Meta
+    items: tuple[msgspec.Raw, ...] | None = ()
+
+
+class _Watched(Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class _Marked(Struct, frozen=True):
+    metadata: _Meta
+
+
+_LIST = msgspec.json.Decoder(_List)
+_WATCHED = msgspec.json.Decoder(_Watched)
+_STATUS = msgspec.json.Decoder(Status)
+_MARKED = msgspec.json.Decoder(_Marked)
+_NODE = msgspec.json.Decoder(_Node)
+_POD = msgspec.json.Decoder(_Pod)
+_BUDGET = msgspec.json.Decoder(_Budget)
+
+
+def read_node(body: bytes | msgspec.Raw) -> KubeNode:
+    """A Node from its JSON. Raises msgspec.DecodeError."""
+    seen = _NODE.decode(body)
+    meta = seen.metadata
+    conditions = {c.type: c.status for c in seen.status.conditions}
+    return KubeNode(
+        key=meta.name,
+        uid=meta.uid,
+        version=meta.version,
+        unschedulable=seen.spec.unschedulable,
+        taints=seen.spec.taints,
+        ready=conditions["Ready"] == "True" if "Ready" in conditions else None,
+        boot_id=seen.status.info.boot_id if seen.status.info else "",
+        labels=_ours(meta.labels),
+        annotations=_ours(meta.annotations),
+        marks=_marks(meta, seen.spec.taints),
+        writer=_writer(meta.managed),
+        leaving=bool(meta.deleted),
+    )
+
+
+def read_pod(body: bytes | msgspec.Raw) -> KubePod:
+    """A Pod from its JSON. Raises msgspec.DecodeError."""
+    seen = _POD.decode(body)
+    meta, labels = seen.metadata, seen.metadata.labels or {}
+    owner = next((f"{o.kind}/{o.name}" for o in meta.owners if o.controller), "")
+    named = next((labels[label] for label in JOB_LABELS if label in labels), "")
+    return KubePod(
+        key=f"{meta.namespace}/{meta.name}",
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        node=seen.spec.node,
+        owner=owner,
+        job=named or owner.removeprefix("Job/") if named or owner.startswith("Job/") else "",
+        mirror=MIRROR in (meta.annotations or {}),
+        ready=any(c.type == "Ready" and c.status == "True" for c in seen.status.conditions),
+        gpus=sum(_gpus(container) for container in seen.spec.containers),
+        labels=labels,
+        annotations=_ours(meta.annotations),
+    )
+
+
+def read_budget(body: bytes | msgspec.Raw) -> KubeBudget:
+    """A PodDisruptionBudget from its JSON. Raises msgspec.DecodeError."""
+    seen = _BUDGET.decode(body)
+    selector = seen.spec.selector
+    return KubeBudget(
+        key=f"{seen.metadata.namespace}/{seen.metadata.name}",
+        uid=seen.metadata.uid,
+        namespace=seen.metadata.namespace,
+        name=seen.metadata.name,
+        match=(selector.labels or {}) if selector else {},
+        expressions=(selector.expressions or ()) if selector else (),
+        selects=selector is not None,
+        allowed=seen.status.allowed,
+        healthy=seen.status.healthy,
+        desired=seen.status.desired,
+        always=seen.spec.unhealthy == "AlwaysAllow",
+    )
+
+
+def read_page(body: bytes, read: Callable[[msgspec.Raw], K]) -> Page[K]:
+    """A page of a list. Raises Malformed."""
+    try:
+        page = _LIST.decode(body)
+        items = tuple(read(item) for item in page.items or ())
+    except msgspec.DecodeError as wrong:
+        raise Malformed(f"a list of {len(body)} bytes: {wrong}") from wrong
+    return Page(items, page.metadata.version, page.metadata.token)
+
+
+def read_event(line: bytes, read: Callable[[msgspec.Raw], K]) -> Event[K]:
+    """One line of a watch. Raises Malformed: the line was cut off, or is not the API's."""
+    try:
+        watched = _WATCHED.decode(line)
+        if watched.type == "ERROR":
+            status = _STATUS.decode(watched.object)
+            return Event("ERROR", code=status.code, said=status.message[:MAX_SAID])
+        version = _MARKED.decode(watched.object).metadata.version
+        item = None if watched.type == "BOOKMARK" else read(watched.object)
+    except msgspec.DecodeError as wrong:
+        raise Malformed(f"a watch event of {len(line)} bytes: {wrong}") from wrong
+    return Event(watched.type, item, version)
+
+
+def read_status(body: bytes) -> Status:
+    """What the API says of a request that it has not done; an empty Status where it is not the API that answers."""
+    try:
+        return _STATUS.decode(body)
+    except msgspec.DecodeError:
+        return Status(body[:MAX_SAID].decode(errors="replace"))
+
+
+def _ours(said: dict[str, str] | None) -> dict[str, str]:
+    return {key: value for key, value in (said or {}).items() if key.startswith(OURS)}
+
+
+def _marks(meta: _Meta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
+    """What other actors may have written: labels as "key=value", annotations and taints by key; not the platform's."""
+    labels = (f"{key}={value}" for key, value in (meta.labels or {}).items() if "state" in key or "upgrade" in key)
+    keys = (*(meta.annotations or {}), *(taint.key for taint in taints))
+    platform = (OURS, "node.kubernetes.io/", "kubectl.kubernetes.io/", "volumes.kubernetes.io/")
+    return (*labels, *(key for key in keys if not key.startswith(platform)))
+
+
+def _writer(managed: tuple[_Managed, ...]) -> str:
+    """Who last changed more than the status; "" where that is not told."""
+    found = [one for one in managed if one.subresource != "status"]
+    return max(found, key=lambda one: one.time).manager if found else ""
+
+
+def _gpus(container: _Container) -> int:
+    asked = container.resources.limits or container.resources.requests
+    return sum(int(n) for name, n in asked.items() if name.startswith(GPU_RESOURCES) and str(n).isdigit())

@@ -1,0 +1,210 @@
+"""A real Kubernetes to try the driver on: what its admin does to it, and a proxy on the way that misbehaves."""
+
+import asyncio
+import contextlib
+import gc
+import warnings
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, load_kubeconfig
+from tests.controlplane.plane import ControlPlane
+
+PATIENCE_S = 30.0
+FAKE = {"kwok.x-k8s.io/node": "fake"}
+
+
+async def until(holds: Callable[[], object], what: str) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not holds():  # noqa: ASYNC110 - another process rings no bell
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"in vain for: {what}") from None
+
+
+class Admin:
+    """What a person with all rights does to the cluster."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    async def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        answer = await self.api.change(method, path, body, kind)
+        assert answer.status < 300, f"{method} {path}: {answer.status} {answer.body[:500]!r}"
+        return msgspec.json.decode(answer.body)
+
+    async def get(self, path: str) -> Any:
+        answer = await self.api.get(path)
+        assert answer.status == 200, f"{path}: {answer.status} {answer.body[:300]!r}"
+        return msgspec.json.decode(answer.body)
+
+    async def node(self, name: str, gpus: int = 8, **labels: str) -> None:
+        """A node with a kubelet that says it is ready."""
+        much = {"cpu": "128", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
+        status = {"allocatable": much, "capacity": much}
+        meta = {"name": name, "annotations": FAKE, "labels": labels}
+        await self.ask("POST", "/api/v1/nodes", {"kind": "Node", "metadata": meta, "status": status})
+
+    async def nodes(self, *names: str) -> None:
+        await asyncio.gather(*(self.node(name) for name in names))
+
+    async def delete(self, path: str) -> None:
+        answer = await self.api.change("DELETE", path, {})
+        assert answer.status in (200, 202, 404), answer
+
+    async def patch(self, path: str, body: Any) -> Any:
+        return await self.ask("PATCH", path, body, MERGE_PATCH)
+
+    async def namespace(self, name: str) -> None:
+        await self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    async def pod(self, space: str, name: str, node: str, gpus: int = 0, **meta: Any) -> Any:
+        """A pod that is bound to the node already, as if its scheduler had put it there."""
+        asks = {"resources": {"limits": {"nvidia.com/gpu": str(gpus)}}} if gpus else {}
+        spec = {
+            "nodeName": node,
+            "terminationGracePeriodSeconds": 1,
+            "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "c", "image": "i", **asks}],
+        }
+        body = {"metadata": {"name": name, **meta}, "spec": spec}
+        return await self.ask("POST", f"/api/v1/namespaces/{space}/pods", body)
+
+    async def budget(self, space: str, name: str, least: int, **match: str) -> None:
+        spec = {"minAvailable": least, "selector": {"matchLabels": match}}
+        where = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
+        await self.ask("POST", where, {"metadata": {"name": name}, "spec": spec})
+
+
+@asynccontextmanager
+async def an_admin(plane: ControlPlane) -> AsyncIterator[Admin]:
+    async with Api(load_kubeconfig(str(plane.kubeconfig("admin"))), lambda: None) as api:
+        yield Admin(api)
+
+
+class Proxy:
+    """On the way to the API server. What it does to requests that begin is `mood`; `cut` ends what is under way.
+
+    Moods: "" passes on, "refuse" closes, "stall" begins watches and says no more, "gone" answers watches with 410,
+    "torn" ends each watch in the middle of its next line, "error" answers 500, "slow" answers 429 with Retry-After.
+    `limit` makes pages smaller than they were asked for.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self.mood = ""
+        self.limit = ""
+        self.asked: list[str] = []
+        self._open: set[asyncio.Task[Any]] = set()
+        self.url = ""
+
+    def cut(self) -> None:
+        for task in self._open:
+            task.cancel()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            return await self._answer(request)
+        finally:
+            self._open.discard(task)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path_qs)
+        watches = "watch" in request.query
+        match self.mood:
+            case "refuse":
+                assert request.transport is not None
+                request.transport.abort()
+                raise asyncio.CancelledError
+            case "stall" if watches:
+                response = web.StreamResponse()
+                await response.prepare(request)
+                await asyncio.Event().wait()
+            case "gone" if watches:
+                return web.json_response({"kind": "Status", "code": 410, "reason": "Expired"}, status=410)
+            case "error":
+                return web.json_response({"kind": "Status", "code": 500, "message": "etcd leader changed"}, status=500)
+            case "slow":
+                return web.json_response({"code": 429}, status=429, headers={"Retry-After": "1"})
+            case _:
+                pass
+        return await self._pass_on(request, tears=watches and self.mood == "torn")
+
+    async def _pass_on(self, request: web.Request, *, tears: bool) -> web.StreamResponse:
+        query = dict(request.query)
+        if self.limit and query.get("limit"):
+            query["limit"] = self.limit
+        headers = {k: v for k, v in request.headers.items() if k in ("Authorization", "Content-Type")}
+        async with (
+            aiohttp.ClientSession(auto_decompress=True) as session,
+            session.request(
+                request.method,
+                f"{self._target}{request.path}",
+                params=query,
+                data=await request.read(),
+                headers=headers,
+                ssl=False,
+                timeout=aiohttp.ClientTimeout(total=None),
+            ) as answer,
+        ):
+            response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
+            await response.prepare(request)
+            async for piece in answer.content.iter_any():
+                if tears:
+                    await response.write(piece[: len(piece) // 2])
+                    assert request.transport is not None
+                    request.transport.abort()
+                    raise asyncio.CancelledError
+                await response.write(piece)
+            await response.write_eof()
+            return response
+
+
+@asynccontextmanager
+async def a_proxy(plane: ControlPlane) -> AsyncIterator[Proxy]:
+    """A proxy to the plane's API server, over plain HTTP."""
+    proxy = Proxy(plane.url)
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", proxy.answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield proxy
+    finally:
+        proxy.cut()
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def running(*work: Any) -> AsyncIterator[None]:
+    """The coroutines run inside, and are ended outside."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        yield
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def let_go() -> None:
+    """Connections whose other end was killed are collected here, without the warning that they were not closed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
