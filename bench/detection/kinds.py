@@ -1,21 +1,18 @@
 """Every kind of fault that the laboratory plants."""
 
 from bench.detection import codes, kernel_lines, states
-from bench.detection.plants import Placed, placed
+from bench.detection.plants import Placed, Plant, placed
+
+
+def of_the_kernel() -> tuple[Plant, ...]:
+    """Faults that the kernel itself tells."""
+    coded = (*codes.xids(), *codes.nvlink5(), *codes.sxids(), *codes.bursts())
+    return (*coded, *kernel_lines.families())
 
 
 def lines() -> tuple[Placed, ...]:
-    """Faults that the kernel log shows, each where no other hides it."""
-    return placed(
-        (
-            *codes.xids(),
-            *codes.nvlink5(),
-            *codes.sxids(),
-            *codes.bursts(),
-            *kernel_lines.families(),
-            *kernel_lines.userspace(),
-        )
-    )
+    """Faults that the kernel log shows, each where no other hides it; also forged ones."""
+    return placed((*of_the_kernel(), *kernel_lines.userspace()))
 
 
 def shown() -> tuple[states.State, ...]:

@@ -178,14 +178,15 @@ class Lab:
         """Every node is in production. Raises TimeoutError."""
         async with asyncio.timeout(UP_S):
             for node in self.nodes:
-                await self._until_up(node)
+                await self.until_in_production(name_of(node.number))
 
-    async def _until_up(self, node: LabNode) -> None:
-        """The phase is asked for again and again: it may have changed before anybody listened."""
+    async def until_in_production(self, node: str) -> None:
+        """The phase is asked for again and again: it may have changed before anybody listened. Raises TimeoutError."""
         for _ in range(int(UP_S / ASK_S)):
-            if (await self.get(f"/v1/nodes/{name_of(node.number)}"))["node"]["phase"] == "production":
+            if (await self.get(f"/v1/nodes/{node}"))["node"]["phase"] == "production":
                 return
             await asyncio.sleep(ASK_S)
+        raise TimeoutError(f"{node} is not in production after {UP_S:g} s")
 
 
 async def _answered(answer: aiohttp.ClientResponse) -> Any:
@@ -225,7 +226,7 @@ async def lab(place: Path, wanted: list[Wanted]) -> AsyncIterator[Lab]:
     ):
         running = Lab(nodes, url, operator, session)
         origins = [await _bmc(node, farm) if one.bmc else "" for node, one in zip(nodes, wanted, strict=True)]
-        await _ready(session, url)
+        await ready(session, url)
         await running.post("/v1/adopt", {"nodes": [_spec(*pair) for pair in enumerate(origins)], "reason": "bench"})
         begun = asyncio.Event()
         listening = asyncio.create_task(running.listen(begun))
@@ -267,7 +268,8 @@ def _spec(number: int, origin: str) -> dict[str, str]:
     return spec | ({"bmc": origin} if origin else {})
 
 
-async def _ready(session: aiohttp.ClientSession, url: str) -> None:
+async def ready(session: aiohttp.ClientSession, url: str) -> None:
+    """The server answers and decides. Raises TimeoutError."""
     async with asyncio.timeout(UP_S):
         while True:
             with contextlib.suppress(aiohttp.ClientError):

@@ -5,6 +5,7 @@ code under test.
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 GPUS = 8
 """GPUs of each node of the laboratory."""
@@ -76,6 +77,24 @@ def placed(plants: tuple[Plant, ...]) -> tuple[Placed, ...]:
             one = _at(plant, number, node, gpu)
         taken |= _names(one)
         found.append(one)
+    return tuple(found)
+
+
+def scattered(plants: tuple[Plant, ...]) -> tuple[Placed, ...]:
+    """Plants on one node that knows none of its parts: each of a GPU or part of its own, by address.
+
+    What the whole node has is left out where another plant has it already.
+    """
+    taken: set[tuple[int, str, str]] = set()
+    found: list[Placed] = []
+    for number, plant in enumerate(plants):
+        pci = f"0002:{number & 0xFF:02x}:{number >> 8 & 0x1F:02x}"
+        lines = tuple(line.replace("{gpu}", pci) for line in plant.lines)
+        part = plant.part.replace("{serial}", f"pci:{pci}")
+        one = _at(replace(plant, lines=lines, part=part), number, 0, 0)
+        if taken.isdisjoint(_names(one)):
+            taken |= _names(one)
+            found.append(one)
     return tuple(found)
 
 

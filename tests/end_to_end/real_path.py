@@ -111,7 +111,7 @@ async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealW
         world = RealWorld(directory, server, bmc, uuid, operator, session)
         await _answers(world)
         await _adopt(world, test_mode=test_mode)
-        _read_up(directory / "agent")
+        read_up(directory / "agent")
         agent = ("agent", "--server", server, "--node", NODE, "--token-file", str(directory / "agent.token"))
         state = ("--state-dir", str(directory / "agent"), "--allow-actions")
         async with process(HOSTLER, *agent, *state, log=log):
@@ -144,7 +144,7 @@ async def _adopt(world: RealWorld, *, test_mode: bool) -> None:
     await world.post("/v1/adopt", {"nodes": [spec], "reason": "the real path's test"})
 
 
-def _read_up(state: Path) -> None:
+def read_up(state: Path) -> None:
     """The agent has read this machine's kernel log before: what older runs wrote there is no news."""
     state.mkdir()
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)

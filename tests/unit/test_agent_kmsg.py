@@ -110,6 +110,16 @@ def line(text: str) -> Sighting:
     return Sighting("kernel_log", 1.0, text=text)
 
 
+def test_words_that_say_what_happened_are_never_folded_away() -> None:
+    """Mutant: NVLink 5's words are variables as all others. A storm then hides the fatal error behind the noise."""
+    folder = folding.Folder(folding.Limits(exact=0, patterns=4))
+    line = "NVRM: Xid (PCI:0000:1b:00): 144, SAW_MVB Nonfatal XC0 i0 Link 05 (0x00000021 {} 0x0 0x0 0x0 0x0)"
+    noise, fatal = (Sighting("kernel_log", 1.0, text=line.format(word)) for word in ("0x00000004", "0x00000002"))
+    assert folder.add(noise) == noise
+    assert folder.add(fatal) == fatal
+    assert folder.add(noise) is None
+
+
 def test_folding_keeps_xid_codes_and_addresses_apart_in_a_flood() -> None:
     """Mutant: `_VARIABLE` masks every digit, so a flood of Xid 31 swallows Xid 79."""
     folder = folding.Folder(folding.Limits(exact=4, patterns=4))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 from hostler.agent.bounded import Ended, Limits, run_bounded
 from hostler.agent.plugins import (
+    AFFIRM_S,
     AGAIN_S,
+    MAX_PLUGINS,
     Refused,
     Rounds,
     Schedule,
@@ -93,6 +96,61 @@ def test_links_and_other_peoples_files_are_refused(tmp_path: Path) -> None:
         foreign = a_check(directory, "exit 0", "foreign")
         os.chown(foreign, 12345, 12345)
         assert "belongs to user 12345" in refused(directory)["foreign"]
+
+
+def test_whoever_may_write_above_could_exchange_it_all(tmp_path: Path) -> None:
+    """Mutant: only the directory itself is asked about."""
+    above = tmp_path / "above"
+    above.mkdir()
+    directory = a_directory(above)
+    a_check(directory, "exit 0")
+    above.chmod(0o777)
+    assert "may write it" in refused(directory)[str(directory)]
+    above.chmod(0o1777)  # sticky, as /tmp: nobody may take away what is another's
+    assert refused(directory) == {}
+
+
+@pytest.mark.parametrize("how", ["written by others", "a link", "too long"])
+def test_the_file_with_its_schedule_is_roots_too(tmp_path: Path, how: str) -> None:
+    """Mutant: the sidecar is read whoever wrote it; a day of processor time is then anybody's to give."""
+    directory = a_directory(tmp_path)
+    a_check(directory, "exit 0")
+    sidecar = directory / "psu.json"
+    if how == "a link":
+        (tmp_path / "theirs").write_text("{}")
+        sidecar.symlink_to(tmp_path / "theirs")
+    else:
+        sidecar.write_text("{" + " " * 5000 + "}" if how == "too long" else "{}")
+        sidecar.chmod(0o666 if how == "written by others" else 0o644)
+    assert refused(directory)["psu"].startswith("psu.json: ")
+    assert installed(directory, HERE)[0] == ()
+
+
+def test_there_are_no_more_checks_than_the_limit(tmp_path: Path) -> None:
+    directory = a_directory(tmp_path)
+    for number in range(MAX_PLUGINS + 3):
+        a_check(directory, "exit 0", f"check{number:03}")
+    plugins, others = installed(directory, HERE)
+    assert len(plugins) == MAX_PLUGINS
+    assert [one.why for one in others] == [f"more than {MAX_PLUGINS} checks"] * 3
+
+
+def test_its_own_schedule_limits_it(tmp_path: Path) -> None:
+    """Mutant: every check gets the default time."""
+    directory = a_directory(tmp_path)
+    a_check(directory, "sleep 60")
+    (directory / "psu.json").write_text('{"timeout_s": 1}')
+    (plugin,), _ = installed(directory, HERE)
+    (answer,) = run_plugin(plugin)
+    assert answer.detail == "it did not end within 1 s"
+
+
+def test_files_that_it_writes_and_opens_are_limited(tmp_path: Path) -> None:
+    """Mutant: no --fsize, no --nofile; a check fills the node's disk."""
+    big = run_bounded(("sh", "-c", f"yes | head -c 40000000 > {tmp_path}/big; echo OK"), LIMITS)
+    assert (tmp_path / "big").stat().st_size <= 16 * 1024 * 1024, big
+    many = "import os\ntry:\n while True: os.open('/dev/null', 0)\nexcept OSError as e: print(e.errno)"
+    assert run_bounded(("python3", "-c", many), LIMITS).output.strip() == b"24"
 
 
 def test_a_directory_behind_a_link_is_refused(tmp_path: Path) -> None:
@@ -249,6 +307,72 @@ def test_what_is_refused_is_shown_and_said_once(tmp_path: Path) -> None:
     assert installed(directory, HERE)[1] == (Refused("psu", refused(directory)["psu"]),)
 
 
+def test_what_stands_is_told_again_every_hour(tmp_path: Path) -> None:
+    """Mutant: only changes are told; a controller that had lost it, or doubts it, would never hear of it again."""
+    directory = a_directory(tmp_path)
+    a_check(directory, "exit 2")
+    (directory / "psu.json").write_text('{"every_s": 300, "jitter_s": 0}')
+    rounds = Rounds(directory, "n1", HERE)
+    told = [now_s for now_s in range(0, 2 * 3600 + 60, 15) for _ in rounds.turn(float(now_s))[0]]
+    assert len(told) == 2
+    assert AFFIRM_S <= told[1] - told[0] <= AFFIRM_S + 300 + AGAIN_S
+
+
+def found_something(directory: Path, body: str) -> Rounds:
+    """The rounds after a check has told what it prints."""
+    a_check(directory, body)
+    (directory / "psu.json").write_text('{"jitter_s": 0}')
+    rounds = Rounds(directory, "n1", HERE)
+    rounds.turn(0.0)
+    assert rounds.turn(AGAIN_S)[0]
+    return rounds
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_check_that_is_taken_away_leaves_what_it_found_stale(tmp_path: Path, restarted: bool) -> None:
+    """Mutants: it is forgotten, and what it found stands for good; an agent that restarts meanwhile forgets it."""
+    directory = a_directory(tmp_path)
+    lines = [{"verdict": "failed", "part": "psu1"}, {"verdict": "passed", "part": "psu2"}]
+    rounds = found_something(directory, "\n".join(f"echo '{json.dumps(line)}'" for line in lines))
+    (directory / "psu").unlink()
+    if restarted:
+        rounds = Rounds(directory, "n1", HERE, kept=rounds.cursor()[1])
+    (seen,) = rounds.turn(60.0)[0]
+    assert (seen.facts["check"], seen.facts["part"], seen.facts["verdict"]) == ("psu", "psu1", "stale")
+    assert rounds.turn(120.0)[0] == []
+
+
+def test_so_is_what_another_watcher_said_when_nobody_hands_it_on_any_more(tmp_path: Path) -> None:
+    directory = a_directory(tmp_path)
+    said = {"shape": "node_conditions", "document": {"type": "KernelDeadlock", "status": "True"}}
+    rounds = found_something(directory, f"echo '{json.dumps(said)}'")
+    (directory / "psu").unlink()
+    (seen,) = rounds.turn(60.0)[0]
+    assert (seen.kind, seen.facts["check"], seen.facts["verdict"]) == ("verdict", "psu", "stale")
+
+
+def test_a_check_that_had_found_nothing_may_go_without_a_word(tmp_path: Path) -> None:
+    directory = a_directory(tmp_path)
+    rounds = found_something(directory, "exit 0")
+    (directory / "psu").unlink()
+    assert rounds.turn(60.0)[0] == []
+
+
+def test_a_directory_that_cannot_be_trusted_takes_no_check_away(tmp_path: Path) -> None:
+    """What it holds is not known then. Mutant: a chmod of the directory makes every finding stale at once."""
+    directory = a_directory(tmp_path)
+    rounds = found_something(directory, "exit 2")
+    directory.chmod(0o777)
+    assert [seen.facts["verdict"] for seen in rounds.turn(60.0)[0]] == ["inconclusive"]
+    directory.chmod(0o755)
+    assert all(seen.facts["verdict"] != "stale" or seen.facts["check"] != "psu" for seen in rounds.turn(61.0)[0])
+
+
+@pytest.mark.parametrize("kept", [b"", b"nonsense", b"[1]", b"\xff"])
+def test_what_was_kept_may_be_unreadable(tmp_path: Path, kept: bytes) -> None:
+    assert Rounds(a_directory(tmp_path), "n1", HERE, kept=kept).turn(0.0)[0] == []
+
+
 def test_nodes_do_not_run_a_check_together(tmp_path: Path) -> None:
     directory = a_directory(tmp_path)
     a_check(directory, "exit 0")
@@ -271,3 +395,20 @@ def test_another_watchers_words_are_handed_on_whole(tmp_path: Path) -> None:
     assert (answer.shape, answer.verdict) == ("", Verdict.inconclusive)
     (answer,) = read_answers(Ended(0, b'{"shape": "node_conditions"}'))
     assert (answer.shape, answer.verdict) == ("", Verdict.inconclusive)
+
+
+def test_a_process_with_many_open_files_runs_checks_all_the_same() -> None:
+    """Mutant: select(), which knows no descriptor above 1023: one check then ended the whole agent."""
+    low, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 1_100
+    if most != resource.RLIM_INFINITY and most < wanted + 64:
+        pytest.skip(f"needs {wanted + 64} open files, {most} are allowed: ulimit -n")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(low, wanted + 64), most))
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(wanted)]
+    try:
+        ended = run_bounded(("/bin/echo", "well"), LIMITS)
+    finally:
+        for file in held:
+            os.close(file)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (low, most))
+    assert (ended.code, ended.output, ended.trouble) == (0, b"well\n", "")

@@ -85,13 +85,16 @@ def _read(child: subprocess.Popen[bytes], limits: Limits) -> Ended:
     said: dict[int, bytearray] = {child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
     out, errors = list(said)
     open_ends = set(said)
+    waiting = select.poll()  # select() knows no descriptor above 1023
+    for end in said:
+        waiting.register(end, select.POLLIN)
     until = time.monotonic() + limits.timeout_s
     while open_ends and (left_s := until - time.monotonic()) > 0:
-        ready, _, _ = select.select(list(open_ends), [], [], left_s)
-        for end in ready:
+        for end, _ in waiting.poll(left_s * 1000):
             chunk = os.read(end, 65_536)
             if not chunk:
                 open_ends.discard(end)
+                waiting.unregister(end)
             said[end] += chunk
             if len(said[end]) > MAX_OUTPUT_BYTES:
                 return Ended(trouble=f"it printed more than {MAX_OUTPUT_BYTES >> 10} KiB; it was ended")

@@ -16,6 +16,9 @@ from hostler.core.model import Facts
 _STAMP = re.compile(r"^\[[^\]]{0,40}\d[^\]]{0,40}\]\s*")
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b(?:pid|tid)[=:\s]'?\d+|\bname=[^,]*|\bCh(?:annel|ID)\s+[0-9a-fA-F]+")
 
+_WORDS_COUNT = re.compile(r"\): 1(?:4[4-9]|50), ")
+"""NVLink 5: the words behind these codes say what happened."""
+
 
 class Limits(Struct, frozen=True):
     """How many different lines one window tells apart exactly, and then by pattern."""
@@ -65,7 +68,7 @@ class Folder:
         key = _STAMP.sub("", seen.text)
         for table, limit, name in (
             (self._exact, self._limits.exact, key),
-            (self._patterns, self._limits.patterns, _VARIABLE.sub("*", key)),
+            (self._patterns, self._limits.patterns, _pattern(key)),
         ):
             if fold := table.get(name):
                 fold.repeats, fold.last_s = fold.repeats + 1, seen.seen_s
@@ -102,6 +105,10 @@ class Folder:
     def empty(self) -> bool:
         """Whether nothing is known: no window needs to be open."""
         return not (self._exact or self._patterns or self._overflow)
+
+
+def _pattern(text: str) -> str:
+    return text if _WORDS_COUNT.search(text) else _VARIABLE.sub("*", text)
 
 
 def _repeating(table: dict[str, _Fold]) -> dict[str, _Fold]:
