@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hostler.core.model import Binding, Observation, Part
+from hostler.core.model import Binding, Observation, Outcome, Part
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.eyes import RedfishEyes
@@ -37,6 +37,10 @@ class Cell:
 
     def tell(self, one: intake.NodeSeen) -> None:
         self.drive.step(one)
+        self.sending = asyncio.ensure_future(self.send())
+
+    def from_inside(self) -> None:
+        """What the node's agent does to the BMC when it is asked to."""
 
     async def observe(self, node: str, seen: tuple[Observation, ...]) -> Reply:
         self.drive.step(intake.Observed(7, node, seen))
@@ -48,6 +52,10 @@ class Cell:
             send = self.drive.pending.pop(0)
             if send.operation.kind in self.hand.kinds and send.how == "perform":
                 await self.hand.perform(send.operation, send.node)
+            elif send.operation.kind == "bmc_cold_reset":
+                self.from_inside()
+                done = Outcome(send.operation.id, "a", "done", attempt=send.operation.attempt)
+                self.drive.step(intake.Replied(done))
 
 
 async def watched(machine: Machine, clock: Clock, enough: Any, firmware: dict[str, str] | None = None) -> Drive:
@@ -135,3 +143,27 @@ async def test_firmware_that_drifts_is_seen_and_a_node_that_works_is_left_alone(
     assert [(c.type, c.part) for c in drive.node("a").conditions] == [("firmware.drift", "bios")]
     assert not machine.counts
     assert drive.evicted == []
+
+
+async def test_a_bmc_that_hangs_is_restarted_from_inside_and_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole way with a real socket: misses, condition, reset through the agent, silence, an answer, all clear."""
+    machine, clock = a_machine(), Clock()
+    machine.start_powered()
+    machine.hang()
+    raised = False
+
+    def restart(_cell: Cell) -> None:
+        machine.restart_manager(clock.now)
+
+    def enough(drive: Drive) -> bool:
+        nonlocal raised
+        clock.pass_by(1)
+        raised = raised or any(c.type == "bmc.unreachable" for c in drive.node("a").conditions)
+        return raised and not drive.node("a").conditions
+
+    monkeypatch.setattr(Cell, "from_inside", restart)
+    drive = await watched(machine, clock, enough)
+    assert drive.operations("a") == ["bmc_cold_reset"]
+    assert not machine.counts, "nothing was asked of the BMC itself"
+    assert machine.power == "On"
+    assert drive.node("a").cordons == ()

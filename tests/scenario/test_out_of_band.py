@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.diagnose.slots import Slots
-from hostler.core.model import Facts, HoldKind
+from hostler.core.model import Facts, HoldKind, Phase
+from hostler.core.operations import OPERATIONS
+from hostler.core.recipes import RECIPES
 from hostler.engine import intake
 from tests.kit import Drive, a_hold, a_node, a_workload, configuration, gpu_part, pool_document
 
@@ -112,6 +114,8 @@ def test_a_bmc_that_stays_silent_becomes_a_technicians_after_three_tries() -> No
     assert drive.operations("a").count("bmc_cold_reset") == 3
     (ticket,) = drive.fleet.tickets.values()
     assert (ticket.kind, ticket.action) == ("stuck", "bmc_reset")
+    assert "AC power" in ticket.summary
+    assert drive.cordoned == set(), "the node goes on working until a person takes its power"
 
 
 def test_a_bmc_that_falls_silent_again_and_again_becomes_a_technicians_too() -> None:
@@ -123,6 +127,32 @@ def test_a_bmc_that_falls_silent_again_and_again_becomes_a_technicians_too() -> 
         back(drive)
         drive.wait(hours=1)
     assert drive.operations("a").count("bmc_cold_reset") == 3
+
+
+def test_a_bmc_that_does_not_answer_is_not_asked_to_restart_itself() -> None:
+    """Mutant: the recipe uses `reset_bmc`, which is sent over Redfish to the very BMC that is silent."""
+    assert {OPERATIONS[step.operation].port for step in RECIPES["bmc_reset"].steps} == {"agent", "present"}
+    drive = drive_of("a")
+    silent(drive)
+    drive.run()
+    assert {OPERATIONS[send.operation.kind].port for send in drive.sent} == {"agent"}
+
+
+def test_agent_and_bmc_both_silent_need_the_scheduler_to_say_so_too() -> None:
+    """Mutant: a BMC that does not answer counts as the second path. Both hang on one switch: that is no proof."""
+    drive = drive_of("a")
+    drive.see_work("a", a_workload("job"))
+    drive.silence("a")
+    silent(drive)
+    drive.script("bmc_cold_reset", *["vanished"] * 9)
+    drive.wait(hours=1)
+    assert {"agent.lost", "bmc.unreachable"} <= {condition.type for condition in drive.node("a").conditions}
+    assert (drive.cordoned, drive.evicted) == (set(), [])
+    drive.script("power_off", *["failed"] * 9)
+    drive.step(intake.NodeSeen("a", "unknown", ready=False))
+    drive.wait(hours=6)
+    assert "power_off" in drive.operations("a")
+    assert drive.node("a").phase in (Phase.triage, Phase.rma), "power that nobody can reach is a technician's"
 
 
 def test_a_graver_remedy_does_not_wait_for_a_bmc() -> None:

@@ -417,7 +417,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             _DEGRADED,
             "observation",
             "The node's BMC does not answer.",
-            "The management network; reset the BMC from the node through the agent.",
+            "The management network; a reset of the BMC from inside the node; then AC power, taken and given back.",
             one_per="node",
             source="hostler",
         ),

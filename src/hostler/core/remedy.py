@@ -117,8 +117,15 @@ def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool =
     return Wait(name, (blocker,), until=rested)
 
 
+_LEFT = {
+    "bmc_reset": "what is left is AC power: drain the node, switch its supplies' outlets off and on or pull the cords"
+}
+"""What a person can do where a remedy has come to its end and no other follows it."""
+
+
 def _stuck(scene: Scene, node: Node, name: str, tries: int, rule: str) -> Ticket:
     summary = f"{name} was tried {tries} times in a week" + (f", {rule} still stands" if rule else "")
+    summary += f"; {_LEFT[name]}" if name in _LEFT else ""
     identity = f"{node.id}-t{scene.fleet.cell.seq}"
     return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator")
 

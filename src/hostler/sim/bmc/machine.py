@@ -347,6 +347,10 @@ class Machine:
         for name in [name for name in self._due if name.startswith("task ")]:
             del self._due[name]
 
+    def hang(self) -> None:
+        """The BMC answers nothing any more until it is restarted from inside the server, or loses power."""
+        self._silent_until = datetime.max.replace(tzinfo=UTC)
+
     def write_log(self, severity: str, message: str, now: datetime) -> None:
         """Add a line to the system event log."""
         self._logged += 1
