@@ -1,4 +1,4 @@
-"""Every condition has a meaning, evidence, an owner, a person's clear, rules of raising and ending; it can be unknown."""
+"""Each condition has a meaning, evidence, an owner, a person's clear, raise and clear rules, and can be unknown."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta

@@ -25,8 +25,8 @@ from hostler.agent.collectors.ports import Ports
 from hostler.agent.collectors.pstore import tell_crashes
 from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
+from hostler.agent.plugins import CURSOR, Rounds
 from hostler.agent.plugins import DIRECTORY as CHECKS
-from hostler.agent.plugins import Rounds
 from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
 from hostler.agent.spool import Spool
 from hostler.agent.store import put_aside
@@ -208,11 +208,13 @@ class Agent:
 
     async def _site_checks(self) -> None:
         """Run the site's own checks, one after the other; see `plugins`."""
-        rounds = Rounds(Path(self._settings.checks_dir), self._settings.node)
+        kept = self._spool.cursor(CURSOR)
+        rounds = Rounds(Path(self._settings.checks_dir), self._settings.node, kept=kept)
         while True:
             told, wait_s = await asyncio.to_thread(rounds.turn, self._spool.now_s())
             if told:
-                await self._note(*told)
+                await asyncio.to_thread(self._spool.append, told, rounds.cursor())
+                self._uploader.wake()
             await asyncio.sleep(wait_s)
 
     async def _kernel_log(self, draw: Callable[[], float]) -> None:

@@ -4,7 +4,8 @@ A plug-in is what monitoring systems know: a program that prints a sentence and 
 (critical) or 3 (cannot say); or one that prints JSON, `{"verdict": "passed|failed|inconclusive", "detail": "…",
 "part": "…"}`, one object a line for several parts. `{"shape": "node_conditions|health_event", "document": {…}}` hands
 on what another watcher (node-problem-detector, NVSentinel) says; the controller reads it. Whatever else a plug-in does
-proves nothing: a hang, a crash, an answer that is too long or cannot be read is *inconclusive*, never passed.
+proves nothing: a hang, a crash, an answer that is too long or cannot be read is *inconclusive*, never passed. A check
+that is taken away after it has found something is *stale*: nobody says any more how that is.
 """
 
 import os
@@ -26,6 +27,7 @@ MAX_ANSWERS = 64
 MAX_SIDECAR_BYTES = 4096
 MAX_DOCUMENT_BYTES = 4000
 """An observation's text holds 4096."""
+CURSOR = "site_checks"
 REREAD_S, AGAIN_S, AFFIRM_S = 60.0, 15.0, 3600.0
 """Seconds: until the directory is looked at again, until what is new is run again, until what stands is told again."""
 DETAIL_CHARS = 500
@@ -242,6 +244,15 @@ def refusals(refused: tuple[Refused, ...], now_s: float) -> Iterator[Sighting]:
         yield Sighting("verdict", now_s, text=f"it is not run: {one.why}"[:DETAIL_CHARS], facts=facts)
 
 
+def gone(name: str, parts: tuple[str, ...], now_s: float) -> Iterator[Sighting]:
+    """A check that is taken away leaves what it found to nobody: that is told, for each part of which it spoke."""
+    for part in parts:
+        facts: Facts = {"check": name, "verdict": Verdict.stale.value, "origin": "plugin"}
+        if part:
+            facts["part"] = part
+        yield Sighting("verdict", now_s, text="it is not installed any more: nobody says how this is now", facts=facts)
+
+
 def starts_after_s(plugin: Plugin, node: str) -> float:
     """How long after its time this node starts it: the same each time, and another one on each node."""
     digest = blake2s(f"{node}/{plugin.name}".encode(), digest_size=6).digest()
@@ -249,12 +260,16 @@ def starts_after_s(plugin: Plugin, node: str) -> float:
 
 
 class Rounds:
-    """Which plug-in is due, and what of its answers is news. Moments are monotonic seconds of the caller."""
+    """Which plug-in is due, and what of its answers is news. Moments are monotonic seconds of the caller.
 
-    def __init__(self, directory: Path, node: str, owner: int = 0) -> None:
+    `kept` is what `cursor` said when it was last saved: which checks have told of something that is not well.
+    """
+
+    def __init__(self, directory: Path, node: str, owner: int = 0, kept: bytes | None = None) -> None:
         self._directory = directory
         self._node = node
         self._owner = owner
+        self._found = _remembered(kept)
         self._due: dict[str, float] = {}
         self._last: dict[str, tuple[Answer, ...]] = {}
         self._told: dict[str, tuple[tuple[Answer, ...], float]] = {}
@@ -267,7 +282,9 @@ class Rounds:
         if refused != self._refused:
             told += refusals(refused, now_s)
             self._refused = refused
+            self._found |= {one.name: self._found.get(one.name) or ("",) for one in refused[:MAX_PLUGINS]}
         names = {plugin.name for plugin in plugins}
+        told += self._gone(names | {one.name for one in refused}, now_s)
         for kept in (self._due, self._last, self._told):
             for gone in [name for name in kept if name not in names]:
                 del kept[gone]
@@ -276,6 +293,22 @@ class Rounds:
             if due <= now_s:
                 told += self._run(plugin, now_s)
         return told, max(1.0, min((due - now_s for due in self._due.values()), default=REREAD_S))
+
+    def cursor(self) -> tuple[str, bytes]:
+        """What to keep with the sightings."""
+        return CURSOR, msgspec.json.encode(self._found)
+
+    def _gone(self, here: set[str], now_s: float) -> Iterator[Sighting]:
+        """Checks that had found something and are there no more; a directory that cannot be trusted hides them all."""
+        if str(self._directory) in here:
+            return
+        for name in [name for name in self._found if name not in here]:
+            parts = self._found.pop(name)
+            if name == str(self._directory):
+                facts: Facts = {"check": name, "verdict": Verdict.passed.value, "origin": "plugin"}
+                yield Sighting("verdict", now_s, Rank.routine, "it can be trusted", facts=facts)
+            else:
+                yield from gone(name, parts, now_s)
 
     def _run(self, plugin: Plugin, now_s: float) -> Iterator[Sighting]:
         """A verdict that has changed is asked for again soon, and told once it has repeated itself."""
@@ -290,7 +323,17 @@ class Rounds:
         else:
             self._due[plugin.name] = now_s + plugin.schedule.every_s
             self._told[plugin.name] = (answers, now_s)
+            self._found.pop(plugin.name, None)
+            if wanting := tuple(one.part for one in answers if one.verdict is not Verdict.passed or one.shape):
+                self._found[plugin.name] = wanting[:MAX_ANSWERS]
             yield from sightings(plugin, answers, now_s)
+
+
+def _remembered(kept: bytes | None) -> dict[str, tuple[str, ...]]:
+    try:
+        return msgspec.json.decode(kept, type=dict[str, tuple[str, ...]]) if kept else {}
+    except msgspec.MsgspecError:
+        return {}
 
 
 def _verdicts(answers: tuple[Answer, ...]) -> list[tuple[str, ...]]:
