@@ -255,7 +255,8 @@ class Clients:
 
     def _exchange(self, origin: str) -> Exchange:
         """Reads pass; whatever may change something asks the fence as the last thing before it is sent."""
-        exchange = HttpExchange(self._sessions(origin), origin, self._access(origin))
+        access = self._access(origin)
+        exchange = HttpExchange(self._sessions(origin, keep=access.keep), origin, access)
 
         async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
             if method != "GET":

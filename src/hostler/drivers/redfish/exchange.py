@@ -19,7 +19,8 @@ class Access(Struct, frozen=True):
 
     Its certificate is verified against the session's trust store. `fingerprint` (SHA-256, hex, colons allowed)
     trusts exactly one certificate instead, which suits the self-signed ones BMCs ship with. `insecure` trusts
-    any certificate: whoever sits on the wire can then read the password and answer in the BMC's place.
+    any certificate: whoever sits on the wire can then read the password and answer in the BMC's place. `keep` False is
+    for BMCs that choke on connections that stay open between looks.
     """
 
     username: str = ""
@@ -27,6 +28,7 @@ class Access(Struct, frozen=True):
     fingerprint: str = ""
     insecure: bool = False
     timeout_s: float = 30.0
+    keep: bool = True
 
     def __repr__(self) -> str:
         return f"Access({self.username!r}, password=…, fingerprint={self.fingerprint!r}, insecure={self.insecure})"
