@@ -18,6 +18,7 @@ from hostler.core.model import (
     Step,
     Ticket,
     WorkClass,
+    Workload,
 )
 from hostler.core.operations import OPERATIONS, OperationRow
 from hostler.core.policy.disturb import Act as Disturbance
@@ -261,13 +262,18 @@ def _empty(scene: Scene, node: Node, plan: Plan) -> Answer | None:
     consents = _consents(scene, node, plan)
     if isinstance(consents, Blocker):
         return _overdue(scene, node, plan, (consents,))
-    allowed = [c.workload.id for c in consents if c.allowed]
+    allowed = [c.workload.id for c in consents if c.allowed and not c.workload.held_by]
     if allowed:
         left = (step_deadline(plan) - scene.now).total_seconds()
         step = Step("evict", max(60.0, min(left, 600.0)), {"workloads": ",".join(allowed[:64])})
         return Act((e.OperationStarted(start(scene, node, plan, step)),))
-    stopped = tuple(c.blocker for c in consents if c.blocker)
+    stopped = tuple(c.blocker or _held_work(c.workload) for c in consents)
     return _overdue(scene, node, plan, stopped) if stopped else None
+
+
+def _held_work(work: Workload) -> Blocker:
+    text = f"{work.job or work.id} may be ended and is not yet: {work.held_by}"
+    return Blocker("scheduler", work.id, text, "that allows it, or the work ends by itself")
 
 
 def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:

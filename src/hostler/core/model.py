@@ -211,6 +211,7 @@ class Workload(Struct, frozen=True):
     """A customer's running work on one node, as its scheduler tells it.
 
     `parts` are the slots it uses ("gpu0" …); None where the scheduler does not say, which never means doomed.
+    `held_by`: what keeps it from being ended though it may be (a disruption budget, its own grace), "" for nothing.
     """
 
     id: str
@@ -220,6 +221,7 @@ class Workload(Struct, frozen=True):
     job: str = ""
     image: str = ""
     gpu_hours_at_stake: float = 0.0
+    held_by: str = ""
 
 
 class Blocker(Struct, frozen=True):

@@ -325,6 +325,8 @@ def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldP
         node = fleet.nodes.get(view.node) if view.overridden else None
         if node is None or OWNER not in node.cordons or not _is_member(node, seen.cluster):
             continue
+        if node.operation is not None and node.operation.kind in ("cordon", "uncordon"):
+            continue  # what is shown may be from before it
         if not any(h.kind is HoldKind.override for h in fleet.holds_on([node.id])):
             reason = f"lifted our cordon in cluster {seen.cluster}"
             identity = f"h{fleet.cell.seq}-{node.id}"
@@ -394,7 +396,7 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
         failed = Outcome(outcome.operation, node.id, "failed", "observed not to have happened")
         return Reply(conclude(scene, node, operation, failed))
     if outcome.result == "done":
-        _see_effect(scene, node, operation)
+        _see_effect(scene, node, operation, outcome)
         return _done(scene, node, operation, outcome)
     result = outcome.result if outcome.result in ("failed", "refused") else "failed"
     failed = Outcome(outcome.operation, node.id, result, outcome.detail, outcome.facts)
@@ -417,7 +419,7 @@ def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
     return (late,)
 
 
-def _see_effect(scene: Scene, node: Node, operation: Operation) -> None:
+def _see_effect(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> None:
     """What a confirmed effect shows of the present, until the next reading."""
     here, now = scene.present.of(operation.node), scene.now
     cluster = node.assignment.cluster if node.assignment else ""
@@ -426,12 +428,22 @@ def _see_effect(scene: Scene, node: Node, operation: Operation) -> None:
     if operation.kind == "power_off":
         here.heard = False
     if operation.kind == "evict" and (works := here.workloads.get(cluster)) is not None:
-        gone = frozenset(operation.args.get("workloads", "").split(","))
-        here.workloads[cluster] = tuple(w for w in works if w.id not in gone)
+        here.workloads[cluster] = _without(works, operation, outcome)
     if operation.kind == "leave_cluster":
         here.workloads.pop(cluster, None)
     if operation.kind == "join_cluster":
         here.workloads.setdefault(cluster, ())
+
+
+def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome) -> tuple[Workload, ...]:
+    """The work that is left: what was ended is gone, but for what still has its grace (fact "ending")."""
+    asked = frozenset(operation.args.get("workloads", "").split(","))
+    ending = frozenset(str(outcome.facts.get("ending", "")).split(","))
+    return tuple(
+        replace(w, held_by=w.held_by or "it is ending") if w.id in asked else w
+        for w in works
+        if w.id not in asked or w.id in ending
+    )
 
 
 def _done(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:

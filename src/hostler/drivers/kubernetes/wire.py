@@ -71,12 +71,13 @@ class KubeNode(Struct, frozen=True):
     marks: tuple[str, ...]
     writer: str
     leaving: bool
+    has_annotations: bool
 
 
 class KubePod(Struct, frozen=True):
     """A Pod that is bound to a node and has not ended. `owner` is its controller as "Kind/name".
 
-    `labels` are kept where a budget may ask for them; `gpus` is how many it requests.
+    `gpus` is how many it requests; `ends` is until when it has its grace, "" where it is not ending.
     """
 
     key: str
@@ -89,6 +90,8 @@ class KubePod(Struct, frozen=True):
     mirror: bool
     ready: bool
     gpus: int
+    image: str
+    ends: str
     labels: dict[str, str]
     annotations: dict[str, str]
 
@@ -218,6 +221,7 @@ class _Resources(Struct, frozen=True):
 
 
 class _Container(Struct, frozen=True):
+    image: str = ""
     resources: _Resources = _Resources()
 
 
@@ -299,6 +303,7 @@ def read_node(body: bytes | msgspec.Raw) -> KubeNode:
         marks=_marks(meta, seen.spec.taints),
         writer=_writer(meta.managed),
         leaving=bool(meta.deleted),
+        has_annotations=bool(meta.annotations),
     )
 
 
@@ -319,6 +324,8 @@ def read_pod(body: bytes | msgspec.Raw) -> KubePod:
         mirror=MIRROR in (meta.annotations or {}),
         ready=any(c.type == "Ready" and c.status == "True" for c in seen.status.conditions),
         gpus=sum(_gpus(container) for container in seen.spec.containers),
+        image=seen.spec.containers[0].image if seen.spec.containers else "",
+        ends=meta.deleted,
         labels=labels,
         annotations=_ours(meta.annotations),
     )

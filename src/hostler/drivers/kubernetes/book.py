@@ -1,0 +1,112 @@
+"""What a cluster shows now: three copies (nodes, pods, budgets) and, made from them, a view of each node."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from hostler.drivers.kubernetes.api import Api
+from hostler.drivers.kubernetes.ownership import cordoned_by_other, is_cordoned, overridden_by
+from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
+from hostler.drivers.kubernetes.wire import KubeBudget, KubeNode, KubePod, read_budget, read_node, read_pod
+from hostler.drivers.kubernetes.work import Spaces, counts, workload
+from hostler.engine.ports import ClusterView, WorkloadView
+
+NODES = Kind("nodes", "/api/v1/nodes", read_node)
+PODS = Kind("pods", "/api/v1/pods", read_pod, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+BUDGETS = Kind("budgets", "/apis/policy/v1/poddisruptionbudgets", read_budget)
+
+
+class Book:
+    """The copies and the views. `owner` is whose cordons are ours; `draw` gives chance for back-off."""
+
+    def __init__(
+        self,
+        api: Api,
+        owner: str,
+        draw: Callable[[], float],
+        spaces: Spaces = Spaces(),  # noqa: B008 - frozen
+        patience: Patience = Patience(),  # noqa: B008 - frozen
+    ) -> None:
+        self._owner = owner
+        self._spaces = spaces
+        self.nodes: Reflector[KubeNode] = Reflector(api, NODES, self._node, draw, patience)
+        self.pods: Reflector[KubePod] = Reflector(api, PODS, self._pod, draw, patience)
+        self.budgets: Reflector[KubeBudget] = Reflector(api, BUDGETS, self._budget, draw, patience)
+        self._on: dict[str, dict[str, KubePod]] = {}
+        self._in: dict[str, dict[str, str]] = {}
+        self._protecting: dict[str, dict[str, KubeBudget]] = {}
+        self._stale: dict[str, None] = {}
+        self._views: dict[str, WorkloadView] = {}
+        self._ready: dict[str, bool] = {}
+
+    async def run(self) -> None:
+        """Keep the copies true until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for one in (self.nodes, self.pods, self.budgets):
+                group.create_task(one.run())
+
+    @property
+    def lost(self) -> str:
+        """Why the copies do not count, "" where they do."""
+        return self.nodes.lost or self.pods.lost or self.budgets.lost
+
+    def views(self) -> ClusterView:
+        """All nodes as they are known now; what has not changed is the same object as before."""
+        stale, self._stale = self._stale, {}
+        for name in stale:
+            self._look(name)
+        return ClusterView(self._views, self._ready, self.lost)
+
+    def on(self, node: str) -> Iterator[KubePod]:
+        """The pods of a node that are told of."""
+        yield from self._on.get(node, {}).values()
+
+    def _node(self, before: KubeNode | None, after: KubeNode | None) -> None:
+        known = after or before
+        assert known is not None, "a change has something before or after it"
+        self._stale[known.key] = None
+
+    def _pod(self, before: KubePod | None, after: KubePod | None) -> None:
+        if before is not None:
+            self._on.get(before.node, {}).pop(before.key, None)
+            self._in.get(before.namespace, {}).pop(before.key, None)
+            self._stale[before.node] = None
+        if after is not None and counts(after, self._spaces):
+            self._on.setdefault(after.node, {})[after.key] = after
+            self._in.setdefault(after.namespace, {})[after.key] = after.node
+            self._stale[after.node] = None
+
+    def _budget(self, before: KubeBudget | None, after: KubeBudget | None) -> None:
+        known = after or before
+        assert known is not None, "a change has something before or after it"
+        protecting = self._protecting.setdefault(known.namespace, {})
+        protecting.pop(known.key, None)
+        if after is not None:
+            protecting[after.key] = after
+        self._stale.update(dict.fromkeys(self._in.get(known.namespace, {}).values()))
+
+    def _look(self, name: str) -> None:
+        """Make the node's view anew; work may be listed on a node that is listed no more."""
+        node = self.nodes.items.get(name)
+        works = tuple(
+            workload(pod, self._protecting.get(pod.namespace, {}).values(), self._spaces) for pod in self.on(name)
+        )
+        if node is None and not works:
+            self._views.pop(name, None)
+            self._ready.pop(name, None)
+            self._on.pop(name, None)
+            return
+        if node is None:
+            self._views[name] = WorkloadView(name, works, listed=False)
+            self._ready.pop(name, None)
+            return
+        view = WorkloadView(
+            name,
+            works,
+            cordoned_by_other=cordoned_by_other(node, self._owner),
+            cordoned=is_cordoned(node, self._owner),
+            overridden=overridden_by(node, self._owner),
+        )
+        if self._views.get(name) != view:
+            self._views[name] = view
+        if node.ready is not None:
+            self._ready[name] = node.ready

@@ -1,0 +1,225 @@
+"""A Kubernetes cluster as a `ports.Scheduler`: cordons and frees nodes, evicts pods, sees whose work runs where."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from hostler.core.model import Node, Operation, Outcome, WorkClass
+from hostler.drivers.kubernetes.actors import remediators
+from hostler.drivers.kubernetes.api import JSON_PATCH, Answer, Api, checked
+from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
+from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
+from hostler.drivers.kubernetes.work import Spaces, class_of, id_of
+from hostler.engine.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
+
+NOT_FOUND = 404
+CONFLICT = 409
+TOO_MANY = 429
+INTERNAL = 500
+
+ATTEMPTS = 3
+"""So often is a node read again and decided anew where somebody changed it in between."""
+
+SHOWN_S = 2.0
+"""How long the copy is waited for to show what was just done."""
+
+
+class KubernetesScheduler:
+    """Many of these may serve one cell, one for each cluster. Raises only PortError.
+
+    Cordons are our own taint; what others did to a node stays theirs. A write tests UID and version of what it was
+    decided on.
+    """
+
+    kinds = SCHEDULED
+    kind = "kubernetes"
+
+    def __init__(self, cluster: str, api: Api, book: Book, owner: str, spaces: Spaces = Spaces()) -> None:  # noqa: B008 - frozen
+        self.cluster = cluster
+        self._api = api
+        self._book = book
+        self._owner = owner
+        self._spaces = spaces
+
+    def views(self) -> ClusterView:
+        """What the cluster shows now."""
+        return self._book.views()
+
+    async def watch(self) -> None:
+        """Keep the copies of the cluster true until cancelled."""
+        await self._book.run()
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Do it once. Raises PortError."""
+        name = name_there(node, self)
+        match operation.kind:
+            case "cordon":
+                return await self._cordon(operation, node, name)
+            case "uncordon":
+                await self._change(name, lambda seen: freeing(seen, self._owner))
+                return _said(operation, "done")
+            case "evict":
+                return await self._evict(operation, name)
+            case "join_cluster":
+                return await self._join(operation, node, name)
+            case "leave_cluster":
+                return await self._leave(operation, name)
+            case _:
+                raise RefusedError(f"Kubernetes does not perform {operation.kind}")
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Whether its effect is there."""
+        name = name_there(node, self)
+        if operation.kind == "evict":
+            return self._evicted(operation, name)
+        seen = await self._read(name)
+        done = {
+            "cordon": seen is not None and is_cordoned(seen, self._owner),
+            "uncordon": seen is None or not freeing(seen, self._owner),
+            "join_cluster": seen is not None and seen.ready is True,
+            "leave_cluster": seen is None,
+        }[operation.kind]
+        return _said(operation, "done" if done else "not_done")
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Nothing that was asked of an API server can be called off."""
+
+    # --- cordons
+
+    async def _cordon(self, operation: Operation, node: Node, name: str) -> Outcome:
+        reason = _reason(operation, node)
+        found = await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
+        if found is None:
+            raise RefusedError(
+                f"cluster {self.cluster} lists no node {name}: bind {node.id} to its name there, or let it join"
+            )
+        return _said(operation, "done")
+
+    def _alone(self, seen: KubeNode) -> KubeNode:
+        if others := remediators(seen.marks):
+            raise RefusedError(f"{', '.join(others)} treats {seen.key} too: only one may; take one of them away")
+        return seen
+
+    async def _change(self, name: str, decide: Callable[[KubeNode], list[dict[str, Any]]]) -> KubeNode | None:
+        """Read, decide, write if nothing has changed in between; the node, None where it is not listed."""
+        for attempt in range(ATTEMPTS):
+            seen = await self._read(name)
+            if seen is None or not (patch := decide(seen)):
+                return seen
+            answer = await self._api.change("PATCH", _node_path(name), patch, JSON_PATCH)
+            if answer.status == NOT_FOUND:
+                return None
+            try:
+                return read_node(checked(answer, f"node {name}"))
+            except ConflictError:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _read(self, name: str) -> KubeNode | None:
+        answer = await self._api.get(_node_path(name))
+        return None if answer.status == NOT_FOUND else read_node(checked(answer, f"node {name}"))
+
+    # --- evictions
+
+    async def _evict(self, operation: Operation, name: str) -> Outcome:
+        """Ask for each pod; what budgets do not let go is told by their names."""
+        left = self._named(operation, name)
+        answers = await asyncio.gather(*(self._evict_one(pod) for pod in left if not pod.ends))
+        if stopped := [why for why in answers if why]:
+            return _said(operation, "not_done", "; ".join(stopped))
+        until = asyncio.get_running_loop().time() + SHOWN_S
+        while asyncio.get_running_loop().time() < until:
+            if (seen := self._evicted(operation, name)).result == "done":
+                return seen
+            await asyncio.sleep(0.05)
+        return _said(operation, "unknown", "evicted, and the cluster does not show it yet")
+
+    async def _evict_one(self, pod: KubePod) -> str:
+        """Why it was not evicted, "" where it was or is gone."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        path = f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}/eviction"
+        answer = await self._api.change("POST", path, body)
+        if answer.status in (NOT_FOUND, CONFLICT):
+            return ""
+        if answer.status == TOO_MANY or (answer.status == INTERNAL and "PodDisruptionBudget" in answer.said().message):
+            return _why_not(pod, answer)
+        checked(answer, f"eviction of {pod.key}")
+        return ""
+
+    def _named(self, operation: Operation, name: str) -> list[KubePod]:
+        """The pods that are meant and still there. Raises UnreachableError where that is not known."""
+        if lost := self._book.lost:
+            raise UnreachableError(f"what runs on {name} is not known: {lost}")
+        wanted = frozenset(operation.args.get("workloads", "").split(","))
+        return [pod for pod in self._book.on(name) if id_of(pod) in wanted]
+
+    def _evicted(self, operation: Operation, name: str) -> Outcome:
+        """Done where each pod is gone or ending; those that still have their grace are told as a fact."""
+        left = self._named(operation, name)
+        if any(not pod.ends for pod in left):
+            return _said(operation, "not_done")
+        return replace(_said(operation, "done"), facts={"ending": ",".join(id_of(pod) for pod in left)} if left else {})
+
+    # --- membership
+
+    async def _join(self, operation: Operation, node: Node, name: str) -> Outcome:
+        """The node is listed before its kubelet comes, cordoned, so that nothing lands on it before it is checked."""
+        reason = _reason(operation, node)
+        seen = await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
+        if seen is None:
+            meta = {"name": name, "annotations": {SHUT_BY: self._owner, REASON: reason}}
+            spec = {"unschedulable": True, "taints": [{"key": CORDON, "value": self._owner, "effect": EFFECT}]}
+            body = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec}
+            checked(await self._api.change("POST", "/api/v1/nodes", body), f"node {name}")
+        if seen is None or seen.ready is not True:
+            return _said(operation, "unknown", "listed and cordoned; its kubelet has not said that it is ready")
+        return _said(operation, "done")
+
+    async def _leave(self, operation: Operation, name: str) -> Outcome:
+        """Infrastructure leaves last, then the node is taken off the list. Refused where a customer's work is left."""
+        seen = await self._read(name)
+        if seen is None:
+            return _said(operation, "done")
+        if lost := self._book.lost:
+            raise UnreachableError(f"what runs on {name} is not known: {lost}")
+        left = [pod for pod in self._book.on(name) if not pod.ends]
+        if works := [pod.key for pod in left if class_of(pod, self._spaces) is not WorkClass.infrastructure]:
+            raise RefusedError(f"{name} still runs {', '.join(works[:8])}: drain it first")
+        if stopped := [why for why in await asyncio.gather(*map(self._evict_one, left)) if why]:
+            return _said(operation, "not_done", "; ".join(stopped))
+        answer = await self._api.change("DELETE", _node_path(name), {"preconditions": {"uid": seen.uid}})
+        if answer.status != NOT_FOUND:
+            checked(answer, f"node {name}")
+        return _said(operation, "done")
+
+
+def _node_path(name: str) -> str:
+    return f"/api/v1/nodes/{quote(name, safe='')}"
+
+
+def _reason(operation: Operation, node: Node) -> str:
+    """What people read beside the cordon: why, which plan, since when."""
+    plan = node.plan
+    what = f"{plan.name} for {plan.rule}" if plan is not None and plan.rule else (plan.name if plan else operation.kind)
+    return f"{what}; plan {operation.plan or 'none'} of {node.id}, {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"[:256]
+
+
+def _why_not(pod: KubePod, answer: Answer) -> str:
+    said = answer.said()
+    causes = [cause.message for cause in said.details.causes if cause.message] if said.details else []
+    return f"{pod.key}: {' '.join([said.message, *causes])[:300]}"
+
+
+def _said(operation: Operation, result: str, detail: str = "") -> Outcome:
+    return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)

@@ -1,0 +1,118 @@
+"""Whose work runs on a node, told from its pods and the budgets that protect them. Pure.
+
+A pod of a customer's namespace is work where it requests GPUs or is not a DaemonSet's. Mirror pods, and the pods of
+other DaemonSets, stay with their node; pods of the platform's namespaces are infrastructure, which leaves last.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from hostler.core.model import WorkClass, Workload
+from hostler.drivers.kubernetes.wire import OURS, Expression, KubeBudget, KubePod
+
+INTERRUPTIBLE = f"{OURS}interruptible"
+GRACEFUL = f"{OURS}gracefully-interruptible"
+INFRASTRUCTURE = f"{OURS}infrastructure"
+GPUS = f"{OURS}gpus"
+"""A pod's annotation: which GPUs it uses ("gpu0,gpu3"); who writes it knows, we do not guess."""
+
+
+class Spaces(Struct, frozen=True):
+    """Namespaces of the platform, by name or by how they begin ("openshift-"); all others are customers'."""
+
+    platform: tuple[str, ...] = (
+        "kube-system",
+        "kube-public",
+        "kube-node-lease",
+        "gpu-operator",
+        "network-operator",
+        "hostler",
+        "monitoring",
+        "cert-manager",
+        "calico-system",
+        "tigera-operator",
+        "openshift-",
+    )
+
+    def is_platform(self, namespace: str) -> bool:
+        """Whether what runs there is infrastructure."""
+        return any(namespace == name or (name.endswith("-") and namespace.startswith(name)) for name in self.platform)
+
+
+def id_of(pod: KubePod) -> str:
+    """A workload's id: a pod that was made anew under an old name is other work."""
+    return f"{pod.key}:{pod.uid[:8]}"
+
+
+def counts(pod: KubePod, spaces: Spaces) -> bool:
+    """Whether the pod is told of at all: what stays with its node is not."""
+    if pod.mirror:
+        return False
+    stays = pod.owner.startswith(("DaemonSet/", "Node/"))
+    return not stays or (pod.gpus > 0 and not spaces.is_platform(pod.namespace))
+
+
+def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces) -> Workload:
+    """The pod as the engine knows work."""
+    kind = class_of(pod, spaces)
+    parts = tuple(part.strip() for part in pod.annotations[GPUS].split(",")) if pod.annotations.get(GPUS) else None
+    return Workload(
+        id=id_of(pod),
+        tenant=pod.namespace,
+        work_class=kind,
+        parts=parts,
+        job=f"{pod.namespace}/{pod.job}" if pod.job else "",
+        image=pod.image,
+        held_by=held_by(pod, budgets) if kind is not WorkClass.infrastructure else "",
+    )
+
+
+def class_of(pod: KubePod, spaces: Spaces) -> WorkClass:
+    """How the pod may be disturbed: what its owner has not allowed may not be."""
+    said = pod.annotations
+    if spaces.is_platform(pod.namespace) or said.get(INFRASTRUCTURE) == "true":
+        return WorkClass.infrastructure
+    if said.get(INTERRUPTIBLE) == "true":
+        return WorkClass.interruptible
+    return WorkClass.graceful if said.get(GRACEFUL) == "true" else WorkClass.uninterruptible
+
+
+def held_by(pod: KubePod, budgets: Iterable[KubeBudget]) -> str:
+    """What keeps the pod from being evicted now, by name; "" for nothing."""
+    if pod.ends:
+        return f"it is ending, and has until {pod.ends}"
+    found = [budget for budget in budgets if protects(budget, pod)]
+    if len(found) > 1:
+        names = ", ".join(sorted(budget.key for budget in found))
+        return f"{len(found)} PodDisruptionBudgets match it ({names}), which the Eviction API refuses: leave it one"
+    if not found or found[0].allowed > 0:
+        return ""
+    budget = found[0]
+    if not pod.ready and (budget.always or budget.healthy >= budget.desired):
+        return ""
+    return f"PodDisruptionBudget {budget.key} allows no disruption ({budget.healthy} healthy, {budget.desired} needed)"
+
+
+def protects(budget: KubeBudget, pod: KubePod) -> bool:
+    """Whether the budget selects the pod; an empty selector selects all of its namespace, none selects nobody."""
+    return (
+        budget.selects
+        and budget.namespace == pod.namespace
+        and all(pod.labels.get(key) == value for key, value in budget.match.items())
+        and all(_holds(one, pod.labels) for one in budget.expressions)
+    )
+
+
+def _holds(one: Expression, labels: Mapping[str, str]) -> bool:
+    match one.operator:
+        case "In":
+            return labels.get(one.key) in one.values
+        case "NotIn":
+            return labels.get(one.key) not in one.values
+        case "Exists":
+            return one.key in labels
+        case "DoesNotExist":
+            return one.key not in labels
+        case _:
+            return True  # unknown: rather protected than not
