@@ -128,7 +128,7 @@ async def test_a_job_is_seen_on_each_of_its_nodes_with_its_owner_and_its_gpus(wo
     works = [(await world.view(name)).workloads for name in (ONE, TWO, THREE)]
     assert works[0] == works[1]
     (work,) = works[0]
-    assert (work.id, work.job, work.tenant) == (f"{number}.0", f"job {number}", "root")
+    assert (work.id, work.job, work.tenant) == (f"job-{number}.0", f"job {number}", "root")
     assert (work.work_class, work.parts) == (WorkClass.uninterruptible, ("gpu0", "gpu1"))
     assert works[2] == ()
 
@@ -243,6 +243,8 @@ async def test_a_persons_resume_is_told_until_we_act_again(world: World) -> None
     fresh = World(world.people, world.transport, world.way)
     view = await fresh.view(ONE)
     assert (view.overridden, view.cordoned) == (PERSON, False)
+    assert (await fresh.perform("cordon", ONE)).result == "done"
+    assert fresh.scheduler.views().nodes[ONE].overridden == ""  # at once, without another look
     assert (await world.perform("uncordon", ONE)).result == "done"
     assert (await world.view(ONE)).overridden == ""
     await world.people.admin(ONE, "DRAIN", "x")
@@ -303,10 +305,10 @@ async def test_only_the_named_run_is_ended_and_what_may_is_requeued(world: World
     """Mutants: every job on the node is ended; the run's number is not looked at."""
     first = await world.people.submit(ONE, partition="spot", requeue="")
     other = await world.people.submit(ONE, partition="spot")
-    assert (await world.perform("evict", ONE, f"{first}.7")).result == "done"  # another run than the one that is there
+    assert (await world.perform("evict", ONE, f"job-{first}.7")).result == "done"  # another run
     assert set(world.people.listing().split()) == {str(first), str(other)}
-    assert (await world.perform("evict", ONE, f"{first}.0")).result in ("done", "unknown", "busy")
-    await world.until_done("evict", ONE, f"{first}.0")
+    assert (await world.perform("evict", ONE, f"job-{first}.0")).result in ("done", "unknown", "busy")
+    await world.until_done("evict", ONE, f"job-{first}.0")
     assert world.people.listing().split() == [str(other)]
     if isinstance(world.people, SlurmTwin):
         assert world.people.sent == [f"{'cancel' if world.way == 'rest' else 'requeue'} {first}"]
@@ -316,8 +318,8 @@ async def test_only_the_named_run_is_ended_and_what_may_is_requeued(world: World
 
 async def test_what_slurm_may_not_requeue_is_cancelled(world: World) -> None:
     number = await world.people.submit(ONE, partition="spot", no_requeue="")
-    await world.perform("evict", ONE, f"{number}.0")
-    await world.until_done("evict", ONE, f"{number}.0")
+    await world.perform("evict", ONE, f"job-{number}.0")
+    await world.until_done("evict", ONE, f"job-{number}.0")
     if isinstance(world.people, RealSlurm):
         assert "JobState=CANCELLED" in world.people.run("scontrol", "show", "job", str(number))
 
@@ -325,7 +327,7 @@ async def test_what_slurm_may_not_requeue_is_cancelled(world: World) -> None:
 async def test_a_graceful_job_is_told_first_and_ended_when_its_grace_is_over(world: World) -> None:
     """Mutant: SIGTERM and the end go out together."""
     number = await world.people.submit(ONE, comment="hostler:graceful", script="deaf", no_requeue="")
-    run = f"{number}.0"
+    run = f"job-{number}.0"
     assert (await world.perform("evict", ONE, run)).result == "busy"
     await world.people.until(lambda: world.people.signals(number) == 1)
     world.now = world.began + timedelta(seconds=59)
@@ -344,7 +346,7 @@ async def test_a_job_that_ends_holds_its_node_until_it_has(world: World) -> None
     number = await world.people.submit(ONE, script="slow", no_requeue="")
     await world.transport.cancel(number)
     assert [work.job for work in (await world.view(ONE)).workloads] == [f"job {number}"]
-    assert (await world.observe("evict", ONE, f"{number}.0")).result == "busy"
+    assert (await world.observe("evict", ONE, f"job-{number}.0")).result == "busy"
 
 
 # membership

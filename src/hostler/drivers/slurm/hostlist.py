@@ -22,6 +22,7 @@ class HostlistError(ValueError):
     """A name or hostlist that is none."""
 
 
+@lru_cache(maxsize=MAX_NAMES)
 def checked_name(name: str) -> str:
     """The name, if it can only mean one node. Raises RefusedError: `scontrol` would take "ALL" or a list for more."""
     if _NAME.fullmatch(name) is None or name.upper() == "ALL":

@@ -83,6 +83,7 @@ class SlurmScheduler:
         self._clock = clock
         self._manner = manner
         self._reader = Reader(transport)
+        self._read: Seen | None = None
         self._views: dict[str, WorkloadView] = {}
         self._ready: dict[str, bool] = {}
         self._read_at: datetime | None = None
@@ -118,12 +119,21 @@ class SlurmScheduler:
             self._why = str(away)
 
     def _take(self, read: Seen) -> None:
-        before = self._views
-        fresh = {name: self._manner.lens.view(read, node) for name, node in read.nodes.items()}
-        self._views = {name: old if (old := before.get(name)) == new else new for name, new in fresh.items()}
+        if read is self._read:
+            return
+        before, self._read = self._read, read
+        self._views = {name: self._view(before, read, node) for name, node in read.nodes.items()}
         opinions = ((name, is_ready(node)) for name, node in read.nodes.items())
         self._ready = {name: opinion for name, opinion in opinions if opinion is not None}
         self._read_at, self._why = self._clock(), ""
+
+    def _view(self, before: Seen | None, read: Seen, node: SlurmNode) -> WorkloadView:
+        """The node's view: the same as before where Slurm says the same of it, or means the same."""
+        old = self._views.get(node.name)
+        if old is not None and before is not None and read.says_as(before, node):
+            return old
+        new = self._manner.lens.view(read, node)
+        return old if old is not None and old == new else new
 
     # --- the hand
 
@@ -154,8 +164,12 @@ class SlurmScheduler:
         """Its acts are over at once: nothing to call off."""
 
     async def _seen(self, operation: Operation, name: str, *, sent: bool = True) -> Outcome:
-        """Whether the effect is there, by a fresh reading: unknown instead of not done right after it was sent."""
+        """Whether the effect is there, by a fresh reading: unknown instead of not done right after it was sent.
+
+        What it shows is seen before the outcome is told: a view from before a cordon would speak of a lifted one.
+        """
         read = await self._reader.read()
+        self._take(read)
         result, detail = self._effect(operation, read, _listed(read, name, self.cluster))
         if sent and result == "not_done":
             result = "unknown"
@@ -235,8 +249,12 @@ class SlurmScheduler:
     def _evicted(self, operation: Operation, read: Seen, here: SlurmNode) -> tuple[str, str]:
         """Done when none of the named runs holds the node, nor is one still ending there under its next number."""
         named = frozenset(operation.args.get("workloads", "").split(",")) - {""}
-        numbers = frozenset(one.partition(".")[0] for one in named)
-        left = [job for job, _ in read.on(here) if workload_id(job) in named or (job.ending and str(job.id) in numbers)]
+        numbers = frozenset(one.rpartition(".")[0] for one in named)
+        left = [
+            job
+            for job, _ in read.on(here)
+            if workload_id(job) in named or (job.ending and workload_id(job).rpartition(".")[0] in numbers)
+        ]
         if not left:
             return "done", ""
         detail = "still there: " + ", ".join(f"job {job.id}" for job in left[:4])

@@ -57,6 +57,11 @@ class Seen(Struct, frozen=True):
     nodes: Mapping[str, SlurmNode]
     jobs: Mapping[str, tuple[tuple[SlurmJob, int], ...]]
 
+    def says_as(self, before: "Seen", node: SlurmNode) -> bool:
+        """Whether nothing has changed about the node and its jobs."""
+        same = before.nodes.get(node.name) is node
+        return same and self.jobs.get(node.name) == before.jobs.get(node.name)
+
     def on(self, node: SlurmNode) -> Iterator[tuple[SlurmJob, int]]:
         """The jobs that hold the node, each with the node's place in it.
 
@@ -136,7 +141,7 @@ def other_who_shuts(node: SlurmNode) -> str:
 
 def workload_id(job: SlurmJob) -> str:
     """The run of a job: consent to one run is none to the next."""
-    return f"{job.id}.{job.restarts}"
+    return f"job-{job.id}.{job.restarts}"
 
 
 class Lens(Struct, frozen=True):

@@ -6,7 +6,7 @@ entry that cannot be read is refused whole: a controller that hangs answers with
 """
 
 import re
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -184,48 +184,57 @@ def _named(name: str) -> str:
 
 
 def _node(node: _Node) -> SlurmNode:
-    words = [*_words(node.state), *(flag.upper() for flag in node.state_flags)]
+    """The same object as before where nothing has changed."""
+    state = node.state if isinstance(node.state, str) else tuple(node.state or ())
+    boot, flags = int(_number(node.boot_time)), tuple(node.state_flags)
+    return _node_of(node.name, state, flags, boot, (node.reason, node.reason_set_by_user, node.comment, node.gres))
+
+
+@lru_cache(maxsize=MAX_NODES)
+def _node_of(
+    name: str, state: str | tuple[str, ...], flags: tuple[str, ...], boot: int, texts: tuple[str | None, ...]
+) -> SlurmNode:
+    words = [*_words(state), *(flag.upper() for flag in flags)]
     bases = [word for word in words if word in BASES]
-    return SlurmNode(
-        node.name,
-        bases[0] if len(bases) == 1 else "UNKNOWN",
-        frozenset(word for word in words if word not in BASES),
-        _text(node.reason),
-        _text(node.reason_set_by_user),
-        _text(node.comment),
-        int(_number(node.boot_time)),
-        sum(count for kind, count in _gres(_text(node.gres)) if kind == "gpu"),
-    )
+    base = bases[0] if len(bases) == 1 else "UNKNOWN"
+    reason, user, comment, gres = (_text(one) for one in texts)
+    gpus = sum(count for kind, count in _gres(gres) if kind == "gpu")
+    return SlurmNode(name, base, frozenset(w for w in words if w not in BASES), reason, user, comment, boot, gpus)
 
 
 def _job(job: _Job) -> SlurmJob | None:
-    """None for a job that holds no node."""
-    words = _words(job.job_state)
+    """None for a job that holds no node; the same object as before where nothing has changed."""
+    words = _words(job.job_state if isinstance(job.job_state, str) else tuple(job.job_state or ()))
     ending = "COMPLETING" in words
     if not ending and words and all(word in ENDED for word in words):
         return None
+    user = job.user_name or f"uid {_number(job.user_id):.0f}"
+    texts = (user, job.account, job.partition, job.qos, job.comment)
+    run = (int(_number(job.restart_cnt)), bool(job.requeue))
+    return _job_of(job.job_id, _all_of(job.nodes), ending, texts, run, tuple(job.gres_detail or ()))
+
+
+@lru_cache(maxsize=MAX_NODES)
+def _job_of(  # noqa: PLR0913 - the key
+    number: int,
+    hosts: str,
+    ending: bool,
+    texts: tuple[str | None, ...],
+    run: tuple[int, bool],
+    details: tuple[str, ...],
+) -> SlurmJob | None:
     try:
-        names = expand(_all_of(job.nodes))
+        names = expand(hosts)
     except HostlistError as odd:
-        raise UnreachableError(f"job {job.job_id} runs on {odd}; none of Slurm's list of jobs is used") from odd
+        raise UnreachableError(f"job {number} runs on {odd}; none of Slurm's list of jobs is used") from odd
     if not names:
         return None
-    details = job.gres_detail or []
-    return SlurmJob(
-        job.job_id,
-        names,
-        ending,
-        _text(job.user_name) or f"uid {_number(job.user_id):.0f}",
-        _text(job.account),
-        _text(job.partition),
-        _text(job.qos),
-        _text(job.comment),
-        int(_number(job.restart_cnt)),
-        bool(job.requeue),
-        tuple(gpu_indexes(one) for one in details) if len(details) == len(names) else (None,) * len(names),
-    )
+    told = tuple(gpu_indexes(one) for one in details) if len(details) == len(names) else (None,) * len(names)
+    user, account, partition, qos, comment = (_text(one) for one in texts)
+    return SlurmJob(number, names, ending, user, account, partition, qos, comment, *run, gpus=told)
 
 
+@lru_cache(maxsize=1024)
 def gpu_indexes(detail: str) -> tuple[int, ...] | None:
     """Which GPUs "gpu:h100:2(IDX:0-1)" means; None where that is not said, or slices and shares of GPUs are meant."""
     found: list[int] = []
@@ -250,12 +259,15 @@ _SLICE = re.compile(r"\d+g\.\d+gb", re.IGNORECASE)
 _COUNT = re.compile(r"(\d{1,9})(?:\(.*\))?$")
 
 
-def _gres(text: str) -> Iterable[tuple[str, int]]:
+@lru_cache(maxsize=1024)
+def _gres(text: str) -> tuple[tuple[str, int], ...]:
     """Kinds and counts of "gpu:h100:8,nic:2"."""
+    found = []
     for entry in _split(text):
         parts = entry.partition("(")[0].split(":")
         match = _COUNT.match(parts[-1])
-        yield parts[0], int(match[1]) if match else 0
+        found.append((parts[0], int(match[1]) if match else 0))
+    return tuple(found)
 
 
 def _split(text: str) -> list[str]:
@@ -263,10 +275,11 @@ def _split(text: str) -> list[str]:
     return [entry for entry in re.split(r",(?![^(]*\))", text) if entry] if text else []
 
 
-def _words(value: _Words) -> list[str]:
-    """The words of "idle", "MIXED+DRAIN" or a list, in capitals."""
-    said = value if isinstance(value, list) else (value or "").replace("+", " ").split()
-    return [word.upper() for word in said]
+@lru_cache(maxsize=1024)
+def _words(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The words of "idle", "MIXED+DRAIN" or several, in capitals."""
+    said = value.replace("+", " ").split() if isinstance(value, str) else value
+    return tuple(word.upper() for word in said)
 
 
 def _number(value: _Count) -> float:
