@@ -10,6 +10,16 @@ from msgspec.structs import replace
 GPUS = 8
 """GPUs of each node of the laboratory."""
 
+_MEMORY = frozenset(
+    {
+        "gpu.ecc_contained",
+        "gpu.ecc_uncontained",
+        "gpu.ecc_uncorrectable",
+        "gpu.row_remap_pending",
+        "gpu.row_remap_failure",
+    }
+)
+
 
 class Wish(Struct, frozen=True):
     """What must be recorded of a fault, and under which family of the table it counts.
@@ -104,7 +114,9 @@ def nodes_of(plants: tuple[Placed, ...]) -> int:
 
 
 def _names(one: Placed) -> set[tuple[int, str, str]]:
-    return {(one.node, kind, one.wish.part) for kind in (one.wish.condition, *one.wish.beside)}
+    """What no other plant may have on that part; errors of one GPU's memory are read together, so one GPU has one."""
+    kinds = {one.wish.condition, *one.wish.beside}
+    return {(one.node, "memory" if kind in _MEMORY else kind, one.wish.part) for kind in kinds}
 
 
 def _at(plant: Plant, number: int, node: int, gpu: int) -> Placed:

@@ -137,7 +137,8 @@ class Agent:
 
     async def run(self, stop: asyncio.Event) -> None:
         facts: Facts = {"version": VERSION, "rss_kib": rss_kib()}
-        await self._note(agent_event("started", self._spool.now_s(), f"agent {VERSION}", facts))
+        now_s = self._spool.now_s()
+        await self._note(agent_event("started", now_s, f"agent {VERSION}", facts), collector_started("spool", now_s))
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(work) for work in self._work()]

@@ -67,6 +67,7 @@ class Spool:
         self._limits = limits
         self._lock = threading.RLock()
         self._memory: deque[Row] = deque()
+        self._disk_refuses = False
         self._greeted = False
         meta = self._store.meta()
         self.id = meta.get("id", b"").decode() or new_id()
@@ -89,10 +90,10 @@ class Spool:
             rows = self._admit([*self._refusals(), *sightings])
             if cursor:
                 self._cursors[cursor[0]] = cursor[1]
-            refused_before = bool(self._memory)
             if not accepted(lambda: self._write(rows)):
                 self._remember(rows)
-            elif refused_before:
+            elif self._disk_refuses:
+                self._disk_refuses = False
                 self.append([collector_started("spool", self.now_s())])
 
     def pending(self, limit: int, max_bytes: int) -> list[Spooled]:
@@ -236,8 +237,12 @@ class Spool:
         self._memory.clear()
 
     def _remember(self, rows: list[Row]) -> None:
-        """Hold rows in memory because the disk refused; the first time, say so."""
-        if rows and not self._memory:
+        """Hold rows in memory because the disk refused; the first time, say so.
+
+        What is acknowledged meanwhile leaves memory: an empty one does not mean that the disk takes anything.
+        """
+        if rows and not self._disk_refuses:
+            self._disk_refuses = True
             note = collector_failed("spool", self.now_s(), "the disk refuses: sightings are in memory only")
             rows = [*rows, self._numbered(self._row(note))]
         self._memory.extend(rows)
