@@ -360,6 +360,16 @@ def test_a_storm_of_lines_adds_a_handful_of_records() -> None:
     assert len(drive.events(e.RecurrenceCounted)) <= 4
 
 
+def test_while_it_is_suspected_nothing_more_is_counted() -> None:
+    """Mutant: every further occasion is a record though it changes nothing."""
+    drive = watched()
+    for _ in range(20):
+        xid(drive, 94)
+        drive.wait(hours=2)
+    assert suspects(drive) == {"a-G0"}
+    assert len(drive.events(e.RecurrenceCounted)) == 3
+
+
 def test_what_counts_no_more_is_forgotten() -> None:
     """Five years of faults here and there leave as little behind as one. Mutant: tallies are kept for good."""
     drive = watched()

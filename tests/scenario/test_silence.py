@@ -7,10 +7,10 @@ import pytest
 from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS, DAY_S, HOUR_S
 from hostler.core.explain import explain, text
-from hostler.core.model import Condition, HoldKind
+from hostler.core.model import Condition, Evidence, HoldKind, Severity
 from hostler.core.silence import NODES_AT_ONCE, SETTLE_S
 from hostler.engine import intake
-from tests.kit import Drive, a_node, configuration, digest, fold, pool_document
+from tests.kit import NOW, Drive, a_node, configuration, digest, fold, pool_document
 
 SILENCE_S = 40
 HOT = {"gpu": "gpu0", "temperature_c": 95.0, "slowdown_limit_c": 90.0, "clock_event_reasons": 0x20}
@@ -76,6 +76,20 @@ def test_the_source_is_back_and_says_that_it_still_stands() -> None:
     drive.wait(hours=2)
     heard(drive)
     assert known(drive, "gpu.thermal").unknown_since is not None, "being heard says nothing of the GPU yet"
+    drive.observe("a", "gpu_state", facts=HOT)
+    assert known(drive, "gpu.thermal").unknown_since is None
+
+
+def test_what_has_stood_for_long_is_told_again_at_once_when_it_was_unknown() -> None:
+    """Mutant: a repeat within the quiet time is no news; the condition stays unknown though its source has spoken."""
+    drive = watched()
+    for _ in range(20):
+        drive.observe("a", "gpu_state", facts=HOT)
+        drive.wait(hours=1)
+    drive.silence("a")
+    drive.wait(hours=1)
+    assert known(drive, "gpu.thermal").unknown_since is not None
+    heard(drive)
     drive.observe("a", "gpu_state", facts=HOT)
     assert known(drive, "gpu.thermal").unknown_since is None
 
@@ -221,7 +235,26 @@ def test_what_is_unknown_does_not_hold_back_what_is_known() -> None:
     assert drive.plans("a") == ["gpu_reset"]
 
 
-def test_protection_never_begins_on_what_is_unknown_and_never_ends_because_of_it() -> None:
+def test_protection_never_begins_on_what_is_unknown() -> None:
+    """A leak of which nobody knew whether it still is when protection came to be asked for. Mutant: power is cut."""
+    seen = Evidence(NOW, "bmc", "wet", path="bmc")
+    leak = Condition(
+        "a/cooling.leak", "cooling.leak", "a", Severity.catastrophic, NOW, NOW, "operator", "hostler",
+        evidence=(seen,), paths=("bmc",), unknown_since=NOW,
+    )  # fmt: skip
+    drive = Drive(configuration(), [a_node("a", conditions=(leak,), unheard=(("bmc", NOW),))], quiet=True)
+    drive.wait(hours=1)
+    assert drive.is_on("a")
+    assert drive.plans("a") == []
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert "nobody can say whether cooling.leak still stands" in waiting.blockers[0].text
+    drive.leak("a")
+    drive.run()
+    assert not drive.is_on("a")
+
+
+def test_protection_does_not_end_because_its_cause_is_unknown() -> None:
     """Mutant: once the BMC is silent, the node that leaked is no longer held dark."""
     drive = watched()
     drive.leak("a")
@@ -313,6 +346,7 @@ def test_an_outage_of_every_agent_is_told_in_a_few_records() -> None:
     drive.step(*(intake.Silent(i, drive.now - timedelta(seconds=SILENCE_S)) for i in ids))
     drive.wait(days=2)
     assert all(known(drive, "gpu.spare_rows_spent", i).unknown_since is not None for i in ids)
+    assert NODES_AT_ONCE >= 200
     parts = -(-count // NODES_AT_ONCE)
     assert len(drive.events(e.SourcesChanged)) == parts
     assert len(changes(drive)) == 2 * parts, "the rows of the two conditions have times of their own"

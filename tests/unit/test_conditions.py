@@ -230,9 +230,9 @@ AT_THE_EDGE: list[tuple[str, dict[str, Aspect], Facts, str, tuple[float, float],
 
 
 def flapping(fact: str, values: tuple[float, float], base: Facts, polls: int) -> Iterator[Facts]:
-    """Readings that go from the one value to the other every third poll, and every poll after half of the time."""
+    """Readings that go from the one value to the other after twenty polls, later after three, in the end at each."""
     for poll in range(polls):
-        stay = 3 if poll < polls // 2 else 1
+        stay = (20, 3, 1)[poll * 3 // polls]
         yield {**base, fact: values[poll // stay % 2]}
 
 
