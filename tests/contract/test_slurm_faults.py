@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,8 +13,11 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
+from hostler.cli.house import Gate
+from hostler.cli.schedulers import Rebooter, slurm_clusters
 from hostler.core.errors import InvalidInputError
-from hostler.core.model import Binding, Node, Operation, WorkClass
+from hostler.core.fleet import Fleet
+from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass
 from hostler.drivers.slurm import commands, rest
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.reader import Reader
@@ -22,7 +26,8 @@ from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Change
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
+from hostler.engine.intake import WorkSeen, of_override
+from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError, WorkloadView
 from tests.kit import NOW, a_node
 from tests.slurm import MESSAGE_S, RealSlurm
 from tests.slurm_twin import SlurmTwin, by_rest, node_document, served
@@ -322,7 +327,73 @@ def test_a_document_is_refused_whole(text: str, says: str) -> None:
         parse("train.yaml", text)
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["ci=nowhere.yaml"], "nowhere.yaml"),
+        (["ci=ci.yaml"], "would carry the token readably"),
+        (["=x"], "each cluster needs a name of its own"),
+        (["a b"], "each cluster needs a name of its own"),
+        (["ci", "ci"], "each cluster needs a name of its own"),
+    ],
+)
+async def test_a_cluster_that_cannot_be_used_keeps_the_cell_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ci.yaml").write_text("rest: {url: 'http://slurm.example:6820', user: u, token_file: t}\n")
+    async with AsyncExitStack() as stack:
+        with pytest.raises(InvalidInputError, match=says):
+            await slurm_clusters(given, Gate(), stack)
+
+
+async def test_slurm_reboots_where_it_is_told_to_and_agents_do_elsewhere() -> None:
+    """Mutant: every reboot goes to Slurm, or none."""
+    asked: list[str] = []
+    own = SlurmScheduler("k1", SlurmTwin(), lambda: None, lambda: NOW, Manner(reboots=True))
+    for clusters, says in (([own], "not idle and drained by us"), ([_scheduler(SlurmTwin())], ""), ([], "")):
+        rebooter = Rebooter(clusters, lambda: _Agents(asked))
+        if says:
+            with pytest.raises(RefusedError, match=says):
+                await rebooter.perform(_operation("reboot"), _node("gpu001"))
+        else:
+            assert (await rebooter.perform(_operation("reboot"), _node("gpu001"))).result == "done"
+    assert asked == ["perform", "perform"]
+    with pytest.raises(UnreachableError, match="has not started"):
+        await Rebooter([], lambda: None).observe(_operation("reboot"), _node("gpu001"))
+
+
+async def test_a_lifted_cordon_that_is_being_set_anew_is_no_second_override() -> None:
+    """Its hold would come back whenever it is released. Mutant: the operation under way is not looked at."""
+    fleet = Fleet()
+    member = a_node("n", cordons=("hostler",))
+    seen = WorkSeen((WorkloadView("n", (), cordoned=False, overridden="ann"),), cluster="k1")
+    fleet.nodes.put("n", member)
+    assert [event.hold.owner for event in of_override(fleet, seen, NOW)] == ["ann"]
+    fleet.nodes.put("n", replace(member, operation=_operation("cordon")))
+    assert list(of_override(fleet, seen, NOW)) == []
+
+
 # builders
+
+
+class _Agents:
+    """The agents' hand."""
+
+    kinds = frozenset({"reboot"})
+
+    def __init__(self, asked: list[str]) -> None:
+        self._asked = asked
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        self._asked.append("perform")
+        return Outcome(operation.id, node.id, "done")
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return Outcome(operation.id, node.id, "done")
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        self._asked.append("revoke")
 
 
 class _Moody(SlurmTwin):
