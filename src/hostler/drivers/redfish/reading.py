@@ -1,6 +1,7 @@
 """Tolerant reading of JSON that a BMC wrote: missing, null, mistyped and hostile values become empty, not crashes."""
 
 import math
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -13,6 +14,9 @@ Document = dict[str, object]
 
 _GRAVE = {"": 0, "ok": 1, "warning": 3, "critical": 4}
 """From nothing said to the worst. A word that is not here is more than ok, and hides none that is graver."""
+
+_HOSTILE = re.compile(r"""[^!-~]|[\\<>"{}|^`]""")
+"""What no path holds: blanks, control characters, what is not ASCII, and what servers read differently."""
 
 MAX_TEXT = 256
 MAX_MEMBERS = 4096
@@ -121,7 +125,7 @@ def local_path(reference: str, origin: str) -> str:
 
     A BMC that names another host is never followed: the request would carry our credentials there.
     """
-    if not reference or len(reference) > 2048 or any(c in '\\<>"{}|^`' or not "!" <= c <= "~" for c in reference):
+    if not reference or len(reference) > 2048 or _HOSTILE.search(reference):
         raise WireError(f"the BMC gave a link that is no path: {printable(reference)!r}")
     try:
         parts = urlsplit(reference)
