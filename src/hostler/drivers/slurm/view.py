@@ -195,8 +195,10 @@ class Lens(Struct, frozen=True):
             self.classes.of(job),
             tuple(f"gpu{index}" for index in gpus) if known and gpus is not None else None,
             f"job {job.id}",
+            held_by="Slurm is ending it" if job.ending else "",
         )
 
 
 def _unseen(what: str) -> Workload:
-    return Workload(UNSEEN, "", WorkClass.uninterruptible, None, what)
+    """Nobody's by name: it cannot be ended, only waited for."""
+    return Workload(UNSEEN, "", WorkClass.uninterruptible, None, what, held_by="Slurm shows no job that could be ended")
