@@ -9,17 +9,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from bench.figures import Figures
+from bench.posts import PER_POST, a_fleet, a_post
 from hostler.core import fleet as fleets
 from hostler.core.events import NodeRegistered, Record
 from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
-from hostler.core.model import Assignment, Binding, Node, Observation, Phase, Position
 from hostler.core.policy.documents import parse
 from hostler.engine.journal.opening import open_journal
 from hostler.engine.journal.sql import SqlJournal
@@ -28,10 +28,8 @@ from hostler.engine.runner import Cell
 from tests.postgres import PostgresServer
 
 NODES = 100_000
-PER_POST = 10
 POSTS = 40_000
 AT_ONCE = 400
-LINE = "NVRM: Xid (PCI:0000:4c:00): 13, pid=4711, name=python3, Graphics Exception: ESR 0x404490=0x80000001"
 POLICY = Path(__file__).parent.parent / "src/hostler/core/policy/default_policy.yaml"
 POOLS = "skus: {h100: {gpus: 8}}\npools: {train: {sku: h100, target: 100000, modes: {'*': act}}}\n"
 
@@ -42,27 +40,7 @@ def rss_mb() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def a_fleet(now: datetime) -> list[Node]:
-    """100,000 nodes in production as an operator's fleet has them: position, bindings, pool, failure domains."""
-    return [
-        Node(
-            id=f"c1-n{number:06d}",
-            position=Position("c1", "site", f"row{number // 2048}", f"r{number // 8}", number % 8),
-            sku="h100",
-            phase=Phase.production,
-            phase_since=now,
-            registered_at=now,
-            bindings=(Binding("serial", f"S{number}", now), Binding("bmc", f"https://10.0.0.0/{number}", now)),
-            domains=(f"rack:r{number // 8}", f"leaf:l{number // 32}", f"power:p{number // 64}"),
-            assignment=Assignment("train", "tenant", "k1", now),
-            boot_id=f"boot-{number}",
-            boots=(f"boot-{number}",),
-        )
-        for number in range(NODES)
-    ]
-
-
-def fill(journal: SqlJournal, now: datetime) -> None:
+def fill(journal: SqlJournal, now: datetime, size: int = NODES) -> None:
     """Register the fleet in the journal and leave a snapshot of it."""
     epoch = journal.acquire("bench")
     policy = POLICY.read_text().replace("agent_silence_s: 30", "agent_silence_s: 86400")  # nobody sends heartbeats here
@@ -70,8 +48,8 @@ def fill(journal: SqlJournal, now: datetime) -> None:
     fleet = Fleet()
     fleet.configurations.put("active", replace(configuration, activated=now))
     seq = 0
-    nodes = a_fleet(now)
-    for start in range(0, NODES, 2_000):
+    nodes = a_fleet(now, size)
+    for start in range(0, size, 2_000):
         records = []
         for node in nodes[start : start + 2_000]:
             seq += 1
@@ -90,21 +68,7 @@ async def storm(cell: Cell) -> tuple[float, list[float]]:
     async def sender() -> None:
         for number in work:
             node = f"c1-n{number % NODES:06d}"
-            now = datetime.now(UTC)
-            batch = tuple(
-                Observation(
-                    node,
-                    "kernel_log",
-                    "agent",
-                    f"s{number}",
-                    sequence,
-                    boot_id=f"boot-{number % NODES}",
-                    text=LINE if sequence == 1 else "systemd[1]: Started Session 4 of User root.",
-                    facility=0,
-                    received=now,
-                )
-                for sequence in range(1, PER_POST + 1)
-            )
+            batch = a_post(number, NODES)
             began = time.perf_counter()
             await cell.observe(node, batch)
             latencies.append(time.perf_counter() - began)
@@ -160,7 +124,7 @@ def _apart(database: str, place: str, aim: int, figures: Figures) -> None:
 
 
 def _ran(code: str) -> str:
-    program = [sys.executable, "-c", f"from bench.controller import *; {code}"]
+    program = [sys.executable, "-c", f"from datetime import UTC; from bench.controller import *; {code}"]
     return subprocess.run(program, check=True, env=os.environ, stdout=subprocess.PIPE, text=True).stdout
 
 

@@ -22,8 +22,9 @@ import uvloop
 from msgspec import Struct
 from sqlalchemy import func, select
 
-from bench.controller import LINE, NODES, rss_mb
+from bench.controller import NODES, rss_mb
 from bench.figures import Figures
+from bench.posts import LINE
 from hostler.agent.client import backoff_s
 from hostler.core.model import Node, Observation, Operation, Outcome
 from hostler.core.operations import OPERATIONS

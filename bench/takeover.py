@@ -15,8 +15,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bench.controller import NODES, POLICY, POOLS, a_fleet
+from bench.controller import NODES, POLICY, POOLS
 from bench.figures import Figures
+from bench.posts import a_fleet
 from hostler.core import fleet as fleets
 from hostler.core.events import ConfigActivated, Event, NodeRegistered, Record
 from hostler.core.fleet import Fleet
@@ -40,7 +41,7 @@ def fill(place: str) -> int:
     journal, now, fleet = open_journal(place), datetime.now(UTC), Fleet()
     epoch = journal.acquire("bench")
     events: list[Event] = [ConfigActivated(parse({"policy.yaml": PATIENT, "pools.yaml": POOLS}), {}, "bench")]
-    serials = (replace(node, bindings=node.bindings[:1]) for node in a_fleet(now))  # there are no BMCs here either
+    serials = (replace(node, bindings=node.bindings[:1]) for node in a_fleet(now, NODES))  # without BMCs
     events += [NodeRegistered(node) for node in serials]
     for start in range(0, len(events), BATCH):
         chunk = enumerate(events[start : start + BATCH], start + 1)
