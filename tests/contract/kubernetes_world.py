@@ -58,11 +58,22 @@ class Admin:
         answer = await self.api.change("DELETE", path, {})
         assert answer.status in (200, 202, 404), answer
 
-    async def patch(self, path: str, body: Any) -> Any:
-        return await self.ask("PATCH", path, body, MERGE_PATCH)
+    async def patch(self, path: str, body: Any, manager: str = "kubectl") -> Any:
+        answer = await self.api.change("PATCH", path, body, MERGE_PATCH, {"fieldManager": manager})
+        assert answer.status == 200, f"{path}: {answer.status} {answer.body[:500]!r}"
+        return msgspec.json.decode(answer.body)
 
-    async def namespace(self, name: str) -> None:
-        await self.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    async def space(self, name: str) -> None:
+        """A namespace, where there is none of that name."""
+        answer = await self.api.change("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        assert answer.status in (201, 409), answer
+
+    async def clear(self, *spaces: str) -> None:
+        """No node, and in these namespaces no pod and no budget, is left."""
+        for space in spaces:
+            await self.ask("DELETE", f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets", {})
+            await self.ask("DELETE", f"/api/v1/namespaces/{space}/pods", {"gracePeriodSeconds": 0})
+        await self.ask("DELETE", "/api/v1/nodes", {})
 
     async def pod(self, space: str, name: str, node: str, gpus: int = 0, **meta: Any) -> Any:
         """A pod that is bound to the node already, as if its scheduler had put it there."""

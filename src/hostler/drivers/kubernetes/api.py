@@ -22,7 +22,9 @@ from hostler.drivers.kubernetes.wire import Status, read_status
 from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
 
 TIMEOUT_S = 10.0
-CONNECTIONS = 64
+OK, REDIRECTED, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE, TOO_MANY, INTERNAL = 200, 300, 404, 409, 410, 422, 429, 500
+"""HTTP's answers that mean something to us."""
+
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -104,7 +106,7 @@ class Api:
         limits = httpx2.Timeout(TIMEOUT_S, read=silence_s)
         try:
             async with self._client.stream("GET", path, params=asked, timeout=limits) as response:
-                if response.status_code != httpx2.codes.OK:
+                if response.status_code != OK:
                     raise StatusError(_answer(response, await response.aread()))
                 yield _lines(response)
         except httpx2.ReadTimeout as silent:
@@ -138,17 +140,15 @@ class StatusError(Exception):
 def checked(answer: Answer, what: str) -> bytes:
     """The body of a success.
 
-    Raises ConflictError (409, and 422 of a JSON patch's test), UnreachableError (429 and 5xx: it may work later, or has
-    worked), RefusedError (the rest: asking again does not help).
+    Raises ConflictError (409), UnreachableError (429 and 5xx: it may work later, or has worked), RefusedError (the
+    rest: asking again does not help).
     """
-    if answer.status < httpx2.codes.MULTIPLE_CHOICES:
+    if answer.status < REDIRECTED:
         return answer.body
     said = f"{what}: HTTP {answer.status}: {answer.said().message[:300]}"
-    if answer.status == httpx2.codes.CONFLICT or (
-        answer.status == httpx2.codes.UNPROCESSABLE_ENTITY and "test" in answer.said().message
-    ):
+    if answer.status == CONFLICT:
         raise ConflictError(said)
-    if answer.status == httpx2.codes.TOO_MANY_REQUESTS or answer.status >= httpx2.codes.INTERNAL_SERVER_ERROR:
+    if answer.status == TOO_MANY or answer.status >= INTERNAL:
         raise UnreachableError(said)
     raise RefusedError(said)
 

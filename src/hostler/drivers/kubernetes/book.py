@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
+from hostler.drivers.kubernetes.actors import claiming
 from hostler.drivers.kubernetes.api import Api
-from hostler.drivers.kubernetes.ownership import cordoned_by_other, is_cordoned, overridden_by
+from hostler.drivers.kubernetes.ownership import SHUT_BY, cordoned_by_other, is_cordoned, overridden_by
 from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
 from hostler.drivers.kubernetes.wire import KubeBudget, KubeNode, KubePod, read_budget, read_node, read_pod
 from hostler.drivers.kubernetes.work import Spaces, counts, workload
@@ -35,6 +36,7 @@ class Book:
         self._in: dict[str, dict[str, str]] = {}
         self._protecting: dict[str, dict[str, KubeBudget]] = {}
         self._stale: dict[str, None] = {}
+        self._claimed: dict[str, None] = {}
         self._views: dict[str, WorkloadView] = {}
         self._ready: dict[str, bool] = {}
 
@@ -99,12 +101,16 @@ class Book:
             self._views[name] = WorkloadView(name, works, listed=False)
             self._ready.pop(name, None)
             return
+        if node.annotations.get(SHUT_BY) != self._owner:
+            self._claimed.pop(name, None)
+        elif claiming(node.marks) is not None:
+            self._claimed[name] = None
         view = WorkloadView(
             name,
             works,
             cordoned_by_other=cordoned_by_other(node, self._owner),
-            cordoned=is_cordoned(node, self._owner),
-            overridden=overridden_by(node, self._owner),
+            cordoned=is_cordoned(node, self._owner, claimed=name in self._claimed),
+            overridden=overridden_by(node, self._owner, claimed=name in self._claimed),
         )
         if self._views.get(name) != view:
             self._views[name] = view

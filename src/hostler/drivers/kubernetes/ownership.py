@@ -18,26 +18,28 @@ SHUT_BY = f"{OURS}unschedulable-by"
 """Says that `unschedulable` was set by this owner."""
 
 EFFECT = "NoSchedule"
+SOMEBODY = "somebody with access to Kubernetes (its audit log says who)"
 
 Patch = list[dict[str, Any]]
 
 
-def is_cordoned(node: KubeNode, owner: str) -> bool:
+def is_cordoned(node: KubeNode, owner: str, *, claimed: bool = False) -> bool:
     """Our taint stands. A tool that clears `unschedulable` takes nothing from that: the taint keeps new work away."""
-    return any(_is_ours(taint, owner) for taint in node.taints) and not overridden_by(node, owner)
+    return any(_is_ours(taint, owner) for taint in node.taints) and not overridden_by(node, owner, claimed=claimed)
 
 
-def overridden_by(node: KubeNode, owner: str) -> str:
+def overridden_by(node: KubeNode, owner: str, *, claimed: bool = False) -> str:
     """Who lifted our cordon by Kubernetes' own means, "" where it stands or was never ours.
 
-    The API records the program, not the person: the cluster's audit log has the name.
+    `claimed`: a listed tool has had the node in its hands since it was cordoned. The API keeps no trace of who cleared
+    a field: the cluster's audit log has the name.
     """
     if node.annotations.get(SHUT_BY) != owner:
         return ""
     tainted = any(_is_ours(taint, owner) for taint in node.taints)
-    if tainted and (node.unschedulable or by_manager(node.writer) is not None):
+    if tainted and (node.unschedulable or claimed):
         return ""
-    return f"somebody with {node.writer or 'the API'}"
+    return SOMEBODY
 
 
 def cordoned_by_other(node: KubeNode, owner: str) -> str:
@@ -45,8 +47,8 @@ def cordoned_by_other(node: KubeNode, owner: str) -> str:
     if (actor := claiming(node.marks)) is not None:
         return actor.name
     if node.unschedulable and node.annotations.get(SHUT_BY) != owner:
-        tool = by_manager(node.writer)
-        return tool.name if tool is not None and node.writer != "kubelet" else "somebody who cordoned it in Kubernetes"
+        tool = by_manager(node.shut_by)
+        return tool.name if tool is not None else f"somebody with {node.shut_by or 'access to Kubernetes'}"
     other = next((t.value for t in node.taints if t.key == CORDON and t.value != owner), "")
     return f"another Hostler ({other})" if other else ""
 

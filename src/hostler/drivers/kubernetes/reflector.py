@@ -14,14 +14,12 @@ from typing import Generic
 import msgspec
 from msgspec import Struct
 
-from hostler.drivers.kubernetes.api import Api, SilenceError, StatusError
+from hostler.drivers.kubernetes.api import GONE, OK, Api, SilenceError, StatusError
 from hostler.drivers.kubernetes.wire import Event, K, Malformed, Page, read_event, read_page
 from hostler.engine.ports import UnreachableError
 
 log = logging.getLogger("hostler")
 
-OK = 200
-GONE = 410
 PAGE = 500
 UNPAGED_AFTER = 3
 """So often may a list outlive its own continuation; then it is asked for in one piece."""

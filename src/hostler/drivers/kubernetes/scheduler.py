@@ -10,19 +10,24 @@ from msgspec.structs import replace
 
 from hostler.core.model import Node, Operation, Outcome, WorkClass
 from hostler.drivers.kubernetes.actors import remediators
-from hostler.drivers.kubernetes.api import JSON_PATCH, Answer, Api, checked
+from hostler.drivers.kubernetes.api import (
+    CONFLICT,
+    INTERNAL,
+    JSON_PATCH,
+    NOT_FOUND,
+    TOO_MANY,
+    UNPROCESSABLE,
+    Answer,
+    Api,
+    checked,
+)
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.work import Spaces, class_of, id_of
 from hostler.engine.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
 
-NOT_FOUND = 404
-CONFLICT = 409
-TOO_MANY = 429
-INTERNAL = 500
-
-ATTEMPTS = 3
+ATTEMPTS = 8
 """So often is a node read again and decided anew where somebody changed it in between."""
 
 SHOWN_S = 2.0
@@ -107,19 +112,19 @@ class KubernetesScheduler:
 
     async def _change(self, name: str, decide: Callable[[KubeNode], list[dict[str, Any]]]) -> KubeNode | None:
         """Read, decide, write if nothing has changed in between; the node, None where it is not listed."""
-        for attempt in range(ATTEMPTS):
-            seen = await self._read(name)
+        seen = await self._read(name)
+        for _ in range(ATTEMPTS):
             if seen is None or not (patch := decide(seen)):
                 return seen
             answer = await self._api.change("PATCH", _node_path(name), patch, JSON_PATCH)
             if answer.status == NOT_FOUND:
                 return None
-            try:
+            if answer.status not in (CONFLICT, UNPROCESSABLE):
                 return read_node(checked(answer, f"node {name}"))
-            except ConflictError:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+            before, seen = seen.version, await self._read(name)
+            if seen is not None and seen.version == before:  # nobody changed it: the patch itself is refused
+                checked(answer, f"node {name}")
+        raise ConflictError(f"node {name} changed under us {ATTEMPTS} times")
 
     async def _read(self, name: str) -> KubeNode | None:
         answer = await self._api.get(_node_path(name))

@@ -56,7 +56,7 @@ class KubeNode(Struct, frozen=True):
     """A Node as far as it is needed. `ready` None: no kubelet has said yet.
 
     `labels` and `annotations` are our own; `marks` are the keys of everybody's labels (with "=value"), annotations and
-    taints by which other actors are recognised. `writer` is the field manager that last changed the spec or metadata.
+    taints by which other actors are recognised. `shut_by` is the field manager that made it unschedulable.
     """
 
     key: str
@@ -69,7 +69,7 @@ class KubeNode(Struct, frozen=True):
     labels: dict[str, str]
     annotations: dict[str, str]
     marks: tuple[str, ...]
-    writer: str
+    shut_by: str
     leaving: bool
     has_annotations: bool
 
@@ -172,9 +172,7 @@ class _Owner(Struct, frozen=True):
 
 class _Managed(Struct, frozen=True):
     manager: str = ""
-    operation: str = ""
-    subresource: str = ""
-    time: str = ""
+    fields: msgspec.Raw = field(default=msgspec.Raw(), name="fieldsV1")
 
 
 class _Meta(Struct, frozen=True):
@@ -301,7 +299,7 @@ def read_node(body: bytes | msgspec.Raw) -> KubeNode:
         labels=_ours(meta.labels),
         annotations=_ours(meta.annotations),
         marks=_marks(meta, seen.spec.taints),
-        writer=_writer(meta.managed),
+        shut_by=_shut_by(meta.managed),
         leaving=bool(meta.deleted),
         has_annotations=bool(meta.annotations),
     )
@@ -394,10 +392,9 @@ def _marks(meta: _Meta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
     return (*labels, *(key for key in keys if not key.startswith(platform)))
 
 
-def _writer(managed: tuple[_Managed, ...]) -> str:
-    """Who last changed more than the status; "" where that is not told."""
-    found = [one for one in managed if one.subresource != "status"]
-    return max(found, key=lambda one: one.time).manager if found else ""
+def _shut_by(managed: tuple[_Managed, ...]) -> str:
+    """Who set `unschedulable`; who clears it leaves no trace."""
+    return next((one.manager for one in managed if b'"f:unschedulable"' in bytes(one.fields)), "")
 
 
 def _gpus(container: _Container) -> int:

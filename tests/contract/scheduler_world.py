@@ -1,0 +1,139 @@
+"""Worlds in which a scheduler is tried: each gives a node, the `Scheduler` of its cluster, and its customers."""
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
+from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
+from hostler.engine.ports import Scheduler, WorkloadView
+from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
+from tests.contract.kubernetes_world import Admin, an_admin, let_go, running, until
+from tests.controlplane.plane import ControlPlane
+from tests.kit import NOW, a_node
+
+OWNER = "cell-a"
+_SERIAL = itertools.count(1)
+ANNOTATIONS = {WorkClass.interruptible: {INTERRUPTIBLE: "true"}, WorkClass.graceful: {GRACEFUL: "true"}}
+
+
+class World(Protocol):
+    """`node` is a member that is ready; `works` puts a customer's work on it, `uncordon` is a person's own act."""
+
+    node: Node
+
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+    async def works(self, kind: WorkClass) -> str: ...
+
+    async def person_uncordons(self) -> None: ...
+
+
+def operation(kind: str, node: Node, **args: str) -> Operation:
+    now = datetime.now(UTC)
+    name = f"{node.id}-o{next(_SERIAL)}"
+    return Operation(name, kind, node.id, f"{node.id}-p1", 0, now, now + timedelta(seconds=60), args=args)
+
+
+async def perform(world: World, kind: str, **args: str) -> Outcome:
+    return await world.scheduler.perform(operation(kind, world.node, **args), world.node)
+
+
+async def observe(world: World, kind: str, **args: str) -> str:
+    return (await world.scheduler.observe(operation(kind, world.node, **args), world.node)).result
+
+
+def view(world: World) -> WorkloadView | None:
+    seen = world.scheduler.views()
+    return seen.nodes.get("box-1") if not seen.lost else None
+
+
+async def sees(world: World, what: str, **fields: object) -> WorkloadView:
+    """The view comes to have these values."""
+
+    def holds() -> bool:
+        seen = view(world)
+        return seen is not None and all(getattr(seen, name) == value for name, value in fields.items())
+
+    await until(holds, f"{what}; {view(world)}")
+    seen = view(world)
+    assert seen is not None
+    return seen
+
+
+def works_of(world: World) -> list[str]:
+    seen = view(world)
+    return [work.id for work in seen.workloads] if seen is not None else []
+
+
+class EmulatedWorld:
+    """The cluster in memory; each piece of work is a job of its own."""
+
+    def __init__(self) -> None:
+        self.node = replace(a_node("n1"), bindings=_bound("emulated"))
+        self._specs: list[JobSpec] = []
+        self._make()
+
+    def _make(self) -> None:
+        self.scheduler = EmulatedScheduler(self._specs)
+        self.scheduler.alive = lambda _node: True
+        self.scheduler.restore(replace(self.node, cordons=()))
+        self.scheduler.turn(0.0)
+
+    async def works(self, kind: WorkClass) -> str:
+        self._specs.append(JobSpec("job", "train", "acme", 1, kind, 1e9))
+        self._make()
+        return self.scheduler.views().nodes["box-1"].workloads[-1].id
+
+    async def person_uncordons(self) -> None:
+        self.scheduler.override("box-1", "somebody")
+
+
+class KubernetesWorld:
+    """A real API server."""
+
+    def __init__(self, scheduler: KubernetesScheduler, admin: Admin) -> None:
+        self.node = replace(a_node("n1"), bindings=_bound("kubernetes"))
+        self.scheduler = scheduler
+        self.admin = admin
+
+    async def works(self, kind: WorkClass, **meta: object) -> str:
+        name = f"w{next(_SERIAL)}"
+        annotations = ANNOTATIONS.get(kind, {})
+        pod = await self.admin.pod("acme", name, "box-1", gpus=1, annotations=annotations, **meta)
+        found = f"acme/{name}:{pod['metadata']['uid'][:8]}"
+        await until(lambda: found in works_of(self), f"{found} to be seen")
+        return found
+
+    async def person_uncordons(self) -> None:
+        await self.admin.patch("/api/v1/nodes/box-1", {"spec": {"unschedulable": None}})
+
+
+def _bound(kind: str) -> tuple[Binding, ...]:
+    return (Binding(kind, "box-1", NOW),)
+
+
+@asynccontextmanager
+async def kubernetes_world(plane: ControlPlane, user: str = "admin") -> AsyncIterator[KubernetesWorld]:
+    """A node in a real cluster, seen and acted upon as this user."""
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(an_admin(plane))
+        api = await stack.enter_async_context(Api(load_kubeconfig(str(plane.kubeconfig(user))), lambda: None))
+        book = Book(api, OWNER, Random(1).random)
+        world = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), admin)
+        await admin.space("acme")
+        await admin.node("box-1")
+        await stack.enter_async_context(running(world.scheduler.watch()))
+        await until(lambda: view(world) and world.scheduler.views().ready.get("box-1"), "the node to be ready")
+        yield world
+        await admin.clear("acme")
+    let_go()

@@ -1,0 +1,201 @@
+"""What only Kubernetes has: taints and `unschedulable` that others hold too, budgets, graces, and rights."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hostler.core.model import WorkClass
+from hostler.engine.ports import RefusedError
+from tests.contract.kubernetes_world import until
+from tests.contract.scheduler_world import (
+    KubernetesWorld,
+    kubernetes_world,
+    observe,
+    operation,
+    perform,
+    sees,
+    view,
+    works_of,
+)
+from tests.controlplane.plane import ControlPlane
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+BOX = "/api/v1/nodes/box-1"
+UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
+
+
+@pytest.fixture
+async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
+    async with kubernetes_world(control_plane) as found:
+        yield found
+
+
+async def spec(world: KubernetesWorld) -> tuple[bool, list[str]]:
+    """Whether it is unschedulable, and the taints that are not the platform's own."""
+    seen = (await world.admin.get(BOX))["spec"]
+    taints = [t["key"] for t in seen.get("taints", []) if not t["key"].startswith("node.kubernetes.io/")]
+    return seen.get("unschedulable", False), taints
+
+
+async def test_a_cordon_shows_who_why_and_leaves_no_trace_when_it_is_lifted(world: KubernetesWorld) -> None:
+    await perform(world, "cordon")
+    seen = await world.admin.get(BOX)
+    assert await spec(world) == (True, ["hostler.dev/cordon"])
+    assert "plan n1-p1 of n1" in seen["metadata"]["annotations"]["hostler.dev/cordon-reason"]
+    await perform(world, "uncordon")
+    assert await spec(world) == (False, [])
+    left = (await world.admin.get(BOX))["metadata"]["annotations"]
+    assert not [key for key in left if key.startswith("hostler.dev/")]
+
+
+async def test_an_admins_cordon_stands_when_ours_is_lifted(world: KubernetesWorld) -> None:
+    """Mutant: `unschedulable` is cleared whoever set it."""
+    await world.admin.patch(BOX, {"spec": {"unschedulable": True}}, manager="kubectl-test")
+    await sees(world, "the admin's cordon", cordoned=False, cordoned_by_other="somebody with kubectl-test")
+    await perform(world, "cordon")
+    assert await spec(world) == (True, ["hostler.dev/cordon"])
+    await perform(world, "uncordon")
+    assert await spec(world) == (True, [])
+
+
+async def test_other_peoples_taints_stay_as_they_are(world: KubernetesWorld) -> None:
+    """Mutant: the list of taints is written with ours alone."""
+    theirs = [{"key": "team/dedicated", "value": "a", "effect": "NoSchedule"}]
+    await world.admin.patch(BOX, {"spec": {"taints": theirs}})
+    await perform(world, "cordon")
+    assert (await spec(world))[1] == ["team/dedicated", "hostler.dev/cordon"]
+    await perform(world, "uncordon")
+    assert (await spec(world))[1] == ["team/dedicated"]
+
+
+async def test_a_listed_tool_that_uncordons_overrides_nobody_and_the_taint_still_keeps_work_away(
+    world: KubernetesWorld,
+) -> None:
+    """Mutant: every uncordon is a person's."""
+    await perform(world, "cordon")
+    await world.admin.patch(BOX, {"metadata": {"labels": {UPGRADE: "uncordon-required"}}})
+    await sees(world, "the upgrade", cordoned_by_other="GPU Operator's driver upgrade")
+    await world.admin.patch(BOX, {"metadata": {"labels": {UPGRADE: "upgrade-done"}}, "spec": {"unschedulable": None}})
+    await sees(world, "the tool's uncordon", cordoned_by_other="", cordoned=True, overridden="")
+    assert await spec(world) == (False, ["hostler.dev/cordon"])
+
+
+async def test_while_a_driver_upgrade_has_the_node_it_stays_shut_for_it(world: KubernetesWorld) -> None:
+    """Mutant: who claims the node is not looked for."""
+    await perform(world, "cordon")
+    await world.admin.patch(BOX, {"metadata": {"labels": {UPGRADE: "drain-required"}}})
+    await sees(world, "the upgrade", cordoned_by_other="GPU Operator's driver upgrade")
+    await perform(world, "uncordon")
+    assert await spec(world) == (True, [])
+
+
+async def test_nobody_acts_beside_a_second_remediator(world: KubernetesWorld) -> None:
+    await world.admin.patch(BOX, {"metadata": {"annotations": {"quarantineHealthEvent": "x"}}})
+    with pytest.raises(RefusedError, match="NVSentinel treats box-1 too"):
+        await perform(world, "cordon")
+    assert await spec(world) == (False, [])
+
+
+async def test_many_who_write_at_once_lose_no_cordon(world: KubernetesWorld) -> None:
+    """Mutant: the patch tests no version: of two written lists of taints one is lost."""
+    busy = True
+
+    async def others() -> None:
+        number = 0
+        while busy:
+            number += 1
+            await world.admin.patch(BOX, {"metadata": {"labels": {"n": str(number)}}})
+            await asyncio.sleep(0.02)
+
+    writing = asyncio.ensure_future(others())
+    for _ in range(10):
+        assert (await perform(world, "cordon")).result == "done"
+        assert (await perform(world, "uncordon")).result == "done"
+    busy = False
+    await writing
+
+
+async def test_a_budget_that_blocks_is_named_and_gives_way(world: KubernetesWorld) -> None:
+    """Mutants: budgets are not asked; the one that matches is not named."""
+    await world.admin.budget("acme", "guard", 1, app="db")
+    work = await world.works(WorkClass.interruptible, labels={"app": "db"})
+    await until(lambda: "PodDisruptionBudget acme/guard" in _held(world, work), "the budget to be named")
+    said = await perform(world, "evict", workloads=work)
+    assert said.result == "not_done"
+    assert "acme/guard" in said.detail or "disruption budget" in said.detail
+    await world.admin.delete("/apis/policy/v1/namespaces/acme/poddisruptionbudgets/guard")
+    await until(lambda: not _held(world, work), "it to be free")
+    assert (await perform(world, "evict", workloads=work)).result == "done"
+
+
+async def test_several_budgets_for_one_pod_are_told_for_what_they_are(world: KubernetesWorld) -> None:
+    """The Eviction API answers 500 for ever."""
+    await world.admin.budget("acme", "one", 0, app="db")
+    await world.admin.budget("acme", "two", 0, app="db")
+    work = await world.works(WorkClass.interruptible, labels={"app": "db"})
+    await until(lambda: "2 PodDisruptionBudgets match it (acme/one, acme/two)" in _held(world, work), "both names")
+    said = await perform(world, "evict", workloads=work)
+    assert (said.result, "more than one PodDisruptionBudget" in said.detail) == ("not_done", True)
+
+
+async def test_a_pod_that_has_its_grace_is_ending_and_is_waited_for(world: KubernetesWorld) -> None:
+    """Mutant: what was asked to end counts as gone. A finalizer keeps it, as a long grace would."""
+    work = await world.works(WorkClass.graceful, finalizers=["test/keep"])
+    said = await perform(world, "evict", workloads=work)
+    assert (said.result, said.facts) == ("done", {"ending": work})
+    assert _held(world, work).startswith("it is ending, and has until")
+    name = work.partition("/")[2].partition(":")[0]
+    await world.admin.patch(f"/api/v1/namespaces/acme/pods/{name}", {"metadata": {"finalizers": None}})
+    await until(lambda: not works_of(world), "it to be gone")
+
+
+async def test_the_platforms_pods_are_no_customers_and_leave_last(world: KubernetesWorld) -> None:
+    """Mutant: a node is taken off the list with a customer's pod on it."""
+    await world.admin.pod("kube-system", "dns", "box-1")
+    work = await world.works(WorkClass.uninterruptible)
+    await until(lambda: len(works_of(world)) == 2, "both to be seen")
+    seen = view(world)
+    assert seen is not None
+    told = sorted((w.id.partition("/")[0], w.work_class.value) for w in seen.workloads)
+    assert told == [("acme", "uninterruptible"), ("kube-system", "infrastructure")]
+    with pytest.raises(RefusedError, match="still runs acme/"):
+        await perform(world, "leave_cluster")
+    assert (await perform(world, "evict", workloads=work)).result == "done"
+    await until(lambda: work not in works_of(world), "the customer's work to be gone")
+    assert (await perform(world, "leave_cluster")).result == "done"
+    await until(lambda: not works_of(world), "the infrastructure to be gone")
+
+
+async def test_a_pod_made_anew_under_an_old_name_is_other_work(world: KubernetesWorld) -> None:
+    """Mutant: work is known by its name."""
+    old = await world.works(WorkClass.interruptible)
+    name = old.partition("/")[2].partition(":")[0]
+    await world.admin.ask("DELETE", f"/api/v1/namespaces/acme/pods/{name}", {"gracePeriodSeconds": 0})
+    await world.admin.pod("acme", name, "box-1", gpus=1)
+    await until(lambda: old not in works_of(world), "the old to be gone")
+    assert (await perform(world, "evict", workloads=old)).result == "done"
+    assert (await world.admin.get(f"/api/v1/namespaces/acme/pods/{name}"))["metadata"].get("deletionTimestamp") is None
+
+
+async def test_a_node_that_joins_is_listed_before_its_kubelet_comes_and_done_when_it_is_ready(
+    world: KubernetesWorld,
+) -> None:
+    await perform(world, "leave_cluster")
+    assert (await perform(world, "join_cluster")).result == "unknown"
+    assert await observe(world, "join_cluster") == "not_done"
+    assert await spec(world) == (True, ["hostler.dev/cordon"])
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    await world.admin.patch(f"{BOX}/status", {"status": {"conditions": [ready]}})  # its kubelet comes
+    asked = operation("join_cluster", world.node)
+    for _ in range(200):
+        if (await world.scheduler.observe(asked, world.node)).result == "done":
+            break
+        await asyncio.sleep(0.05)
+    else:
+        pytest.fail("the node has not become ready")
+
+
+def _held(world: KubernetesWorld, work: str) -> str:
+    seen = view(world)
+    return next((w.held_by for w in seen.workloads if w.id == work), "") if seen is not None else ""

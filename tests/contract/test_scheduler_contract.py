@@ -1,0 +1,90 @@
+"""The contract of `ports.Scheduler`, asked of a real Kubernetes and of the emulated cluster."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hostler.core.model import WorkClass
+from hostler.engine.ports import RefusedError
+from tests.contract.kubernetes_world import until
+from tests.contract.scheduler_world import (
+    EmulatedWorld,
+    World,
+    kubernetes_world,
+    observe,
+    perform,
+    sees,
+    view,
+)
+from tests.kit import a_node
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+
+
+@pytest.fixture(params=["kubernetes", "emulated"])
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    if request.param == "emulated":
+        yield EmulatedWorld()
+        return
+    async with kubernetes_world(request.getfixturevalue("control_plane")) as found:
+        yield found
+
+
+async def test_a_cordon_is_ours_until_it_is_lifted_and_may_be_asked_for_twice(world: World) -> None:
+    """Mutants: the second cordon fails; an uncordon leaves it."""
+    await sees(world, "no cordon", cordoned=False)
+    assert await observe(world, "cordon") == "not_done"
+    for _ in range(2):
+        assert (await perform(world, "cordon")).result == "done"
+    assert await observe(world, "cordon") == "done"
+    await sees(world, "the cordon", cordoned=True, overridden="")
+    for _ in range(2):
+        assert (await perform(world, "uncordon")).result == "done"
+    assert await observe(world, "uncordon") == "done"
+    await sees(world, "no cordon", cordoned=False)
+
+
+async def test_work_is_told_by_its_class_and_evicted_by_its_id_alone(world: World) -> None:
+    """Mutants: all work of the node goes; the class is not read."""
+    gone = await world.works(WorkClass.interruptible)
+    seen = await sees(world, "the work")
+    assert [(w.id, w.work_class, w.held_by) for w in seen.workloads] == [(gone, WorkClass.interruptible, "")]
+    assert (await perform(world, "evict", workloads="another")).result == "done"
+    assert await observe(world, "evict", workloads=gone) == "not_done"
+    assert (await perform(world, "evict", workloads=gone)).result == "done"
+    assert await observe(world, "evict", workloads=gone) == "done"
+    await until(lambda: gone not in [w.id for w in (view(world) or seen).workloads], "the work to be gone")
+
+
+async def test_what_a_person_lifts_is_told_as_an_override_and_not_as_our_cordon(world: World) -> None:
+    """Mutant: the taint alone counts."""
+    await perform(world, "cordon")
+    await sees(world, "the cordon", cordoned=True)
+    await world.person_uncordons()
+    seen = await sees(world, "the override", cordoned=False)
+    assert seen.overridden.startswith("somebody")
+    await perform(world, "uncordon")
+    await sees(world, "nothing of ours", cordoned=False, overridden="")
+
+
+async def test_a_node_leaves_and_joins_cordoned(world: World) -> None:
+    """Mutant: it joins open, and work lands on it before it was checked."""
+    assert await observe(world, "leave_cluster") == "not_done"
+    for _ in range(2):
+        assert (await perform(world, "leave_cluster")).result == "done"
+    assert await observe(world, "leave_cluster") == "done"
+    assert await observe(world, "join_cluster") == "not_done"
+    await until(lambda: view(world) is None, "the node to be gone")
+    assert (await perform(world, "join_cluster")).result in ("done", "unknown")
+    await sees(world, "it to be listed", cordoned=True)
+    assert (await perform(world, "uncordon")).result == "done"
+    await sees(world, "it to be open", cordoned=False)
+
+
+async def test_who_is_not_listed_cannot_be_cordoned_and_has_nothing_to_lift(world: World) -> None:
+    """Mutant: a cordon of nobody is done."""
+    world.node = a_node("stranger")
+    with pytest.raises(RefusedError, match="lists no node stranger"):
+        await perform(world, "cordon")
+    assert (await perform(world, "uncordon")).result == "done"
+    assert (await perform(world, "leave_cluster")).result == "done"
