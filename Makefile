@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up test check bench sim soak peers docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up test check bench bench-detection sim soak peers docs docs-check fmt lint clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ soak: environment-test ## SEEDS=1000: many worlds, every story cut at every boun
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
+
+bench-detection: environment-test ## plant every kind of fault, and a healthy month: the truth table; ARGS="-o json"
+	$(BIN)/python -m bench.detection $(ARGS)
 
 peers: environment ## run other policies beside ours in the same worlds (PEER_SEEDS, 20) and write docs/peers.md
 	@fresh=$$(mktemp) && trap 'rm -f "$$fresh"' EXIT && \

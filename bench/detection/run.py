@@ -29,6 +29,11 @@ def pure(place: Path, days: float) -> Truth:
     return truth("in one process and in virtual time", found, (quiet, month(NODES, days)))
 
 
+def short() -> None:
+    """What `python -m bench` prints of it: everything that does not take minutes."""
+    main(["--short"])
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Print the tables: without processes, and on the real path; `--short` leaves out what takes minutes."""
     parser = argparse.ArgumentParser(prog="python -m bench.detection", description=main.__doc__)

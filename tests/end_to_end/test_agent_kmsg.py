@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bench import kmsg
 from hostler.core.model import Observation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
+from tests.end_to_end.real_path import read_up
 
 KMSG = Path("/dev/kmsg")
 MAX_RSS_KIB = 56 * 1024
@@ -51,6 +53,7 @@ def written(fake: FakeController, mark: str) -> list[Observation]:
 
 async def test_a_line_of_user_space_arrives_once_and_as_such(tmp_path: Path) -> None:
     fake, mark = FakeController(), secrets.token_hex(8)
+    read_up(tmp_path / "state")
     async with served(fake) as url:
         async with agent(url, tmp_path):
             await fake.until(lambda: fake.heartbeats)
@@ -78,3 +81,20 @@ async def test_the_process_stays_small(tmp_path: Path) -> None:
     async with served(fake) as url, agent(url, tmp_path):
         await fake.until(lambda: any(item.kind == "inventory" for item in fake.kept) and len(fake.heartbeats) > 1)
     assert int(str(fake.heartbeats[-1]["rss_kib"])) < MAX_RSS_KIB
+
+
+async def test_faults_of_every_family_written_to_the_kernel_log_become_conditions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The agent's process, a served cell, and sixty kinds of fault, each found and named; `bench/kmsg.py` has more.
+
+    Mutants: user space's lines count for nothing in test mode; the uploader waits for its next round.
+    """
+    found = await kmsg.measured(tmp_path, 60)
+    with capsys.disabled():
+        total = found.total
+        sys.stdout.write(f"\n  kernel line → condition heard: P50 {total.p50_ms:.0f} ms, P99 {total.p99_ms:.0f} ms\n")
+    assert found.misses == ()
+    assert found.misnamed == ()
+    assert found.total.found == 60
+    assert {row.family for row in found.families} >= {"Xid", "SXid", "PCI Express", "the kernel"}
