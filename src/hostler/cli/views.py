@@ -185,7 +185,7 @@ CONDITIONS = View(
     (*_condition("condition."), *_STANDING),
     name="condition.id",
     empty="no condition stands",
-    events=("condition_", "phase_", "plan_"),
+    events=("condition_", "knowledge_", "phase_", "plan_"),
 )
 
 OBSERVATIONS = View(
