@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,8 @@ SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
 GresTypes=gpu
 RebootProgram=/bin/true
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={folder}/state/jwt.key
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=spot Nodes=ALL MaxTime=INFINITE State=UP
 """
@@ -167,6 +169,18 @@ class RealSlurm:
         finally:
             self._daemons["slurmctld"].send_signal(signal.SIGCONT)
 
+    @contextlib.asynccontextmanager
+    async def rest(self) -> AsyncIterator[str]:
+        """Its slurmrestd, as somebody without rights; the address."""
+        port = free_port()
+        words = ("-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", f"127.0.0.1:{port}")
+        self._start("slurmrestd", "nobody", "/usr/sbin/slurmrestd", *words, SLURM_JWT="daemon")
+        try:
+            await self.until(lambda: _listens(port))
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            self._end("slurmrestd")
+
     # --- its life
 
     def reset(self) -> None:
@@ -188,7 +202,7 @@ class RealSlurm:
         assert not rest, f"the cluster does not come to rest: {rest}"
 
     def close(self) -> None:
-        for name in ("slurmctld", *NODES, "munged"):
+        for name in ("slurmrestd", "slurmctld", *NODES, "munged"):
             self._end(name)
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
@@ -227,10 +241,11 @@ class RealSlurm:
         (self.folder / "signals").mkdir()
         for name, text in SCRIPTS.items():
             (self.folder / name).write_text(text.replace("{folder}", str(self.folder)))
-        key = self.folder / "munge" / "key"
-        key.write_bytes(os.urandom(1024))
-        key.chmod(0o400)
-        for owner, names in (("slurm", ("state", "log", "run")), ("munge", ("munge", "munge/key"))):
+        key, jwt_key = self.folder / "munge" / "key", self.folder / "state" / "jwt.key"
+        for path, size in ((key, 1024), (jwt_key, 32)):
+            path.write_bytes(os.urandom(size))
+            path.chmod(0o400)
+        for owner, names in (("slurm", ("state", "state/jwt.key", "log", "run")), ("munge", ("munge", "munge/key"))):
             for name in names:
                 _give(self.folder / name, owner)
 
@@ -256,10 +271,15 @@ class RealSlurm:
     def _start_slurmd(self, name: str, *words: str) -> None:
         self._start(name, "root", "/usr/sbin/slurmd", "-D", "-N", name, "-f", str(self.conf), *words)
 
-    def _start(self, name: str, user: str, *words: str) -> None:
+    def _start(self, name: str, user: str, *words: str, **environment: str) -> None:
         with (self.folder / "log" / f"{name}.out").open("ab") as log:
             self._daemons[name] = subprocess.Popen(
-                [*_as(user), *words], env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/"
+                [*_as(user), *words],
+                env=self._environment() | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
             )
 
     def _wait(self, holds: Callable[[], bool], what: str) -> None:
@@ -301,12 +321,12 @@ def slurm(slurm_cluster: RealSlurm) -> RealSlurm:
 
 
 def _check_installed() -> None:
-    needed = ("slurmctld", "slurmd", "munged", "scontrol", "sbatch")
+    needed = ("slurmctld", "slurmd", "munged", "scontrol", "sbatch", "slurmrestd")
     missing = [name for name in needed if shutil.which(name, path="/usr/sbin:/usr/bin") is None]
     if missing:
         pytest.skip(
             f"no {missing[0]}: apt-get install --no-install-recommends "
-            "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
+            "slurmctld slurmd slurm-client slurmrestd slurm-wlm-basic-plugins slurm-wlm-jwt-plugin munge"
         )
     if sys.platform != "linux" or shutil.which("setpriv") is None:
         pytest.skip("no setpriv: apt-get install util-linux")
@@ -329,3 +349,8 @@ def _as(owner: str) -> list[str]:
         return dying
     user = pwd.getpwnam(owner)
     return [*dying, f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

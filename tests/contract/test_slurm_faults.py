@@ -250,6 +250,26 @@ async def test_an_answer_that_is_none(
             await transport.nodes()
 
 
+async def test_a_real_slurmrestd_reads_our_requests_and_is_too_old(
+    slurm: RealSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's speaks v0.0.38, which can only read: it is read here past the check that asks for v0.0.40."""
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text(slurm.run("scontrol", "token", "username=slurm", "lifespan=600"))
+    number = await slurm.submit("gpu001", gpus=2)
+    async with slurm.rest() as url, Rest(url, "slurm", str(token)).session() as session:
+        with pytest.raises(RefusedError, match=r"v0\.0\.40 among its versions"):
+            await RestTransport(session, Rest(url, "slurm", str(token))).nodes()
+        monkeypatch.setattr(rest, "FIRST_API", 38)
+        transport = RestTransport(session, Rest(url, "slurm", str(token), "v0.0.38"))
+        assert await transport.nodes() == await slurm.transport().nodes()
+        assert [(job.id, job.gpus) for job in await transport.jobs()] == [(number, ((0, 1),))]
+        token.write_text("a.token.of.somebody.else")
+        with pytest.raises(UnreachableError, match="Unspecified error"):  # all that a 22.05 says of it
+            await transport.nodes()
+
+
 async def test_nobody_listens(tmp_path: Path) -> None:
     async with served(web.Application()) as origin:
         pass

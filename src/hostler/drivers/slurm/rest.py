@@ -116,7 +116,7 @@ class RestTransport:
         if status == 404 and b'"errors"' not in content:
             raise RefusedError(f"slurmrestd serves no {what}: is {self._rest.api} among its versions (-d list)?")
         if status != 200:
-            raise failure(what, f"{status} {content[:300].decode(errors='replace')}")
+            raise failure(what, f"{status} {' '.join(content[:2000].decode(errors='replace').split())[:500]}")
         wire.check_done(content, what)
 
     def _headers(self) -> dict[str, str]:

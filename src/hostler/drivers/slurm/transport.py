@@ -14,6 +14,7 @@ _REFUSED = (
     "User's group not permitted",
     "Requested operation not supported",
     "Operation not permitted",
+    "authentication error",
 )
 _CONFLICT = ("Invalid node state", "Invalid job id", "already completing", "already completed", "Job is no longer")
 
