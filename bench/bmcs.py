@@ -104,6 +104,7 @@ class _Speaker(asyncio.Protocol):
 async def _serve(certificate: Certificate, told: Connection) -> None:
     documents = _Documents()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _loop, _context: None)  # a look that was given up ends within a handshake
     context = certificate.server_context()
     context.num_tickets = 1
     server = await loop.create_server(
