@@ -6,10 +6,12 @@ import gc
 import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
+import yaml
 from aiohttp import web
 
 from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, load_kubeconfig
@@ -91,6 +93,28 @@ class Admin:
         spec = {"minAvailable": least, "selector": {"matchLabels": match}}
         where = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"
         await self.ask("POST", where, {"metadata": {"name": name}, "spec": spec})
+
+
+RIGHTS = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+PLACES = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{space}/serviceaccounts",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{space}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{space}/rolebindings",
+}
+
+
+async def as_hostler(plane: ControlPlane, admin: Admin) -> Path:
+    """The kubeconfig of the service account of our own manifest, with exactly the rights that stand there."""
+    for document in yaml.safe_load_all(RIGHTS.read_text()):
+        place = PLACES[document["kind"]].format(space=document["metadata"].get("namespace", ""))
+        answer = await admin.api.change("POST", place, document)
+        assert answer.status in (201, 409), answer
+    account = "/api/v1/namespaces/hostler/serviceaccounts/hostler-controller/token"
+    token = await admin.ask("POST", account, {"spec": {"expirationSeconds": 3600}})
+    return plane.kubeconfig("hostler", token["status"]["token"])
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
 from hostler.engine.ports import Scheduler, WorkloadView
 from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
-from tests.contract.kubernetes_world import Admin, an_admin, let_go, running, until
+from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go, running, until
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node
 
@@ -101,7 +101,9 @@ class EmulatedWorld:
 class KubernetesWorld:
     """A real API server."""
 
-    def __init__(self, scheduler: KubernetesScheduler, admin: Admin) -> None:
+    def __init__(self, scheduler: KubernetesScheduler, admin: Admin, api: Api, book: Book) -> None:
+        self.api = api
+        self.book = book
         self.node = replace(a_node("n1"), bindings=_bound("kubernetes"))
         self.scheduler = scheduler
         self.admin = admin
@@ -123,13 +125,14 @@ def _bound(kind: str) -> tuple[Binding, ...]:
 
 
 @asynccontextmanager
-async def kubernetes_world(plane: ControlPlane, user: str = "admin") -> AsyncIterator[KubernetesWorld]:
-    """A node in a real cluster, seen and acted upon as this user."""
+async def kubernetes_world(plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
+    """A node in a real cluster, seen and acted upon with the rights of our own manifest."""
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(an_admin(plane))
-        api = await stack.enter_async_context(Api(load_kubeconfig(str(plane.kubeconfig(user))), lambda: None))
+        hostler = await as_hostler(plane, admin)
+        api = await stack.enter_async_context(Api(load_kubeconfig(str(hostler)), lambda: None))
         book = Book(api, OWNER, Random(1).random)
-        world = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), admin)
+        world = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), admin, api, book)
         await admin.space("acme")
         await admin.node("box-1")
         await stack.enter_async_context(running(world.scheduler.watch()))

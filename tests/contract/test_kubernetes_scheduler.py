@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
-from hostler.core.model import WorkClass
+from hostler.core.fleet import Fleet
+from hostler.core.model import Condition, Severity, WorkClass
+from hostler.drivers.kubernetes.marker import Marker
 from hostler.engine.ports import RefusedError
 from tests.contract.kubernetes_world import until
 from tests.contract.scheduler_world import (
@@ -19,6 +22,7 @@ from tests.contract.scheduler_world import (
     works_of,
 )
 from tests.controlplane.plane import ControlPlane
+from tests.kit import NOW, a_node, configuration, pool_document
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 BOX = "/api/v1/nodes/box-1"
@@ -194,6 +198,60 @@ async def test_a_node_that_joins_is_listed_before_its_kubelet_comes_and_done_whe
         await asyncio.sleep(0.05)
     else:
         pytest.fail("the node has not become ready")
+
+
+async def test_it_can_do_no_more_than_the_manifest_says(world: KubernetesWorld) -> None:
+    work = await world.works(WorkClass.uninterruptible)
+    name = work.partition("/")[2].partition(":")[0]
+    assert (await world.api.get("/api/v1/secrets")).status == 403
+    assert (await world.api.change("DELETE", f"/api/v1/namespaces/acme/pods/{name}", {})).status == 403
+    assert (await world.api.get(f"/api/v1/namespaces/acme/pods/{name}/log")).status == 403
+    assert (await world.api.change("POST", "/api/v1/namespaces/acme/pods", {"metadata": {"name": "x"}})).status == 403
+
+
+def _members() -> Fleet:
+    """A fleet whose pool is served in the cluster."""
+    fleet = Fleet(configuration({"train": pool_document(target=1)}))
+    fleet.put_node("n1", a_node("n1", domains=("rack:r1", "nvlink:d 1", "rail:7")))
+    fleet.merge()
+    return fleet
+
+
+async def test_users_see_phase_place_and_health_on_the_node_and_only_changes_are_written(
+    world: KubernetesWorld,
+) -> None:
+    """Mutants: a condition is written again at each turn; another manager's condition goes with ours."""
+    fleet = _members()
+    fleet.put_node("n1", replace(fleet.nodes["n1"], bindings=world.node.bindings))
+    marker = Marker(world.scheduler, world.api, world.book, lambda: fleet)
+    await marker.turn()
+    seen = await world.admin.get(BOX)
+    ours = {key: value for key, value in seen["metadata"]["labels"].items() if key.startswith("hostler.dev/")}
+    assert ours["hostler.dev/phase"] == "production"
+    assert ours["hostler.dev/pool"] == "train"
+    assert (ours["hostler.dev/nvlink-domain"], ours["hostler.dev/rail"]) == ("d-1", "7")
+    told = {c["type"]: (c["status"], c["reason"]) for c in seen["status"]["conditions"]}
+    assert told["HostlerHealthy"] == ("True", "NothingAils")
+    assert told["HostlerActive"] == ("False", "Idle")
+    assert told["Drained"] == ("False", "None")
+    assert told["Ready"][0] == "True"
+    await until(lambda: len(world.book.nodes.items["box-1"].shown) == 6, "the conditions to be seen")
+    version = world.book.nodes.items["box-1"].version
+    await marker.turn()
+    await marker.turn()
+    assert (await world.admin.get(BOX))["metadata"]["resourceVersion"] == version
+
+
+async def test_a_fault_shows_as_a_condition_with_its_reason_and_as_an_event(world: KubernetesWorld) -> None:
+    fleet = _members()
+    fault = Condition("c1", "gpu.fallen_off_bus", "n1", Severity.catastrophic, NOW, NOW, "remedy", "hostler")
+    fleet.put_node("n1", replace(fleet.nodes["n1"], bindings=world.node.bindings, conditions=(fault,)))
+    await Marker(world.scheduler, world.api, world.book, lambda: fleet).turn()
+    conditions = (await world.admin.get(BOX))["status"]["conditions"]
+    told = next(c for c in conditions if c["type"] == "HostlerHealthy")
+    assert (told["status"], told["reason"]) == ("False", "GpuFallenOffBus")
+    events = (await world.admin.get("/api/v1/namespaces/default/events"))["items"]
+    assert "HostlerHealthyGpuFallenOffBus" in [e["reason"] for e in events if e["involvedObject"]["name"] == "box-1"]
 
 
 def _held(world: KubernetesWorld, work: str) -> str:

@@ -4,16 +4,27 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from random import SystemRandom
+
+from msgspec import Struct
 
 from hostler.cli.house import Gate
 from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Operation, Outcome
+from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.marker import Marker
+from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.rest import RestTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Transport
 from hostler.engine.ports import Hand, RefusedError, UnreachableError
+
+OWNER = "hostler"
+"""Whose cordons are ours, in a cluster that one cell serves."""
 
 CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -31,6 +42,36 @@ async def slurm_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack
         except RefusedError as error:
             raise _unusable(path, str(error), "mend that and start again") from error
         found.append(SlurmScheduler(name, transport, gate, gate.now, settings.manner))
+    return found
+
+
+class Watched(Struct, frozen=True):
+    """A Kubernetes cluster: its scheduler, and what writes on its nodes once the fleet is there."""
+
+    scheduler: KubernetesScheduler
+    api: Api
+    book: Book
+
+    def marker(self, fleet: Callable[[], Fleet]) -> Marker:
+        """Shows the cluster's users what Hostler knows and does."""
+        return Marker(self.scheduler, self.api, self.book, fleet)
+
+
+async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[Watched]:
+    """The clusters of "NAME=KUBECONFIG" or "NAME=KUBECONFIG@CONTEXT"; "in-cluster" stands for the pod's own account.
+
+    What they hold is let go with `stack`. Raises InvalidInputError.
+    """
+    found: list[Watched] = []
+    for one in given:
+        name, _, where = one.partition("=")
+        if not CLUSTER.fullmatch(name) or not where or name in {known.scheduler.cluster for known in found}:
+            instead = "write NAME=KUBECONFIG, or NAME=KUBECONFIG@CONTEXT"
+            raise _unusable(f"--cluster {one[:100]}", "each cluster needs a name of its own and a kubeconfig", instead)
+        path, _, context = where.partition("@")
+        api = await stack.enter_async_context(Api(load_kubeconfig(path, context), gate))
+        book = Book(api, OWNER, SystemRandom().random)
+        found.append(Watched(KubernetesScheduler(name, api, book, OWNER), api, book))
     return found
 
 

@@ -24,7 +24,7 @@ class ServeSettings(Struct, frozen=True):
     `journal` "" is a file in `data`, which no other process may serve then. Controllers that name the same journal, a
     file or a postgresql:// URL, stand by each other: `advertise` is where the others reach this one, `name` what it is
     called ("": host and port), `lease_s` how long the others wait for one that has fallen silent. `slurm` are clusters,
-    each "NAME" or "NAME=FILE" (`drivers/slurm/settings`).
+    each "NAME" or "NAME=FILE" (`drivers/slurm/settings`); `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]".
     """
 
     data: str
@@ -40,3 +40,4 @@ class ServeSettings(Struct, frozen=True):
     lease_s: float = 5.0
     peers_ca: str = ""
     slurm: tuple[str, ...] = ()
+    clusters: tuple[str, ...] = ()

@@ -93,6 +93,14 @@ class Peers:
 class Clusters:
     """The schedulers of the clusters that the cell's nodes serve in."""
 
+    cluster: Annotated[
+        tuple[str, ...],
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="A Kubernetes cluster: NAME=KUBECONFIG or NAME=KUBECONFIG@CONTEXT; in-cluster for the pod's account.",
+        ),
+    ] = ()
     slurm: Annotated[
         tuple[str, ...],
         Parameter(negative=(), show_default=False, help="A Slurm cluster: NAME, or NAME=FILE with how it is reached."),
@@ -145,6 +153,7 @@ def serve(
         lease_s=peers.lease,
         peers_ca=peers.peers_ca,
         slurm=clusters.slurm,
+        clusters=clusters.cluster,
     )
     return _until_stopped(run_serve(settings))
 

@@ -52,11 +52,31 @@ class Taint(Struct, frozen=True):
     timeAdded: str | None = None  # noqa: N815 - the API's name
 
 
+class Shown(Struct, frozen=True):
+    """A condition as a node shows it; `status` is True, False or Unknown."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+OUR_CONDITIONS = (
+    "HostlerHealthy",
+    "HostlerActive",
+    "MaintenancePlanned",
+    "DrainInProgress",
+    "Drained",
+    "MaintenanceInProgress",
+)
+
+
 class KubeNode(Struct, frozen=True):
     """A Node as far as it is needed. `ready` None: no kubelet has said yet.
 
-    `labels` and `annotations` are our own; `marks` are the keys of everybody's labels (with "=value"), annotations and
-    taints by which other actors are recognised. `shut_by` is the field manager that made it unschedulable.
+    `labels` and `annotations` are our own, `shown` our conditions; `marks` the keys of everybody's labels (with
+    "=value"), annotations and taints by which other actors are recognised. `shut_by` is the field manager that made it
+    unschedulable.
     """
 
     key: str
@@ -72,6 +92,7 @@ class KubeNode(Struct, frozen=True):
     shut_by: str
     leaving: bool
     has_annotations: bool
+    shown: tuple[Shown, ...]
 
 
 class KubePod(Struct, frozen=True):
@@ -188,11 +209,6 @@ class _Meta(Struct, frozen=True):
     deleted: str = field(default="", name="deletionTimestamp")
 
 
-class _Condition(Struct, frozen=True):
-    type: str
-    status: str = ""
-
-
 class _NodeSpec(Struct, frozen=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -203,7 +219,7 @@ class _NodeInfo(Struct, frozen=True):
 
 
 class _NodeStatus(Struct, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[Shown, ...] = ()
     info: _NodeInfo | None = field(default=None, name="nodeInfo")
 
 
@@ -229,7 +245,7 @@ class _PodSpec(Struct, frozen=True):
 
 
 class _PodStatus(Struct, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[Shown, ...] = ()
 
 
 class _Pod(Struct, frozen=True):
@@ -302,6 +318,7 @@ def read_node(body: bytes | msgspec.Raw) -> KubeNode:
         shut_by=_shut_by(meta.managed),
         leaving=bool(meta.deleted),
         has_annotations=bool(meta.annotations),
+        shown=tuple(c for c in seen.status.conditions if c.type in OUR_CONDITIONS),
     )
 
 

@@ -1,0 +1,105 @@
+"""Writes on a cluster's nodes what its users are to see of them, where it differs from what stands there."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from hostler.core.fleet import Fleet
+from hostler.core.model import Node
+from hostler.drivers.kubernetes.api import APPLY, Api, checked
+from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.marks import DUTIES, LABELS, Marks, applied, labelled, marks
+from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
+from hostler.drivers.kubernetes.wire import KubeNode, Shown
+from hostler.engine.ports import PortError, WorkloadView, name_there
+
+log = logging.getLogger("hostler")
+
+TURN_S = 0.5
+AT_ONCE = 16
+TOLD = ("HostlerHealthy", "DrainInProgress", "MaintenanceInProgress")
+"""Transitions of these are told as Events too, for `kubectl describe node`."""
+
+
+class Marker:
+    """One cluster's. `fleet` gives the cell's; only members of the cluster are written on, and only what is ours."""
+
+    def __init__(self, scheduler: KubernetesScheduler, api: Api, book: Book, fleet: Callable[[], Fleet]) -> None:
+        self._scheduler = scheduler
+        self._api = api
+        self._book = book
+        self._fleet = fleet
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._done: dict[str, tuple[Node, KubeNode, WorkloadView]] = {}
+
+    async def run(self) -> None:
+        """Write until cancelled; what could not be written is tried again at the next turn."""
+        while True:
+            await self.turn()
+            await asyncio.sleep(TURN_S)
+
+    async def turn(self) -> None:
+        """Look at each member once, and write where something differs."""
+        seen = self._book.views()
+        if seen.lost:
+            return
+        fleet, work = self._fleet(), []
+        for node in self._members(fleet):
+            name = name_there(node, self._scheduler)
+            listed, view = self._book.nodes.items.get(name), seen.nodes.get(name)
+            if listed is None or view is None:
+                continue
+            before, now = self._done.get(name), (node, listed, view)
+            if before is None or any(a is not b for a, b in zip(before, now, strict=True)):
+                work.append(self._mark(name, now, marks(node, view.workloads)))
+        if work:
+            await asyncio.gather(*work)
+
+    def _members(self, fleet: Fleet) -> list[Node]:
+        pools = [pool for pool in fleet.configuration.pools.values() if pool.cluster == self._scheduler.cluster]
+        return [fleet.nodes[i] for pool in pools for i in fleet.index.members(f"pool:{pool.name}")]
+
+    async def _mark(self, name: str, now: tuple[Node, KubeNode, WorkloadView], wanted: Marks) -> None:
+        _, listed, _ = now
+        async with self._limit:
+            try:
+                if listed.labels != wanted.labels:
+                    await self._apply(name, "", LABELS, labelled(name, listed.uid, wanted.labels))
+                await self._conditions(name, listed, wanted)
+            except PortError as error:
+                log.info("marks_not_written", extra={"node": name, "reason": str(error)})
+                return
+        self._done[name] = now
+
+    async def _conditions(self, name: str, listed: KubeNode, wanted: Marks) -> None:
+        """On transition only: a status or reason that is another than what stands there."""
+        stands = {one.type: (one.status, one.reason) for one in listed.shown}
+        changed = [one for one in wanted.conditions if stands.get(one.type) != (one.status, one.reason)]
+        at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        for manager in dict.fromkeys(DUTIES[one.type] for one in changed):
+            own = tuple(one for one in wanted.conditions if DUTIES[one.type] == manager)
+            await self._apply(name, "/status", manager, applied(name, listed.uid, own, at))
+        for one in changed:
+            if one.type in TOLD and (one.status == "True") == (one.type != "HostlerHealthy"):
+                await self._event(name, one, at)
+
+    async def _apply(self, name: str, sub: str, manager: str, body: object) -> None:
+        query = {"fieldManager": manager, "force": "true"}
+        path = f"/api/v1/nodes/{quote(name, safe='')}{sub}"
+        checked(await self._api.change("PATCH", path, body, APPLY, query), f"{manager} of {name}")
+
+    async def _event(self, name: str, shown: Shown, at: str) -> None:
+        body = {
+            "metadata": {"generateName": f"{name}.hostler-", "namespace": "default"},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name},
+            "reason": f"{shown.type}{shown.reason}"[:128],
+            "message": shown.message or shown.reason,
+            "type": "Warning" if shown.type == "HostlerHealthy" else "Normal",
+            "source": {"component": "hostler"},
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }
+        checked(await self._api.change("POST", "/api/v1/namespaces/default/events", body), f"an event of {name}")

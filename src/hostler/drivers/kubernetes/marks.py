@@ -1,0 +1,139 @@
+"""What a cluster's own users see of Hostler on a node: labels and conditions, a stable API to automate on. Pure.
+
+Conditions of KEP-5683 (`DrainInProgress`, `Drained`, `MaintenancePlanned`, `MaintenanceInProgress`) and two of ours:
+`HostlerHealthy` (nothing ails it, False with the gravest fault as the reason) and `HostlerActive` (a customer's work
+runs there). How to read them: docs/how-to/connect-a-kubernetes-cluster.md.
+"""
+
+import re
+from typing import Any
+
+from msgspec import Struct
+
+from hostler.core.fleet import is_healthy
+from hostler.core.model import Node, Plan, Severity, WorkClass, Workload
+from hostler.drivers.kubernetes.wire import OURS, Shown
+
+HEALTH, MAINTENANCE, LABELS = "hostler-health", "hostler-maintenance", "hostler-labels"
+"""Field managers, one for each duty."""
+
+DUTIES = {
+    "HostlerHealthy": HEALTH,
+    "HostlerActive": HEALTH,
+    "MaintenancePlanned": MAINTENANCE,
+    "DrainInProgress": MAINTENANCE,
+    "Drained": MAINTENANCE,
+    "MaintenanceInProgress": MAINTENANCE,
+}
+"""Who writes which condition."""
+
+MAX_MESSAGE = 500
+MAX_LABEL = 63
+_ODD = re.compile(r"[^A-Za-z0-9_.-]+")
+_DOMAINS = {"nvlink": "nvlink-domain", "rail": "rail"}
+
+
+class Marks(Struct, frozen=True):
+    """What a node is to show: all of our labels, and all conditions of `DUTIES`, in their order."""
+
+    labels: dict[str, str]
+    conditions: tuple[Shown, ...]
+
+
+def marks(node: Node, works: tuple[Workload, ...] | None) -> Marks:
+    """What the node is to show; `works` run there, None where that is not known."""
+    return Marks(_labels(node), (_healthy(node), _active(works), *_maintenance(node, works)))
+
+
+def applied(name: str, uid: str, shown: tuple[Shown, ...], at: str) -> dict[str, Any]:
+    """The body of a server-side apply of these conditions, which became so at this moment (RFC 3339)."""
+    conditions = [
+        {
+            "type": one.type,
+            "status": one.status,
+            "reason": one.reason,
+            "message": one.message,
+            "lastTransitionTime": at,
+            "lastHeartbeatTime": at,
+        }
+        for one in shown
+    ]
+    return {**_named(name, uid), "status": {"conditions": conditions}}
+
+
+def labelled(name: str, uid: str, labels: dict[str, str]) -> dict[str, Any]:
+    """The body of a server-side apply of these labels; those of ours that are not among them go."""
+    found = _named(name, uid)
+    found["metadata"]["labels"] = labels
+    return found
+
+
+def _named(name: str, uid: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": uid}}
+
+
+def _labels(node: Node) -> dict[str, str]:
+    said = {"node": node.id, "phase": node.phase.value, "pool": node.pool, "rack": node.position.rack}
+    for domain in node.domains:
+        kind, _, name = domain.partition(":")
+        if kind in _DOMAINS:
+            said.setdefault(_DOMAINS[kind], name)
+    return {f"{OURS}{key}": value for key, name in said.items() if (value := _label(name))}
+
+
+def _label(value: str) -> str:
+    return _ODD.sub("-", value)[:MAX_LABEL].strip("-_.")
+
+
+def _healthy(node: Node) -> Shown:
+    grave = [condition for condition in node.conditions if condition.severity >= Severity.degraded]
+    if not grave and is_healthy(node):
+        return Shown("HostlerHealthy", "True", "NothingAils", "")
+    if not grave:
+        return Shown("HostlerHealthy", "Unknown", "NotInService", "it is being treated, or kept as it is")
+    worst = max(grave, key=lambda c: (c.severity, c.id))
+    text = f"{worst.type}: {worst.evidence[-1].text}" if worst.evidence else worst.type
+    return Shown("HostlerHealthy", "False", _reason(worst.type), text[:MAX_MESSAGE])
+
+
+def _active(works: tuple[Workload, ...] | None) -> Shown:
+    if works is None:
+        return Shown("HostlerActive", "Unknown", "WorkUnknown", "what runs here is not known")
+    customers = [work for work in works if work.work_class is not WorkClass.infrastructure]
+    if not customers:
+        return Shown("HostlerActive", "False", "Idle", "no customer's work runs here")
+    return Shown("HostlerActive", "True", "CustomerWork", "")
+
+
+def _maintenance(node: Node, works: tuple[Workload, ...] | None) -> tuple[Shown, ...]:
+    plan = node.plan if node.plan is not None and node.plan.disruptive else None
+    running = plan is not None and plan.state == "running"
+    drains = running and plan is not None and _stands_at(plan, "drain")
+    passed = running and plan is not None and _has_passed(plan, "drain")
+    why = f"{plan.name} for {plan.rule}" if plan is not None and plan.rule else (plan.name if plan is not None else "")
+    waiting = "; ".join(blocker.text for blocker in node.waiting.blockers) if node.waiting is not None else ""
+    planned = (plan is not None and plan.state == "proposed") or (running and not passed)
+    drained = passed or (bool(node.cordons) and works == ())
+    told = (
+        ("MaintenancePlanned", planned, "RemedyRecorded", f"{why}: {waiting}" if waiting else why),
+        ("DrainInProgress", drains, "WaitsForWork" if waiting else "Draining", waiting or why),
+        ("Drained", drained, "NoWorkLeft", why),
+        ("MaintenanceInProgress", passed, _reason(plan.name) if plan is not None else "", why),
+    )
+    return tuple(
+        Shown(kind, "True", reason, text[:MAX_MESSAGE]) if holds else Shown(kind, "False", "None", "")
+        for kind, holds, reason, text in told
+    )
+
+
+def _stands_at(plan: Plan, operation: str) -> bool:
+    return plan.index < len(plan.steps) and plan.steps[plan.index].operation == operation
+
+
+def _has_passed(plan: Plan, operation: str) -> bool:
+    return any(step.operation == operation for step in plan.steps[: plan.index])
+
+
+def _reason(name: str) -> str:
+    """A name of ours as Kubernetes writes reasons: "gpu.fallen_off_bus" is GpuFallenOffBus."""
+    return "".join(word.capitalize() for word in re.split(r"[._ -]+", name)) or "None"
