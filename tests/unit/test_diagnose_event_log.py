@@ -70,7 +70,7 @@ def test_every_condition_that_a_sensor_can_raise_has_its_rule_as_data() -> None:
         "cooling_redundancy_health": "warning",
     }
     parts: Facts = {"health:gpu:GPU_1": "critical", "health:drive:1": "critical"}
-    told = {"sensors": facts, "part_health": parts, "firmware": {"firmware.BIOS": "0"}}
+    told: dict[str, Facts] = {"sensors": facts, "part_health": parts, "firmware": {"firmware.BIOS": "0"}}
     sku = replace(SKU, firmware={"BIOS": "1"})
     node = replace(NODE, phase=Phase.production)
     found = [
