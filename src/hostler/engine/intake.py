@@ -427,8 +427,9 @@ def _see_effect(scene: Scene, node: Node, operation: Operation, outcome: Outcome
         here.power, here.power_at = (ON if operation.kind == "power_on" else OFF), now
     if operation.kind == "power_off":
         here.heard = False
-    if operation.kind == "evict" and (works := here.workloads.get(cluster)) is not None:
-        here.workloads[cluster] = _without(works, operation, outcome)
+    if operation.kind == "evict":  # of a node in no pool any cluster may have shown the work
+        shown = {name: works for name, works in here.workloads.items() if cluster in ("", name)}
+        here.workloads |= {name: _without(works, operation, outcome) for name, works in shown.items()}
     if operation.kind == "leave_cluster":
         here.workloads.pop(cluster, None)
     if operation.kind == "join_cluster":
