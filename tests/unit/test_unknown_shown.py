@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from hostler.cli.pages import node_page
 from hostler.cli.screen import screen
 from hostler.cli.views import CONDITIONS, NODE_CONDITIONS
 from hostler.core.sentences import sentence
@@ -43,6 +44,15 @@ def test_a_list_of_conditions_says_since_when(doubted: Drive, view: object) -> N
 def test_the_screen_counts_what_is_unknown() -> None:
     status = {**STATUS, "now": NOW.isoformat(), "conditions": {"gpu.thermal": 3}, "unknown": {"gpu.thermal": 2}}
     assert "      3 × gpu.thermal (2 unknown: who saw them is silent)" in screen(status)
+
+
+def test_the_page_of_a_node_says_it(doubted: Drive) -> None:
+    page = {"node": msgspec.to_builtins(doubted.node("a")), "now": after(hours=1).isoformat()}
+    told = "\n".join(node_page(page, wide=False))
+    (line,) = [one for one in told.splitlines() if "gpu.thermal on a-G0" in one]
+    assert "unknown for" in line
+    assert "who saw it is silent" in line
+    assert "unknown for" not in next(one for one in told.splitlines() if "agent.lost" in one)
 
 
 def test_a_history_says_it_in_words(doubted: Drive) -> None:

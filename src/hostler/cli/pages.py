@@ -75,7 +75,9 @@ def _condition(condition: Object, now: datetime) -> str:
     evidence = condition.get("evidence") or []
     said = f": {evidence[-1]['text']}" if evidence else ""
     grave = severity(condition["severity"], now)
-    return f"{condition['type']}{part}  {grave}, {age(condition['since'], now)}, {condition['count']}×{said}"
+    unknown = condition.get("unknown_since")
+    doubt = f", unknown for {age(unknown, now)}: who saw it is silent" if unknown else ""
+    return f"{condition['type']}{part}  {grave}, {age(condition['since'], now)}, {condition['count']}×{doubt}{said}"
 
 
 def _hold(hold: Object, now: datetime) -> str:
