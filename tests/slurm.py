@@ -24,7 +24,7 @@ from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.wire import SlurmNode
 from tests.end_to_end.processes import free_port
 
-NODES = ("gpu001", "gpu002", "gpu003")
+NODES = ("gpu001", "gpu002", "box-1")
 GPUS = 8
 START_S = 30.0
 MESSAGE_S = 3

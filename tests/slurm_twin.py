@@ -19,7 +19,7 @@ from hostler.drivers.slurm.transport import Change, Transport, failure
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.engine.ports import PortError
 
-NODES = ("gpu001", "gpu002", "gpu003")
+NODES = ("gpu001", "gpu002", "box-1")
 TOKEN = "twin.token.of.some.length"
 
 

@@ -14,11 +14,14 @@ from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
+from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.engine.ports import Scheduler, WorkloadView
 from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go, running, until
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node
+from tests.slurm import RealSlurm
+from tests.slurm_twin import SlurmTwin
 
 OWNER = "cell-a"
 _SERIAL = itertools.count(1)
@@ -118,6 +121,34 @@ class KubernetesWorld:
 
     async def person_uncordons(self) -> None:
         await self.admin.patch("/api/v1/nodes/box-1", {"spec": {"unschedulable": None}})
+
+
+class SlurmWorld:
+    """A Slurm, real or in memory."""
+
+    def __init__(self, people: RealSlurm | SlurmTwin, scheduler: SlurmScheduler) -> None:
+        self.node = replace(a_node("n1"), bindings=_bound("slurm"))
+        self.scheduler = scheduler
+        self._people = people
+
+    async def works(self, kind: WorkClass) -> str:
+        number = await self._people.submit("box-1", comment=f"hostler:{kind.value}")
+        await until(lambda: f"job-{number}.0" in works_of(self), f"job {number} to be seen")
+        return f"job-{number}.0"
+
+    async def person_uncordons(self) -> None:
+        await self._people.admin("box-1", "RESUME")
+
+
+@asynccontextmanager
+async def slurm_world(people: RealSlurm | SlurmTwin) -> AsyncIterator[SlurmWorld]:
+    """A node in a Slurm cluster that is looked at all the time."""
+    transport = people if isinstance(people, SlurmTwin) else people.transport()
+    manner = Manner(period_s=0.05)
+    world = SlurmWorld(people, SlurmScheduler("k1", transport, lambda: None, lambda: datetime.now(UTC), manner))
+    async with running(world.scheduler.watch()):
+        await until(lambda: view(world) and world.scheduler.views().ready.get("box-1"), "the node to be ready")
+        yield world
 
 
 def _bound(kind: str) -> tuple[Binding, ...]:

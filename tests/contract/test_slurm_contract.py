@@ -21,7 +21,7 @@ from tests.kit import NOW, a_node
 from tests.slurm import RealSlurm
 from tests.slurm_twin import SlurmTwin, by_rest, rest_app
 
-ONE, TWO, THREE = "gpu001", "gpu002", "gpu003"
+ONE, TWO, THREE = "gpu001", "gpu002", "box-1"
 LENS = Lens(Classes(partition={"spot": WorkClass.interruptible}))
 
 
@@ -358,7 +358,8 @@ async def test_leaving_and_joining(world: World) -> None:
     assert (await world.perform("cordon", ONE)).result == "done"
     assert (await world.observe("leave_cluster", ONE)).result == "not_done"
     assert (await world.perform("leave_cluster", ONE)).result == "done"
-    assert not (await world.view(ONE)).listed
+    await world.scheduler.look()
+    assert ONE not in world.scheduler.views().nodes
     assert (await world.observe("join_cluster", ONE)).result == "not_done"
     for kind in ("uncordon", "cordon"):
         with pytest.raises(RefusedError, match="let it join first"):

@@ -62,7 +62,7 @@ async def test_what_was_seen_grows_stale_and_is_fresh_again() -> None:
     scheduler = SlurmScheduler("k1", twin, lambda: None, lambda: now, Manner(stale_s=20))
     assert scheduler.views().lost == "not listed yet"
     await scheduler.look()
-    assert (scheduler.views().lost, set(scheduler.views().nodes)) == ("", {"gpu001", "gpu002", "gpu003"})
+    assert (scheduler.views().lost, set(scheduler.views().nodes)) == ("", {"gpu001", "gpu002", "box-1"})
     twin.mood = UnreachableError("slurmctld is away")
     now = NOW + timedelta(seconds=19)
     await scheduler.look()
@@ -174,7 +174,7 @@ async def test_a_reading_that_fails_fails_for_all_who_asked_and_not_for_the_next
     said = await asyncio.gather(*(reader.read() for _ in range(3)), return_exceptions=True)
     assert [str(one) for one in said] == ["away"] * 3
     twin.mood = None
-    assert set((await reader.read()).nodes) == {"gpu001", "gpu002", "gpu003"}
+    assert set((await reader.read()).nodes) == {"gpu001", "gpu002", "box-1"}
 
 
 async def test_who_goes_away_takes_nothing_along() -> None:

@@ -87,7 +87,7 @@ async def test_a_drain_waits_for_a_job_by_name_and_a_persons_resume_holds_it_off
     assert (state.base, sorted(state.flags), state.reason[:14]) == ("MIXED", ["DRAIN"], "hostler: drain")
 
     await slurm.admin("gpu001", "RESUME")
-    await served.until("a person, by scontrol holds n1: lifted our cordon in cluster ci")
+    await served.until("somebody, by scontrol holds n1: lifted our cordon in cluster ci")
     assert "DRAIN" not in (await slurm.state("gpu001")).flags  # not fought
 
     (hold,) = await served.overrides()

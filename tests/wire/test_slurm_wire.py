@@ -290,6 +290,7 @@ def test_gpus_that_are_told_of_fewer_nodes_than_the_job_has_are_nobodys() -> Non
 def test_silence_is_not_idleness(node: SlurmNode, ready: bool | None, unseen: bool) -> None:
     """Jobs that are hidden from us (PrivateData) show in the node's state. Mutant: no listed job is no work."""
     view = Lens().view(seen({"n": node}, ()), node)
+    assert view is not None
     assert is_ready(node) is ready
     assert [work.id for work in view.workloads] == ([UNSEEN] if unseen else [])
 
@@ -343,9 +344,9 @@ def test_a_job_that_ends_has_let_go_of_the_nodes_that_complete_no_more() -> None
 def test_gpus_beyond_those_that_the_node_has_are_nobodys() -> None:
     node = SlurmNode("n", "MIXED", gpus=4)
     jobs = [SlurmJob(1, ("n",), gpus=((0, 5),)), SlurmJob(2, ("n",), gpus=((1,),))]
-    works = Lens().view(seen({"n": node}, jobs), node).workloads
+    works = Lens().workloads(seen({"n": node}, jobs), node)
     assert [work.parts for work in works] == [None, ("gpu1",)]
-    unnamed = Lens(gpus_named=False).view(seen({"n": node}, jobs), node).workloads
+    unnamed = Lens(gpus_named=False).workloads(seen({"n": node}, jobs), node)
     assert [work.parts for work in unnamed] == [None, None]
 
 

@@ -122,12 +122,13 @@ class SlurmScheduler:
         if read is self._read:
             return
         before, self._read = self._read, read
-        self._views = {name: self._view(before, read, node) for name, node in read.nodes.items()}
+        views = ((name, self._view(before, read, node)) for name, node in read.nodes.items())
+        self._views = {name: view for name, view in views if view is not None}
         opinions = ((name, is_ready(node)) for name, node in read.nodes.items())
         self._ready = {name: opinion for name, opinion in opinions if opinion is not None}
         self._read_at, self._why = self._clock(), ""
 
-    def _view(self, before: Seen | None, read: Seen, node: SlurmNode) -> WorkloadView:
+    def _view(self, before: Seen | None, read: Seen, node: SlurmNode) -> WorkloadView | None:
         """The node's view: the same as before where Slurm says the same of it, or means the same."""
         old = self._views.get(node.name)
         if old is not None and before is not None and read.says_as(before, node):
@@ -141,7 +142,9 @@ class SlurmScheduler:
         """Done where its effect is seen afterwards, unknown where it is not yet. Raises PortError."""
         name = checked_name(name_there(node, self))
         read = await self._reader.read()
-        here = _listed(read, name, self.cluster)
+        here = read.nodes.get(name)
+        if here is None:
+            return self._outcome(operation, *self._of_stranger(operation, name))
         match operation.kind:
             case "cordon" | "join_cluster":
                 await self._shut(operation, here, _reason(operation, node))
@@ -170,10 +173,23 @@ class SlurmScheduler:
         """
         read = await self._reader.read()
         self._take(read)
-        result, detail = self._effect(operation, read, _listed(read, name, self.cluster))
+        here = read.nodes.get(name)
+        result, detail = self._of_stranger(operation, name) if here is None else self._effect(operation, read, here)
         if sent and result == "not_done":
             result = "unknown"
+        return self._outcome(operation, result, detail)
+
+    def _outcome(self, operation: Operation, result: str, detail: str) -> Outcome:
         return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)
+
+    def _of_stranger(self, operation: Operation, name: str) -> tuple[str, str]:
+        """Nothing of ours is on a node that Slurm does not list, and nothing can be put there. Raises RefusedError."""
+        if operation.kind in ("uncordon", "leave_cluster"):
+            return "done", f"Slurm cluster {self.cluster} lists no node {name}"
+        raise RefusedError(
+            f"Slurm cluster {self.cluster} lists no node {name}: add NodeName={name} to its slurm.conf and "
+            "`scontrol reconfigure`, or bind the node's name there (hostler node rebind --kind slurm)"
+        )
 
     def _effect(self, operation: Operation, read: Seen, here: SlurmNode) -> tuple[str, str]:
         other = other_who_shuts(here)
@@ -305,16 +321,6 @@ def _rebooted(operation: Operation, here: SlurmNode) -> tuple[str, str]:
         return "busy", f"Slurm will reboot {here.name}"
     since = here.boot - operation.started.timestamp()
     return ("done" if since > 0 else "not_done"), ""
-
-
-def _listed(read: Seen, name: str, cluster: str) -> SlurmNode:
-    here = read.nodes.get(name)
-    if here is None:
-        raise RefusedError(
-            f"Slurm cluster {cluster} lists no node {name}: add NodeName={name} to its slurm.conf and "
-            "`scontrol reconfigure`, or bind the node's name there (hostler node rebind --kind slurm)"
-        )
-    return here
 
 
 def _state(here: SlurmNode) -> str:

@@ -17,7 +17,7 @@ LEFT = "hostler: left the cluster"
 MARK = "hostler:cordon"
 """The comment of a node that we keep new work away from. Where the comment is somebody's own, there is no mark."""
 
-PERSON = "a person, by scontrol"
+PERSON = "somebody, by scontrol"
 UNSEEN = "unseen"
 """The id of work that a node's state tells of and no list of jobs."""
 
@@ -150,11 +150,11 @@ class Lens(Struct, frozen=True):
     classes: Classes = Classes()
     gpus_named: bool = True
 
-    def view(self, read: Seen, node: SlurmNode) -> WorkloadView:
-        """One node's view."""
+    def view(self, read: Seen, node: SlurmNode) -> WorkloadView | None:
+        """One node's view; None for one that has left the cluster and has no work there."""
         works = tuple(self.workloads(read, node))
         if has_left(node) and not works:
-            return WorkloadView(node.name, (), cordoned=True, listed=False)
+            return None
         other = other_who_shuts(node)
         lifted = node.comment.startswith(MARK) and not is_shut(node)
         return WorkloadView(
