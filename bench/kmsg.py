@@ -75,7 +75,7 @@ async def measured(place: Path, count: int) -> Truth:
         await asyncio.gather(listening, return_exceptions=True)
     mine = {one.wish.part for one in plants}
     told = [one for one in running.told if one.part in mine]
-    return truth(f"{count} kinds of fault written to {KMSG}, the real agent, a served cell", attributed(said, told))
+    return truth(f"{count} kinds of fault written to {KMSG}, the real agent, a served cell", attributed(said, told), [])
 
 
 async def _write(running: Lab, plants: tuple[Placed, ...]) -> list[tuple[float, Placed]]:

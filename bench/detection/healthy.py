@@ -27,13 +27,15 @@ from hostler.sim.world.spool import Said
 
 DAY_S = 86_400.0
 GPUS = 8
+MODULES = 32
+"""Of memory, in each host: errors that are corrected fall on any of them."""
 _PROGRAM = (
     "NVRM: Xid (PCI:{gpu}): 31, pid={pid}, name=python3, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS",
     "NVRM: Xid (PCI:{gpu}): 13, pid={pid}, name=python3, Graphics SM Warp Exception on (GPC 1, TPC 2, SM 1)",
     "NVRM: Xid (PCI:{gpu}): 43, pid={pid}, name=python3, Ch 00000008",
 )
 _CORRECTED = (
-    "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#2_DIMM#{dimm} (channel:2 slot:1 page:0x1a offset:0x0)",
+    "EDAC MC{mc}: 1 CE memory read error on CPU_SrcID#0_MC#{mc}_Chan#{chan}_DIMM#0 (channel:0 slot:0 page:0x1a)",
     "pcieport 0000:00:01.0: AER: Corrected error received: {gpu}.0",
     "nvidia {gpu}.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",
 )
@@ -109,7 +111,8 @@ class Life:
         self._again(name, per_day, happens)
 
     def _say(self, *lines: str, gpu: int = 0) -> None:
-        words = {"gpu": pci_of(f"gpu{gpu}"), "pid": str(self._chance.randrange(2, 4_000_000)), "dimm": str(gpu % 2)}
+        draw = self._chance.randrange
+        words = {"gpu": pci_of(f"gpu{gpu}"), "pid": draw(2, 4_000_000), "mc": draw(MODULES // 2), "chan": draw(2)}
         self._lived["kernel lines"] += len(lines)
         self._ears.hear(*(line.format(**words) if "{" in line else line for line in lines))
 

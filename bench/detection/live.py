@@ -43,7 +43,7 @@ async def live(place: Path, *, with_states: bool) -> Truth:
         of_states = list(await asyncio.gather(*waiting))
         before = _before(running.told[:told])
     path = f"{len(plants)} kernel lines, {LINES_PER_S:g} a second, and {len(shown)} states of {len(wanted)} nodes"
-    return truth(f"the real path: {path}", [*of_lines, *of_states], (before,))
+    return truth(f"the real path: {path}", of_lines, of_states, (before,))
 
 
 def _wanted(state: State) -> Wanted:

@@ -25,8 +25,9 @@ def pure(place: Path, days: float) -> Truth:
     """The table without processes, healthy boots, and so many days of healthy life."""
     plants = kinds.lines()
     quiet = booted((server.name, lines) for server, lines in boot_logs.boot_logs(BOOTS_OF_EACH))
-    found = [*decided(plants, laboratory(nodes_of(plants))), *watched(place, kinds.shown())]
-    return truth("in one process and in virtual time", found, (quiet, month(NODES, days)))
+    lines = decided(plants, laboratory(nodes_of(plants)))
+    states = watched(place, kinds.shown())
+    return truth("in one process and in virtual time", lines, states, (quiet, month(NODES, days)))
 
 
 def short() -> None:

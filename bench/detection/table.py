@@ -77,13 +77,19 @@ class Truth(Struct, frozen=True):
     quiet: tuple[Quiet, ...] = ()
 
 
-def truth(path: str, seen: list[Seen], quiet: tuple[Quiet, ...] = ()) -> Truth:
-    """The table of what became of the plants."""
+def truth(path: str, lines: list[Seen], states: list[Seen], quiet: tuple[Quiet, ...] = ()) -> Truth:
+    """The table of what became of what kernel lines tell, and of what somebody looks for again and again."""
     rows: dict[str, Row] = {}
     total = Row("all")
-    for one in seen:
-        _count(rows.setdefault(one.wish.family, Row(one.wish.family)), one)
-        _count(total, one)
+    seen = [*lines, *states]
+    for part, told in (("all of the kernel's lines", lines), ("all that is looked for", states)):
+        for one in told:
+            _count(rows.setdefault(one.wish.family, Row(one.wish.family)), one)
+            _count(total, one)
+        if told:
+            rows[part] = Row(part)
+            for one in told:
+                _count(rows[part], one)
     misses = tuple(f"{_of(one)}: wanted {_words(one.wish.wanted)}" for one in seen if one.missed)
     wrong = tuple(
         f"{_of(one)}: wanted {_words(one.wish.wanted)}, was told {', '.join(map(_words, one.recorded))}"

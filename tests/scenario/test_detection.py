@@ -26,7 +26,7 @@ BOOTS_OF_EACH = 3
 def test_every_line_of_the_kernel_log_is_found_and_named() -> None:
     """Mutants: Xid 64 called pending; RLW_REMAP 5 in layout V2; a sieve without "nvme"; `_part` without serials."""
     plants = kinds.lines()
-    found = truth("decided", decided(plants, laboratory(nodes_of(plants))))
+    found = truth("decided", decided(plants, laboratory(nodes_of(plants))), [])
     assert found.misses == ()
     assert found.misnamed == ()
     assert found.total.found == found.total.planted == len(plants)
@@ -37,7 +37,7 @@ def test_every_state_that_something_else_shows_is_found_and_named(tmp_path: Path
     slot names not joined; the second of two looks not waited for.
     """
     shown = kinds.shown()
-    found = truth("watched", watched(tmp_path, shown))
+    found = truth("watched", [], watched(tmp_path, shown))
     assert found.misses == ()
     assert found.misnamed == ()
     assert found.total.found == found.total.planted == len(shown)
@@ -113,7 +113,7 @@ def test_the_table_tells_misses_and_wrong_names() -> None:
         Seen(wishes[1], (("host.thermal", ""),)),
         Seen(wishes[2], (wishes[2].wanted, ("gpu.fallen_off_bus", "x"))),
     ]
-    found = truth("by hand", seen)
+    found = truth("by hand", seen, [])
     assert (found.total.planted, found.total.found, found.total.missed, found.total.misnamed) == (3, 0, 1, 2)
     assert len(found.misses) == 1
     assert len(found.misnamed) == 2
