@@ -174,9 +174,9 @@ def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
 
 
 def _cordoned_by_person(scene: Scene, node: Node) -> bool:
-    """A person keeps new work away too: our cordon stays until theirs is lifted."""
-    kinds = (HoldKind.cordon, HoldKind.physical_work)
-    return any(h.kind in kinds for h in scene.fleet.holds_on(scopes(scene, node)))
+    """A person keeps new work away too: our cordon stays until theirs is lifted, or somebody overrides it."""
+    kinds = {h.kind for h in scene.fleet.holds_on(scopes(scene, node))}
+    return HoldKind.physical_work in kinds or (HoldKind.cordon in kinds and HoldKind.override not in kinds)
 
 
 def start(scene: Scene, node: Node, plan: Plan, step: Step) -> Operation:

@@ -1,5 +1,7 @@
 """A node between the shelf and the customer: cordoned for a person, proving itself, delivered as a spare."""
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from hostler.core import events as e
@@ -18,11 +20,18 @@ CORDONING = (HoldKind.cordon, HoldKind.physical_work, HoldKind.power)
 """Kinds of holds that keep new work away; under the last two the node is dark as well."""
 
 
+def keeping_away(holds: Iterable[Hold]) -> list[Hold]:
+    """Those of the holds that keep new work away; who lifted our cordon by other means overrides a cordon."""
+    found = list(holds)
+    overridden = any(h.kind is HoldKind.override for h in found)
+    return [h for h in found if h.kind in CORDONING and not (overridden and h.kind is HoldKind.cordon)]
+
+
 def serve(scene: Scene, node: Node) -> Answer:
     """What a node in production needs that needs no remedy."""
     if scene.fleet.holds.bare and not node.cordons and not node.attempts:
         return Rest()
-    kept = [h for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind in CORDONING]
+    kept = keeping_away(scene.fleet.holds_on(scopes(scene, node)))
     if kept and OWNER not in node.cordons and node.assignment is not None:
         return _cordon(scene, node, kept)
     if kept:
@@ -73,6 +82,6 @@ def _is_deliverable(scene: Scene, node: Node, joined: Node, pool: Pool) -> bool:
         return False
     if node.adopted and mode_of(scene, joined, "deliver") is not Mode.act:
         return False
-    if any(h.kind in CORDONING for h in scene.fleet.holds_on(scopes(scene, node))):
+    if keeping_away(scene.fleet.holds_on(scopes(scene, node))):
         return False
     return not tired(scene, node, "deliver") and not blockers(scene, Request("deliver", ActClass.bring_up, (joined,)))

@@ -1,0 +1,87 @@
+"""A person who lifts our cordon by the scheduler's own means is not fought: that is a hold, until it is released."""
+
+from msgspec.structs import replace
+
+from hostler.core.fold import OWNER
+from hostler.core.model import HoldKind
+from hostler.engine import intake
+from hostler.engine.ports import WorkloadView
+from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
+
+
+def drained() -> Drive:
+    """A person's drain waits for work on the node, which is cordoned."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    drive.see_work("a", a_workload("w1"))
+    assert drive.ask("drain", "a").granted
+    drive.wait(seconds=10)
+    assert OWNER in drive.node("a").cordons
+    return drive
+
+
+def lifted(drive: Drive, cluster: str = CLUSTER) -> None:
+    view = WorkloadView("a", (a_workload("w1"),), cordoned=False, overridden="somebody")
+    drive.step(*(intake.WorkSeen((view,), cluster=cluster) for _ in range(2)))
+    drive.wait(seconds=10)
+
+
+def overrides(drive: Drive) -> list[str]:
+    return [hold.id for hold in drive.fleet.holds_on(["a"]) if hold.kind is HoldKind.override]
+
+
+def test_an_override_is_recorded_once_and_lifts_what_is_left_of_our_cordon() -> None:
+    """Mutants: it is recorded with each look; the cordon that was asked for in Hostler stands all the same."""
+    drive = drained()
+    for _ in range(3):
+        lifted(drive)
+    assert len(overrides(drive)) == 1
+    assert drive.node("a").cordons == ()
+    assert drive.operations("a")[-1] == "uncordon"
+    drive.wait(hours=1)
+    assert drive.node("a").plan is None
+
+
+def test_once_it_is_released_what_was_asked_for_goes_on() -> None:
+    drive = drained()
+    lifted(drive)
+    assert drive.ask("release", overrides(drive)[0]).granted
+    drive.wait(minutes=2)
+    assert OWNER in drive.node("a").cordons
+    assert overrides(drive) == []
+
+
+def test_nobody_overrides_in_a_cluster_that_the_node_does_not_serve() -> None:
+    """Another cluster may have a node of that name."""
+    drive = drained()
+    lifted(drive, cluster="another")
+    assert overrides(drive) == []
+
+
+def test_a_node_whose_own_cluster_is_lost_has_unknown_work_and_others_are_as_they_were() -> None:
+    """Mutant: one flag for all clusters."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    drive.see_work("a")
+    drive.step(intake.WorkSeen((), cluster="another", lost="kubernetes: nodes are not watched"))
+    assert drive.controller.present.workloads(drive.node("a")) == ()
+    drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
+    assert drive.controller.present.workloads(drive.node("a")) is None
+    assert drive.ask("drain", "a").granted
+    drive.wait(minutes=1)
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert "cluster k1 has not been heard (kubernetes: nodes are not watched)" in waiting.blockers[0].text
+
+
+def test_work_that_a_budget_holds_is_waited_for_by_name_and_evicted_when_it_may() -> None:
+    """Mutant: what is held is evicted all the same."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    work = a_workload("w1", kind="interruptible")
+    drive.see_work("a", replace(work, held_by="PodDisruptionBudget x/y allows none"))
+    assert drive.ask("drain", "a").granted
+    drive.wait(minutes=5)
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert "w1 may be ended and is not yet: PodDisruptionBudget x/y allows none" in waiting.blockers[0].text
+    assert "evict" not in drive.operations("a")
+    drive.see_work("a", work)
+    assert "evict" in drive.operations("a")
