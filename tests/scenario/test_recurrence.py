@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from hostler.core import events as e
+from hostler.core import recurring
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import REMEDIES
+from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.recurrence import RECURRENCES, Recurrence
 from hostler.core.fleet import TALLIED_KEPT
-from hostler.core.model import Condition, WorkClass, Workload
+from hostler.core.fold import evolve
+from hostler.core.model import Condition, Facts, WorkClass, Workload
 from hostler.engine import intake
 from tests.kit import GPUS, Drive, a_node, configuration, digest, fold, gpu_part, pool_document
 
@@ -76,6 +79,36 @@ def test_every_row_leads_from_something_that_happens_to_a_condition_that_exists(
         assert row.count * row.apart_s <= row.window_s or row.distinct, "so often does not fit into the window"
         assert CONDITIONS[row.result].one_per == ("node" if row.subject == "node" else "part")
         assert row.subject != "gpu" or row.kind.startswith(("gpu.", "act:gpu_"))
+
+
+@pytest.mark.parametrize("row", RECURRENCES.values(), ids=lambda row: row.name)
+def test_each_row_counts_to_its_number_within_its_window_and_no_earlier(row: Recurrence) -> None:
+    """Mutants: one too early; one too late; the window is the life of the node."""
+    for apart_s, wanted in ((row.apart_s + 1, True), (row.window_s / (row.count - 1) + 60, False)):
+        drive = watched()
+        for number in range(row.count):
+            assert standing(drive, row.result) == [], number
+            happens(drive, row, str(number))
+            drive.now += timedelta(seconds=apart_s)
+        found = standing(drive, row.result)
+        assert bool(found) is wanted
+        assert all(c.part == ("" if row.subject == "node" else "a-G0") and c.owner and c.evidence for c in found)
+
+
+def happens(drive: Drive, row: Recurrence, value: str) -> None:
+    """What the row counts, as whoever sees it tells."""
+    fleet, at = drive.fleet, drive.now
+    node = fleet.nodes["a"]
+    code = min(row.codes, default=0)
+    facts: Facts = {"code": code, row.distinct: value} if row.distinct else {"code": code}
+    if row.kind in CONDITIONS:
+        finding = stands(row.kind, "as seen", "a-G0" if CONDITIONS[row.kind].one_per == "part" else "", facts)
+        events = recurring.count(fleet, node, finding, at, raised=True)
+    else:
+        events = recurring.count_act(fleet, node, row.kind, "a-G0", at)
+    for event in events:
+        evolve(fleet, e.Record(fleet.cell.seq + 1, at, 1, "test", event))
+    fleet.merge()
 
 
 # --- whose program it is

@@ -96,8 +96,8 @@ RECURRENCES: dict[str, Recurrence] = {
         _node("host.kernel_oops", 3, MONTH_S),
         _node("act:bmc_reset", 3, MONTH_S, "bmc.suspect"),
         _node("bmc.unreachable", 5, DAY_S, "bmc.suspect"),
-        # links and parts: the rate of an hour is judged where it is measured, here how often there is such an hour
-        _part("pcie.correctable", 6, DAY_S, HOUR_S),
+        # links and parts: the rate of an hour is judged where it is measured, here how many days have such an hour
+        _part("pcie.correctable", 3, WEEK_S, 12 * HOUR_S),
         _part("pcie.error", 3, WEEK_S, HOUR_S),
         _part("network.link_event", 3, HOUR_S, 30.0, "network.link_flaps"),
         _part("network.link_flaps", 3, WEEK_S, 6 * HOUR_S),
