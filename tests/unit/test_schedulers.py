@@ -1,0 +1,196 @@
+"""Many clusters as one hand and one eye: who is asked in which order, and what is told when."""
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.core.fleet import Fleet
+from hostler.core.model import Assignment, Binding, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.present import Present
+from hostler.drivers.standalone.hand import StandaloneHand
+from hostler.engine import intake
+from hostler.engine.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView
+from hostler.engine.schedulers import LOOK_UP_TURNS, SchedulerEye, SchedulerHand, by_cluster
+from tests.kit import NOW, a_node, after, configuration, pool_document
+
+
+class Written:
+    """A scheduler that does as it is told and writes it down; what it shows is set by the test."""
+
+    kinds = SCHEDULED
+
+    def __init__(self, kind: str, cluster: str, log: list[str]) -> None:
+        self.kind = kind
+        self.cluster = cluster
+        self.shown = ClusterView({}, {})
+        self.says = "done"
+        self._log = log
+
+    def show(self, *views: WorkloadView, lost: str = "") -> None:
+        self.shown = ClusterView({view.node: view for view in views}, {view.node: True for view in views}, lost)
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        self._log.append(f"{self.kind} {operation.kind} {operation.args.get('workloads', '')}".strip())
+        return Outcome(operation.id, node.id, self.says)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return Outcome(operation.id, node.id, self.says)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        self._log.append(f"{self.kind} revoke")
+
+    def views(self) -> ClusterView:
+        return self.shown
+
+    async def watch(self) -> None:
+        """Nothing to keep in touch with."""
+
+
+class Two:
+    """Slurm inside Kubernetes in cluster k1, and Kubernetes alone in k2."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.slurm = Written("slurm", "k1", self.log)
+        self.kubernetes = Written("kubernetes", "k1", self.log)
+        self.other = Written("kubernetes", "k2", self.log)
+        self.clusters = by_cluster([self.slurm, self.kubernetes, self.other])
+        self.hand = SchedulerHand(self.clusters, StandaloneHand())
+        self.fleet = Fleet(configuration({"train": pool_document(target=2)}))
+        for name in ("a", "b"):
+            self.put(a_node(name))
+        self.present = Present()
+        self.eye = SchedulerEye(self.clusters, lambda: self.fleet, lambda: self.present)
+
+    def put(self, node: Node) -> None:
+        self.fleet.put_node(node.id, node)
+        self.fleet.merge()
+
+    def told(self) -> list[intake.WorkSeen | intake.NodeSeen]:
+        """What is told, taken over as the controller does."""
+        news = self.eye.news()
+        for one in news:
+            if isinstance(one, intake.WorkSeen):
+                intake.see_work(self.present, one)
+        return news
+
+    def seen(self) -> list[tuple[str, list[str], bool]]:
+        return [(o.cluster, [v.node for v in o.views], o.whole) for o in self.told() if isinstance(o, intake.WorkSeen)]
+
+
+def operation(kind: str, **args: str) -> Operation:
+    return Operation("o1", kind, "a", "p1", 0, NOW, after(minutes=1), args=args)
+
+
+def work(name: str) -> Workload:
+    return Workload(name, "acme", WorkClass.interruptible)
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [
+        ("cordon", ["slurm cordon", "kubernetes cordon"]),
+        ("leave_cluster", ["slurm leave_cluster", "kubernetes leave_cluster"]),
+        ("uncordon", ["kubernetes uncordon", "slurm uncordon"]),
+        ("join_cluster", ["kubernetes join_cluster", "slurm join_cluster"]),
+    ],
+)
+async def test_a_node_is_taken_away_from_the_inside_and_given_back_from_the_outside(
+    kind: str, order: list[str]
+) -> None:
+    """Mutant: always in one order."""
+    two = Two()
+    assert (await two.hand.perform(operation(kind), a_node("a"))).result == "done"
+    assert two.log == order
+
+
+async def test_who_has_not_done_it_stops_the_rest_and_tells_what_is_seen() -> None:
+    two = Two()
+    two.slurm.says = "unknown"
+    assert (await two.hand.perform(operation("cordon"), a_node("a"))).result == "unknown"
+    assert two.log == ["slurm cordon"]
+    two.kubernetes.says = "not_done"
+    assert (await two.hand.observe(operation("cordon"), a_node("a"))).result == "unknown"
+    two.slurm.says = "done"
+    assert (await two.hand.observe(operation("cordon"), a_node("a"))).result == "not_done"
+
+
+async def test_each_ends_the_work_that_is_its_own() -> None:
+    """Mutant: all of them are told all of it."""
+    two = Two()
+    two.slurm.show(WorkloadView("a", (work("job 1"), work("job 2"))))
+    await two.hand.perform(operation("evict", workloads="job 1,acme/pod:1"), a_node("a"))
+    assert two.log == ["slurm evict job 1", "kubernetes evict acme/pod:1"]
+
+
+async def test_a_cluster_that_nobody_serves_is_refused_and_a_node_in_none_is_its_own() -> None:
+    two = Two()
+    stranger = replace(a_node("a"), assignment=Assignment("train", "acme", "k9", NOW))
+    with pytest.raises(RefusedError, match="serves cluster k9"):
+        await two.hand.perform(operation("cordon"), stranger)
+    assert (await two.hand.perform(operation("cordon"), a_node("a", pool=""))).result == "done"
+    assert two.log == []
+
+
+def test_a_cluster_is_told_whole_once_and_then_what_changes() -> None:
+    """Mutants: everything each time; a cluster is whole before all its schedulers are."""
+    two = Two()
+    two.slurm.show(lost="not listed yet")
+    two.other.show()
+    a, b = WorkloadView("a", (work("p1"),)), WorkloadView("b", ())
+    two.kubernetes.show(a, b)
+    assert two.seen() == [("k1", [], False), ("k2", [], True)]
+    assert two.present.workloads(two.fleet.nodes["a"]) is None
+    assert two.present.clusters["k1"] == "slurm: not listed yet"
+    two.slurm.show(WorkloadView("a", (work("job 1"),)))
+    assert two.seen() == [("k1", ["a", "b"], True)]
+    assert two.present.workloads(two.fleet.nodes["a"]) == (work("job 1"), work("p1"))
+    assert two.seen() == []
+    two.kubernetes.show(WorkloadView("a", ()), b)
+    assert two.seen() == [("k1", ["a"], False)]
+    two.present.forget(NOW)
+    assert two.seen() == [("k1", ["a", "b"], True), ("k2", [], True)]
+
+
+def test_who_is_listed_no_more_runs_nothing_and_who_never_was_is_unknown() -> None:
+    """Mutant: a member under another name than we believe is taken for idle."""
+    two = Two()
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("a", (work("p1"),)))
+    two.seen()
+    assert two.present.workloads(two.fleet.nodes["b"]) is None
+    two.kubernetes.show()
+    assert two.seen() == [("k1", ["a"], False)]
+    assert two.present.workloads(two.fleet.nodes["a"]) == ()
+
+
+def test_names_are_bound_to_nodes_and_looked_up_anew() -> None:
+    """Mutant: a name that was once unknown stays so."""
+    two = Two()
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("box-7", (work("p1"),)))
+    two.seen()
+    node = two.fleet.nodes["a"]
+    two.put(replace(node, bindings=(*node.bindings, Binding("kubernetes", "k1/box-7", NOW))))
+    told = [news for _ in range(LOOK_UP_TURNS) for news in two.seen()]
+    assert told == [("k1", ["a"], False)]
+    assert two.present.workloads(two.fleet.nodes["a"]) == (work("p1"),)
+
+
+def test_another_clusters_node_of_the_same_name_says_nothing_of_ours() -> None:
+    """Mutants: what one cluster tells counts for all; its readiness does."""
+    two = Two()
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("a", ()))
+    two.other.show(WorkloadView("a", (work("p9"),)))
+    news = two.told()
+    assert two.present.workloads(two.fleet.nodes["a"]) == ()
+    assert [one.node for one in news if isinstance(one, intake.NodeSeen)] == ["a"]
+
+
+def test_an_override_is_told_until_it_is_over() -> None:
+    """It counts only once it is recorded; a look at the wrong moment must not lose it."""
+    two = Two()
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("a", (), cordoned=False, overridden="ann"))
+    assert two.seen() == [("k1", ["a"], True), ("k2", [], True)]
+    assert two.seen() == [("k1", ["a"], False)]
