@@ -1,5 +1,6 @@
 """Whoever saw a condition falls silent: it becomes unknown after its row's time, and by itself disturbs nobody."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -202,6 +203,27 @@ def test_another_watcher_that_is_gone_leaves_what_it_said_unknown() -> None:
     drive.observe("a", "verdict", "its API does not answer", facts={"check": "npd", "verdict": "inconclusive"})
     drive.wait(seconds=CONDITIONS["external.problem"].unknown_after_s + 1)
     assert known(drive, "external.problem").unknown_since is not None
+
+
+def npd(drive: Drive, age: timedelta) -> None:
+    """What a plug-in hands on of node-problem-detector, which wrote it so long ago."""
+    wrote = (drive.now - age).isoformat()
+    said = {"type": "KernelDeadlock", "status": "True", "reason": "Hung", "lastHeartbeatTime": wrote}
+    drive.observe("a", "external", json.dumps(said), facts={"shape": "node_conditions", "check": "npd"})
+
+
+def test_what_another_watcher_has_let_lie_is_nobodys_word() -> None:
+    """It is gone, and its last words still stand in the API. Mutant: they are read for ever."""
+    drive = watched()
+    npd(drive, timedelta(minutes=2))
+    npd(drive, timedelta(hours=2))
+    drive.wait(seconds=CONDITIONS["external.problem"].unknown_after_s + 1)
+    assert known(drive, "external.problem").unknown_since is not None
+    npd(drive, timedelta(minutes=1))
+    assert known(drive, "external.problem").unknown_since is None
+    assert condition(drive, "check.inconclusive") is None
+    drive.wait(hours=5)
+    assert known(drive, "external.problem").unknown_since is None
 
 
 def test_what_is_unknown_begins_no_remedy_and_says_for_whom_it_waits() -> None:

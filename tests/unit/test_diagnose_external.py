@@ -5,10 +5,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hostler.core.diagnose.judge import judge
 from hostler.core.model import Observation
-from tests.kit import a_node, configuration
+from tests.kit import NOW, a_node, configuration
 
 NODE = a_node("n1")
 SKU = configuration().skus["h100"]
@@ -104,3 +105,29 @@ def test_nothing_that_others_say_breaks_us_or_disturbs_anybody(document: object,
     policy = configuration().policy
     for kind, _, _ in told(document, shape):
         assert policy.rules[kind].remedy == ""
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["", "yesterday", 7, None, "2025-03-04T00:00:00", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"],
+)
+def test_a_moment_that_cannot_be_read_says_nothing_of_the_watchers_age(written: object) -> None:
+    seen = Observation(
+        "n1",
+        "external",
+        "agent",
+        "s",
+        1,
+        NODE.boot_id,
+        text=json.dumps(DEADLOCK | {"lastHeartbeatTime": written}),
+        facts={"shape": "node_conditions", "check": "npd"},
+        received=NOW,
+    )
+    assert [(found.type, found.standing) for found in judge(seen, NODE, SKU)] == [("external.problem", True)]
+
+
+def test_what_was_left_lying_is_told_as_that_where_no_check_hands_it_on() -> None:
+    document = DEADLOCK | {"lastHeartbeatTime": "2020-01-01T00:00:00Z"}
+    seen = Observation("n1", "external", "agent", "s", 1, NODE.boot_id, text=json.dumps(document), received=NOW)
+    seen = replace(seen, facts={"shape": "node_conditions"})
+    assert [found.type for found in judge(seen, NODE, SKU)] == ["observation.unreadable"]

@@ -222,7 +222,10 @@ def _handed_on(said: _Line) -> Answer:
 
 
 def sightings(plugin: Plugin, answers: tuple[Answer, ...], now_s: float) -> Iterator[Sighting]:
-    """One verdict a part, in the words of every other check."""
+    """One verdict a part, in the words of every other check; one that only hands on says that it could."""
+    if all(answer.shape for answer in answers):
+        could: Facts = {"check": plugin.name, "verdict": Verdict.passed.value, "origin": "plugin"}
+        yield Sighting("verdict", now_s, Rank.routine, "it hands on what another watcher says", facts=could)
     for answer in answers:
         if answer.shape:
             told: Facts = {"shape": answer.shape, "check": plugin.name}

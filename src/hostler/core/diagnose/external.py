@@ -6,6 +6,7 @@ Shapes: Kubernetes' NodeCondition (core/v1) and NVSentinel's HealthEvent message
 """
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +21,9 @@ TEXT_CHARS = 256
 NAME_CHARS = 64
 MAX_CONDITIONS = 64
 
+LEFT_LYING = timedelta(minutes=30)
+"""A watcher that lives writes its conditions anew every few minutes (node-problem-detector: five)."""
+
 Json = dict[str, object]
 
 NODE_CONDITIONS, HEALTH_EVENT = "node_conditions", "health_event"
@@ -31,7 +35,8 @@ _KUBELETS = frozenset({"Ready", "MemoryPressure", "DiskPressure", "PIDPressure",
 def judge_external(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
     """Fact "shape" says what `text` holds as JSON: "node_conditions" (one or a list) or "health_event".
 
-    Fact "check" is the plug-in that hands it on: while it cannot, nobody says what its watcher sees.
+    Fact "check" is the plug-in that hands it on: while it cannot, or hands on what its watcher has let lie, nobody says
+    what the watcher sees.
     """
     shape = observation.facts.get("shape")
     read = _SHAPES.get(shape) if isinstance(shape, str) else None
@@ -41,12 +46,37 @@ def judge_external(observation: Observation, node: Node, _sku: Sku | None) -> li
         document = msgspec.json.decode(observation.text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return [_unread("it is not JSON")]
-    found = read(document, node)
     check = observation.facts.get("check")
-    if not isinstance(check, str):
-        return found
-    named: Facts = {"check": printable(check[:NAME_CHARS])}
+    named: Facts = {"check": printable(check[:NAME_CHARS])} if isinstance(check, str) else {}
+    heartbeats = _heartbeats(document)
+    if old := [at for at in heartbeats if observation.received and observation.received - at > LEFT_LYING]:
+        return [_unwatched(named, f"its watcher last wrote this at {min(old):%Y-%m-%d %H:%M} UTC")]
+    found = read(document, node)
+    if named and heartbeats:
+        found.append(over("check.inconclusive", "its watcher writes again", f"check:{named['check']}"))
     return [replace(one, facts={**one.facts, **named}) if one.standing else one for one in found]
+
+
+def _heartbeats(document: object) -> list[datetime]:
+    """When the watcher last wrote each node condition, as far as it says so."""
+    listed = document if isinstance(document, list) else [document]
+    told = (one.get("lastHeartbeatTime") for one in listed[:MAX_CONDITIONS] if isinstance(one, dict))
+    return [at for value in told if (at := _moment(value)) is not None]
+
+
+def _moment(value: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return at if at is not None and at.tzinfo is not None and 2000 <= at.year < 9999 else None
+
+
+def _unwatched(named: Facts, why: str) -> Finding:
+    if not named:
+        return _unread(why)
+    text = f"what {named['check']} hands on is old: {why}"
+    return stands("check.inconclusive", text, f"check:{named['check']}", {**named, "verdict": "stale"})
 
 
 def _node_conditions(document: object, _node: Node) -> list[Finding]:
