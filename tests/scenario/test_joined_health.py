@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 
 from hostler.core.conditions import CONDITIONS
+from hostler.core.diagnose.joining import UNHEALTHY, explains
 from hostler.core.diagnose.judge import judge
-from hostler.core.diagnose.part_health import FAILED, UNHEALTHY, explains
+from hostler.core.diagnose.part_health import FAILED
 from hostler.core.model import Condition, Facts, Observation, Severity
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
@@ -87,7 +88,7 @@ def test_the_bmc_takes_back_its_own_word_and_nobody_elses() -> None:
     [(("bmc",), True), (("gpu_state", "bmc"), True), (("kernel_log",), False), (("kernel_log", "bmc"), False)],
 )
 def test_a_log_that_cannot_take_back_is_not_taken_back_by_the_bmc(paths: tuple[str, ...], ended: bool) -> None:
-    """Mutants of `_bmc_may_leave`: the BMC need not be a witness; a kernel log beside it is as good as no witness."""
+    """Mutants of `_may_leave`: the BMC need not be a witness; a kernel log beside it is as good as no witness."""
     hot = Condition(
         "a/gpu.thermal/a-G0",
         "gpu.thermal",
@@ -114,6 +115,24 @@ def test_what_is_well_from_inside_takes_nothing_back_that_the_bmc_says() -> None
     assert conditions(drive)["a/gpu.thermal/a-G0"] == ("bmc",)
     bmc_says(drive, "ok")
     assert "a/gpu.thermal/a-G0" not in conditions(drive)
+
+
+@pytest.mark.parametrize("bmc_first", [True, False])
+def test_a_gpu_that_is_hot_from_both_sides_is_hot_once(bmc_first: bool) -> None:
+    """Mutants: `judge_sensors` joins nothing; `take_in` knows UNHEALTHY only. Heat past the limit stays its own."""
+    drive = drive_of()
+    hot, near, past = "a/gpu.thermal/a-G0", "a/thermal.near_limit/a-G0", "a/thermal.over_limit/a-G0"
+    for nvml in (False, True) if bmc_first else (True, False):
+        if nvml:
+            drive.observe("a", "gpu_state", facts=SLOW)
+        else:
+            drive.observe("a", "sensors", source="bmc", facts={"gpu0_temp_c": 88.0})
+    assert set(conditions(drive)[hot]) == {"gpu_state", "bmc"}
+    assert near not in conditions(drive)
+    drive.observe("a", "sensors", source="bmc", facts={"gpu0_temp_c": 40.0})
+    assert conditions(drive)[hot] == ("gpu_state",)
+    drive.observe("a", "sensors", source="bmc", facts={"gpu0_temp_c": 99.0})
+    assert {hot, past} <= conditions(drive).keys()
 
 
 def test_a_drive_that_fails_is_the_same_condition_from_inside_and_outside() -> None:
@@ -158,10 +177,10 @@ def test_every_kind_of_part_has_its_own_faults_and_no_other() -> None:
     """Mutant: the families overlap; a NIC's failure then explains a drive."""
     kinds = ("cpu", "memory", "drive", "gpu")
     for condition in CONDITIONS:
-        assert sum(explains(condition, kind) for kind in kinds) <= 1
-    assert not any(explains(UNHEALTHY, kind) for kind in kinds)
-    assert all(explains(condition, kind) for kind, condition in FAILED.items())
-    assert not explains("gpu.application_error", "gpu"), "a program that failed explains no broken GPU"
+        assert sum(explains(condition, UNHEALTHY, kind) for kind in kinds) <= 1
+    assert not any(explains(UNHEALTHY, UNHEALTHY, kind) for kind in kinds)
+    assert all(explains(condition, UNHEALTHY, kind) for kind, condition in FAILED.items())
+    assert not explains("gpu.application_error", UNHEALTHY, "gpu"), "a program that failed explains no broken GPU"
 
 
 # firmware

@@ -1,40 +1,32 @@
 """Judges the word of health that a BMC has for a part: a drive, a processor, a memory module, a network adapter.
 
-The BMC sums up what it has seen; the node's own drivers name it more exactly. Where they have, what the BMC says is
-evidence of that same condition and never a second one. Its "OK" ends only what its own word has raised: it takes
-nothing back that is seen from inside, and what is well from inside takes nothing back that the BMC still says.
+The BMC sums up what it has seen. Where the node's own drivers name it more exactly, that is the condition (`joining`).
 """
 
-from hostler.core.conditions import CONDITIONS
+from msgspec.structs import replace
+
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.joining import UNHEALTHY, joined
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import Subject, unreadable
 from hostler.core.diagnose.slots import Slots
-from hostler.core.model import Condition, Facts, Node, Observation, Severity
+from hostler.core.model import Facts, Node, Observation
 
-UNHEALTHY = "part.unhealthy"
 FAILED = {"drive": "storage.failed"}
 """Kind of part → the condition of which its word "critical" is the very meaning, from inside as from outside."""
 
-_FAMILIES: dict[str, tuple[str, ...]] = {
-    "gpu": ("gpu.", "pcie.", "accelerator."),
-    "cpu": ("cpu.",),
-    "memory": ("memory.",),
-    "drive": ("storage.",),
-    "nic": ("network.", "pcie."),
-}
-_OTHERS = ("accelerator.", "pcie.")
 _WORD, _SERIAL, _SAYS = "health:", "serial:", "says:"
-_MOMENTS = frozenset({"bmc", "kernel_log"})
 
 
 def judge_part_health(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
     """Facts "health:KIND:SLOT" are words of health, "serial:KIND:SLOT" and "says:KIND:SLOT" belong to them."""
     told = part_subjects(observation, node, sku)
-    findings = [joined for subject in told.values() for one in subject.findings for joined in _joined(one, node)]
+    findings = [
+        shown for subject in told.values() for one in subject.findings for shown in joined(one, node, UNHEALTHY)
+    ]
     return findings + unreadable([name for subject in told.values() for name in subject.unread])
 
 
@@ -67,7 +59,8 @@ def _judge(kind: str, part: str, facts: Facts, place: str) -> list[Finding] | No
     word = told.strip().lower() if isinstance(told, str) else ""
     if word == "ok":
         text = f"the BMC calls {place} well"
-        return [over(condition, text, part) for condition in dict.fromkeys((UNHEALTHY, FAILED.get(kind, UNHEALTHY)))]
+        kinds = dict.fromkeys((UNHEALTHY, FAILED.get(kind, UNHEALTHY)))
+        return [replace(over(one, text, part), facts={"kind": kind}) for one in kinds]
     grave = SENSOR_RULES[UNHEALTHY].words.get(word)
     if grave is None:
         return None
@@ -78,40 +71,3 @@ def _judge(kind: str, part: str, facts: Facts, place: str) -> list[Finding] | No
     if word == "critical" and kind in FAILED:
         return [stands(FAILED[kind], text, part, shown)]
     return [stands(UNHEALTHY, text, part, shown, grave)]
-
-
-def _joined(finding: Finding, node: Node) -> list[Finding]:
-    """A fault as the condition that stands of it already; that it is over, for each that the BMC is a witness of."""
-    if not finding.standing:
-        theirs = [c for c in node.conditions if c.part == finding.part and _bmc_may_leave(c)]
-        kinds = dict.fromkeys((finding.type, *(c.type for c in theirs)))
-        return [over(kind, finding.text, finding.part) for kind in kinds]
-    exact = explained_by(str(finding.facts.get("kind", "")), finding.part, node)
-    if exact is None:
-        return [finding]
-    return [Finding(exact.type, exact.severity, finding.text, finding.part, facts=finding.facts)]
-
-
-def _bmc_may_leave(condition: Condition) -> bool:
-    """Whether the BMC is a witness of it among others that are still heard, or the only one.
-
-    A kernel log cannot say that something is over, so beside it the BMC stays.
-    """
-    paths = set(condition.paths)
-    return "bmc" in paths and paths != _MOMENTS and any(condition.type.startswith(f) for f in _ALL_FAMILIES)
-
-
-_ALL_FAMILIES = tuple({prefix for family in (*_FAMILIES.values(), _OTHERS) for prefix in family})
-
-
-def explained_by(kind: str, part: str, node: Node) -> Condition | None:
-    """The gravest fault of that part which the node itself shows, None where it shows none."""
-    exact = [c for c in node.conditions if c.part == part and explains(c.type, kind)]
-    return max(exact, key=lambda c: (c.severity, c.type), default=None)
-
-
-def explains(condition: str, kind: str) -> bool:
-    """Whether a condition of this type names what is wrong with a part of this kind more exactly than its BMC does."""
-    row = CONDITIONS.get(condition)
-    family = _FAMILIES.get(kind, _OTHERS)
-    return row is not None and row.severity >= Severity.degraded and condition.startswith(family)

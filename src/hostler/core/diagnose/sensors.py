@@ -12,6 +12,7 @@ from msgspec import Struct
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.joining import NEAR_LIMIT, joined
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.sensor_rules import NEAR_C, SENSOR_RULES
 from hostler.core.diagnose.slots import NAMES_KEPT, Slots
@@ -52,7 +53,12 @@ def judge_sensors(observation: Observation, node: Node, sku: Sku | None) -> list
     any other "NAME_health" and "psuN[_state]" are a power supply's.
     """
     told = subjects(observation, node, sku)
-    findings = [finding for subject in told.values() for finding in subject.findings]
+    findings = [
+        shown
+        for subject in told.values()
+        for finding in subject.findings
+        for shown in (joined(finding, node, NEAR_LIMIT) if finding.type == NEAR_LIMIT else [finding])
+    ]
     return findings + unreadable([name for subject in told.values() for name in subject.unread])
 
 
@@ -139,7 +145,7 @@ def _temperature(name: str, part: str, observation: Observation, sku: Sku | None
     found: list[Finding] = []
     for condition, threshold, word in (
         ("thermal.over_limit", limit, "limit"),
-        ("thermal.near_limit", caution, "caution"),
+        (NEAR_LIMIT, caution, "caution"),
     ):
         text = f"{name} is at {measured:g} °C, the {word} is {threshold:g} °C"
         facts: Facts = {"temperature_c": measured, f"{word}_c": threshold, "margin_c": limit - measured, "sensor": name}
