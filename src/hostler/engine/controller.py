@@ -42,6 +42,9 @@ CALENDAR = ""
 OBSERVED_WITHIN = timedelta(minutes=5)
 """How long after a start an outstanding operation may wait to be observed before its deadline counts again."""
 
+FEW = 2_000
+"""So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
+
 ROUNDS = 32
 """Steps forward one node may take within one batch; more is a loop, and a bug."""
 
@@ -353,8 +356,8 @@ class Controller:
 
     def _restless(self, node_ids: dict[str, None]) -> list[str]:
         """Those of the nodes that may need something."""
-        if not node_ids:
-            return []
+        if len(node_ids) <= FEW:
+            return [i for i in node_ids if not self._rests(i)]
         candidates = restless(self.fleet)
         return [i for i in node_ids if (i in candidates or i in self.silent) and not self._rests(i)]
 

@@ -163,8 +163,9 @@ class Office:
         """Everything is looked at once in a while, share by share; it must find nothing to do."""
         if self._swept_at is None:
             self._swept_at = now
-        share = int(len(self._view.nodes) * min((now - self._swept_at).total_seconds() / SWEEP_S, 1.0))
-        if not share:
+        since_s = (now - self._swept_at).total_seconds()
+        share = int(len(self._view.nodes) * min(since_s / SWEEP_S, 1.0))
+        if since_s < TICK_S or not share:
             return False
         self._swept_at = now
         self._unswept = self._unswept or list(self._view.nodes)

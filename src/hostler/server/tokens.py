@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, delete, insert, select
+from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, bindparam, delete, insert, select
 from sqlalchemy.schema import CreateTable
 
 from hostler.core.model import Bounds
@@ -52,6 +52,7 @@ _TOKENS = Table(
     Column("salt", LargeBinary, nullable=False),
     Column("hash", LargeBinary, nullable=False),
 )
+_ONE = select(_TOKENS).where(_TOKENS.c.id == bindparam("id"))
 
 
 class Role(StrEnum):
@@ -212,7 +213,7 @@ class TokenStore:
         elif identity in self._known:
             return self._known[identity][0]
         with self._place.reading() as db:
-            row = db.execute(select(_TOKENS).where(_TOKENS.c.id == identity)).first()
+            row = db.execute(_ONE, {"id": identity}).first()
         if row is None:
             self._known.pop(identity, None)
             return None
