@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import ctypes
 import logging
 import os
 import random
@@ -38,6 +39,7 @@ from hostler.core.model import Facts
 VERSION = "0.1.0"
 HEARTBEAT_S = 5.0
 INVENTORY_S = 3600.0
+TIDY_S = 30.0
 PORTS_S = 10.0
 PORTS_HANG_S = 30.0
 THREADS = 12
@@ -122,6 +124,13 @@ def rss_kib() -> int:
     return 0
 
 
+def give_back() -> None:
+    """Hand memory that is free back to the system; glibc keeps it otherwise."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 class Agent:
     """The tasks of a running agent. If one of them ends by a bug of ours, all end, and systemd starts us again."""
 
@@ -155,6 +164,7 @@ class Agent:
             self._operator.take_orders(random.random),
             self._operator.report(random.random),
             self._inventories(),
+            self._tidy(),
             self._ports(),
             self._site_checks(),
             self._watch.gpus(),
@@ -173,6 +183,12 @@ class Agent:
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
                 log.info("heartbeat_missed: %s", error)
             await asyncio.sleep(HEARTBEAT_S)
+
+    async def _tidy(self) -> None:
+        """Starting, an inventory or a storm needs memory for a moment only."""
+        while True:
+            await asyncio.sleep(TIDY_S)
+            give_back()
 
     async def _inventories(self) -> None:
         while True:
