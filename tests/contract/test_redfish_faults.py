@@ -538,3 +538,15 @@ async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned
     asked.clear()
     assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
     assert len(asked) > 4
+
+
+async def test_a_connection_is_kept_unless_its_bmc_chokes_on_that_or_there_are_too_many() -> None:
+    """Mutants: `keep` is not looked at; the limit is not; who was released keeps its place."""
+    async with Connections(kept=2) as connections:
+        lasting, brief = connections("https://a"), connections("https://b", keep=False)
+        assert lasting is not brief
+        assert connections("https://c") is lasting
+        assert connections("https://d") is brief
+        assert connections("https://a") is lasting, "the same one for good"
+        connections.release("https://c")
+        assert connections("https://d") is lasting

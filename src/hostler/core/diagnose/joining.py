@@ -23,7 +23,7 @@ _MOMENTS = frozenset({"bmc", "kernel_log"})
 
 
 def explains(exact: str, vague: str, kind: str = "") -> bool:
-    """Whether `exact` names the fault of which a BMC tells as `vague`; `kind` is that of the part, where it is known."""
+    """Whether `exact` names the fault that a BMC tells of as `vague`; `kind` is that of the part, where it is known."""
     if vague == NEAR_LIMIT:
         return exact == HOT
     row = CONDITIONS.get(exact)
