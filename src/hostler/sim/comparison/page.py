@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from hostler.sim.comparison.trial import FIGURES, Line, Mean, Trial
-from hostler.sim.peers.table import PEERS
+from hostler.sim.peers.table import OURS, PEERS
 from hostler.sim.run import SimSettings
 
 TITLES = {
@@ -91,6 +91,28 @@ def _where(trial: Trial) -> Iterator[str]:
         for line in table:
             yield f"| {rates} | {line.peer} | {_parts(line)} |"
     yield ""
+    for rates, table in trial.tables.items():
+        yield _lost(trial, rates, table)
+        yield ""
+
+
+def _lost(trial: Trial, rates: str, table: tuple[Line, ...]) -> str:
+    """What our goodput lacks of 100 %: whose it is, and what nobody could have saved."""
+    ours = next(line for line in table if line.peer == OURS.name)
+    minutes, span = ours.minutes, trial.days * 24 * 60
+    terms = 100 * ours.failures * (minutes.restart + minutes.lost_work) / span
+    care = 100 * ours.failures * (minutes.detect + minutes.isolate + minutes.replace) / span
+    told = (
+        f"At {rates} Hostler lacks {100 * (1 - ours.figures['goodput'].mean):.2f} % of the whole time: "
+        f"{100 * ours.checkpoint_share:.2f} % are checkpoints being written, {terms:.2f} % the restarts of the job and "
+        f"the work since its last checkpoint, which are the customer's own terms, and {care:.2f} % what is Hostler's: "
+        "finding the node, taking it out, bringing another"
+    )
+    oracle = next((line for line in table if line.peer == "oracle"), None)
+    if oracle is None:
+        return f"{told}."
+    best = 100 * (1 - oracle.figures["goodput"].mean)
+    return f"{told}. The oracle, which knows every fault as it happens, lacks {best:.2f} %."
 
 
 def _parts(line: Line) -> str:

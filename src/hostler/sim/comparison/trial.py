@@ -38,7 +38,10 @@ class Mean(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """One peer at one preset's rates. `against_ours`: its figure less ours in the same world, {} for ours."""
+    """One peer at one preset's rates. `against_ours`: its figure less ours in the same world, {} for ours.
+
+    `checkpoint_share`: of all time, what the job stalls for writing checkpoints.
+    """
 
     peer: str
     title: str
@@ -48,6 +51,7 @@ class Line(Struct, frozen=True):
     minutes_by_fault: dict[str, float]
     failures: float
     violations: int
+    checkpoint_share: float
 
 
 class Trial(Struct, frozen=True):
@@ -153,6 +157,7 @@ def _line(name: str, own: Sequence[Report], ours: Sequence[Report]) -> Line:
         minutes_by_fault={kind: round(by_fault[kind], 3) for kind in sorted(kinds, key=lambda k: (-by_fault[k], k))},
         failures=round(fmean(report.failures for report in own), 1),
         violations=sum(report.violations for report in own),
+        checkpoint_share=round(fmean(report.checkpoint_share for report in own), 5),
     )
 
 
