@@ -135,7 +135,7 @@ class ControlPlane:
             ("controllers", "kube-controller-manager", "--service-account-private-key-file=accounts.key"),
             ("scheduler", "kube-scheduler"),
         ):
-            own = ["--node-monitor-period=1s", "--node-monitor-grace-period=120s"] if name == "controllers" else []
+            own = ["--root-ca-file=ca.crt", "--node-monitor-grace-period=120s"] if name == "controllers" else []
             self._run(
                 name,
                 program,

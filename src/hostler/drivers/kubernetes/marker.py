@@ -19,8 +19,8 @@ log = logging.getLogger("hostler")
 
 TURN_S = 0.5
 AT_ONCE = 16
-TOLD = ("HostlerHealthy", "DrainInProgress", "MaintenanceInProgress")
-"""Transitions of these are told as Events too, for `kubectl describe node`."""
+TOLD = {"HostlerHealthy": "False", "DrainInProgress": "True", "MaintenanceInProgress": "True"}
+"""What becomes so is told as an Event too, for `kubectl describe node`."""
 
 
 class Marker:
@@ -82,7 +82,7 @@ class Marker:
             own = tuple(one for one in wanted.conditions if DUTIES[one.type] == manager)
             await self._apply(name, "/status", manager, applied(name, listed.uid, own, at))
         for one in changed:
-            if one.type in TOLD and (one.status == "True") == (one.type != "HostlerHealthy"):
+            if TOLD.get(one.type) == one.status:
                 await self._event(name, one, at)
 
     async def _apply(self, name: str, sub: str, manager: str, body: object) -> None:

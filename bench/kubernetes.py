@@ -1,0 +1,203 @@
+"""From a line of kernel log to a cordon that an independent watch sees on a real API server, one fault after the other.
+
+All is real but the hardware: etcd, API server, controllers and scheduler; `hostler serve` in a process of its own,
+with the rights of our manifest and a journal that is synced to the disk; and an agent for each node, which reads the
+line from a pipe, spools it durably and posts it. All share the machine's cores.
+"""
+
+import asyncio
+import json
+import os
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from bench.figures import Figures
+from hostler.agent.main import AgentSettings
+from hostler.drivers.kubernetes.wire import read_event, read_node, read_page
+from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.sim.emulated.host import Host, gpu_address, h100
+from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
+from tests.controlplane.plane import ControlPlane
+from tests.end_to_end.processes import HOSTLER, free_port, process, run
+
+FAULTS = 200
+CLUSTER = 5_000
+LINE = "NVRM: Xid (PCI:{}): 79, pid=1234, name=python3, GPU has fallen off the bus."
+POLICY = Path(__file__).parents[1] / "src/hostler/core/policy/default_policy.yaml"
+BRAKE = "  brake: {disruptions: 1000, percent: 100, window_s: 3600}"
+POOLS = """
+skus:
+  h100: {gpus: 8}
+pools:
+  train:
+    sku: h100
+    target: 200
+    tenant: acme
+    cluster: k1
+    modes: {"*": act}
+    budget: {count: 1000, percent: 100, reserve: 0, removals_per_day: 1000}
+"""
+PATIENCE_S = 60.0
+
+
+def main() -> Figures:
+    """Run it."""
+    figures = asyncio.run(_measure())
+    _costs(figures)
+    return figures
+
+
+def _costs(figures: Figures) -> None:
+    """What a large cluster costs to follow: Nodes as long as real ones are, read into what is kept of them."""
+    words = {f"label-{number}.example/x": "v" * 20 for number in range(60)}
+    notes = {f"note-{number}.example/x": "v" * 60 for number in range(25)}
+    managed = [{"manager": "m", "fieldsV1": {f"f:{number}": {} for number in range(60)}}] * 5
+    meta = {"name": "gpu-0001", "uid": "u" * 36, "resourceVersion": "1", "labels": words, "annotations": notes}
+    conditions = [{"type": kind, "status": "True", "reason": "r", "message": "m" * 40} for kind in ("Ready", "A", "B")]
+    status = {"conditions": conditions, "images": [{"names": ["n" * 80] * 2}] * 20, "nodeInfo": {"bootID": "b" * 36}}
+    node = {"metadata": {**meta, "managedFields": managed}, "spec": {}, "status": status}
+    line = msgspec.json.encode({"type": "MODIFIED", "object": node})
+    page = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": [node] * 500})
+    began = time.process_time()
+    for _ in range(CLUSTER):
+        read_event(line, read_node)
+    size = f"a Node of {len(line) / 1000:.1f} kB"
+    figures.add("CPU of a watch event", (time.process_time() - began) / CLUSTER * 1e6, "µs", size)
+    began = time.process_time()
+    for _ in range(CLUSTER // 500):
+        read_page(page, read_node)
+    figures.add(f"CPU of a list of {CLUSTER}", (time.process_time() - began) * 1000, "ms", "pages of 500")
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    kept = [read_event(line, read_node).item for _ in range(CLUSTER)]
+    figures.add("kept of a Node", (tracemalloc.get_traced_memory()[0] - before) / len(kept) / 1000, "kB")
+    tracemalloc.stop()
+
+
+async def _measure() -> Figures:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(3 * FAULTS))
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        plane = ControlPlane()
+        stack.callback(plane.close)
+        admin = await stack.enter_async_context(an_admin(plane))
+        names = [f"n{number:03}" for number in range(FAULTS)]
+        await admin.nodes(*names)
+        hosts = await stack.enter_async_context(_served(folder, plane, admin, names))
+        took = await _faults(admin, hosts)
+    figures = Figures(f"Kubernetes: a kernel line until an independent watch sees the cordon, {FAULTS} faults")
+    cuts = statistics.quantiles(took, n=100)
+    for name, value in (("P50", cuts[49]), ("P90", cuts[89]), ("P99", cuts[98]), ("longest", max(took))):
+        figures.add(name, value * 1000, "ms", f"load {os.getloadavg()[0]:.1f}" if name == "P50" else "")
+    return figures
+
+
+@asynccontextmanager
+async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[str]) -> AsyncIterator[list[Host]]:
+    """A served cell with these nodes in production, and the machines under them."""
+    data = folder / "data"
+    data.mkdir(mode=0o700)
+    policy = [BRAKE if line.startswith("  brake:") else line for line in POLICY.read_text().splitlines()]
+    (folder / "policy.yaml").write_text("\n".join(policy))
+    (folder / "pools.yaml").write_text(POOLS)
+    (folder / "fleet.json").write_text(json.dumps([{"id": name, "sku": "h100", "pool": "train"} for name in names]))
+    server = f"http://127.0.0.1:{(port := free_port())}"
+    store = TokenStore(data / "tokens.db")
+    operator = folder / "operator"
+    operator.write_text(store.create(Grant("ann", Role.operator)))
+    settings = [_agent(folder, server, name, store.create(Grant(name, Role.agent, node=name))) for name in names]
+    store.close()
+    rights = await as_hostler(plane, admin)
+    given = [
+        "--cluster",
+        f"k1={rights}",
+        "--config",
+        str(folder / "policy.yaml"),
+        "--config",
+        str(folder / "pools.yaml"),
+    ]
+    serve = [HOSTLER, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", *given]
+    async with aiohttp.ClientSession() as session, process(*serve, log=folder / "log"):
+        await _answers(session, f"{server}/readyz")
+        words = ("adopt", str(folder / "fleet.json"), "--reason", "bench", "--server", server)
+        code, said = await run(HOSTLER, *words, "--token-file", str(operator))
+        assert code == 0, said
+        hosts = [Host(s.node, h100(f"S-{s.node}"), s, lambda: datetime.now(UTC), 1.0) for s in settings]
+        for host in hosts:
+            host.wake()
+        try:
+            await _in_production(admin, len(names))
+            yield hosts
+        finally:
+            await asyncio.gather(*(host.stop() for host in hosts), return_exceptions=True)
+
+
+def _agent(folder: Path, server: str, name: str, token: str) -> AgentSettings:
+    state = folder / "agents" / name
+    state.mkdir(parents=True)
+    (state / "token").write_text(token)
+    (state / "token").chmod(0o600)
+    return AgentSettings(name, server, state / "token", state, kernel_log=str(state / "kmsg"))
+
+
+async def _answers(session: aiohttp.ClientSession, url: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                async with session.get(url) as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.1)
+
+
+async def _in_production(admin: Admin, number: int) -> None:
+    """Hostler's own labels say so on the nodes."""
+    async with asyncio.timeout(3 * PATIENCE_S):
+        while True:
+            nodes = (await admin.get("/api/v1/nodes?labelSelector=hostler.dev/phase%3Dproduction"))["items"]
+            if len(nodes) == number:
+                return
+            await asyncio.sleep(1.0)
+
+
+async def _faults(admin: Admin, hosts: list[Host]) -> list[float]:
+    """Seconds from the write of each line until the watch tells of the taint."""
+    cordoned: dict[str, asyncio.Future[float]] = {
+        host.node: asyncio.get_running_loop().create_future() for host in hosts
+    }
+    version = (await admin.get("/api/v1/nodes?limit=1"))["metadata"]["resourceVersion"]
+    watching = asyncio.ensure_future(_watch(admin, version, cordoned))
+    await asyncio.sleep(5.0)
+    took = []
+    for host in hosts:
+        began = time.perf_counter()
+        host.say(LINE.format(gpu_address(0)))
+        async with asyncio.timeout(PATIENCE_S):
+            took.append(await cordoned[host.node] - began)
+        await asyncio.sleep(0.05)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    return took
+
+
+async def _watch(admin: Admin, version: str, cordoned: dict[str, asyncio.Future[float]]) -> None:
+    async with admin.api.watch("/api/v1/nodes", {"resourceVersion": version}, PATIENCE_S * 5) as lines:
+        async for line in lines:
+            node = read_event(line, read_node).item
+            told = cordoned.get(node.key) if node is not None else None
+            if node is None or told is None or told.done():
+                continue
+            if any(taint.key == "hostler.dev/cordon" for taint in node.taints):
+                told.set_result(time.perf_counter())
