@@ -51,7 +51,7 @@ async def measured(place: Path, count: int) -> Truth:
     data = place / "data"
     data.mkdir(mode=0o700)
     (place / "policy.yaml").write_text(POLICY)
-    (place / "pools.yaml").write_text(POOLS.replace("gpus: 8, memory_gib: 2048", "gpus: 0"))
+    (place / "pools.yaml").write_text(POOLS.replace("gpus: 8, memory_gib: 2048, gpu_model: H100", "gpus: 0"))
     store = TokenStore(data / "tokens.db")
     operator = store.create(Grant("bench", Role.operator))
     (place / "token").write_text(store.create(Grant("agent", Role.agent, node=NODE)))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from bench.detection.plants import GPUS, Placed, gpu_address, serial
 from bench.detection.table import Quiet, Seen
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.agent.sighting import Sighting
+from hostler.core.configuration import Configuration
 from hostler.core.model import Condition, Node, Observation, Severity
 from hostler.core.policy.documents import parse
 from hostler.engine import intake
@@ -17,7 +19,7 @@ from tests.kit import POLICY, Drive, a_node
 
 POOLS = """
 skus:
-  h100: {gpus: 8, memory_gib: 2048}
+  h100: {gpus: 8, memory_gib: 2048, gpu_model: H100, firmware: {BMC: "1.0.0"}}
 pools:
   train: {sku: h100, target: 1, cluster: k1, tenant: acme, owner: pat@acme, modes: {"*": observe},
           budget: {count: 1, percent: 100}}
@@ -26,8 +28,13 @@ pools:
 
 def laboratory(count: int) -> Drive:
     """A cell in which nobody is disturbed, with healthy nodes whose GPUs are known by address and serial number."""
-    documents = {"policy.yaml": POLICY, "pools.yaml": POOLS}
-    return Drive(parse(documents), [node_of(number) for number in range(count)])
+    return Drive(configuration(), [node_of(number) for number in range(count)])
+
+
+@cache
+def configuration() -> Configuration:
+    """The laboratory's: the default policy, and a pool that observes."""
+    return parse({"policy.yaml": POLICY, "pools.yaml": POOLS})
 
 
 def node_of(number: int) -> Node:

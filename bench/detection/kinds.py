@@ -20,10 +20,15 @@ def shown() -> tuple[states.State, ...]:
     return states.states()
 
 
+SOON = frozenset({"agent.lost", "kernel_log.overrun", "bmc.unreachable", "bmc.refused"})
+"""Conditions of what else can be shown on the real path."""
+
+
 def shown_soon() -> tuple[states.State, ...]:
     """Those of them that the real path shows within minutes, on a machine that is not the fault's own.
 
     An inventory is taken hourly and an event log read every quarter of an hour; clock, units, drives and crash records
-    are the running system's.
+    are the running system's; what recurs takes days.
     """
-    return (*states.GPUS, *states.FILES, *states.CHECKS, *states.SENSORS)
+    others = (state for state in states.OTHERS if state.condition in SOON)
+    return (*states.GPUS, *states.FILES, *states.CHECKS, *states.SENSORS, *others)

@@ -34,6 +34,7 @@ from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.model import Facts
 from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.sim.bmc.faults import FaultBook
 from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.machine import Machine
 from hostler.sim.bmc.service import Service
@@ -95,7 +96,10 @@ class Machinery(EmulatedBody):
 
 
 class LabNode:
-    """One node: its machine, its pipe of kernel-log records, its agent's settings, and where it has one its BMC."""
+    """One node: its machine, its pipe of kernel-log records, its agent's settings, and where it has one its BMC.
+
+    `stop` ends its agent, `spoilt` are rules that spoil what is asked of its BMC.
+    """
 
     def __init__(self, number: int, place: Path, settings: AgentSettings, body: Machinery) -> None:
         self.number = number
@@ -103,6 +107,8 @@ class LabNode:
         self.settings = settings
         self.body = body
         self.bmc: Machine | None = None
+        self.spoilt = FaultBook()
+        self.stop = asyncio.Event()
         os.mkfifo(settings.kernel_log, 0o600)
         self._log = os.open(settings.kernel_log, os.O_RDWR | os.O_NONBLOCK)
         self._records = 0
@@ -112,6 +118,11 @@ class LabNode:
         for line in lines:
             os.write(self._log, record(line, self._records, time.monotonic(), facility))
             self._records += 1
+
+    def lose(self, records: int) -> None:
+        """So many records are overwritten before anybody reads them."""
+        self._records += records
+        self.say(("the first line after them",))
 
     def close(self) -> None:
         """Let go of the pipe and of the children."""
@@ -218,7 +229,6 @@ async def lab(place: Path, wanted: list[Wanted]) -> AsyncIterator[Lab]:
     store.close()
     serving = ("serve", "--data", str(data), "--listen", f"127.0.0.1:{port}")
     documents = ("--config", str(place / "policy.yaml"), "--config", str(place / "pools.yaml"))
-    stop = asyncio.Event()
     async with (
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
         Farm(lambda: datetime.now(UTC)) as farm,
@@ -230,13 +240,14 @@ async def lab(place: Path, wanted: list[Wanted]) -> AsyncIterator[Lab]:
         await running.post("/v1/adopt", {"nodes": [_spec(*pair) for pair in enumerate(origins)], "reason": "bench"})
         begun = asyncio.Event()
         listening = asyncio.create_task(running.listen(begun))
-        agents = [asyncio.create_task(serve(node.settings, node.body, stop)) for node in nodes]
+        agents = [asyncio.create_task(serve(node.settings, node.body, node.stop)) for node in nodes]
         try:
             await begun.wait()
             await running.until_up()
             yield running
         finally:
-            stop.set()
+            for node in nodes:
+                node.stop.set()
             ended = await asyncio.gather(*agents, return_exceptions=True)
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
@@ -260,7 +271,7 @@ def _node(number: int, one: Wanted, place: Path, url: str, store: TokenStore) ->
 
 async def _bmc(node: LabNode, farm: Farm) -> str:
     node.bmc = machine_of(node.number)
-    return await farm.serve(Service([node.bmc]))
+    return await farm.serve(Service([node.bmc], node.spoilt))
 
 
 def _spec(number: int, origin: str) -> dict[str, str]:

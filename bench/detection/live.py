@@ -14,6 +14,7 @@ from bench.detection.states import State
 from bench.detection.table import Name, Quiet, Seen, Truth, truth
 from bench.detection.watched import ail, wish_of, write
 from hostler.core.model import Severity
+from hostler.sim.bmc.faults import Rule
 
 LINES_PER_S = 40.0
 SETTLE_S = 45.0
@@ -52,7 +53,7 @@ def _wanted(state: State) -> Wanted:
             return Wanted(gpus=True)
         case states.Files():
             return Wanted(host=True)
-        case states.Sensor():
+        case states.Sensor() | states.Bmc():
             return Wanted(bmc=True)
         case _:
             return Wanted()
@@ -117,6 +118,12 @@ def _plant(node: LabNode, state: State) -> None:
             _probe(node, f"#!/bin/sh\ncat <<'SAYS'\n{says}\nSAYS\nexit {code}\n")
         case states.Sensor() if node.bmc is not None:
             ail(node.bmc, state.shows)
+        case states.Silent():
+            node.stop.set()
+        case states.Bmc(refuses=word):
+            node.spoilt.add(Rule(status=401, times=0) if word else Rule(drop="before", times=0))
+        case states.Reports(facts={"event": "kernel_log.overrun", "lost": int(lost)}):
+            node.lose(lost)
         case _:
             raise ValueError(f"{state.name} cannot be shown here")
 

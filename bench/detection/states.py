@@ -5,6 +5,7 @@ Each gets a node of its own that is healthy before. `{gpu3}` is the serial numbe
 
 from msgspec import Struct
 
+HOUR_S = 3_600.0
 MODULE = "CPU_SrcID#0_MC#0_Chan#0_DIMM#0"
 _PCI = "sys/bus/pci/devices/0000:4c:00.0"
 _PORT = "sys/class/infiniband/mlx5_0/ports/1"
@@ -40,9 +41,10 @@ HEALTHY_FACTS: dict[str, str | int | float | bool | None] = {
 
 
 class Nvml(Struct, frozen=True, tag=True):
-    """The GPUs become a recorded state (`tests/nvml_states`)."""
+    """The GPUs become a recorded state (`tests/nvml_states`); `fresh`: they were so when the agent first looked."""
 
     state: str
+    fresh: bool = False
 
 
 class Files(Struct, frozen=True, tag=True):
@@ -55,6 +57,13 @@ class Facts(Struct, frozen=True, tag=True):
     """What is asked of the running system, or of its drives, changes."""
 
     facts: dict[str, str | int | float | bool]
+
+
+class Extra(Struct, frozen=True, tag=True):
+    """A part is there, or is of this model, when the inventory is taken."""
+
+    slot: str
+    model: str = "NVIDIA H100 80GB HBM3"
 
 
 class Gone(Struct, frozen=True, tag=True):
@@ -80,10 +89,11 @@ class Sensor(Struct, frozen=True, tag=True):
 
 
 class Entry(Struct, frozen=True, tag=True):
-    """A line comes into the BMC's event log."""
+    """A line comes into the BMC's event log, so many times."""
 
     severity: str
     message: str
+    times: int = 1
 
 
 class Crash(Struct, frozen=True, tag=True):
@@ -92,7 +102,44 @@ class Crash(Struct, frozen=True, tag=True):
     log: str
 
 
-Shows = Nvml | Files | Facts | Gone | Check | Sensor | Entry | Crash
+class Reports(Struct, frozen=True, tag=True):
+    """Somebody's observations, so far apart; `facts` are the same each time."""
+
+    kind: str
+    facts: dict[str, str | int | float | bool | None] = {}
+    text: str = ""
+    source: str = "agent"
+    times: int = 1
+    apart_s: float = 0.0
+
+
+class Silent(Struct, frozen=True, tag=True):
+    """The agent is not heard any more."""
+
+
+class Outdated(Struct, frozen=True, tag=True):
+    """The agent speaks a protocol that nobody understands."""
+
+
+class Bmc(Struct, frozen=True, tag=True):
+    """The BMC does not answer, or answers and refuses; so many times, answering in between."""
+
+    unreachable: bool = False
+    refuses: str = ""
+    times: int = 1
+    apart_s: float = 0.0
+
+
+class Restarts(Struct, frozen=True, tag=True):
+    """The node starts again, though nobody asked it to, so many times."""
+
+    times: int
+    apart_s: float
+
+
+Shows = (
+    Nvml | Files | Facts | Gone | Extra | Check | Sensor | Entry | Crash | Reports | Silent | Outdated | Bmc | Restarts
+)
 
 
 class State(Struct, frozen=True):
@@ -112,6 +159,8 @@ _SITE = "checks of the site and other watchers"
 _BMC = "BMC readings"
 _LOG = "BMC event log"
 _AGENT = "the agent and crash records"
+_PARTS = "inventory and firmware"
+_AGAIN = "what comes back again and again"
 
 GPUS = (
     State(_NVML, "uncorrectable errors counted", Nvml("ecc_uncorrectable"), "gpu.ecc_counted", "{gpu3}"),
@@ -139,6 +188,9 @@ GPUS = (
         ("gpu.fabric_unready", "reading.missing"),
     ),
     State(_NVML, "answers that are nonsense", Nvml("garbage"), "reading.missing", "{gpu3}", ("reading.missing",)),
+    State(_NVML, "spare rows spent", Nvml("spare_rows_spent"), "gpu.spare_rows_spent", "{gpu3}"),
+    State(_NVML, "an NVLink with many errors", Nvml("nvlink_errors"), "gpu.nvlink_degraded", "{gpu3}"),
+    State(_NVML, "a degraded fabric", Nvml("fabric_degraded"), "gpu.fabric_degraded", "{gpu3}"),
 )
 
 FILES = (
@@ -309,7 +361,23 @@ ENTRIES = (
 )
 
 OTHERS = (
-    State(_AGENT, "a GPU that the inventory misses", Gone("gpu3"), "inventory.missing_part", "gpu"),
+    State(_PARTS, "a GPU that the inventory misses", Gone("gpu3"), "inventory.missing_part", "gpu"),
+    State(_PARTS, "a GPU too many", Extra("gpu8"), "inventory.unexpected_part", "gpu"),
+    State(_PARTS, "a GPU of another model", Extra("gpu7", "NVIDIA A100-SXM4-80GB"), "inventory.mismatch", "gpu"),
+    State(
+        _PARTS,
+        "firmware off its baseline",
+        Reports("firmware", {"firmware.BMC": "0.9"}, source="bmc"),
+        "firmware.drift",
+        "BMC",
+    ),
+    State(
+        _PARTS,
+        "a part that its BMC calls unwell",
+        Reports("part_health", {"health:nic:nic2": "Warning"}, source="bmc"),
+        "part.unhealthy",
+        "nic2",
+    ),
     State(
         _AGENT,
         "a crash record of an earlier boot",
@@ -317,6 +385,71 @@ OTHERS = (
         "host.crashed",
         "",
     ),
+    State(
+        _AGENT,
+        "a kernel log that ran over",
+        Reports("agent", {"event": "kernel_log.overrun", "lost": 41}),
+        "kernel_log.overrun",
+        "",
+    ),
+    State(
+        _AGENT,
+        "a spool that is full",
+        Reports("agent", {"event": "spool_overflow", "lost": 9}),
+        "agent.spool_overflow",
+        "",
+    ),
+    State(
+        _AGENT,
+        "a collector that ended",
+        Reports("agent", {"event": "collector_failed", "collector": "ports"}),
+        "agent.collector_failed",
+        "collector:ports",
+    ),
+    State(
+        _AGENT,
+        "GPUs that nobody could ever read",
+        Nvml("not_supported", fresh=True),
+        "reading.never_verified",
+        "{gpu3}",
+        ("reading.never_verified",),
+    ),
+    State(_AGENT, "an agent that is silent", Silent(), "agent.lost", ""),
+    State(_AGENT, "an agent of another age", Outdated(), "agent.outdated", ""),
+    State(_BMC, "a node that went off", Reports("power", {"power": "off"}, source="bmc"), "power.off_unexpected", ""),
+    State(_BMC, "a BMC that does not answer", Bmc(unreachable=True), "bmc.unreachable", ""),
+    State(_BMC, "a BMC that refuses", Bmc(refuses="401 Unauthorized"), "bmc.refused", ""),
+    State(
+        _LOG,
+        "an event log that was flooded",
+        Entry("Warning", "Fan 3 lower critical going low", 90),
+        "bmc.log_overrun",
+        "",
+        ("bmc.event",),
+    ),
+    State(
+        _AGAIN,
+        "a module that corrects week after week",
+        Reports(
+            "kernel_log",
+            {},
+            f"EDAC MC0: 1 CE memory read error on {MODULE} (channel:0 slot:0)",
+            times=4,
+            apart_s=7 * HOUR_S,
+        ),
+        "part.suspect",
+        f"dev:{MODULE}",
+        ("memory.correctable",),
+    ),
+    State(
+        _AGAIN,
+        "a BMC that goes silent five times a day",
+        Bmc(unreachable=True, times=5, apart_s=2 * HOUR_S),
+        "bmc.suspect",
+        "",
+        ("bmc.unreachable",),
+    ),
+    State(_AGAIN, "a node that restarts three times a week", Restarts(3, 20 * HOUR_S), "node.suspect", ""),
 )
 
 

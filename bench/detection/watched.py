@@ -1,7 +1,6 @@
 """Faults that no kernel line tells, in virtual time: the collectors' own polls, then diagnosis and controller."""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from bench.detection import states
-from bench.detection.decided import laboratory, name_of, tell
+from bench.detection.decided import configuration, laboratory, name_of, tell
+from bench.detection.occasions import Poll, Told, occasions
 from bench.detection.plants import GPUS, Wish, serial
 from bench.detection.states import State
 from bench.detection.table import Name, Seen
@@ -23,7 +23,7 @@ from hostler.agent.plugins import Plugin, Schedule, read_answers, sightings
 from hostler.agent.sighting import Sighting
 from hostler.core.diagnose.debounce import Heard, settle, told
 from hostler.core.diagnose.sensors import subjects
-from hostler.core.model import Binding, Node, Observation, Part
+from hostler.core.model import Binding, Condition, Node, Observation, Part
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.eyes import RedfishEyes
@@ -36,11 +36,9 @@ HEALTHY = "healthy_h100x8"
 SETTLED_S = 300.0
 """So long everything is healthy before the fault shows."""
 PATIENCE_S = 1_800.0
-"""A fault that nothing was recorded of within this time is missed."""
+"""A fault that nothing was recorded of within this time, or so many looks, is missed."""
+LOOKS = 8
 ORIGIN = "https://10.0.0.1"
-
-Poll = Callable[[float, bool], list[Sighting | Observation]]
-"""One look at a moment, before the fault or with it: what the agent, or the watch of BMCs, makes of it."""
 
 
 def twin_addresses() -> tuple[str, ...]:
@@ -67,7 +65,7 @@ def _one(place: Path, state: State) -> Seen:
     wish = wish_of(state, 0)
     life = _Life(drive, *_poll_of(state, place, drive.node(name_of(0))))
     before, _ = life.lived(SETTLED_S, bad=False)
-    after, latency_s = life.lived(PATIENCE_S, bad=True, wish=wish)
+    after, latency_s = life.lived(max(PATIENCE_S, LOOKS * life.period_s), bad=True, wish=wish)
     return Seen(wish, (*before, *after), latency_s)
 
 
@@ -85,7 +83,7 @@ class _Life:
 
     def __init__(self, drive: Drive, period_s: float, poll: Poll) -> None:
         self._drive = drive
-        self._period_s = period_s
+        self.period_s = period_s
         self._poll = poll
         self._posts = 0
 
@@ -95,15 +93,23 @@ class _Life:
         What begins begins just after a look, so the time until the next one counts.
         """
         recorded: list[Name] = []
-        drive, node = self._drive, name_of(0)
+        drive = self._drive
         begun = drive.now
         while (passed_s := (drive.now - begun).total_seconds()) < until_s:
-            seen = [self._posted(one) for one in self._poll((drive.now - NOW).total_seconds(), bad)]
-            recorded += [(condition.type, condition.part) for condition in tell(drive, node, seen)]
+            for one in self._poll((drive.now - NOW).total_seconds(), bad):
+                recorded += [(condition.type, condition.part) for condition in self._tell(one)]
             if wish is not None and wish.wanted in recorded:
-                return recorded, passed_s + self._period_s
-            drive.now += timedelta(seconds=self._period_s)
+                return recorded, passed_s + self.period_s
+            drive.now += timedelta(seconds=self.period_s)
         return recorded, None
+
+    def _tell(self, one: Told) -> tuple[Condition, ...]:
+        drive, node = self._drive, name_of(0)
+        if isinstance(one, Sighting | Observation):
+            return tell(drive, node, [self._posted(one)])
+        before = {condition.id: condition for condition in drive.node(node).conditions}
+        drive.step(one)
+        return tuple(c for c in drive.node(node).conditions if before.get(c.id) is not c)
 
     def _posted(self, one: Sighting | Observation) -> Observation:
         self._posts += 1
@@ -129,14 +135,14 @@ class _Life:
 def _poll_of(state: State, place: Path, node: Node) -> tuple[float, Poll]:
     """How often somebody looks, and what a look gives."""
     match state.shows:
-        case states.Nvml(state=name):
-            return 10.0, _gpus(name)
-        case states.Files(files=files):
-            return 30.0, _host(place, files, {})
-        case states.Facts(facts=facts):
-            return 30.0, _host(place, {}, facts)
-        case states.Gone(slot=slot):
-            return 3600.0, _inventory(slot)
+        case states.Nvml(state=name, fresh=fresh):
+            return 10.0, _gpus(name, fresh=fresh)
+        case states.Files() | states.Facts():
+            files = state.shows.files if isinstance(state.shows, states.Files) else {}
+            facts = state.shows.facts if isinstance(state.shows, states.Facts) else {}
+            return 30.0, _host(place, files, facts)
+        case states.Gone() | states.Extra():
+            return 3600.0, _inventory(state.shows)
         case states.Check():
             return 300.0, _check(state.shows)
         case states.Sensor():
@@ -145,6 +151,8 @@ def _poll_of(state: State, place: Path, node: Node) -> tuple[float, Poll]:
             return 900.0, _entries(state.shows, node)
         case states.Crash(log=log):
             return 60.0, _crash(place, log)
+        case _:
+            return occasions(state.shows)
 
 
 _CHILD_ENDS = {
@@ -154,11 +162,13 @@ _CHILD_ENDS = {
 """What the agent makes of a child that hangs or dies (`body.RealBody.gpus`); the real path has the real child."""
 
 
-def _gpus(name: str) -> Poll:
+def _gpus(name: str, *, fresh: bool) -> Poll:
     follower = GpuState("boot", None)
     reports = {state: _report(state) for state in (HEALTHY, name)}
 
-    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+    def poll(now_s: float, bad: bool) -> list[Told]:
+        if fresh and not bad:
+            return []
         return [*follower.take(reports[name if bad else HEALTHY], now_s)]
 
     return poll
@@ -176,7 +186,7 @@ def _host(place: Path, files: dict[str, str], facts: dict[str, Any]) -> Poll:
     write(place, states.HEALTHY_HOST)
     fresh = bool(facts.get("memory_gib"))
 
-    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+    def poll(now_s: float, bad: bool) -> list[Told]:
         nonlocal follower, fresh
         if bad:
             write(place, files)
@@ -209,9 +219,13 @@ def gpu_parts(node: int, gone: str = "") -> tuple[Part, ...]:
     )
 
 
-def _inventory(slot: str) -> Poll:
-    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
-        return [Sighting("inventory", now_s, facts={"covers": "gpu"}, parts=gpu_parts(0, slot if bad else ""))]
+def _inventory(shows: states.Gone | states.Extra) -> Poll:
+    parts = gpu_parts(0, shows.slot)
+    if isinstance(shows, states.Extra):
+        parts = (*parts, Part("GPU-of-another", "gpu", shows.model, shows.slot))
+
+    def poll(now_s: float, bad: bool) -> list[Told]:
+        return [Sighting("inventory", now_s, facts={"covers": "gpu"}, parts=parts if bad else gpu_parts(0))]
 
     return poll
 
@@ -219,7 +233,7 @@ def _inventory(slot: str) -> Poll:
 def _check(check: states.Check) -> Poll:
     plugin = Plugin("site", Path("/etc/hostler/checks.d/site"), Schedule())
 
-    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+    def poll(now_s: float, bad: bool) -> list[Told]:
         ended = Ended(check.code if bad else 0, (check.says if bad else "OK").encode())
         return [*sightings(plugin, read_answers(ended), now_s)]
 
@@ -244,9 +258,9 @@ def ail(machine: Machine, sensor: states.Sensor) -> None:
 def _sensors(sensor: states.Sensor, node: Node) -> Poll:
     machine = machine_of(1)
     eyes, heard = _eyes(machine), dict[str, Heard]()
-    sku = laboratory(1).fleet.configuration_of(node).skus.get(node.sku)
+    sku = configuration().skus[node.sku]
 
-    def poll(_now_s: float, bad: bool) -> list[Sighting | Observation]:
+    def poll(_now_s: float, bad: bool) -> list[Told]:
         if bad:
             ail(machine, sensor)
         read = at_once(_read(eyes, node))
@@ -266,10 +280,11 @@ def _entries(entry: states.Entry, node: Node) -> Poll:
     eyes, cursor, written = _eyes(machine), "", False
     machine.write_log("OK", "The server was powered on.", NOW)
 
-    def poll(_now_s: float, bad: bool) -> list[Sighting | Observation]:
+    def poll(_now_s: float, bad: bool) -> list[Told]:
         nonlocal cursor, written
         if bad and not written:
-            machine.write_log(entry.severity, entry.message, NOW + timedelta(hours=1))
+            for _ in range(entry.times):
+                machine.write_log(entry.severity, entry.message, NOW + timedelta(hours=1))
             written = True
         first = not cursor
         found, cursor = at_once(_log(eyes, node, cursor))
@@ -324,7 +339,7 @@ class _Kept:
 def _crash(place: Path, log: str) -> Poll:
     kept = _Kept()
 
-    def poll(now_s: float, bad: bool) -> list[Sighting | Observation]:
+    def poll(now_s: float, bad: bool) -> list[Told]:
         if bad:
             write(place, {"dmesg-erst-1": log})
         pstore.tell_crashes(kept, now_s, (place,))

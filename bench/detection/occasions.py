@@ -1,0 +1,65 @@
+"""Faults that are told by what happens, once or again and again: reports, silences, restarts."""
+
+from collections.abc import Callable
+
+from bench.detection.decided import name_of
+from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent
+from hostler.agent.sighting import Sighting
+from hostler.core.model import Observation
+from hostler.engine import intake
+from tests.kit import NOW
+
+Told = Sighting | Observation | intake.Silent | intake.AgentRefused | intake.NodeSeen | intake.Heard
+Poll = Callable[[float, bool], list[Told]]
+"""One look at a moment, before the fault or with it: what the agent, or the watch of BMCs, makes of it."""
+
+ONCE_S = 60.0
+SPOOL = "once"
+
+
+def occasions(shows: Shows) -> tuple[float, Poll]:
+    """What happens once, or some times: how far apart, and what is told of it."""
+    node = name_of(0)
+    match shows:
+        case Reports():
+            facility = 0 if shows.kind == "kernel_log" else None
+            one = Observation(
+                node,
+                shows.kind,
+                shows.source,
+                SPOOL,
+                1,
+                f"{node}-b1",
+                text=shows.text,
+                facts=shows.facts,
+                facility=facility,
+            )
+            return shows.apart_s or ONCE_S, _some(shows.times, lambda _: [one])
+        case Silent():
+            return ONCE_S, _some(1, lambda _: [intake.Silent(node, NOW)])
+        case Outdated():
+            return ONCE_S, _some(1, lambda _: [intake.AgentRefused(node, "protocol 0 is understood no more")])
+        case Bmc():
+            away = intake.NodeSeen(
+                node,
+                power="unknown",
+                bmc_unreachable=shows.unreachable,
+                bmc_refuses=shows.refuses,
+                bmc_says="no answer",
+            )
+            back = intake.NodeSeen(node, power="on", bmc_unreachable=False, bmc_refuses="")
+            return shows.apart_s or ONCE_S, _some(shows.times, lambda _: [back, away])
+        case Restarts():
+            return shows.apart_s, _some(shows.times, lambda n: [intake.Heard(node, f"{node}-b{n + 2}")])
+        case _:
+            raise ValueError(f"nobody knows how to show {shows}")
+
+
+def _some(times: int, told: Callable[[int], list[Told]]) -> Poll:
+    left = iter(range(times))
+
+    def poll(_now_s: float, bad: bool) -> list[Told]:
+        number = next(left, None) if bad else None
+        return [] if number is None else told(number)
+
+    return poll
