@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hostler.core.diagnose.judge import judge
-from hostler.core.model import Observation, Severity
+from hostler.core.model import Observation, Part, Severity
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.eyes import RedfishEyes
@@ -218,6 +218,15 @@ async def test_parts_that_cannot_be_read_say_nothing_of_themselves_and_the_other
     assert read.facts["complete"] is False
     assert "500" in read.text
     assert {name.split(":")[1] for name in read.facts if name.startswith("health:")} == {"memory", "drive", "nic"}
+
+
+async def test_a_bmc_that_lists_parts_without_end_is_read_in_part() -> None:
+    """Mutant: no limit. Each of ten thousand "drives" would be a condition of the node."""
+    bmc = Bmc()
+    bmc.machine.parts = tuple(Part(f"M{n}", "memory", "DDR5", f"memory{n}") for n in range(1000))
+    read = await (await bmc.eyes.look(NODE)).parts()
+    assert sum(name.startswith("health:") for name in read.facts) == 256
+    assert (read.facts["complete"], "1000 memory parts" in read.text) == (False, True)
 
 
 async def test_versions_are_read_without_what_is_being_written_or_waits() -> None:

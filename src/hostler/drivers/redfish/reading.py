@@ -41,9 +41,11 @@ def text(doc: Document, *keys: str) -> str:
     """The first non-empty string or whole number under these keys, printable and at most MAX_TEXT long, else ""."""
     for key in keys:
         value = doc.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
-            value = str(value)
-        if isinstance(value, str) and (clean := printable(value)):
+        if value is None or isinstance(value, bool):
+            continue
+        if not isinstance(value, str):
+            value = str(value) if isinstance(value, int) and abs(value) < 1 << 63 else ""
+        if clean := printable(value):
             return clean
     return ""
 

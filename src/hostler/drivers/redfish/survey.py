@@ -11,6 +11,8 @@ from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, Red
 from hostler.drivers.redfish.reading import Document, WireError, document, link, objects
 
 MAX_GAPS = 32
+MAX_WORDED = 256
+"""Parts of each kind whose health is read: more than any server has, fewer than a broken BMC may list."""
 _T = TypeVar("_T")
 _ReadPart = Callable[[Document], Part | None]
 
@@ -83,7 +85,10 @@ async def health(client: RedfishClient, system: wire.System) -> Health:
     survey = Survey(client)
     found: Facts = {}
     for kind, read_docs in _WORDED:
-        for doc in await read_docs(survey, system):
+        docs = await read_docs(survey, system)
+        if len(docs) > MAX_WORDED:
+            survey.pass_over(f"{len(docs)} {kind} parts, {MAX_WORDED} are read")
+        for doc in docs[:MAX_WORDED]:
             found |= status.part_facts(doc, kind)
     return Health(found, tuple(survey.gaps), not survey.broken)
 
@@ -136,6 +141,10 @@ class Survey:
                 self.faults += 1
                 self._note(f"{what} {wire.slot_of(doc)} shows no serial number")
         return found
+
+    def pass_over(self, gap: str) -> None:
+        """Say that something was there and was not read."""
+        self._note(gap, broken=True)
 
     def _note(self, gap: str, broken: bool = False) -> None:
         self.broken = self.broken or broken

@@ -375,12 +375,15 @@ def power(doc: Document) -> tuple[Reading, ...]:
 def sensor(doc: Document) -> tuple[Reading, ...]:
     """One member of a Sensors collection; a temperature brings its thresholds ("gpu0_temp_limit_c", "…_caution_c")."""
     unit = text(doc, "ReadingUnits")
-    found = [_reading(doc, number(doc, "Reading"), unit)]
-    if unit.lower() == "cel":
-        upper = child(doc, "Thresholds")
-        found.append(_threshold(doc, number(child(upper, "UpperCritical"), "Reading"), "limit"))
-        found.append(_threshold(doc, number(child(upper, "UpperCaution"), "Reading"), "caution"))
-    return tuple(r for r in found if r)
+    reading = _reading(doc, number(doc, "Reading"), unit)
+    found = [reading] if reading else []
+    if unit.lower() != "cel":
+        return tuple(found)
+    for key, which in (("UpperCritical", "limit"), ("UpperCaution", "caution")):
+        value = number(child(doc, "Thresholds", key), "Reading")
+        if value is not None and (threshold := _threshold(doc, value, which)):
+            found.append(threshold)
+    return tuple(found)
 
 
 def supply(doc: Document) -> tuple[Reading, ...]:
