@@ -250,6 +250,15 @@ async def test_an_answer_that_is_none(
             await transport.nodes()
 
 
+async def test_a_write_that_was_answered_with_errors_was_none(tmp_path: Path) -> None:
+    """Mutant: a status of 200 is enough."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", _says(200, '{"errors": [{"error": "Invalid node state specified"}]}'))
+    async with by_rest(app, tmp_path) as transport:
+        with pytest.raises(UnreachableError, match="Invalid node state"):
+            await transport.update("gpu001", Change("RESUME"))
+
+
 async def test_a_real_slurmrestd_reads_our_requests_and_is_too_old(
     slurm: RealSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hostler.core.model import WorkClass
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import MAX_NAMES, HostlistError, checked_name, expand
-from hostler.drivers.slurm.view import UNSEEN, Classes, Lens, is_drained, is_ready, other_who_shuts, seen
+from hostler.drivers.slurm.view import UNSEEN, Classes, Lens, is_drained, is_ready, other_who_shuts, seen, workload_id
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode, gpu_indexes
 from hostler.engine.ports import RefusedError, UnreachableError
 
@@ -348,6 +348,11 @@ def test_gpus_beyond_those_that_the_node_has_are_nobodys() -> None:
     assert [work.parts for work in works] == [None, ("gpu1",)]
     unnamed = Lens(gpus_named=False).workloads(seen({"n": node}, jobs), node)
     assert [work.parts for work in unnamed] == [None, None]
+
+
+def test_each_run_of_a_job_is_work_of_its_own() -> None:
+    """Consent to one run is none to the next. Mutant: the job's number alone."""
+    assert [workload_id(SlurmJob(7, ("n",), restarts=run)) for run in (0, 3)] == ["job-7.0", "job-7.3"]
 
 
 def test_classes() -> None:

@@ -23,6 +23,9 @@ MAX_ERRORS = 64 * 1024
 AT_ONCE = 8
 """Commands under way. slurmctld serves each in a thread of its own, and its users are served by the same ones."""
 
+REAP_S = 1.0
+"""How long a killed command is waited for."""
+
 SHOW_NODES_SINCE = (23, 2)
 """From then on `scontrol` writes JSON, and `sinfo` no longer lists nodes one by one."""
 
@@ -111,9 +114,7 @@ class CommandTransport:
             code = await child.wait()
         finally:
             if child.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child.pid, signal.SIGKILL)
-                await child.wait()
+                await _kill(child)
         said = " ".join(errors.decode(errors="replace").split())[:300]
         if code:
             raise failure(f"`{command} {' '.join(words)[:120]}`", said or f"exit status {code}")
@@ -140,6 +141,15 @@ class CommandTransport:
             )
         except (OSError, ValueError) as error:
             raise RefusedError(f"`{path}` cannot be run: {error}") from error
+
+
+async def _kill(child: asyncio.subprocess.Process) -> None:
+    """End it with all that it has started; one that not even this ends is not waited for."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REAP_S):
+            await child.wait()
 
 
 async def _limited(stream: asyncio.StreamReader, most: int) -> bytes:
