@@ -7,9 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.fleet import Fleet
-from hostler.core.model import Condition, Severity, WorkClass
+from hostler.core.model import Condition, Intent, Severity, WorkClass
 from hostler.drivers.kubernetes.marker import Marker
+from hostler.drivers.kubernetes.requests import Requester
 from hostler.engine.ports import RefusedError
+from hostler.engine.ready import Reply
 from tests.contract.kubernetes_world import until
 from tests.contract.scheduler_world import (
     KubernetesWorld,
@@ -252,6 +254,41 @@ async def test_a_fault_shows_as_a_condition_with_its_reason_and_as_an_event(worl
     assert (told["status"], told["reason"]) == ("False", "GpuFallenOffBus")
     events = (await world.admin.get("/api/v1/namespaces/default/events"))["items"]
     assert "HostlerHealthyGpuFallenOffBus" in [e["reason"] for e in events if e["involvedObject"]["name"] == "box-1"]
+
+
+async def test_what_is_asked_for_on_a_node_becomes_an_intent_once_and_its_answer_stands_there(
+    world: KubernetesWorld,
+) -> None:
+    """Mutants: it is asked anew at each turn; an unknown word is passed on; the request stays."""
+    fleet, asked = _members(), list[Intent]()
+    fleet.put_node("n1", replace(fleet.nodes["n1"], bindings=world.node.bindings))
+
+    async def ask(intent: Intent) -> Reply:
+        asked.append(intent)
+        return Reply(0, granted=len(asked) == 1, text="as you like")
+
+    requester = Requester(world.scheduler, world.api, world.book, lambda: fleet, ask)
+    for word, answer in (
+        ("force-reboot", "granted: as you like"),
+        ("reboot", "refused: as you like"),
+        ("fly", "no request"),
+    ):
+        notes = {"hostler.dev/request": word, "hostler.dev/request-reason": "it hangs"}
+        await world.admin.patch(BOX, {"metadata": {"annotations": notes}}, manager="kubectl-annotate")
+        await until(lambda: world.book.nodes.items["box-1"].asked, "the request to be seen")
+        await requester.turn()
+        await until(lambda: not world.book.nodes.items["box-1"].asked, "the request to be gone")
+        await requester.turn()
+        said = (await world.admin.get(BOX))["metadata"]["annotations"]
+        assert answer in said["hostler.dev/request-answer"]
+        assert "hostler.dev/request" not in said
+    assert [(i.verb, i.args, i.target, i.reason) for i in asked] == [
+        ("reboot", {"now": "true"}, "n1", "it hangs"),
+        ("reboot", {}, "n1", "it hangs"),
+    ]
+    assert asked[0].person == "kubectl-annotate in cluster k1"
+    assert asked[0].bounds.pool == "train"
+    assert len({intent.key for intent in asked}) == 2
 
 
 def _held(world: KubernetesWorld, work: str) -> str:

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests.controlplane.building import NoControlPlaneError, programs
 
-START_S = 90.0
+START_S = 240.0
 USERS = {"admin": "system:masters", "alice": "customers"}
 """Who has a token, and in which group; of these only admin may do anything by itself."""
 

@@ -84,8 +84,9 @@ async def serve(settings: ServeSettings) -> None:
             watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
             eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
             telling = cell.while_active(lambda: _tell(cell, lambda: [work_of(cell.view), *eye.news()]))
-            markers = [one.marker(lambda: cell.view) for one in kubernetes]
-            marking = [cell.while_active(marker.run) for marker in markers]
+            marks = [one.marker(lambda: cell.view).run for one in kubernetes]
+            requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
+            marking = [cell.while_active(run) for run in (*marks, *requests)]
             await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])
 
 

@@ -15,6 +15,7 @@ from hostler.core.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marker import Marker
+from hostler.drivers.kubernetes.requests import Ask, Requester
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.rest import RestTransport
@@ -55,6 +56,10 @@ class Watched(Struct, frozen=True):
     def marker(self, fleet: Callable[[], Fleet]) -> Marker:
         """Shows the cluster's users what Hostler knows and does."""
         return Marker(self.scheduler, self.api, self.book, fleet)
+
+    def requester(self, fleet: Callable[[], Fleet], ask: Ask) -> Requester:
+        """Answers what people ask for from inside the cluster."""
+        return Requester(self.scheduler, self.api, self.book, fleet, ask)
 
 
 async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[Watched]:

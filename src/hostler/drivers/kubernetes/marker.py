@@ -23,6 +23,12 @@ TOLD = {"HostlerHealthy": "False", "DrainInProgress": "True", "MaintenanceInProg
 """What becomes so is told as an Event too, for `kubectl describe node`."""
 
 
+def members(fleet: Fleet, cluster: str) -> list[Node]:
+    """The nodes of the pools that are served in the cluster."""
+    pools = [pool for pool in fleet.configuration.pools.values() if pool.cluster == cluster]
+    return [fleet.nodes[i] for pool in pools for i in fleet.index.members(f"pool:{pool.name}")]
+
+
 class Marker:
     """One cluster's. `fleet` gives the cell's; only members of the cluster are written on, and only what is ours."""
 
@@ -46,7 +52,7 @@ class Marker:
         if seen.lost:
             return
         fleet, work = self._fleet(), []
-        for node in self._members(fleet):
+        for node in members(fleet, self._scheduler.cluster):
             name = name_there(node, self._scheduler)
             listed, view = self._book.nodes.items.get(name), seen.nodes.get(name)
             if listed is None or view is None:
@@ -56,10 +62,6 @@ class Marker:
                 work.append(self._mark(name, now, marks(node, view.workloads)))
         if work:
             await asyncio.gather(*work)
-
-    def _members(self, fleet: Fleet) -> list[Node]:
-        pools = [pool for pool in fleet.configuration.pools.values() if pool.cluster == self._scheduler.cluster]
-        return [fleet.nodes[i] for pool in pools for i in fleet.index.members(f"pool:{pool.name}")]
 
     async def _mark(self, name: str, now: tuple[Node, KubeNode, WorkloadView], wanted: Marks) -> None:
         _, listed, _ = now

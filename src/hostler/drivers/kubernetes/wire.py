@@ -24,6 +24,10 @@ JOB_LABELS = (
 GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu", "gpu.intel.com/")
 """How the names of resources begin that are GPUs or slices of them."""
 
+REQUEST = f"{OURS}request"
+REASON_GIVEN = f"{OURS}request-reason"
+ANSWER = f"{OURS}request-answer"
+
 MAX_SAID = 300
 
 
@@ -61,6 +65,15 @@ class Shown(Struct, frozen=True):
     message: str = ""
 
 
+class Asked(Struct, frozen=True):
+    """What somebody asks Hostler for by an annotation: `by` is the program that wrote it, `at` when."""
+
+    what: str
+    reason: str = ""
+    by: str = ""
+    at: str = ""
+
+
 OUR_CONDITIONS = (
     "HostlerHealthy",
     "HostlerActive",
@@ -93,6 +106,7 @@ class KubeNode(Struct, frozen=True):
     leaving: bool
     has_annotations: bool
     shown: tuple[Shown, ...]
+    asked: Asked | None = None
 
 
 class KubePod(Struct, frozen=True):
@@ -193,6 +207,7 @@ class _Owner(Struct, frozen=True):
 
 class _Managed(Struct, frozen=True):
     manager: str = ""
+    time: str = ""
     fields: msgspec.Raw = field(default=msgspec.Raw(), name="fieldsV1")
 
 
@@ -319,6 +334,7 @@ def read_node(body: bytes | msgspec.Raw) -> KubeNode:
         leaving=bool(meta.deleted),
         has_annotations=bool(meta.annotations),
         shown=tuple(c for c in seen.status.conditions if c.type in OUR_CONDITIONS),
+        asked=_asked(meta),
     )
 
 
@@ -412,6 +428,14 @@ def _marks(meta: _Meta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
 def _shut_by(managed: tuple[_Managed, ...]) -> str:
     """Who set `unschedulable`; who clears it leaves no trace."""
     return next((one.manager for one in managed if b'"f:unschedulable"' in bytes(one.fields)), "")
+
+
+def _asked(meta: _Meta) -> Asked | None:
+    said = meta.annotations or {}
+    if not said.get(REQUEST):
+        return None
+    wrote = next((one for one in meta.managed if f'"f:{REQUEST}"'.encode() in bytes(one.fields)), _Managed())
+    return Asked(said[REQUEST].strip(), said.get(REASON_GIVEN, ""), wrote.manager, wrote.time)
 
 
 def _gpus(container: _Container) -> int:
