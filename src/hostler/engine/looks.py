@@ -25,8 +25,9 @@ LOG_S = 900.0
 PARTS_S, FIRMWARE_S = 1800.0, 3600.0
 """How often every part is asked for its health, and what firmware runs."""
 
-ALARM_S = 120.0
-"""How often the parts are asked while the system's own word of health is not that all is well."""
+ALARM_S, ALARM_LOOKS = 120.0, 4
+"""How often the parts are asked while the system's own word of health is not that all is well: not with every look, as
+some systems are never well."""
 
 SPOOL, LOG_SOURCE = "bmc", "bmc_log"
 
@@ -137,7 +138,8 @@ class Looks:
             memory.due[PARTS.name] = now
         if self._changed(memory, FIRMWARE, sight.version, sight.version):
             memory.due[FIRMWARE.name] = now
-        for errand, every_s in ((PARTS, PARTS_S if word == "ok" else ALARM_S), (FIRMWARE, FIRMWARE_S)):
+        parts_s = PARTS_S if word == "ok" else max(ALARM_S, ALARM_LOOKS * period_s)
+        for errand, every_s in ((PARTS, parts_s), (FIRMWARE, FIRMWARE_S)):
             if self._is_due(node, memory, errand.name, now, every_s):
                 waits |= await self._run(node, errand, sight, memory)
         return waits
