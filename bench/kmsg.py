@@ -61,7 +61,7 @@ async def measured(place: Path, count: int) -> Truth:
     agent = ("agent", "--server", url, "--node", NODE, "--token-file", str(place / "token"))
     read_up(place / "agent")
     async with aiohttp.ClientSession() as session, process(HOSTLER, *serving, *documents, log=place / "log"):
-        await ready(session, url)
+        await ready(session, url, place / "log")
         running = Lab([], url, operator, session)
         spec = {"id": NODE, "sku": "h100", "serial": "this", "pool": "train", "test_mode": True}
         await running.post("/v1/adopt", {"nodes": [spec], "reason": "bench"})

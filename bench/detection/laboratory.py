@@ -43,7 +43,7 @@ from tests.kit import POLICY
 
 THREADS = 512
 """Agents block threads: a reader each, and their polls."""
-UP_S = 120.0
+UP_S = 60.0
 HOST_S = 20.0
 ASK_S = 0.2
 
@@ -236,7 +236,7 @@ async def lab(place: Path, wanted: list[Wanted]) -> AsyncIterator[Lab]:
     ):
         running = Lab(nodes, url, operator, session)
         origins = [await _bmc(node, farm) if one.bmc else "" for node, one in zip(nodes, wanted, strict=True)]
-        await ready(session, url)
+        await ready(session, url, place / "log")
         await running.post("/v1/adopt", {"nodes": [_spec(*pair) for pair in enumerate(origins)], "reason": "bench"})
         begun = asyncio.Event()
         listening = asyncio.create_task(running.listen(begun))
@@ -279,15 +279,23 @@ def _spec(number: int, origin: str) -> dict[str, str]:
     return spec | ({"bmc": origin} if origin else {})
 
 
-async def ready(session: aiohttp.ClientSession, url: str) -> None:
-    """The server answers and decides. Raises TimeoutError."""
-    async with asyncio.timeout(UP_S):
-        while True:
-            with contextlib.suppress(aiohttp.ClientError):
-                async with session.get(f"{url}/readyz") as answer:
-                    if answer.status == 200:
-                        return
-            await asyncio.sleep(0.1)
+async def ready(session: aiohttp.ClientSession, url: str, log: Path) -> None:
+    """The server answers and decides. Raises RuntimeError with what it said where it does not."""
+    try:
+        async with asyncio.timeout(UP_S):
+            await _until_ready(session, url)
+    except TimeoutError as error:
+        said = await asyncio.to_thread(log.read_text)
+        raise RuntimeError(f"{url} does not answer after {UP_S:g} s; it said:\n{said[-4000:]}") from error
+
+
+async def _until_ready(session: aiohttp.ClientSession, url: str) -> None:
+    while True:
+        with contextlib.suppress(aiohttp.ClientError):
+            async with session.get(f"{url}/readyz") as answer:
+                if answer.status == 200:
+                    return
+        await asyncio.sleep(0.1)
 
 
 def gpu_serial(number: int) -> str:
