@@ -168,6 +168,30 @@ def test_a_dead_collector_silences_what_it_watched_and_nothing_else(
     assert known(drive, shown).unknown_since is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "shown", "facts", "gone"),
+    [
+        ("gpu_state", "gpu.thermal", HOT, {"gpu": "gpu0", "missing": "thermal"}),
+        ("host_state", "storage.space_low", {"space_free_percent:/": 2.0}, {"missing": "space"}),
+    ],
+)
+def test_what_cannot_be_read_any_more_is_unknown_though_the_reader_lives(
+    kind: str, shown: str, facts: dict[str, str | float], gone: dict[str, str]
+) -> None:
+    """Mutant: a collector that is heard speaks for every aspect, also for one that it cannot read."""
+    drive = watched()
+    drive.observe("a", kind, facts=facts)
+    drive.observe("a", kind, facts=gone)
+    assert condition(drive, "reading.missing") is not None
+    drive.wait(hours=2)
+    assert known(drive, shown).unknown_since is not None
+    assert known(drive, "reading.missing").unknown_since is None
+    drive.observe("a", kind, facts=facts)
+    drive.wait(hours=2)
+    assert condition(drive, "reading.missing") is None
+    assert known(drive, shown).unknown_since is None
+
+
 def test_the_log_readers_death_silences_what_only_the_log_showed() -> None:
     drive = watched()
     drive.fault("a")

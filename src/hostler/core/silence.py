@@ -13,6 +13,7 @@ from msgspec import Struct
 from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import scaled
+from hostler.core.diagnose.rules import GPU_SHOWN, HOST_SHOWN, aspects_of
 from hostler.core.model import Blocker, Condition, Node
 from hostler.core.scene import Scene
 
@@ -53,12 +54,19 @@ def _chain(path: str, condition: Condition) -> tuple[str, ...]:
     if condition.type in _SAY_SO_THEMSELVES:
         return (AGENT,)
     if path in COLLECTORS:
-        return (AGENT, COLLECTORS[path])
+        return (AGENT, COLLECTORS[path], *_readings(path, condition))
     if path in CHECKED and (check := _check_of(condition)):
         return (AGENT, check)
     return (AGENT,)
 
 
+def _readings(path: str, condition: Condition) -> tuple[str, ...]:
+    """The aspect that shows the condition: once it cannot be read any more, nobody says how that is."""
+    place = "host" if path == "host_state" else condition.part
+    return tuple(f"reading:{aspect}/{place}" for aspect in _ASPECTS.get(path, {}).get(condition.type, ())[:1])
+
+
+_ASPECTS = {"gpu_state": aspects_of(GPU_SHOWN), "host_state": aspects_of(HOST_SHOWN)}
 _SAY_SO_THEMSELVES = frozenset({"agent.collector_failed", "check.inconclusive", "reading.missing"})
 """Conditions that tell of a silence: who is silent by them is not asked about them."""
 
@@ -97,10 +105,20 @@ def _is_silent(scene: Scene, node: Node, source: str, unheard_agents: Iterable[s
         return any(
             c.type == "check.inconclusive" and c.part in (source, source.partition("/")[0]) for c in node.conditions
         )
+    if source.startswith("reading:"):
+        aspect, _, place = source.removeprefix("reading:").partition("/")
+        return any(aspect in _aspects_missing(c) for c in node.conditions if c.part == place)
     gone = source == COLLECTORS["gpu_state"] and any(
         c.type == "reading.missing" and c.part == "nvml" for c in node.conditions
     )
     return gone or any(c.type == "agent.collector_failed" and c.part == source for c in node.conditions)
+
+
+def _aspects_missing(condition: Condition) -> list[str]:
+    """What a reading.missing says that cannot be read."""
+    if condition.type != "reading.missing" or not condition.evidence:
+        return []
+    return str(condition.evidence[-1].facts.get("aspects", "")).split(", ")
 
 
 def _stands(node: Node, kind: str) -> bool:

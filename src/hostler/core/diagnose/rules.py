@@ -79,6 +79,13 @@ HOST_SHOWN: dict[str, tuple[str, ...]] = {
 }
 """Aspect → the conditions that it can show."""
 
+
+def aspects_of(shown: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Condition → the aspects that can show it."""
+    kinds = dict.fromkeys(kind for some in shown.values() for kind in some)
+    return {kind: tuple(aspect for aspect, some in shown.items() if kind in some) for kind in kinds}
+
+
 _MARGINS = {
     "gpu.thermal": "over 5 °C below the limit",
     "gpu.nvlink_degraded": _HALF,
