@@ -153,7 +153,7 @@ class RealSlurm:
     async def state(self, node: str) -> SlurmNode:
         return (await self.transport().nodes())[node]
 
-    async def until(self, holds: Callable[[], object], within_s: float = 30.0) -> None:
+    async def until(self, holds: Callable[[], object], within_s: float = 60.0) -> None:
         """Wait until it holds."""
         last = time.monotonic() + within_s
         while not holds():

@@ -41,7 +41,7 @@ class Served:
 
     async def until(self, words: str, path: str = f"/v1/nodes/{NODE}") -> None:
         """Until the page says this."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(90):
             while words not in await self.read(path):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.1)
 
@@ -103,7 +103,7 @@ async def test_a_drain_waits_for_a_job_by_name_and_a_persons_resume_holds_it_off
 
 
 async def _answers(session: aiohttp.ClientSession, url: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while True:
             try:
                 async with session.get(url) as answer:
