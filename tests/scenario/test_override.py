@@ -63,7 +63,9 @@ def test_a_node_whose_own_cluster_is_lost_has_unknown_work_and_others_are_as_the
     drive.see_work("a")
     drive.step(intake.WorkSeen((), cluster="another", lost="kubernetes: nodes are not watched"))
     assert drive.controller.present.workloads(drive.node("a")) == ()
+    drive.step(intake.NodeSeen("a", ready=False))
     drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
+    assert drive.controller.present.of("a").ready is None  # mutant: a lost cluster's belief stays a witness
     assert drive.controller.present.workloads(drive.node("a")) is None
     assert drive.ask("drain", "a").granted
     drive.wait(minutes=1)

@@ -316,6 +316,10 @@ def see_work(present: Present, seen: WorkSeen) -> list[str]:
         here.cordoned_by_other = view.cordoned_by_other
     if seen.whole or seen.lost:
         present.clusters[seen.cluster] = seen.lost
+    if seen.lost:
+        for here in present.nodes.values():
+            if seen.cluster in here.workloads:
+                here.ready = None  # what a scheduler believed when it was last heard is no witness
     return touched
 
 

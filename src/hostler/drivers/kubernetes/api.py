@@ -29,6 +29,13 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 MANAGER = "hostler"
+MAX_BODY = 512 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
+"""The largest answer (a list in one piece of a large cluster) and the longest line of a watch that are read."""
+
+BROKEN = (httpx2.HTTPError, httpx2.InvalidURL, ConfigError, OSError)
+"""What the way to the API server raises: its HTTP, and the credentials that are fetched for it."""
+
 IN_CLUSTER = "in-cluster"
 """In the place of a kubeconfig's path: the service account of the pod that Hostler runs in."""
 
@@ -107,22 +114,23 @@ class Api:
         try:
             async with self._client.stream("GET", path, params=asked, timeout=limits) as response:
                 if response.status_code != OK:
-                    raise StatusError(_answer(response, await response.aread()))
+                    raise StatusError(_answer(response, await _whole(response)))
                 yield _lines(response)
         except httpx2.ReadTimeout as silent:
             raise SilenceError(f"the watch was silent for {silence_s:g} s") from silent
-        except httpx2.HTTPError as broken:
+        except BROKEN as broken:
             raise UnreachableError(f"{type(broken).__name__}: {broken}"[:200]) from broken
 
     async def _ask(
         self, method: str, path: str, query: Mapping[str, str], content: bytes | None = None, kind: str = ""
     ) -> Answer:
-        headers = {"Content-Type": kind} if content is not None else {}
+        typed = {"Content-Type": kind} if kind else {}
         try:
-            response = await self._client.request(method, path, params=dict(query), content=content, headers=headers)
-        except (httpx2.HTTPError, httpx2.InvalidURL, ConfigError) as broken:
+            asked = self._client.stream(method, path, params=dict(query), content=content, headers=typed)
+            async with asked as response:
+                return _answer(response, await _whole(response))
+        except BROKEN as broken:
             raise UnreachableError(f"{type(broken).__name__}: {broken}"[:200]) from broken
-        return _answer(response, response.content)
 
 
 class SilenceError(UnreachableError):
@@ -158,8 +166,21 @@ def _answer(response: httpx2.Response, body: bytes) -> Answer:
     return Answer(response.status_code, body, float(asked) if asked.isdigit() else 0.0)
 
 
+async def _whole(response: httpx2.Response) -> bytes:
+    """The body. Raises UnreachableError for one that does not end."""
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > MAX_BODY:
+            raise UnreachableError(f"an answer of more than {MAX_BODY} bytes")
+    return bytes(body)
+
+
 async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """The stream's lines; what is left without an end at its end was cut off, and is given as it is."""
+    """The stream's lines; what is left without an end at its end was cut off, and is given as it is.
+
+    Raises UnreachableError for a line that does not end.
+    """
     left = bytearray()
     async for piece in response.aiter_bytes():
         left += piece
@@ -169,5 +190,7 @@ async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
             for line in whole:
                 if line:
                     yield line
+        if len(left) > MAX_LINE:
+            raise UnreachableError(f"a line of more than {MAX_LINE} bytes")
     if left:
         yield bytes(left)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from msgspec.structs import replace
 
 from hostler.core.model import Node, Operation, Outcome, WorkClass
@@ -126,7 +127,7 @@ class KubernetesScheduler:
             if answer.status == NOT_FOUND:
                 return None
             if answer.status not in (CONFLICT, UNPROCESSABLE):
-                return read_node(checked(answer, f"node {name}"))
+                return _node(checked(answer, f"node {name}"))
             before, seen = seen.version, await self._read(name)
             if seen is not None and seen.version == before:  # nobody changed it: the patch itself is refused
                 checked(answer, f"node {name}")
@@ -134,7 +135,7 @@ class KubernetesScheduler:
 
     async def _read(self, name: str) -> KubeNode | None:
         answer = await self._api.get(_node_path(name))
-        return None if answer.status == NOT_FOUND else read_node(checked(answer, f"node {name}"))
+        return None if answer.status == NOT_FOUND else _node(checked(answer, f"node {name}"))
 
     # --- evictions
 
@@ -217,6 +218,13 @@ class KubernetesScheduler:
 
 def _node_path(name: str) -> str:
     return f"/api/v1/nodes/{quote(name, safe='')}"
+
+
+def _node(body: bytes) -> KubeNode:
+    try:
+        return read_node(body)
+    except msgspec.DecodeError as wrong:
+        raise UnreachableError(f"what came is no Node: {wrong}") from wrong
 
 
 def _reason(operation: Operation, node: Node) -> str:
