@@ -124,6 +124,9 @@ async def test_a_drain_names_who_it_waits_for_and_a_persons_uncordon_holds_it_of
     node = await admin.get(f"/api/v1/nodes/{BOX}")
     assert node["metadata"]["labels"]["hostler.dev/pool"] == "train"
 
+    await admin.patch(f"/api/v1/nodes/{BOX}", {"metadata": {"annotations": {"hostler.dev/request": "reboot"}}})
+    await served.until("asked for on the Node in cluster k1")
+
 
 async def _answers(session: aiohttp.ClientSession, url: str) -> None:
     async with asyncio.timeout(30):
