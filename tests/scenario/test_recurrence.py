@@ -359,6 +359,23 @@ def test_trouble_that_comes_back_on_one_part_is_told(
     assert part in ("", told.part)
 
 
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("memory.correctable", "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#2_DIMM#0 (channel:2 slot:0)"),
+        ("pcie.correctable", "pcieport 0000:00:01.0: AER: Corrected error received: 0000:4c:00.0"),
+    ],
+)
+def test_single_corrected_errors_make_nobody_suspect(kind: str, line: str) -> None:
+    """A sound machine corrects an error now and then. Mutant: a line is an occasion as an hour with a high rate is."""
+    drive = watched()
+    for _ in range(3 * RECURRENCES[f"repeated {kind}"].count):
+        drive.observe("a", "kernel_log", line)
+        drive.wait(seconds=RECURRENCES[f"repeated {kind}"].apart_s + 1)
+    assert standing(drive, kind)
+    assert standing(drive, "part.suspect") == []
+
+
 def test_a_bmc_that_goes_and_comes_all_day_is_suspect() -> None:
     drive = watched()
     for number in range(5):

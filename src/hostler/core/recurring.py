@@ -36,7 +36,7 @@ def count(fleet: Fleet, node: Node, finding: Finding, at: datetime, *, raised: b
     if not finding.standing or finding.facts.get("earlier_boot"):
         return
     for row in BY_KIND.get(finding.type, ()):
-        if row.codes and finding.facts.get("code") not in row.codes:
+        if (row.codes and finding.facts.get("code") not in row.codes) or (not row.lines and "line" in finding.facts):
             continue
         if raised or row.each:
             yield from _count(fleet, node, row, Occasion(finding.part, finding.facts, at))

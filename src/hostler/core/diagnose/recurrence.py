@@ -25,7 +25,8 @@ class Recurrence(Struct, frozen=True):
 
     `kind` is a condition's type, "act:REMEDY" for a remedy that was done, or "boot:unplanned". `distinct`: only
     occasions with another value of that fact count, and none whose value shows on another subject of the node too.
-    `each`: every report counts, as long as they are `apart_s` apart; else only what was raised anew.
+    `each`: every report counts, as long as they are `apart_s` apart; else only what was raised anew. `lines` False: a
+    line of the kernel's log is no occasion, for it tells of one error and says nothing of their rate.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Recurrence(Struct, frozen=True):
     codes: frozenset[int] = frozenset()
     each: bool = False
     apart_s: float = 600.0
+    lines: bool = True
 
 
 def _programs(distinct: Literal["job", "image", "tenant", "process"], count: int) -> Recurrence:
@@ -60,6 +62,10 @@ _PLURAL = {"job": "jobs", "image": "images", "tenant": "tenants", "process": "na
 def _gpu(kind: str, count: int, window_s: float, *, each: bool = False, apart_s: float = 600.0) -> Recurrence:
     name = f"repeated {kind}"
     return Recurrence(name, kind, "gpu", count, window_s, "gpu.suspect", each=each, apart_s=apart_s)
+
+
+def _rate(kind: str, count: int, window_s: float, apart_s: float) -> Recurrence:
+    return replace(_part(kind, count, window_s, apart_s), lines=False)
 
 
 def _part(kind: str, count: int, window_s: float, apart_s: float, result: str = "part.suspect") -> Recurrence:
@@ -97,11 +103,11 @@ RECURRENCES: dict[str, Recurrence] = {
         _node("act:bmc_reset", 3, MONTH_S, "bmc.suspect"),
         _node("bmc.unreachable", 5, DAY_S, "bmc.suspect"),
         # links and parts: the rate of an hour is judged where it is measured, here how many days have such an hour
-        _part("pcie.correctable", 3, WEEK_S, 12 * HOUR_S),
+        _rate("pcie.correctable", 3, WEEK_S, 12 * HOUR_S),
         _part("pcie.error", 3, WEEK_S, HOUR_S),
         _part("network.link_event", 3, HOUR_S, 30.0, "network.link_flaps"),
         _part("network.link_flaps", 3, WEEK_S, 6 * HOUR_S),
-        _part("memory.correctable", 4, WEEK_S, 6 * HOUR_S),
+        _rate("memory.correctable", 4, WEEK_S, 6 * HOUR_S),
         _part("storage.io_error", 3, WEEK_S, HOUR_S),
     )
 }
