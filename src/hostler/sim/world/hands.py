@@ -1,6 +1,7 @@
 """Who does what an operation asks: the real Redfish driver over emulated BMCs, agents, and the scheduler."""
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 
 from msgspec import Struct
@@ -78,7 +79,8 @@ class Hands:
         elif kind in self._twin.kinds:
             span, act = BMC_LATENCY_S, self._redfish
         else:
-            span, act = AGENT_LATENCY_S, self._agent
+            due = self._site.clock.now + (send.operation.deadline - self._site.recorded)
+            span, act = AGENT_LATENCY_S, partial(self._agent, due=due)
         self._site.clock.after(self._hosts[send.node.id].draw(span) + late_s, lambda: act(send, epoch))
 
     def _effect(self, operation: Operation, epoch: int) -> None:
@@ -194,7 +196,8 @@ class Hands:
 
     # the agent
 
-    def _agent(self, send: Send, epoch: int) -> None:
+    def _agent(self, send: Send, epoch: int, *, due: datetime) -> None:
+        """Orders say how long they may wait, so that nobody's clock need be right: `due` is in true time."""
         operation, host = send.operation, self._hosts[send.node.id]
         if not host.heard:
             self._undelivered(send)
@@ -208,7 +211,7 @@ class Hands:
             self._say(_outcome(operation, "busy", f"{self._busy[host.node]} is running"))
         elif operation.boot_id not in ("", host.boot_id) or epoch < self._epochs[host.node]:
             self._say(_outcome(operation, "refused", "it is meant for another boot or from a deposed one"))
-        elif self._site.clock.now > operation.deadline:
+        elif self._site.clock.now > due:
             self._say(_outcome(operation, "refused", "it came too late: its time was over"))
         else:
             self._begin(operation, host, epoch)
