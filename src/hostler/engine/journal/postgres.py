@@ -28,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     create_engine,
+    event,
     inspect,
 )
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -165,10 +166,12 @@ class PostgresDatabase:
         """A connection that hears of changes, one for each that waits; a broken one is not used again."""
         with self._listening:
             listener = self._listeners.pop() if self._listeners else None
+        fresh = listener is None
         if listener is None:
             listener = self._connect(IsolationLevel.READ_COMMITTED, autocommit=True)
-            listener.execute(f"LISTEN {CHANNEL}".encode())
         try:
+            if fresh:
+                listener.execute(f"LISTEN {CHANNEL}".encode())
             yield listener
         except BaseException:
             listener.close()
@@ -180,7 +183,7 @@ class PostgresDatabase:
                 self._listeners.append(listener)
 
     def _engine(self, size: int, isolation: IsolationLevel, *, read_only: bool = False) -> Engine:
-        return create_engine(
+        engine = create_engine(
             "postgresql+psycopg://",
             creator=lambda: self._connect(isolation, read_only=read_only),
             poolclass=QueuePool,
@@ -189,6 +192,13 @@ class PostgresDatabase:
             pool_timeout=self._patience_s,
             pool_pre_ping=True,
         )
+        event.listen(engine, "checkin", self._returned)
+        return engine
+
+    def _returned(self, connection: "_Connection | None", _record: object) -> None:
+        """What was in use when everything was closed comes back to a pool that nobody looks after any more."""
+        if connection is not None and self._closed.is_set():
+            connection.close()
 
     def _connect(
         self, isolation: IsolationLevel, *, read_only: bool = False, autocommit: bool = False
