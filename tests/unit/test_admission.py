@@ -17,7 +17,7 @@ def test_there_are_so_many_places_and_each_is_free_again_after_its_post() -> Non
     admission = Admission(at_once=2)
     places = [admission.enter(f"a{number}", urgent=False, now=0.0) for number in range(2)]
     assert wait_s(admission, "a2", 0.0) >= SOONEST_S
-    admission.leave(places[0], 0.1)
+    admission.leave(places[0])
     assert not admission.enter("a2", urgent=False, now=0.1).urgent
     wait_s(admission, "a3", 0.1)
 
@@ -29,7 +29,7 @@ def test_an_urgent_post_passes_a_full_house_but_nobody_has_two_urgent_places() -
     assert place.urgent
     with pytest.raises(NotYetError):
         admission.enter("a1", urgent=True, now=0.0)
-    admission.leave(place, 0.0)
+    admission.leave(place)
     assert admission.enter("a1", urgent=True, now=0.0).urgent
 
 
@@ -42,13 +42,16 @@ def test_urgent_places_are_bounded_and_urgent_posts_then_take_ordinary_ones() ->
 
 
 def test_turns_are_spaced_by_the_pace_at_which_posts_leave() -> None:
-    admission = Admission(at_once=1)
+    """They leave in bursts of ten, one burst with each commit. Mutant: the time from one to the next is measured."""
+    admission = Admission(at_once=20)
     now = 0.0
-    for number in range(500):
-        place = admission.enter(f"a{number}", urgent=False, now=now)
-        now += 0.05
-        admission.leave(place, now)
-    admission.enter("last", urgent=False, now=now)
+    inside = [admission.enter(f"a{number}", urgent=False, now=now) for number in range(20)]
+    for number in range(100):
+        wait_s(admission, f"refused{number}", now)
+        now += 0.5
+        for _ in range(10):
+            admission.leave(inside.pop(0))
+        inside.extend(admission.enter(f"a{number}", urgent=False, now=now) for _ in range(10))
     turns = [wait_s(admission, f"b{number}", now) for number in range(10)]
     spaces = [later - sooner for sooner, later in pairwise(turns)]
     assert all(space == pytest.approx(0.05, rel=0.1) for space in spaces)

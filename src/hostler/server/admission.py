@@ -22,7 +22,12 @@ URGENT_AT_ONCE = 200
 SOONEST_S, LATEST_S = 1.0, 120.0
 SPACING_S = 1 / 500
 """What one post takes before anything has been measured."""
-SMOOTHING = 0.02
+MEASURED_S = 1.0
+"""For how long posts are counted that leave a full house. They leave in bursts, many with one commit, so that the time
+from one to the next tells nothing."""
+OTHER_TIMES_S = 5.0
+"""Longer than this between two refusals, and the house was not full in between."""
+SMOOTHING = 0.5
 DRAINED_MAX = 64 * 1024
 URGENT = "u=0"
 """The urgency (RFC 9218) with which an agent posts what may doom a job."""
@@ -56,7 +61,8 @@ class Admission:
         self._inside = 0
         self._urgent: set[str] = set()
         self._spacing_s = SPACING_S
-        self._left_at: float | None = None
+        self._full_since = -math.inf
+        self._left = 0
         self._turn = 0.0
 
     def enter(self, sender: str, *, urgent: bool, now: float) -> Place:
@@ -65,20 +71,28 @@ class Admission:
             self._urgent.add(sender)
             return Place(sender, urgent=True)
         if self._inside >= self._at_once:
+            self._measure(now)
             self._turn = max(self._turn, now + SOONEST_S) + self._spacing_s
             raise NotYetError(min(self._turn - now, LATEST_S))
         self._inside += 1
         return Place(sender, urgent=False)
 
-    def leave(self, place: Place, now: float) -> None:
+    def leave(self, place: Place) -> None:
         """The post was answered."""
         if place.urgent:
             self._urgent.discard(place.sender)
             return
-        if self._inside == self._at_once and self._left_at is not None:
-            self._spacing_s += SMOOTHING * (now - self._left_at - self._spacing_s)
         self._inside -= 1
-        self._left_at = now
+        self._left += 1
+
+    def _measure(self, now: float) -> None:
+        """The house is full: at what pace have posts been leaving since it was seen full before?"""
+        lasted_s = now - self._full_since
+        if lasted_s < MEASURED_S:
+            return
+        if self._left and lasted_s < OTHER_TIMES_S:
+            self._spacing_s += SMOOTHING * (lasted_s / self._left - self._spacing_s)
+        self._full_since, self._left = now, 0
 
 
 class AdmissionFence:
@@ -105,7 +119,7 @@ class AdmissionFence:
         try:
             await self._app(scope, receive, send)
         finally:
-            self._admission.leave(place, self._clock())
+            self._admission.leave(place)
 
 
 async def _drain(receive: Receive) -> None:
