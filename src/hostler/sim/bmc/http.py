@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hmac
+import socket
 from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
@@ -62,9 +63,9 @@ class Farm:
     async def serve(self, service: Service, port: int = 0, host: str = "127.0.0.1") -> str:
         """Serve a service on a port of its own (0: a free one) and return its origin, as in a node's bmc binding."""
         assert self._runner, "enter the farm first"
-        site = web.TCPSite(self._runner, host, port, ssl_context=self._context, backlog=512)
-        await site.start()
-        taken = _port_of(site)
+        listener = _bound(host, port)
+        taken: int = listener.getsockname()[1]
+        await web.SockSite(self._runner, listener, ssl_context=self._context, backlog=512).start()
         self._services[host, taken] = service
         return f"{'https' if self._context else 'http'}://{host}:{taken}"
 
@@ -122,11 +123,16 @@ def _place_of(origin: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _port_of(site: web.TCPSite) -> int:
-    server = site._server  # noqa: SLF001 (aiohttp tells a chosen port nowhere else)
-    assert isinstance(server, asyncio.Server), "a started site has a server"
-    port: int = server.sockets[0].getsockname()[1]
-    return port
+def _bound(host: str, port: int) -> socket.socket:
+    """A bound socket, so that its port is known whatever event loop serves it. Raises OSError where it is taken."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def _response(reply: Reply) -> web.Response:
