@@ -28,7 +28,7 @@ from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.emulated.host import Host, gpu_address, h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
-from tests.end_to_end.processes import HOSTLER, free_port, process, run
+from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run
 
 FAULTS = 200
 CLUSTER = 5_000
@@ -128,7 +128,7 @@ async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[s
     ]
     serve = [HOSTLER, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", *given]
     async with aiohttp.ClientSession() as session, process(*serve, log=folder / "log"):
-        await _answers(session, f"{server}/readyz")
+        await answers(session, f"{server}/readyz", PATIENCE_S)
         words = ("adopt", str(folder / "fleet.json"), "--reason", "bench", "--server", server)
         code, said = await run(HOSTLER, *words, "--token-file", str(operator))
         assert code == 0, said
@@ -148,18 +148,6 @@ def _agent(folder: Path, server: str, name: str, token: str) -> AgentSettings:
     (state / "token").write_text(token)
     (state / "token").chmod(0o600)
     return AgentSettings(name, server, state / "token", state, kernel_log=str(state / "kmsg"))
-
-
-async def _answers(session: aiohttp.ClientSession, url: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            try:
-                async with session.get(url) as answer:
-                    if answer.status == 200:
-                        return
-            except aiohttp.ClientError:
-                pass
-            await asyncio.sleep(0.1)
 
 
 async def _in_production(admin: Admin, number: int) -> None:

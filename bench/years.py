@@ -1,9 +1,6 @@
 """What five simulated years add to a controller's memory: a cluster that fails as published ones do, day after day."""
 
-import gc
-import sys
 from datetime import timedelta
-from types import FunctionType, ModuleType
 
 from bench.figures import Figures
 from hostler.core import fleet as fleets
@@ -11,6 +8,7 @@ from hostler.engine.controller import Controller
 from hostler.sim.rates import load
 from hostler.sim.run import SETTLE_S, START, SimSettings, build
 from hostler.sim.strikes import befall, drawn
+from tests.weighing import weight
 
 NODES = 64
 YEARS = 5
@@ -23,17 +21,8 @@ def kept_bytes(controller: Controller) -> int:
     Counted object by object, for at this size most of a process's resident memory is the interpreter's. The fleet is
     weighed as a controller that starts now would have it: here it shares its words with the world's machines.
     """
-    found, seen = 0, set[int]()
     fleet = fleets.load(fleets.dump(controller.fleet.state()))
-    todo: list[object] = [fleet, controller.present, controller.cursors, controller.silent, controller.agenda]
-    while todo:
-        one = todo.pop()
-        if id(one) in seen or isinstance(one, type | ModuleType | FunctionType):
-            continue
-        seen.add(id(one))
-        found += sys.getsizeof(one)
-        todo.extend(gc.get_referents(one))
-    return found
+    return weight(fleet, controller.present, controller.cursors, controller.silent, controller.agenda)
 
 
 def main() -> Figures:

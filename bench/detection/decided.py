@@ -11,6 +11,8 @@ from bench.detection.plants import GPUS, Placed, gpu_address, serial
 from bench.detection.table import Quiet, Seen
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.agent.sighting import Sighting
+from hostler.agent.spool import Spooled
+from hostler.agent.upload import observation
 from hostler.core.configuration import Configuration
 from hostler.core.model import Condition, Node, Observation, Severity
 from hostler.core.policy.documents import parse
@@ -70,21 +72,7 @@ class Ear:
 
     def _observation(self, seen: Sighting, now_s: float) -> Observation:
         self._told += 1
-        return Observation(
-            self._node,
-            seen.kind,
-            "agent",
-            "spool",
-            self._told,
-            self._boot_id,
-            age_s=now_s - seen.seen_s,
-            text=seen.text,
-            count=seen.count,
-            facility=seen.facility,
-            facts=seen.facts,
-            parts=seen.parts,
-            finding=seen.finding,
-        )
+        return observation(Spooled(self._told, self._boot_id, now_s - seen.seen_s, seen), self._node, "spool")
 
 
 def record(line: str, number: int, now_s: float, facility: int = 0) -> bytes:

@@ -20,6 +20,7 @@ from hostler.engine.journal.exporting import export
 from hostler.engine.journal.importing import import_journal
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.journal.opening import open_journal
+from hostler.engine.journal.sql import SqlJournal
 from hostler.engine.journal.sqlite import SqliteJournal
 from hostler.engine.ports import Batch, Snapshot
 from tests.contract.journal_samples import START, every_event, observed, of_events
@@ -40,17 +41,22 @@ def rows_of(path: Path) -> list[Row]:
     return rows
 
 
+def reads_to_its_end(journal: SqlJournal, golden: Path) -> None:
+    """All that the golden file holds is there, with the same digest."""
+    rows = rows_of(golden)
+    assert [record.seq for record in journal.records()] == [row.seq for row in rows]
+    assert journal.digest() == rows[-1].digest.hex()
+    assert journal.observation("n1/s/1") is not None
+    assert journal.cursors() == {"n1": ("s", 3)}
+
+
 def test_there_is_a_golden_journal() -> None:
     assert GOLDEN
 
 
 def test_it_opens_and_reads_to_its_end(golden: Path) -> None:
     journal = SqliteJournal(golden)
-    rows = rows_of(golden)
-    assert [record.seq for record in journal.records()] == [row.seq for row in rows]
-    assert journal.digest() == rows[-1].digest.hex()
-    assert journal.observation("n1/s/1") is not None
-    assert journal.cursors() == {"n1": ("s", 3)}
+    reads_to_its_end(journal, golden)
     journal.close()
     assert check(golden).chain.first_bad is None
 
@@ -61,11 +67,7 @@ def test_it_opens_in_postgresql_too(golden: Path, postgres_url: str) -> None:
     export(golden, lines.append)
     import_journal(postgres_url, lines, golden.name, START)
     journal = open_journal(postgres_url)
-    rows = rows_of(golden)
-    assert [record.seq for record in journal.records()] == [row.seq for row in rows]
-    assert journal.digest() == rows[-1].digest.hex()
-    assert journal.observation("n1/s/1") is not None
-    assert journal.cursors() == {"n1": ("s", 3)}
+    reads_to_its_end(journal, golden)
     journal.close()
     assert check(postgres_url).sound
 

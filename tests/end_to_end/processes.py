@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
+import aiohttp
+
 HOSTLER = str(Path(sys.executable).parent / "hostler")
 """The installed command, as a person or systemd runs it."""
 
@@ -51,6 +53,19 @@ async def end(child: Process) -> None:
     except TimeoutError:
         child.kill()
         await child.wait()
+
+
+async def answers(session: aiohttp.ClientSession, url: str, within_s: float) -> None:
+    """Return once the address answers 200. Raises TimeoutError."""
+    async with asyncio.timeout(within_s):
+        while True:
+            try:
+                async with session.get(url) as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.1)
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ from hostler.agent.body import this_boot
 from hostler.agent.collectors.kernel_log import CURSOR, Position
 from hostler.agent.spool import Spool
 from hostler.server.tokens import Grant, Role, TokenStore
-from tests.end_to_end.processes import HOSTLER, free_port, process
+from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 
 DEADLINE_S = 90.0
 NODE = "this-machine"
@@ -122,14 +122,7 @@ async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealW
 async def _answers(world: RealWorld) -> None:
     async with asyncio.timeout(DEADLINE_S):
         for url in (f"{world.server}/readyz", f"{world.bmc}/redfish/v1/"):
-            while True:
-                try:
-                    async with world.session.get(url) as answer:
-                        if answer.status == 200:
-                            break
-                except aiohttp.ClientError:
-                    pass
-                await asyncio.sleep(0.1)
+            await answers(world.session, url, DEADLINE_S)
 
 
 async def _adopt(world: RealWorld, *, test_mode: bool) -> None:

@@ -1,10 +1,7 @@
 """Everything in memory has a named limit: what is over leaves it, and years of life make it no larger."""
 
-import gc
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +17,7 @@ from hostler.engine import intake
 from hostler.engine.agenda import Agenda
 from hostler.engine.controller import Controller
 from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, fold, gpu_part, pool_document
+from tests.weighing import weight
 
 POOLS = {"train": pool_document(target=6, owner="", budget={"count": 6, "percent": 100, "removals_per_day": 100})}
 DOMAINS = ("rack:r1", "leaf:l0")
@@ -93,20 +91,6 @@ def _comes_and_goes(drive: Drive, turn: int) -> None:
     assert drive.ask("retire", name).granted, "nobody serves there"
 
 
-def kept(root: object) -> int:
-    """Bytes of everything that is reached from here, code left out."""
-    seen: set[int] = set()
-    found, todo = 0, [root]
-    while todo:
-        one = todo.pop()
-        if id(one) in seen or isinstance(one, type | ModuleType | FunctionType):
-            continue
-        seen.add(id(one))
-        found += sys.getsizeof(one)
-        todo.extend(gc.get_referents(one))
-    return found
-
-
 def in_memory(controller: Controller) -> Iterator[tuple[str, int]]:
     """What a controller keeps, by name: tables, the index, the cell's own, the present, cursors, the agenda."""
     for name, table in vars(controller.fleet).items():
@@ -152,7 +136,7 @@ def test_years_of_life_make_the_memory_no_larger(small_limits: None) -> None:
         e.PartMoved,
         e.OutcomeLate,
     }, "it was a year with everything in it"
-    before, bytes_before = dict(in_memory(drive.controller)), kept(drive.controller)
+    before, bytes_before = dict(in_memory(drive.controller)), weight(drive.controller)
     for turn in range(20, 80):
         a_fortnight(drive, turn)
     over = ("holds", "windows", "tickets", "approvals", "incidents")
@@ -160,7 +144,7 @@ def test_years_of_life_make_the_memory_no_larger(small_limits: None) -> None:
     drive.fleet.retired.base.clear()
     grown = {name: (before[name], n) for name, n in in_memory(drive.controller) if n > before[name] * 1.2 + 4}
     assert not grown
-    assert kept(drive.controller) <= bytes_before * 1.2
+    assert weight(drive.controller) <= bytes_before * 1.2
     assert len(drive.journal) / 6 / (80 * 14) < 200, "records per node and day"
 
 

@@ -216,7 +216,23 @@ class RealBody:
             raise NotPossibleError(f"{act}: this agent was started without --allow-actions")
 
 
-class EmulatedBody:
+class Senseless:
+    """A machine of which nothing can be looked at: no ports, NVML, host state or drives."""
+
+    def ports(self) -> dict[str, str]:
+        return {}
+
+    def gpus(self) -> gpu_state.Report:
+        return gpu_state.nothing("busy", "an emulated machine has no NVML")
+
+    def host(self) -> Facts | None:
+        return None
+
+    def drives(self) -> Facts:
+        return {}
+
+
+class EmulatedBody(Senseless):
     """A machine that is not there: it counts what is asked of it, and a reboot gives it its next boot id.
 
     `verdict` and `parts` are what it answers; `gone_wrong` is raised by the next act of that name.
@@ -246,18 +262,6 @@ class EmulatedBody:
     def evidence(self) -> Facts:
         self._ask("evidence")
         return {"emulated": True}
-
-    def ports(self) -> dict[str, str]:
-        return {}
-
-    def gpus(self) -> gpu_state.Report:
-        return gpu_state.nothing("busy", "an emulated machine has no NVML")
-
-    def host(self) -> Facts | None:
-        return None
-
-    def drives(self) -> Facts:
-        return {}
 
     def inventory(self) -> Inventory:
         self._ask("inventory")

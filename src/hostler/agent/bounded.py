@@ -1,21 +1,20 @@
 """A command of somebody else's: run in a group of its own, with limits of time, memory, processor and output."""
 
-import contextlib
 import os
 import select
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from hostler.agent.child import end_group
+
 MAX_OUTPUT_BYTES = 64 * 1024
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_FILES = 64
 MAX_LEFT = 8
 """Children that not even SIGKILL ends; with so many, no more are started."""
-REAP_S = 1.0
 ERRORS_CHARS = 300
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/"}
 _left: list[subprocess.Popen[bytes]] = []
@@ -63,7 +62,7 @@ def run_bounded(argv: Sequence[str], limits: Limits) -> Ended:
     try:
         return _read(child, limits)
     finally:
-        _end(child)
+        end_group(child, _left)
 
 
 def _limited(limits: Limits) -> tuple[str, ...]:
@@ -106,16 +105,3 @@ def _read(child: subprocess.Popen[bytes], limits: Limits) -> Ended:
         return Ended(trouble=f"what it started did not end within {limits.timeout_s:g} s")
     complaint = bytes(said[errors]).decode("utf-8", "replace").strip()[-ERRORS_CHARS:]
     return Ended(code, bytes(said[out]), complaint)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill the whole group and close our ends; one that hangs in the kernel is remembered and reaped later."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    for stream in (child.stdout, child.stderr):
-        if stream:
-            stream.close()
-    try:
-        child.wait(REAP_S)
-    except subprocess.TimeoutExpired:
-        _left.append(child)

@@ -46,14 +46,14 @@ def run(argv: Sequence[str], deadline_s: float) -> Finished:
     try:
         output, errors = child.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
-        _abandon(child)
+        end_group(child, _abandoned)
         raise HungError(f"{argv[0]} did not end within {deadline_s:g} s") from None
     return Finished(child.returncode, output, errors.decode("utf-8", "backslashreplace").strip()[-500:])
 
 
-def _abandon(child: subprocess.Popen[bytes]) -> None:
-    """Kill the whole group and close our ends; one that hangs in the kernel is remembered and reaped later."""
-    with contextlib.suppress(ProcessLookupError):
+def end_group(child: subprocess.Popen[bytes], hanging: list[subprocess.Popen[bytes]]) -> None:
+    """Kill the whole group and close our ends; one that hangs in the kernel joins `hanging`, to be reaped later."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     for stream in (child.stdout, child.stderr):
         if stream:
@@ -61,7 +61,7 @@ def _abandon(child: subprocess.Popen[bytes]) -> None:
     try:
         child.wait(REAP_S)
     except subprocess.TimeoutExpired:
-        _abandoned.append(child)
+        hanging.append(child)
 
 
 class DiedError(Exception):

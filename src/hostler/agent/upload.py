@@ -105,7 +105,7 @@ class Uploader:
     async def _send(self, batch: list[Spooled]) -> None:
         try:
             urgent = self._spool.newest_urgent > self._spool.acknowledged
-            receipt = await self._post([self._observation(item) for item in batch], urgent=urgent)
+            receipt = await self._post([observation(item, self._node, self._spool.id) for item in batch], urgent=urgent)
             self._batch = min(BATCH, self._batch * 2)
         except RejectedError as error:
             if error.status not in _TOO_MUCH:
@@ -113,7 +113,7 @@ class Uploader:
             if len(batch) > 1:
                 self._batch = len(batch) // 2
                 return
-            receipt = await self._post([self._observation(_stand_in(batch[0], error))])
+            receipt = await self._post([observation(_stand_in(batch[0], error), self._node, self._spool.id)])
         await asyncio.to_thread(self._spool.acknowledge, receipt.cursor)
         if receipt.cursor == batch[0].sequence - 1:
             raise UnavailableError("the controller acknowledged nothing of what it was sent")
@@ -124,23 +124,25 @@ class Uploader:
             raise UnavailableError(f"the controller answered for spool {receipt.spool!r}")
         return receipt
 
-    def _observation(self, item: Spooled) -> Observation:
-        seen = item.sighting
-        return Observation(
-            node=self._node,
-            kind=seen.kind,
-            source="agent",
-            spool=self._spool.id,
-            sequence=item.sequence,
-            boot_id=item.boot_id,
-            age_s=item.age_s,
-            text=seen.text,
-            count=seen.count,
-            facility=seen.facility,
-            facts=seen.facts,
-            parts=seen.parts,
-            finding=seen.finding,
-        )
+
+def observation(item: Spooled, node: str, spool: str) -> Observation:
+    """A numbered sighting as it goes to the controller."""
+    seen = item.sighting
+    return Observation(
+        node=node,
+        kind=seen.kind,
+        source="agent",
+        spool=spool,
+        sequence=item.sequence,
+        boot_id=item.boot_id,
+        age_s=item.age_s,
+        text=seen.text,
+        count=seen.count,
+        facility=seen.facility,
+        facts=seen.facts,
+        parts=seen.parts,
+        finding=seen.finding,
+    )
 
 
 def _stand_in(item: Spooled, error: RejectedError) -> Spooled:

@@ -110,9 +110,10 @@ async def add_headers(message: Message, scope: Scope) -> None:
         headers[name] = value
     headers.setdefault("Cache-Control", "no-store")
     if not scope["state"].get("forwarded"):
-        health = scope["litestar_app"].state["room"].cell.health()
-        headers["Hostler-Role"] = health.role
-        if health.role != "active":
+        cell = scope["litestar_app"].state["room"].cell
+        headers["Hostler-Role"] = cell.role
+        if cell.role != "active":
+            health = cell.health()
             headers["Hostler-Behind"] = f"records={health.behind}, seconds={health.behind_s:.1f}"
     if message["status"] in _BEFORE_THE_BODY:
         headers["Connection"] = "close"

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.agent.body import ActFailedError
+from hostler.agent.body import ActFailedError, Senseless
 from hostler.agent.checks import gate_check
-from hostler.agent.collectors import gpu_state
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.model import Facts, Part, Verdict
@@ -128,7 +127,7 @@ class Host:
             self._agent.cancel()
 
 
-class EmulatedServer:
+class EmulatedServer(Senseless):
     """The machine as the agent of one boot sees it (`agent.body.Body`). Calls block, as on a real one."""
 
     def __init__(self, host: Host, boot_id: str) -> None:
@@ -155,18 +154,6 @@ class EmulatedServer:
 
     def evidence(self) -> Facts:
         return {"troubles": len(self._host.trouble), "emulated": True}
-
-    def ports(self) -> dict[str, str]:
-        return {}
-
-    def gpus(self) -> gpu_state.Report:
-        return gpu_state.nothing("busy", "an emulated machine has no NVML")
-
-    def host(self) -> Facts | None:
-        return None
-
-    def drives(self) -> Facts:
-        return {}
 
     def inventory(self) -> Inventory:
         return Inventory(parts=self._host.machine.parts)
