@@ -6,6 +6,7 @@ server runs here with its whole path: authentication, decoding, the controller, 
 
 import asyncio
 import contextlib
+import gc
 import heapq
 import os
 import random
@@ -26,6 +27,7 @@ from bench.controller import NODES, rss_mb
 from bench.figures import Figures
 from bench.posts import LINE
 from hostler.agent.client import backoff_s
+from hostler.cli.compose import COLLECTIONS
 from hostler.core.model import Node, Observation, Operation, Outcome
 from hostler.core.operations import OPERATIONS
 from hostler.engine.journal.schema import observations as observation_table
@@ -214,6 +216,7 @@ async def _watch_memory(found: list[float]) -> None:
 
 async def measure(directory: Path, figures: Figures) -> None:
     """Serve the cell, let the storm loose, count afterwards."""
+    gc.set_threshold(*COLLECTIONS)  # as `serve` does
     journal = SqliteJournal(directory / "journal.db")
     tokens = TokenStore(directory / "tokens.db")
     names = [f"c1-n{number:06d}" for number in range(NODES)]
