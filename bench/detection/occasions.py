@@ -3,17 +3,17 @@
 from collections.abc import Callable
 
 from bench.detection.decided import name_of
-from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent
+from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent, Stays, Unlisted
 from hostler.agent.sighting import Sighting
 from hostler.core.model import Observation
 from hostler.engine import intake
 from tests.kit import NOW
 
-Told = Sighting | Observation | intake.Silent | intake.AgentRefused | intake.NodeSeen | intake.Heard
+Told = Sighting | Observation | intake.Silent | intake.AgentRefused | intake.NodeSeen | intake.Heard | intake.Tick
 Poll = Callable[[float, bool], list[Told]]
 """One look at a moment, before the fault or with it: what the agent, or the watch of BMCs, makes of it."""
 
-ONCE_S = 60.0
+ONCE_S, DAY_S = 60.0, 86_400.0
 SPOOL = "once"
 
 
@@ -49,6 +49,10 @@ def occasions(shows: Shows) -> tuple[float, Poll]:
             )
             back = intake.NodeSeen(node, power="on", bmc_unreachable=False, bmc_refuses="")
             return shows.apart_s or ONCE_S, _some(shows.times, lambda _: [back, away])
+        case Stays():
+            return 2 * DAY_S, lambda _now_s, _bad: [intake.Tick()]
+        case Unlisted():
+            return ONCE_S, lambda _now_s, _bad: [intake.Tick()]
         case Restarts():
             return shows.apart_s, _some(shows.times, lambda n: [intake.Heard(node, f"{node}-b{n + 2}")])
         case _:

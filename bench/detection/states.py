@@ -5,6 +5,8 @@ Each gets a node of its own that is healthy before. `{gpu3}` is the serial numbe
 
 from msgspec import Struct
 
+from hostler.core.model import Phase
+
 HOUR_S = 3_600.0
 MODULE = "CPU_SrcID#0_MC#0_Chan#0_DIMM#0"
 _PCI = "sys/bus/pci/devices/0000:4c:00.0"
@@ -137,9 +139,19 @@ class Restarts(Struct, frozen=True, tag=True):
     apart_s: float
 
 
-Shows = (
-    Nvml | Files | Facts | Gone | Extra | Check | Sensor | Entry | Crash | Reports | Silent | Outdated | Bmc | Restarts
-)
+class Stays(Struct, frozen=True, tag=True):
+    """The node comes into a phase in which somebody else works, and stays there."""
+
+    phase: Phase
+
+
+class Unlisted(Struct, frozen=True, tag=True):
+    """The node's cluster is heard and lists other nodes only."""
+
+
+Watched = Nvml | Files | Facts | Gone | Extra | Check | Sensor | Entry | Crash
+Happens = Reports | Silent | Outdated | Bmc | Restarts | Stays | Unlisted
+Shows = Watched | Happens
 
 
 class State(Struct, frozen=True):
@@ -161,6 +173,7 @@ _LOG = "BMC event log"
 _AGENT = "the agent and crash records"
 _PARTS = "inventory and firmware"
 _AGAIN = "what comes back again and again"
+_OWN = "what Hostler concludes by itself"
 
 GPUS = (
     State(_NVML, "uncorrectable errors counted", Nvml("ecc_uncorrectable"), "gpu.ecc_counted", "{gpu3}"),
@@ -444,6 +457,8 @@ OTHERS = (
         ("bmc.unreachable",),
     ),
     State(_AGAIN, "a node that restarts three times a week", Restarts(3, 20 * HOUR_S), "node.suspect", ""),
+    State(_OWN, "a node that is in repair for ever", Stays(Phase.debug), "node.stuck", ""),
+    State(_OWN, "a node that its cluster does not list", Unlisted(), "work.unknown", ""),
 )
 
 

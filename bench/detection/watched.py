@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bench.detection import states
-from bench.detection.decided import configuration, laboratory, name_of, tell
+from bench.detection.decided import configuration, name_of, node_of, tell
 from bench.detection.occasions import Poll, Told, occasions
 from bench.detection.plants import GPUS, Wish, serial
 from bench.detection.states import State
@@ -61,7 +61,7 @@ def watched(place: Path, shown: tuple[State, ...]) -> list[Seen]:
 
 def _one(place: Path, state: State) -> Seen:
     place.mkdir()
-    drive = _cell()
+    drive = _cell(state)
     wish = wish_of(state, 0)
     life = _Life(drive, *_poll_of(state, place, drive.node(name_of(0))))
     before, _ = life.lived(SETTLED_S, bad=False)
@@ -69,12 +69,16 @@ def _one(place: Path, state: State) -> Seen:
     return Seen(wish, (*before, *after), latency_s)
 
 
-def _cell() -> Drive:
-    drive = laboratory(1)
-    node = drive.node(name_of(0))
+def _cell(state: State) -> Drive:
     addresses = tuple((f"pci:{pci}", serial(0, gpu)) for gpu, pci in enumerate(twin_addresses()))
     bindings = (Binding("serial", "SN1", NOW), Binding("bmc", ORIGIN, NOW))
-    drive.controller.fleet.nodes.put(node.id, replace(node, addresses=addresses, bindings=bindings))
+    node = replace(node_of(0), addresses=addresses, bindings=bindings)
+    if isinstance(state.shows, states.Stays):
+        node = replace(node, phase=state.shows.phase, assignment=None)
+    drive = Drive(configuration(), [node])
+    if isinstance(state.shows, states.Unlisted):
+        drive.work.clear()  # what the next list tells
+        drive.restart()
     return drive
 
 

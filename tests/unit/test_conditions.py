@@ -40,7 +40,7 @@ from hostler.core.diagnose.rules import (
 )
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import subjects
-from hostler.core.model import Evidence, Facts, Node, Observation, Severity
+from hostler.core.model import Evidence, Facts, Node, Observation, Phase, Severity
 from hostler.core.silence import sources_of
 from hostler.core.standing import stand
 from hostler.engine import intake
@@ -53,6 +53,10 @@ OUR_OWN = {
     *("node.stuck", "work.unknown", "gpu.suspect", "node.suspect", "part.suspect", "bmc.suspect"),
 }
 """What Hostler concludes by itself, from what it hears and does: there is nobody who could fall silent about it."""
+TRUE_OF: dict[str, dict[str, Any]] = {
+    "node.stuck": {"phase": Phase.debug, "phase_since": NOW - timedelta(days=30), "assignment": None}
+}
+"""How a node must be for what Hostler concludes of it to be so."""
 WISHES = {f"operator.{wish}" for wish in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")}
 PAGE = Path(__file__).parents[2] / "docs/reference/conditions.md"
 
@@ -65,7 +69,7 @@ def shown(kind: ConditionKind, path: str = "gpu_state") -> Node:
     source = "bmc" if path == "bmc" else "agent"
     event = stand(a_node("a"), finding, Evidence(NOW, source, "as seen", "a/s/1", path=path), "a-b1")
     assert isinstance(event, e.ConditionRaised)
-    return a_node("a", conditions=(event.condition,))
+    return a_node("a", conditions=(event.condition,), **TRUE_OF.get(kind.type, {}))
 
 
 def watched(*nodes: Node) -> Drive:

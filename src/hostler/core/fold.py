@@ -13,6 +13,8 @@ from hostler.core.configuration import STRIKES_KEPT_S
 from hostler.core.deadlines import extend
 from hostler.core.fleet import ANSWERS_KEPT, SHELF_KEPT, Answered, Closure, Fleet, Removal
 from hostler.core.model import (
+    OWNER,
+    STUCK,
     ActClass,
     Attempt,
     CheckResult,
@@ -73,7 +75,9 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             kept = tuple(c for c in node.conditions if c.id != event.condition)
             _count_anew(fleet, node, event.condition, at)
             consented = node.consented if kept else ()
-            fleet.put_node(node.id, _asked_about(replace(node, conditions=kept, consented=consented)))
+            granted = at if event.condition == f"{node.id}/{STUCK}" and event.by != "observation" else node.stay_granted
+            left = replace(node, conditions=kept, consented=consented, stay_granted=granted)
+            fleet.put_node(node.id, _asked_about(left))
         case e.RecurrenceCounted(node=node_id, part=part, tally=tally):
             others = tuple(t for t in fleet.tallies_of(node_id, part) if t.row != tally.row and t.until > at)
             fleet.put_tallies(node_id, part, (*others, tally), at)
@@ -239,6 +243,7 @@ def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
     changed = replace(
         node,
         phase=event.after,
+        stay_granted=None,
         phase_since=at,
         deadline=event.deadline,
         visits=visits,

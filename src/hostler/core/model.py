@@ -20,6 +20,9 @@ NODES = "nodes"
 
 
 class Phase(StrEnum):
+STUCK = "node.stuck"
+"""The condition of a node that stands in its phase for too long."""
+
     """Where a node stands in its life. The edges between phases are in `phases.TRANSITIONS`."""
 
     registered = "registered"
@@ -490,7 +493,7 @@ class Node(Struct, frozen=True):
     ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service. `compared` and
     `differences` are what came of looking at it after the journal was restored, until that restore is released.
     `unheard` are the sources (`silence`) of its conditions that are silent, each since when; `heard_again` is when the
-    last of them came back.
+    last of them came back. `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
     """
 
     id: str
@@ -539,6 +542,7 @@ class Node(Struct, frozen=True):
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""
         return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
+    stay_granted: datetime | None = None
 
     @property
     def pool(self) -> str:

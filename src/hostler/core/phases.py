@@ -8,6 +8,7 @@ from msgspec import Struct
 from hostler.core.model import Phase
 
 HOUR_S = 3600.0
+DAY_S = 86_400.0
 
 
 class Edge(Struct, frozen=True):
@@ -20,7 +21,10 @@ class Edge(Struct, frozen=True):
 
 
 class PhaseRow(Struct, frozen=True):
-    """A phase: the recipe that does its work ("" = a person does), its limit, and where the limit leads."""
+    """A phase: the recipe that does its work ("" = a person does), its limit, and where the limit leads.
+
+    `usual_s`: where somebody else's work has no limit, how long nobody wonders; beyond it the node is stuck.
+    """
 
     phase: Phase
     title: str
@@ -28,12 +32,13 @@ class PhaseRow(Struct, frozen=True):
     limit_s: float | None = None
     on_limit: Phase | None = None
     waits_for: str = ""
+    usual_s: float | None = None
 
 
 PHASES: dict[Phase, PhaseRow] = {
     row.phase: row
     for row in (
-        PhaseRow(Phase.registered, "known from inventory, not yet powered on"),
+        PhaseRow(Phase.registered, "known from inventory, not yet powered on", usual_s=7 * DAY_S),
         PhaseRow(
             Phase.initializing,
             "Day 0: powers on, gets boot image, network and cloud-init data",
@@ -45,6 +50,7 @@ PHASES: dict[Phase, PhaseRow] = {
             Phase.onboard,
             "physical inspection and cabling",
             waits_for="a technician's certification (hostler node certify)",
+            usual_s=7 * DAY_S,
         ),
         PhaseRow(
             Phase.seatrial,
@@ -60,7 +66,12 @@ PHASES: dict[Phase, PhaseRow] = {
             limit_s=6 * HOUR_S,
             on_limit=Phase.zap_fail,
         ),
-        PhaseRow(Phase.zap_fail, "firmware failed, kept for analysis", waits_for="a person (zap again, or triage)"),
+        PhaseRow(
+            Phase.zap_fail,
+            "firmware failed, kept for analysis",
+            waits_for="a person (zap again, or triage)",
+            usual_s=3 * DAY_S,
+        ),
         PhaseRow(
             Phase.test,
             "Day 1: burn-in and validation",
@@ -69,9 +80,14 @@ PHASES: dict[Phase, PhaseRow] = {
             on_limit=Phase.triage,
         ),
         PhaseRow(Phase.production, "in service: delivered to a pool, or a spare"),
-        PhaseRow(Phase.triage, "out of service, the cause is being found", recipe="examine"),
-        PhaseRow(Phase.debug, "engineers look", waits_for="an engineer (hostler node onboard)"),
-        PhaseRow(Phase.rma, "with the vendor", waits_for="the vendor's return (hostler node rma-return)"),
+        PhaseRow(Phase.triage, "out of service, the cause is being found", recipe="examine", usual_s=3 * DAY_S),
+        PhaseRow(Phase.debug, "engineers look", waits_for="an engineer (hostler node onboard)", usual_s=14 * DAY_S),
+        PhaseRow(
+            Phase.rma,
+            "with the vendor",
+            waits_for="the vendor's return (hostler node rma-return)",
+            usual_s=45 * DAY_S,
+        ),
         PhaseRow(Phase.retired, "gone"),
     )
 }

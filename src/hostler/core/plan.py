@@ -10,6 +10,7 @@ from hostler.core import events as e
 from hostler.core import silence
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
+from hostler.core.conclusions import stuck_at
 from hostler.core.ending import change_phase, tickets
 from hostler.core.formats import writable
 from hostler.core.freeze import Frame, record
@@ -118,10 +119,11 @@ def _triage(scene: Scene, node: Node) -> Answer | None:
 
 
 def wakes_at(scene: Scene, node: Node) -> datetime | None:
-    """When the clock alone may change the answer: operation, step, phase limit, condition, forgotten strike."""
-    if node.deadline is None and node.plan is None and not node.conditions and not node.settling:
-        return None
-    moments = [node.deadline, ladder_changes_at(scene.fleet.policy_of(node), node, scene.sure)]
+    """When the clock alone may change the answer: operation, step, phase limit, usual stay, condition, strike, slot."""
+    stuck, slot = stuck_at(scene, node), slots.wakes_at(scene, node)
+    if (node.deadline or node.plan or stuck) is None and not node.conditions and not node.settling:
+        return slot
+    moments = [node.deadline, stuck, slot, ladder_changes_at(scene.fleet.policy_of(node), node, scene.sure)]
     if node.operation is not None:
         moments.append(node.operation.deadline)
     moments.extend(operation.deadline for operation in node.settling)

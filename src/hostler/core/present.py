@@ -76,6 +76,7 @@ class Present:
     `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
     """
 
+    `whole_since`: since when a cluster's schedulers have told all they know without a break.
     def __init__(self, release: Release = Release()) -> None:  # noqa: B008 - frozen
         self.release = release
         self.fellows: tuple[Fellow, ...] | None = None
@@ -84,6 +85,7 @@ class Present:
         self.started: datetime | None = None
         self.unobserved: dict[str, datetime] = {}
 
+        self.whole_since: dict[str, datetime] = {}
     def forget(self, now: datetime) -> None:
         """Nobody looked for a while: all is unknown again, as after a start."""
         self.fellows = None
@@ -92,6 +94,7 @@ class Present:
         self.started = now
         self.unobserved.clear()
 
+        self.whole_since.clear()
     def of(self, node_id: str) -> PresentNode:
         """The node's present, all unknown where nothing is known."""
         found = self.nodes.get(node_id)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from hostler.core import events as e
-from hostler.core import formats, silence
+from hostler.core import conclusions, formats, silence
 from hostler.core.answers import Act, Rest, Wait
 from hostler.core.calendar import ended, next_moment
 from hostler.core.clock import Witness, opening
@@ -40,6 +40,9 @@ CALENDAR = ""
 """The agenda's entry for holds and windows that begin or end by the clock; no node has this id."""
 
 OBSERVED_WITHIN = timedelta(minutes=5)
+CLUSTER = "cluster:"
+"""The agenda's entries for clusters that are heard, before their names; no node's id has a colon."""
+
 """How long after a start an outstanding operation may wait to be observed before its deadline counts again."""
 
 FEW = 2_000
@@ -238,6 +241,7 @@ class Controller:
                 pass  # the one is time that passes, the other was compared with the copy
             case _:
                 assert_never(one)
+                self._follow_cluster(one)
 
     def _set_clock(self, seen: intake.ClockSeen) -> None:
         """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
@@ -247,6 +251,29 @@ class Controller:
             self.present.forget(self._now)
             self._look_again()
         self._eased = True
+
+    def _follow_cluster(self, seen: intake.WorkSeen) -> None:
+        """Whom a cluster has not listed for a while is looked for; one that is not heard says nothing of its nodes."""
+        if seen.lost:
+            self.present.whole_since.pop(seen.cluster, None)
+        elif seen.whole:
+            self.present.whole_since.setdefault(seen.cluster, self._now)
+            self._watch_cluster(seen.cluster)
+
+    def _watch_cluster(self, cluster: str) -> None:
+        self.agenda.wake(CLUSTER + cluster, self._now + timedelta(seconds=conclusions.UNLISTED_S), self._now)
+
+    def _look_for_unlisted(self, cluster: str) -> None:
+        """Have those members looked at of which a cluster that is heard says nothing; again and again."""
+        if not self.present.synced(cluster):
+            return
+        scene = self._scene()
+        for pool in self.fleet.pools.values():
+            if pool.cluster == cluster:
+                for node_id in self.fleet.index.members(f"pool:{pool.name}"):
+                    if conclusions.is_unlisted(scene, self.fleet.nodes[node_id]):
+                        self._touch(node_id, "clock")
+        self._watch_cluster(cluster)
 
     def _scene(self) -> Scene:
         return Scene(self.fleet, self.present, self._now)
@@ -320,6 +347,8 @@ class Controller:
                 self._sends.append(Send("observe", node.operation, node))
             elif how == "perform":
                 self._emit(e.OperationStarted(intake.again(node.operation, node, self._now)), "clock")
+            if node_id.startswith(CLUSTER):
+                self._look_for_unlisted(node_id.removeprefix(CLUSTER))
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core import events as e
+from hostler.core.conclusions import concluded
 from hostler.core.model import Node, Phase
 from hostler.core.recurring import count_act
 from hostler.core.scene import Scene
@@ -59,9 +60,10 @@ def _heard(scene: Scene, node: Node, boot_id: str) -> Iterator[e.Event]:
 
 def by_clock(scene: Scene, node: Node, silent: Silence) -> tuple[e.Event, ...]:
     """What the clock and the silence alone say of a node."""
+    found = list(concluded(scene, node))
     if not node.conditions and not node.settling and node.id not in silent:
-        return ()
-    found = list(expired(node, scene.now))
+        return tuple(found)
+    found.extend(expired(node, scene.now))
     found.extend(
         e.OperationSettled(node.id, o.id, "its settle time is over") for o in node.settling if o.deadline <= scene.now
     )

@@ -22,7 +22,7 @@ def page() -> str:
             ),
             block("mermaid", graph()),
             "## Phases\n",
-            table(("phase", "what happens", "work", "limit", "then", "waits for"), _phases()),
+            table(("phase", "what happens", "work", "limit", "then", "waits for", "stuck after"), _phases()),
             "## Edges\n",
             table(("from", "to", "on", "who"), _edges()),
             "## Recipes\n",
@@ -59,7 +59,8 @@ def graph() -> Iterator[str]:
 def _phases() -> Iterator[tuple[str, ...]]:
     for row in PHASES.values():
         then = str(row.on_limit) if row.on_limit else ""
-        yield code(row.phase), row.title, code(row.recipe), time_of(row.limit_s), code(then), row.waits_for
+        limit, usual = time_of(row.limit_s), time_of(row.usual_s)
+        yield code(row.phase), row.title, code(row.recipe), limit, code(then), row.waits_for, usual
 
 
 def _edges() -> Iterator[tuple[str, ...]]:

@@ -92,7 +92,6 @@ SYNDROMES: dict[str, Syndrome] = {
             (
                 "host.kernel_panic",
                 "host.kernel_oops",
-                "host.failed",
                 "memory.uncorrectable",
                 "storage.failed",
                 "storage.read_only",

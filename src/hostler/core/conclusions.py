@@ -1,0 +1,79 @@
+"""What Hostler concludes of a node by itself: that it stands still for too long, that nobody says what runs on it."""
+
+from datetime import datetime, timedelta
+
+from hostler.core import events as e
+from hostler.core.configuration import LAB_PHASE_FLOOR_S, scaled
+from hostler.core.diagnose import Finding
+from hostler.core.diagnose.findings import over, stands
+from hostler.core.model import STUCK, Evidence, Node, Phase
+from hostler.core.phases import PHASES
+from hostler.core.scene import Scene
+from hostler.core.standing import stand
+
+WORK_UNKNOWN = "work.unknown"
+UNLISTED_S = 600.0
+"""A cluster that has been heard for so long would have listed a node that has been its member for as long."""
+_NAMES = ("kubernetes", "slurm", "hostname")
+
+
+def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
+    """The events that make both conditions agree with how the node is now; mostly none."""
+    standing = frozenset(c.type for c in node.conditions)
+    findings = (_stuck(scene, node, STUCK in standing), _unlisted(scene, node, WORK_UNKNOWN in standing))
+    told = (stand(node, f, Evidence(scene.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
+    return tuple(event for event in told if event is not None)
+
+
+def stuck_at(scene: Scene, node: Node) -> datetime | None:
+    """When the node counts as stuck in its phase; None in a phase with a limit of its own, or none.
+
+    Who clears the condition grants it another usual stay.
+    """
+    usual_s = PHASES[node.phase].usual_s
+    if usual_s is None:
+        return None
+    return (node.stay_granted or node.phase_since) + timedelta(
+        seconds=scaled(scene.fleet.policy_of(node), usual_s, LAB_PHASE_FLOOR_S)
+    )
+
+
+def _stuck(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    at = stuck_at(scene, node)
+    if (at is not None and at <= scene.sure) == stood:
+        return None
+    if stood:
+        return over(STUCK, f"it has come to {node.phase}")
+    days = (scene.sure - node.phase_since).total_seconds() / 86_400
+    waits = node.waiting.blockers[0].text if node.waiting and node.waiting.blockers else "nobody says for what"
+    text = f"it has stood at {node.phase} for {days:.1f} days: {waits}"
+    return stands(STUCK, text, facts={"phase": node.phase.value, "since": node.phase_since.isoformat()})
+
+
+def is_unlisted(scene: Scene, node: Node) -> bool:
+    """Whether the node's own cluster is heard, has told of all its nodes, and this one is not among them."""
+    cluster = _serves(node)
+    if not cluster or not scene.present.synced(cluster):
+        return False
+    here = scene.present.nodes.get(node.id)
+    return here is None or cluster not in here.workloads
+
+
+def _unlisted(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    """Of a cluster that is not heard nothing follows for its nodes: what was so before may be so still."""
+    cluster = _serves(node)
+    if stood and (not cluster or (scene.present.synced(cluster) and not is_unlisted(scene, node))):
+        return over(WORK_UNKNOWN, "its cluster says what runs on it, or it is in no cluster any more")
+    if stood or node.assignment is None or node.plan is not None or not is_unlisted(scene, node):
+        return None
+    since = max(scene.present.whole_since.get(cluster, scene.now), node.assignment.since)
+    if scene.now < since + timedelta(seconds=UNLISTED_S):
+        return None
+    names = ", ".join(f"{b.kind} {b.value}" for b in node.bindings if b.kind in _NAMES and b.until is None)
+    text = f"cluster {cluster} lists no node that is called so: {names or node.id}"
+    return stands(WORK_UNKNOWN, text, facts={"cluster": cluster})
+
+
+def _serves(node: Node) -> str:
+    """The cluster that the node is a member of, "" for none."""
+    return node.assignment.cluster if node.assignment is not None and node.phase is Phase.production else ""
