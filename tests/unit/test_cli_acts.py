@@ -17,6 +17,7 @@ ELSEWHERE = {
     "adopt": "adopt",
     "register-assets": "asset register",
     "activate": "policy activate",
+    "call-off": "domain call-off",
     "hold": "hold place",
     "release": "hold release",
     "pause": "pause",

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from hostler.core import domains
 from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.configuration import Pool, scaled
@@ -48,6 +49,8 @@ def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
         return Act(complete(scene, node, plan))
     return _step(scene, node, plan)
 
+    if late := domains.behind(scene.fleet, node, plan):
+        return Wait(plan.name, late)
 
 def _must_protect(scene: Scene, node: Node, plan: Plan, need: Need | None) -> bool:
     """Protection waits for nobody's plan; a node that is held dark already may go on with its own."""
@@ -65,7 +68,7 @@ def _drop(node: Node, plan: Plan, now: datetime) -> tuple[e.Event, ...]:
 
 
 def _proposed(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
-    if need is None or (need.remedy != plan.remedy):
+    if not domains.stands(scene.fleet, node, plan) or (need is not None and need.remedy != plan.remedy):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
     if held := holding(scene.fleet, node, plan.causes):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", held[0].text),))
@@ -133,12 +136,13 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
         return None
     # where the graver plan would wait, this one goes on: its cordon would stand with nothing being done
     graver = need is not None and need.act_class is not ActClass.protective and _is_graver(need, plan)
-    if need is not None and graver and may_begin(scene, node, need):
+    if need is not None and graver and not domains.scope_of(plan.group) and may_begin(scene, node, need):
         return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
-    if plan.disturbed:
+    if why := domains.turned_back(scene.fleet, node):
+        return (e.PlanUndoing(node.id, plan.id, why),)
+    if plan.disturbed or domains.has_disturbed(scene.fleet, node):
         return None
-    standing = {c.id for c in node.conditions}
-    if plan.causes and standing.isdisjoint(plan.causes):
+    if plan.causes and not domains.stands(scene.fleet, node, plan):
         return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),)
     request = Request(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
     stops = [b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake", "incident")]
@@ -287,7 +291,7 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...])
         agreed = _agreed_at(scene, node, plan, pool) if pool is not None and pool.evict_after_deadline else deadline
         return Wait(plan.name, stopped, until=agreed if scene.now < agreed < deadline else deadline)
     asked = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
-    stays = plan.disturbed or plan.act_class is ActClass.immediate
+    stays = plan.disturbed or plan.act_class is ActClass.immediate or domains.has_disturbed(scene.fleet, node)
     if stays and asked is not None:
         text = f"{asked.owner} is asked to consent (ticket {asked.id})"
         return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, "the work ends")))
@@ -359,3 +363,5 @@ def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
     if opened and "drained" in OPERATIONS[step.operation].needs and (stopped := _undrained(scene, node, plan)):
         return Wait(plan.name, tuple(stopped))
     return Act((e.OperationStarted(start(scene, node, plan, step)),))
+    if together := domains.going_on(scene.fleet, node):
+        return Wait(plan.name, together)

@@ -5,8 +5,21 @@ from datetime import datetime, timedelta
 from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import LAB_PHASE_FLOOR_S, scaled
+from hostler.core.domains import scope_of, wish_of
 from hostler.core.fleet import Fleet
-from hostler.core.model import Condition, Evidence, Node, Operation, Outcome, Phase, Plan, Severity, Ticket
+from hostler.core.model import (
+    Condition,
+    Evidence,
+    Hold,
+    HoldKind,
+    Node,
+    Operation,
+    Outcome,
+    Phase,
+    Plan,
+    Severity,
+    Ticket,
+)
 from hostler.core.phases import PHASES, edge
 from hostler.core.recurring import count_act
 from hostler.core.scene import Scene
@@ -93,7 +106,7 @@ def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition
 
 def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The plan is done: its causes are answered, and the node stands where the recipe says."""
-    found: list[e.Event] = [e.PlanEnded(node.id, plan.id, "done", "")]
+    found: list[e.Event] = [*_kept_away(scene, node, plan), e.PlanEnded(node.id, plan.id, "done", "")]
     answered = _answered(scene.fleet, node, plan)
     found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
     found.extend(
@@ -110,6 +123,23 @@ def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
             after = Phase.rma
         found.extend(change_phase(scene, node, after, f"{plan.name} done"))
     return tuple(found)
+
+
+HOURS = "hours"
+"""How long the cordon of a drain stands that a person asked for, of a domain: in its wish's evidence."""
+
+
+def _kept_away(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+    """A domain that a person had drained stays cordoned from the moment that all of it is drained."""
+    wish = wish_of(node, plan.group) if plan.name == "drain" and scope_of(plan.group) else None
+    if wish is None:
+        return ()
+    told = wish.evidence[0]
+    hours = told.facts.get(HOURS)
+    until = scene.now + timedelta(hours=hours) if isinstance(hours, float) else None
+    identity = f"h{scene.fleet.cell.seq}-cordon-{node.id}"[:100]
+    hold = Hold(identity, node.id, HoldKind.cordon, wish.owner, told.text, scene.now, until)
+    return (e.HoldPlaced(hold),)
 
 
 _RETURNED = frozenset(kind.type for kind in CONDITIONS.values() if kind.returned)

@@ -271,7 +271,8 @@ def is_idle(node: Node) -> bool:
 def index_keys(node: Node) -> tuple[str, ...]:
     """The index entries of a node: pool:, healthy:, spare:, phase:, member: and disturbed: domain, waiting, name:.
 
-    "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others.
+    "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others;
+    "group:" who is, or is to be, part of one act on many.
     """
     keys = [f"phase:{node.phase.value}"]
     if node.assignment:
@@ -294,6 +295,8 @@ def _unrest(node: Node) -> Iterator[str]:
     yield "restless"
     if node.plan is not None:
         yield "planned"
+        if node.plan.group:
+            yield from ("together", f"group:{node.plan.group}")
         if node.plan.disruptive and node.plan.state != "proposed":
             yield from (f"disturbed:{domain}" for domain in node.domains)
     if node.waiting is not None:
@@ -312,6 +315,7 @@ def _ailing_keys(node: Node) -> Iterator[str]:
     yield "ailing"
     if any(c.group for c in node.conditions):
         yield "grouped"
+        yield from (f"group:{c.group}" for c in node.conditions if c.group)
     for syndrome in syndromes_of(node):
         yield from (f"shows:{syndrome}:{scope}" for scope in node.shares)
 

@@ -16,6 +16,8 @@ FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
 
 NODES = "nodes"
+OWNER = "hostler"
+"""Whose cordons, holds and notes are Hostler's own."""
 """The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
 
 

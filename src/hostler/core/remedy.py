@@ -1,5 +1,6 @@
 """Whether the remedy that a node needs may begin now: consent, patience, guards, the storm brake; then its plan."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 from msgspec.structs import replace
@@ -7,13 +8,13 @@ from msgspec.structs import replace
 from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.configuration import REMEDIES, scaled
+from hostler.core.domains import members, scope_of, wish_of
 from hostler.core.ending import tickets
-from hostler.core.fold import OWNER
 from hostler.core.freeze import Frame, record
-from hostler.core.model import ActClass, Blocker, Hold, HoldKind, Mode, Node, Ticket
+from hostler.core.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile, Ticket
 from hostler.core.policy.guards import Request, blockers, incident_holds, is_harmless, mode_of, reopens, storm
 from hostler.core.policy.incidents import explained
-from hostler.core.policy.response import Need, need_of
+from hostler.core.policy.response import Need, need_of, rank
 from hostler.core.policy.witnesses import unconfirmed
 from hostler.core.present import ON
 from hostler.core.recipes import RECIPES
@@ -58,6 +59,8 @@ def _answerable(scene: Scene, node: Node) -> Need | None:
 def remedy(scene: Scene, node: Node, need: Need) -> Answer:
     """Lay down the plans of the remedy, or say what they wait for."""
     consent = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
+    if asked := [b for member in nodes for b in _consents_asked(scene, member, need)]:
+        return Wait(need.remedy, tuple(asked))
     if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
         text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
         return Wait(need.remedy, (Blocker("person", consent.owner, text, "the ticket is closed or the work ends"),))
@@ -65,13 +68,24 @@ def remedy(scene: Scene, node: Node, need: Need) -> Answer:
     request = _request(need, nodes)
     if held := incident_holds(scene, request):
         return Wait(need.remedy, tuple(held))
-    if waiting := tired(scene, node, need.remedy, need.rule, wished=need.wished):
-        return waiting
+    if busy := _busy(scene, nodes, need):
+        return Wait(need.remedy, busy)
+    for member in nodes:
+        if waiting := tired(scene, member, need.remedy, need.rule, wished=need.wished):
+            return waiting
     if found := blockers(scene, request):
         return Wait(need.remedy, found, until=reopens(scene, found))
     if not need.wished and not is_harmless(need.remedy) and (why := storm(scene, len(nodes))):
         return Act((e.BrakeLatched(why),))
-    return Act(tuple(_plan(scene, member, need) for member in nodes))
+    proposed = _is_proposed(scene, nodes, need)
+    return Act(tuple(_plan(scene, member, need, proposed=proposed) for member in nodes))
+
+
+def _consents_asked(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
+    consent = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
+    if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
+        text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
+        yield Blocker("person", consent.owner, text, "the ticket is closed or the work ends")
 
 
 def may_begin(scene: Scene, node: Node, need: Need) -> bool:
@@ -86,7 +100,8 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
 
 
 def _request(need: Need, nodes: tuple[Node, ...]) -> Request:
-    return Request(need.remedy, need.act_class, nodes, need.causes, confirm=need.confirm, approved=need.wished)
+    scope = scope_of(need.group)
+    return Request(need.remedy, need.act_class, nodes, need.causes, need.confirm, approved=need.wished, scope=scope)
 
 
 def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
@@ -131,21 +146,61 @@ def _stuck(scene: Scene, node: Node, name: str, tries: int, rule: str) -> Ticket
 
 
 def _group(scene: Scene, node: Node, need: Need) -> tuple[Node, ...]:
-    """The nodes of one act (a rack): all that need the same of the same group and have nothing else under way."""
+    """The nodes of one act: a domain whole, others of a group as far as they have nothing else under way."""
     if not need.group:
         return (node,)
-    members = [scene.fleet.nodes[i] for i in scene.fleet.index.members("ailing")]
+    if scope_of(need.group):
+        return _domain(scene, need)
     found: list[Node] = []
-    for member in members:
+    for member in members(scene.fleet, need.group):
         own = needed(scene, member) if member.plan is None and not member.settling else None
         if own is not None and own.group == need.group and own.remedy == need.remedy:
             found.append(member)
     return tuple(found)
 
 
-def _plan(scene: Scene, node: Node, need: Need) -> e.Event:
-    own = needed(scene, node) or need
-    proposed = not own.wished and mode_of(scene, node, own.remedy) is Mode.propose
+def _domain(scene: Scene, need: Need) -> tuple[Node, ...]:
+    """Those that somebody asked for; for a fault of the domain, all of it that is in production."""
+    scope = scope_of(need.group)
+    found = members(scene.fleet, need.group) if need.wished else [
+        scene.fleet.nodes[i] for i in scene.fleet.index.members(scene.fleet.sharers(scope))
+    ]
+    return tuple(
+        n
+        for n in found
+        if n.phase is Phase.production and (wish_of(n, need.group) or (not need.wished and n.profile is Profile.managed))
+    )
+
+
+def _busy(scene: Scene, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
+    """A domain is taken whole: what is under way on a member, or graver for it, comes first."""
+    return tuple(b for n in nodes for b in _first(scene, n, need)) if scope_of(need.group) else ()
+
+
+def _first(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
+    scope = scope_of(need.group)
+    if node.plan is not None or node.settling:
+        doing = node.plan.name if node.plan is not None else node.settling[0].kind
+        yield Blocker("domain", node.id, f"{scope} is taken whole, and {node.id} has {doing} under way", "that is over")
+        return
+    own = needed(scene, node)
+    if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):
+        text = f"{scope} is taken whole, and {node.id} first needs {own.remedy} for {own.rule}"
+        yield Blocker("domain", node.id, text, "that is done")
+
+
+def _is_proposed(scene: Scene, nodes: tuple[Node, ...], need: Need) -> bool:
+    """Whether a person says yes first: a pool wants it so, or a fault takes more nodes than one word may disturb."""
+    if need.wished:
+        return False
+    far = bool(scope_of(need.group)) and len(nodes) > scene.fleet.policy.reach.nodes
+    return far or any(mode_of(scene, node, need.remedy) is Mode.propose for node in nodes)
+
+
+def _plan(scene: Scene, node: Node, need: Need, *, proposed: bool) -> e.Event:
+    own = needed(scene, node)
+    if own is None or own.group != need.group:
+        own = need
     frame = Frame(own.act_class, own.causes, own.rule, own.part, own.remedy, own.group, proposed)
     return record(scene, node, RECIPES[own.remedy], frame)
 

@@ -14,6 +14,7 @@ from hostler.core.answers import Act, Rest, Wait
 from hostler.core.calendar import ended, next_moment
 from hostler.core.clock import Witness, opening
 from hostler.core.diagnose.common_cause import SYNDROME_OF
+from hostler.core.domains import mates
 from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
 from hostler.core.intents.ask import Ask
@@ -174,6 +175,9 @@ class Controller:
             case e.OperationStarted(operation=operation):
                 self.agenda.attempted(operation.id)
                 self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
+            case e.PlanAdvanced(node=node_id) | e.PlanUndoing(node=node_id):
+                for mate, _ in mates(self.fleet, self.fleet.nodes[node_id]):
+                    self._touch(mate.id, cause)
             case e.HoldPlaced() | e.WindowScheduled() | e.ApprovalRequested() | e.PauseSet() | e.BrakeReleased():
                 self._watch_calendar()
             case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():

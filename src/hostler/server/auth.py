@@ -42,7 +42,7 @@ _WHOLE_ONLY = frozenset({_P.see_cell, _P.enrol, _P.configure})
 """What a token narrowed to a site or pool never has: there is no part of the cell that it would concern."""
 
 ASKS: dict[str, Permission] = {
-    **dict.fromkeys((*WISHES, "cordon", "uncordon", "consent", "withdraw-request"), _P.disturb),
+    **dict.fromkeys((*WISHES, "cordon", "uncordon", "call-off", "consent", "withdraw-request"), _P.disturb),
     **dict.fromkeys(("certify", "start-work", "end-work", "rma-return", "close-ticket"), _P.work),
     **dict.fromkeys(("register", "adopt", "register-assets"), _P.enrol),
     "activate": _P.configure,

@@ -1,8 +1,9 @@
 """Yes to proposed plans, and to the end of running work."""
 
 from hostler.core import events as e
+from hostler.core.domains import mates, scope_of
 from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of
-from hostler.core.model import ConsentedWork, HoldKind, WorkClass
+from hostler.core.model import ConsentedWork, HoldKind, Node, WorkClass
 from hostler.core.policy.guards import Request, blockers
 
 
@@ -12,11 +13,20 @@ def approve(ask: Ask) -> Granted:
     plan = node.plan
     if plan is None or plan.state != "proposed":
         raise RefusalError(f"{node.id} has no proposed plan")
-    request = Request(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
+    nodes = together(ask, node)
+    scope = scope_of(plan.group)
+    request = Request(plan.remedy or plan.name, plan.act_class, nodes, plan.causes, approved=True, scope=scope)
     if found := blockers(ask.scene, request):
         waits = "; ".join(f"{b.text} (ends when {b.ends_when})" for b in found[:5])
         raise RefusalError(f"{plan.name} cannot begin now: {waits}")
-    return f"{plan.name} approved", (e.PlanApproved(node.id, plan.id, ask.intent.person),)
+    approved = tuple(e.PlanApproved(n.id, n.plan.id, ask.intent.person) for n in nodes if n.plan is not None)
+    return f"{plan.name} approved" + (f" for all {len(nodes)} nodes of {scope}" if scope else ""), approved
+
+
+def together(ask: Ask, node: Node) -> tuple[Node, ...]:
+    """The node, with the others of a domain act whose plans are proposed with its own."""
+    others = (mate for mate, theirs in mates(ask.scene.fleet, node) if theirs.state == "proposed")
+    return tuple(sorted((node, *others), key=lambda n: n.id))
 
 
 def reject(ask: Ask) -> Granted:
@@ -25,8 +35,9 @@ def reject(ask: Ask) -> Granted:
     if node.plan is None or node.plan.state != "proposed":
         raise RefusalError(f"{node.id} has no proposed plan")
     hold = hold_of(ask, node.id, HoldKind.operator)
-    ended = e.PlanEnded(node.id, node.plan.id, "cancelled", f"rejected by {ask.intent.person}")
-    return f"rejected; hold {hold.id} keeps the node as it is", (e.HoldPlaced(hold), ended)
+    why = f"rejected by {ask.intent.person}"
+    ended = (e.PlanEnded(n.id, n.plan.id, "cancelled", why) for n in together(ask, node) if n.plan is not None)
+    return f"rejected; hold {hold.id} keeps the node as it is", (e.HoldPlaced(hold), *ended)
 
 
 def consent(ask: Ask) -> Granted:

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 from hostler.core.impact import ailing, begins, changed, disturbed, supposing, waiting_for
+from hostler.core.domains import scope_of
 from hostler.core.intents.ask import Ask, nodes_of
+from hostler.core.intents.consenting import together
 from hostler.core.intents.wishes import WISHES
 from hostler.core.model import FLEET, HoldKind, Node
 from hostler.core.policy.guards import scopes
@@ -77,6 +79,15 @@ def _activated(ask: Ask) -> Nodes:
     return disturbed(ask.scene, ask.configuration) if ask.configuration is not None else ()
 
 
+def _approved(ask: Ask) -> Nodes:
+    """Saying yes to a domain act is saying so for all of it."""
+    node = ask.scene.fleet.resolve(ask.intent.target)
+    plan = node.plan if node is not None else None
+    if node is None or plan is None or plan.state != "proposed" or not scope_of(plan.group):
+        return ()
+    return tuple(n.id for n in together(ask, node))
+
+
 def _consented(ask: Ask) -> Nodes:
     ticket = ask.scene.fleet.tickets.get(ask.intent.target)
     return (ticket.node,) if ticket is not None else ()
@@ -96,6 +107,7 @@ DISTURBS: dict[str, Callable[[Ask], Nodes]] = {
     "release-restore": _restored,
     "activate": _activated,
     "consent": _consented,
+    "approve": _approved,
 }
 """Verb → the nodes it would disturb. Easing and protective verbs are not here, and never need a second person; nor are
 those about one node that serves nobody.

@@ -13,7 +13,7 @@ from hostler.core import events as e
 from hostler.core import formats
 from hostler.core.errors import InvalidInputError
 from hostler.core.fleet import Answered as Earlier
-from hostler.core.intents import activating, approvals, consenting, deciding, keeping, lifecycle, trusting
+from hostler.core.intents import activating, approvals, calling_off, consenting, deciding, keeping, lifecycle, trusting
 from hostler.core.intents.ask import REASON_MAX, Answered, Ask, Granted, RefusalError
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.wishes import WISHES, grant_wish, preview
@@ -101,6 +101,7 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "stop-rollout": activating.stop_rollout,
     "cordon": keeping.cordon,
     "uncordon": keeping.uncordon,
+    "call-off": calling_off.call_off,
     "hold": keeping.place_hold,
     "release": keeping.release_hold,
     "pause": keeping.set_pause(paused=True),

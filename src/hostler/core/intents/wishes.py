@@ -4,8 +4,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core.domains import group_of, scope_of
+from hostler.core.ending import HOURS
 from hostler.core.freeze import Frame, freeze
-from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of
+from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of, number_of
 from hostler.core.model import Condition, Evidence, HoldKind, Node, Phase, Severity
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import may_disturb
@@ -41,19 +43,30 @@ def grant_wish(ask: Ask) -> Granted:
     wish = WISHES[ask.intent.verb]
     nodes = nodes_of(ask)
     events: list[e.Event] = []
+    group = _group(ask, nodes)
     for node in nodes:
         if wish.remedy == "power_off" and node.phase is Phase.production:
             raise RefusalError(f"{node.id} is in production: return it for maintenance first")
         if wish.remedy != "power_off" and node.phase is not Phase.production:
             raise RefusalError(f"{node.id} stands at {node.phase}; {ask.intent.verb} is for nodes in production")
-        if wish.remedy == "drain":
+        if wish.remedy == "drain" and not scope_of(group):  # of a domain, once all of it is drained
             events.append(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon)))
-        events.append(e.ConditionRaised(_wished(ask, node, wish, len(nodes))))
+        events.append(e.ConditionRaised(_wished(ask, node, wish, group)))
+    if found := [n.id for n in nodes if any(c.type == wish.condition and scope_of(c.group) for c in n.conditions)]:
+        raise RefusalError(f"{found[0]} is part of such an act already; see `hostler domain list`")
     return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
 
 
-def _wished(ask: Ask, node: Node, wish: Wish, count: int) -> Condition:
+def _group(ask: Ask, nodes: tuple[Node, ...]) -> str:
+    """What ties the wishes of one act together; a domain's members go together all the way (`core.domains`)."""
+    if len(nodes) == 1:
+        return ""
+    return group_of(ask.scene.fleet, ask.intent.target, ask.intent.id) or ask.intent.id
+
+
+def _wished(ask: Ask, node: Node, wish: Wish, group: str) -> Condition:
     intent = ask.intent
+    hours = {HOURS: number_of(intent.args[HOURS], 24 * 365)} if intent.args.get(HOURS) else {}
     now = "immediate" if intent.args.get("now") == "true" else "pending"
     return Condition(
         id=f"{node.id}/{wish.condition}",
@@ -64,10 +77,10 @@ def _wished(ask: Ask, node: Node, wish: Wish, count: int) -> Condition:
         last_seen=ask.scene.now,
         clears=wish.clears,
         owner=intent.person,
-        evidence=(Evidence(ask.scene.now, intent.person, intent.reason),),
+        evidence=(Evidence(ask.scene.now, intent.person, intent.reason, facts=hours),),
         remedy=wish.remedy,
         timing=now,
-        group=intent.id if count > 1 else "",
+        group=group,
     )
 
 
@@ -76,13 +89,14 @@ def preview(ask: Ask) -> Answered:
     wish = WISHES[ask.intent.verb]
     nodes = nodes_of(ask)
     grant_wish(ask)
-    wishing = tuple(replace(n, conditions=(_wished(ask, n, wish, len(nodes)),)) for n in nodes)
+    group = _group(ask, nodes)
+    wishing = tuple(replace(n, conditions=(_wished(ask, n, wish, group),)) for n in nodes)
     need = need_of(ask.scene.fleet.policy_of(wishing[0]), wishing[0], ask.scene.now)
     if need is None:
         raise RefusalError(f"{nodes[0].id} would not be touched: its phase or profile does not allow it")
     frame = Frame(need.act_class, need.causes, need.rule, need.part, need.remedy)
     plan = freeze(ask.scene, wishing[0], RECIPES[need.remedy], frame)
-    request = Request(need.remedy, need.act_class, wishing, approved=True)
+    request = Request(need.remedy, need.act_class, wishing, approved=True, scope=scope_of(group))
     waits = [b.text for b in blockers(ask.scene, request)]
     for node in wishing:
         consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class), None)

@@ -34,6 +34,8 @@ MAX_NUMBER = 1e9
 SECTIONS = ("policy", "skus", "pools")
 ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
 """Everything a rule's `remedy` may name; "" watches only."""
+TAKEN_WHOLE = ("nvlink", "rack")
+"""Kinds of failure domain that a fault may be of as a whole."""
 
 T = TypeVar("T")
 
@@ -240,6 +242,14 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 def _rung_problems(name: str, rung: Rung, line: tuple[str, int]) -> Iterator[Problem]:
     if name not in REMEDIES:
         yield Problem(*line, f"no rung '{name}'", f"write one of {', '.join(REMEDIES)}")
+def _slot_problems(slots: Slots, line: tuple[str, int]) -> Iterator[Problem]:
+    if not 0 < slots.limit_s < slots.period_s:
+        told = f"slots: a check of at most {slots.limit_s:g} s every {slots.period_s:g} s"
+        yield Problem(*line, told, "write a limit_s above 0 and below period_s")
+    if not slots.percent <= 100:
+        yield Problem(*line, f"slots: {slots.percent:g} percent of a pool at once", "write 0 to 100")
+
+
     if rung.window_s > STRIKES_KEPT_S:
         told = f"rung '{name}' counts {rung.window_s / 86_400:.0f} days back, and attempts are forgotten after 90"
         yield Problem(*line, told, f"write a window_s of at most {STRIKES_KEPT_S:.0f}")
@@ -256,6 +266,8 @@ def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:
 
 
 def _pool_problems(pool: Pool, configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
+    if rule.domain not in ("", *TAKEN_WHOLE):
+        yield Problem(*where, f"no domain '{rule.domain}' is taken whole", f"write one of {', '.join(TAKEN_WHOLE)}")
     where = _find(loaded, ("pools", pool.name))
     if pool.sku not in configuration.skus:
         yield Problem(*where, f"pool '{pool.name}' names the unknown SKU '{pool.sku}'", "add it under skus")

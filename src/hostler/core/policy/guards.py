@@ -40,7 +40,10 @@ for a physical-work hold, easing passes but its power stays off (`operations.Ope
 
 
 class Request(Struct, frozen=True):
-    """A disruption that asks to pass: what, under which class, for which conditions, on which nodes."""
+    """A disruption that asks to pass: what, under which class, for which conditions, on which nodes.
+
+    `scope`: the failure domain that is taken whole.
+    """
 
     remedy: str
     act_class: ActClass
@@ -48,7 +51,7 @@ class Request(Struct, frozen=True):
     causes: tuple[str, ...] = ()
     confirm: bool = False
     approved: bool = False
-    gpus: int = 0
+    scope: str = ""
 
 
 def blockers(scene: Scene, request: Request) -> tuple[Blocker, ...]:
@@ -238,7 +241,7 @@ def _domain(scene: Scene, request: Request) -> list[Blocker]:
         size = scene.fleet.index.count(f"member:{domain}")
         members = [node for node in request.nodes if domain in node.domains]
         asking = sum(1 for n in members if n.plan is None or not n.plan.disruptive or n.plan.state == "proposed")
-        if not asking or (len(members) == size and len(ids) > 1):
+        if not asking or domain == request.scope or (len(ids) > 1 and _is_whole(scene, domain, ids)):
             continue
         busy = scene.fleet.index.count(f"disturbed:{domain}")
         limit = min(budget.count, max(1, int(size * budget.percent / 100)))
@@ -246,6 +249,12 @@ def _domain(scene: Scene, request: Request) -> list[Blocker]:
             text = f"{domain}: {busy} of {size} nodes disturbed, {asking} more would pass the budget of {limit}"
             found.append(Blocker("budget", domain, text, "another node of the domain is back"))
     return found
+
+
+def _is_whole(scene: Scene, domain: str, asking: frozenset[str]) -> bool:
+    """Whether all of the domain that is in production is asked for at once: nothing of it is left to be spared."""
+    others = [i for i in scene.fleet.index.members(f"member:{domain}") if i not in asking]
+    return all(scene.fleet.nodes[i].phase is not Phase.production for i in others)
 
 
 def _window(scene: Scene, request: Request) -> list[Blocker]:

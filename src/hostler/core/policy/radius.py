@@ -30,6 +30,14 @@ def blast_radius(fleet: Fleet, name: str) -> Radius:
     return _radius(fleet, [fleet.nodes[member] for member in sorted(found)])
 
 
+def domains_of(fleet: Fleet, target: str) -> tuple[str, ...]:
+    """The failure domains that an act on this asset or domain takes whole; none for a node, a pool or a BMC."""
+    asset = fleet.assets.get(target)
+    if asset is not None:
+        return tuple(key.removeprefix("member:") for key in _keys(asset))
+    return (target,) if ":" in target and not target.startswith("pool:") else ()
+
+
 def _keys(asset: Asset) -> list[str]:
     if asset.kind in _HARMLESS:
         return []

@@ -60,7 +60,13 @@ def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] 
     if not needs:
         return None
     gravest = max(needs, key=_gravity)
-    lesser = [n for n in needs if rank(n.remedy) <= rank(gravest.remedy) and n.causes != gravest.causes]
+    lesser = [
+        n
+        for n in needs
+        if rank(n.remedy) <= rank(gravest.remedy)
+        and n.causes != gravest.causes
+        and n.group in ("", gravest.group)  # an act on many nodes is answered by itself only
+    ]
     causes = (*gravest.causes, *sorted(cause for need in lesser for cause in need.causes))
     immediate = any(n.act_class is ActClass.immediate and n.remedy == gravest.remedy for n in needs)
     act_class = ActClass.immediate if immediate and gravest.act_class is ActClass.pending else gravest.act_class
@@ -113,10 +119,18 @@ def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: da
         dooms=rule.dooms,
         confirm=rule.confirm,
         severity=int(condition.severity),
-        group=condition.group,
+        group=condition.group or _domain(node, rule, remedy),
         since=condition.since,
         wished=bool(condition.remedy),
     )
+
+
+def _domain(node: Node, rule: Rule, remedy: str) -> str:
+    """The group of the node's domain that is at fault with it; its members with the same need are one act."""
+    if not rule.domain or remedy == "protective_power_off":
+        return ""
+    domain = next((d for d in node.domains if d.startswith(f"{rule.domain}:")), "")
+    return f"{domain}/{remedy}" if domain else ""
 
 
 def _concerns(node: Node, condition: Condition, rule: Rule) -> bool:

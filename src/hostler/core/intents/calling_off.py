@@ -1,0 +1,23 @@
+"""Calling a domain act off: nobody asks for it any more, and what has begun is undone whole."""
+
+from hostler.core import events as e
+from hostler.core.domains import DomainAct, acts, resolve, wish_of
+from hostler.core.intents.ask import Ask, Granted, RefusalError
+
+
+def call_off(ask: Ask) -> Granted:
+    """The wishes of every act on the domain end. What has ended work goes on: its nodes are not what they were."""
+    target = ask.intent.target
+    scopes = resolve(ask.scene.fleet, target)
+    found = [act for act in acts(ask.scene.fleet) if act.scope in scopes]
+    wished = [act for act in found if act.wish is not None]
+    if not wished:
+        why = "it answers a fault: hold the domain, or reject what is proposed" if found else "nobody asks for any"
+        raise RefusalError(f"no act on {target} can be called off: {why}; see `hostler domain list`")
+    events = tuple(event for act in wished for event in _cleared(ask, act))
+    return f"{', '.join(act.remedy for act in wished)} on {', '.join(scopes)} is called off", events
+
+
+def _cleared(ask: Ask, act: DomainAct) -> tuple[e.Event, ...]:
+    wishes = [(m.node.id, wish.id) for m in act.members if (wish := wish_of(m.node, act.group)) is not None]
+    return tuple(e.ConditionCleared(node, wish, ask.intent.person, ask.intent.reason) for node, wish in wishes)
