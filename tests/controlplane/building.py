@@ -1,7 +1,7 @@
-"""Builds the control plane's programs with Go into a cache outside the tree, once for each set of pinned modules.
+"""Builds the control plane's programs, and Helm, with Go into a cache outside the tree, once for each pinned module.
 
-Where `KUBEBUILDER_ASSETS` names a folder, programs that lie there are taken from it. From an empty module cache a build
-takes some six minutes on two cores and 2 GB of memory, from Go's own cache half a minute.
+Where `KUBEBUILDER_ASSETS` names a folder, programs that lie there are taken from it. From an empty module cache the
+control plane takes some six minutes on two cores and 2 GB of memory, Helm two more; from Go's own cache half a minute.
 """
 
 import fcntl
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -29,8 +30,12 @@ PACKAGES = {
     "kube-controller-manager": ("kube", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     "kube-scheduler": ("kube", "k8s.io/kubernetes/cmd/kube-scheduler"),
     "kwok": ("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+    "helm": ("helm", "helm.sh/helm/v4/cmd/helm"),
 }
 """Each program's module and package."""
+
+PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+"""What a control plane consists of."""
 
 
 class NoControlPlaneError(Exception):
@@ -38,49 +43,45 @@ class NoControlPlaneError(Exception):
 
 
 def programs() -> dict[str, Path]:
-    """Where each program lies, and "stages"; builds what is missing. Raises NoControlPlaneError."""
-    given = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
-    cache = _cache()
-    missing = [name for name in PACKAGES if not (given / name).exists() and not (cache / name).exists()]
-    if missing or not (cache / "stages.yaml").exists():
-        _build(cache, missing)
-    found = {name: given / name if (given / name).exists() else cache / name for name in PACKAGES}
-    return found | {"stages": cache / "stages.yaml"}
+    """Where each program of a control plane lies, and "stages"; builds what is missing. Raises NoControlPlaneError."""
+    return {name: program(name) for name in PLANE} | {"stages": _made("kwok", "stages.yaml", _collect_stages)}
 
 
-def _cache() -> Path:
-    """One folder for each state of the pins: another version never runs in the place of what is asked for."""
-    pins = b"".join((HERE / module / name).read_bytes() for module in ("etcd", "kube", "kwok") for name in _PINS)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "hostler-controlplane" / hashlib.sha256(pins).hexdigest()[:16]
-
-
-_PINS = ("go.mod", "go.sum")
-
-
-def _build(cache: Path, missing: list[str]) -> None:
-    if shutil.which("go") is None:
-        raise NoControlPlaneError("no Kubernetes control plane: install Go 1.26 (go.dev/dl), which builds one")
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for name in missing:
-            if not (cache / name).exists():
-                _build_one(cache, name)
-        if not (cache / "stages.yaml").exists():
-            _collect_stages(cache)
-
-
-def _build_one(cache: Path, name: str) -> None:
+def program(name: str) -> Path:
+    """Where the program lies; builds it where it is missing. Raises NoControlPlaneError."""
+    given = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent") / name
     module, package = PACKAGES[name]
-    unfinished = cache / f"{name}.part"
+    return given if given.exists() else _made(module, name, lambda at: _build(at, module, package))
+
+
+def _made(module: str, name: str, make: Callable[[Path], None]) -> Path:
+    """The file in the cache; made by one process where it is missing.
+
+    One folder for each state of a module's pins: another version never runs in the place of what is asked for.
+    """
+    pins = b"".join((HERE / module / pin).read_bytes() for pin in ("go.mod", "go.sum"))
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hostler-controlplane"
+    folder = home / f"{module}-{hashlib.sha256(pins).hexdigest()[:16]}"
+    if (folder / name).exists():
+        return folder / name
+    if shutil.which("go") is None:
+        raise NoControlPlaneError(f"no {name}: install Go 1.26 (go.dev/dl), which builds it")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / name).exists():
+            make(folder / f"{name}.part")
+            (folder / f"{name}.part").rename(folder / name)
+    return folder / name
+
+
+def _build(at: Path, module: str, package: str) -> None:
     tags = ["-tags", "selinux,notest,grpcnotrace"] if module == "kube" else []
-    _go(module, "build", "-p", "2", *tags, "-ldflags", _stamp(module), "-o", str(unfinished), package)
-    unfinished.rename(cache / name)
+    _go(module, "build", "-p", "2", *tags, "-ldflags", _stamp(module), "-o", str(at), package)
 
 
 def _stamp(module: str) -> str:
-    """Kubernetes refuses to start without a version; the other two carry theirs."""
+    """Kubernetes refuses to start without a version; the others carry theirs."""
     if module != "kube":
         return "-s -w"
     version = _go(module, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes").strip()
@@ -97,11 +98,9 @@ def _stamp(module: str) -> str:
     return "-s -w -buildid= " + " ".join(f"-X {p}.{fact}={said}" for p in places for fact, said in facts.items())
 
 
-def _collect_stages(cache: Path) -> None:
+def _collect_stages(at: Path) -> None:
     folder = Path(_go("kwok", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").strip()) / "kustomize" / "stage"
-    unfinished = cache / "stages.part"
-    unfinished.write_text("\n---\n".join((folder / stage).read_text() for stage in STAGES))
-    unfinished.rename(cache / "stages.yaml")
+    at.write_text("\n---\n".join((folder / stage).read_text() for stage in STAGES))
 
 
 def _go(module: str, *arguments: str) -> str:
@@ -117,10 +116,10 @@ def _go(module: str, *arguments: str) -> str:
     )
     if done.returncode:
         told = done.stderr.strip()[-2_000:]
-        raise NoControlPlaneError(f"no Kubernetes control plane: go {arguments[0]} fails: {told}")
+        raise NoControlPlaneError(f"nothing of {module} could be built: go {arguments[0]} fails: {told}")
     return done.stdout
 
 
 if __name__ == "__main__":
-    for program, place in programs().items():
-        sys.stdout.write(f"{program}\t{place}\n")
+    for each, place in (programs() | {"helm": program("helm")}).items():
+        sys.stdout.write(f"{each}\t{place}\n")

@@ -1,0 +1,45 @@
+{{- define "hostler.name" -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "hostler.image" -}}
+{{- printf "%s:%s" .Values.image.repository .Values.image.tag -}}
+{{- end -}}
+
+{{/* Labels of every object; the argument is a list of the root and the component. */}}
+{{- define "hostler.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "hostler.selector" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
+{{- end -}}
+
+{{- define "hostler.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: hostler
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "hostler.scheme" -}}
+{{- ternary "https" "http" (ne .Values.controller.tls.existingSecret "") -}}
+{{- end -}}
+
+{{/* The clusters and Slurm clusters whose access comes from a Secret: folder, Secret and key of each. */}}
+{{- define "hostler.access" -}}
+{{- $found := list -}}
+{{- with .Values.controller.bmcSecret }}{{ $found = append $found (dict "volume" "bmc" "secret" . "key" "bmc.json" "to" "bmc.json") }}{{ end -}}
+{{- range $i, $one := .Values.controller.clusters }}{{ $found = append $found (dict "volume" (printf "cluster-%d" $i) "secret" $one.existingSecret "key" (default "kubeconfig" $one.key) "to" (printf "%s.kubeconfig" $one.name)) }}{{ end -}}
+{{- range $i, $one := .Values.controller.slurm }}{{ if $one.existingSecret }}{{ $found = append $found (dict "volume" (printf "slurm-%d" $i) "secret" $one.existingSecret "key" (default "slurm.yaml" $one.key) "to" (printf "%s.slurm.yaml" $one.name)) }}{{ end }}{{ end -}}
+{{- toJson $found -}}
+{{- end -}}
+
+{{/* Where agents find the controllers; an agent alone has to be told. */}}
+{{- define "hostler.server" -}}
+{{- if .Values.agent.server -}}
+{{- .Values.agent.server -}}
+{{- else -}}
+{{- printf "%s://%s.%s.svc:%v" (include "hostler.scheme" .) (include "hostler.name" .) .Release.Namespace .Values.controller.service.port -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,278 @@
+"""The Helm chart: Helm renders it, a real API server takes every object of it, and what it starts is what we ship."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from hostler.agent import main as agent
+from hostler.drivers.kubernetes.api import APPLY, NOT_FOUND
+from tests.contract.kubernetes_world import PATIENCE_S, RIGHTS, Admin, an_admin, let_go
+from tests.controlplane.chart import CASES, CHART, helm, one, rendered
+from tests.controlplane.plane import ControlPlane
+from tests.end_to_end.processes import answers, free_port, process, run
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+SINGLE, HA, EVERYTHING = (str(CHART / "ci" / f"{name}.yaml") for name in ("single", "ha", "everything"))
+SPACE = "hostler"
+PLACES = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "Service": "/api/v1/namespaces/{}/services",
+    "ConfigMap": "/api/v1/namespaces/{}/configmaps",
+    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
+    "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
+    "PodDisruptionBudget": "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "PodMonitor": "/apis/monitoring.coreos.com/v1/namespaces/{}/podmonitors",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+}
+DRY = {"dryRun": "All", "fieldManager": "helm", "fieldValidation": "Strict"}
+TEXT: dict[str, Any] = {"type": "string"}
+KEYED: dict[str, Any] = {"type": "object", "properties": {"name": TEXT, "key": TEXT}}
+
+
+def shaped(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+MONITORS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "podmonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "scope": "Namespaced",
+        "names": {
+            "kind": "PodMonitor",
+            "plural": "podmonitors",
+            "singular": "podmonitor",
+            "listKind": "PodMonitorList",
+        },
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": shaped(
+                        spec=shaped(
+                            selector=shaped(matchLabels={"type": "object", "additionalProperties": TEXT}),
+                            podMetricsEndpoints={
+                                "type": "array",
+                                "items": shaped(
+                                    port=TEXT,
+                                    path=TEXT,
+                                    interval=TEXT,
+                                    scheme={"enum": ["http", "https"], **TEXT},
+                                    authorization=shaped(type=TEXT, credentials=KEYED),
+                                    tlsConfig=shaped(serverName=TEXT, ca=shaped(secret=KEYED)),
+                                ),
+                            },
+                        )
+                    )
+                },
+            }
+        ],
+    },
+}
+"""As much of the Prometheus Operator's PodMonitor as we use, in its words."""
+
+
+@pytest.fixture
+async def admin(control_plane: ControlPlane) -> AsyncIterator[Admin]:
+    async with an_admin(control_plane) as admin:
+        await admin.space(SPACE)
+        yield admin
+    let_go()
+
+
+@pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
+async def test_a_real_api_server_takes_every_object(admin: Admin, values: Path) -> None:
+    """Strictly: a field that no such object has is refused. Mutant: a misspelt field of any template."""
+    code, said, errors = helm("lint", "--strict", str(CHART), "--values", str(values))
+    assert code == 0, said + errors
+    objects = rendered("--values", str(values))
+    monitored = any(o["kind"] == "PodMonitor" for o in objects)
+    if monitored:
+        await admin.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", MONITORS)
+    try:
+        for each in objects:
+            await _is_taken(admin, each)
+    finally:
+        if monitored:
+            at = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podmonitors.monitoring.coreos.com"
+            await admin.delete(at)
+
+
+async def _is_taken(admin: Admin, each: dict[str, Any]) -> None:
+    meta = each["metadata"]
+    path = f"{PLACES[each['kind']].format(meta.get('namespace', ''))}/{meta['name']}"
+    async with asyncio.timeout(PATIENCE_S):
+        while (answer := await admin.api.change("PATCH", path, each, APPLY, DRY)).status == NOT_FOUND:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # what was defined just now is served a moment later
+    assert answer.status in (200, 201), f"{path}: {answer.status} {answer.body[:800]!r}"
+
+
+async def test_controllers_stand_the_strictest_pod_security_and_agents_do_not(admin: Admin) -> None:
+    """Mutant: any of the security settings is left out of the controller's pod, or of its init container."""
+    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await admin.api.change("POST", "/api/v1/namespaces", {"metadata": {"name": "closed", "labels": label}})
+    objects = rendered("--values", EVERYTHING)
+    found = {
+        kind: await admin.api.change(
+            "POST",
+            "/api/v1/namespaces/closed/pods",
+            {"metadata": {"name": "p"}, "spec": _without_class(one(objects, kind)["spec"]["template"]["spec"])},
+            query={"dryRun": "All"},
+        )
+        for kind in ("StatefulSet", "DaemonSet")
+    }
+    assert found["StatefulSet"].status == 201, found["StatefulSet"].body
+    pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
+    assert all(c["securityContext"]["readOnlyRootFilesystem"] for c in (*pod["containers"], *pod["initContainers"]))
+    assert found["DaemonSet"].status == 403
+    assert b"privileged" in found["DaemonSet"].body
+
+
+def _without_class(spec: dict[str, Any]) -> dict[str, Any]:
+    """The pod without what only the installed release has."""
+    return {key: value for key, value in spec.items() if key != "priorityClassName"}
+
+
+def test_its_rights_are_those_of_the_manifest_that_the_driver_is_tried_with() -> None:
+    """Mutant: a right or a subject that the template adds, loses or renames."""
+    with_joining = rendered("--values", SINGLE, "--show-only", "templates/rbac.yaml")
+    plain = [d for d in yaml.safe_load_all(RIGHTS.read_text()) if d["kind"] != "Namespace"]
+    for each in with_joining:
+        del each["metadata"]["labels"]
+    assert _sorted(with_joining) == _sorted(plain)
+    without = rendered("--values", SINGLE, "--set", "rbac.joining=false", "--show-only", "templates/rbac.yaml")
+    assert {o["metadata"]["name"] for o in without} == {"hostler-controller"}
+
+
+def test_a_release_of_another_name_has_its_own_account_and_rights() -> None:
+    code, said, errors = helm("template", "b", str(CHART), "-n", "two", "-f", SINGLE, "-s", "templates/rbac.yaml")
+    assert code == 0, errors
+    found = [document for document in yaml.safe_load_all(said) if document]
+    assert {o["metadata"]["name"].partition("-")[0] for o in found} == {"b"}
+    accounts = [s for o in found for s in o.get("subjects", ()) if s["kind"] == "ServiceAccount"]
+    assert accounts
+    assert {(s["name"], s["namespace"]) for s in accounts} == {("b-controller", "two")}
+
+
+def _sorted(objects: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(each, sort_keys=True) for each in objects)
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ("image.tag=", "'/image/tag'"),
+        ("controller.replicas=0", "'/controller/replicas'"),
+        ("controller.replicas=2", "'/controller/journal/type': value must be 'postgresql'"),
+        ("controller.journal.type=postgresql", "'/controller/journal/existingSecret'"),
+        ("controller.tls.existingSecret=", "'/controller/tls/existingSecret'"),
+        ("controller.leaseSeconds=0", "'/controller/leaseSeconds'"),
+        ("controller.lease=5", "'/controller': additional properties 'lease' not allowed"),
+        ("controller.clusters[0].name=x", "'/controller/clusters/0': missing property 'existingSecret'"),
+        ("controller.resources.limits.memory=much", "'/controller/resources/limits/memory'"),
+        ("controller.enabled=false", "'/agent/server'"),
+        ("agent.units[0]=kubelet", "'/agent/units/0'"),
+        ("podMonitor.enabled=true", "'/podMonitor/tokenSecret/name'"),
+        ("networkPolicy.from[0].cidr=10.0.0.0/8", "'/networkPolicy/from/0'"),
+    ],
+)
+def test_wrong_values_are_refused_and_named(given: str, where: str) -> None:
+    """With another wrong value beside it: what is refused is refused whole, with all that is wrong."""
+    code, said, errors = helm("template", "hostler", str(CHART), "--values", SINGLE, "--set", f"{given},extra=1")
+    assert (code, said) == (1, "")
+    assert where in errors
+    assert "additional properties 'extra' not allowed" in errors
+
+
+def test_a_pod_monitor_is_not_left_out_silently() -> None:
+    code, _, errors = helm("template", "hostler", str(CHART), "--values", EVERYTHING)
+    assert code == 1
+    assert "this cluster has no PodMonitor" in errors
+
+
+def test_nothing_secret_is_rendered_and_several_controllers_have_a_budget() -> None:
+    for values in CASES:
+        assert not [o for o in rendered("--values", str(values)) if o["kind"] == "Secret"]
+    assert one(rendered("--values", HA), "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    assert not [o for o in rendered("--values", SINGLE) if o["kind"] == "PodDisruptionBudget"]
+
+
+def test_checks_stand_below_everything_that_says_nothing() -> None:
+    """Mutant: a check that may push others away, or that nobody preempts."""
+    check = one(rendered("--values", SINGLE), "PriorityClass", "hostler-check")
+    assert check["value"] < 0
+    assert check["preemptionPolicy"] == "Never"
+
+
+def test_the_agent_takes_the_arguments_of_the_daemonset() -> None:
+    """Mutant: an option is renamed."""
+    pod = one(rendered("--values", EVERYTHING), "DaemonSet")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["command"] == ["python", "-m", agent.__name__]
+    settings = agent.settings_from(container["args"])
+    assert settings
+    assert (settings.allow_actions, settings.units) == (True, ("kubelet.service", "mine@1.service"))
+    mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {str(settings.state_dir), str(settings.token_file)} <= mounted
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert not any("secret" in volume for volume in pod["volumes"])
+    careful = one(rendered("--values", SINGLE), "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
+    assert "--allow-actions" not in careful["args"]
+
+
+async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_path: Path) -> None:
+    """Its own commands, with its folders elsewhere and without a cluster. Mutant: a flag that serve does not have."""
+    plain = ("--set", "controller.tls.existingSecret=", "--set", "controller.tls.insecurePlainHttp=true")
+    port = free_port()
+    alone = ("--set", f"controller.replicas=1,controller.journal.type=sqlite,controller.service.port={port}")
+    far = ("--set", "controller.clusters=null,controller.slurm=null,controller.inCluster=")
+    objects = rendered("--values", EVERYTHING, *plain, *alone, *far)
+    pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
+    (container,), (access,) = pod["containers"], pod["initContainers"]
+    (tmp_path / "access/bmc").mkdir(parents=True)
+    (tmp_path / "access/bmc/bmc.json").write_text('{"*": {"username": "u", "password": "p"}}')
+    (tmp_path / "access/bmc/bmc.json").chmod(0o440)
+    (tmp_path / "config").mkdir()
+    for name, text in one(objects, "ConfigMap")["data"].items():
+        (tmp_path / "config" / name).write_text(text)
+    policy = Path(agent.__file__).parents[1] / "core/policy/default_policy.yaml"
+    with (tmp_path / "config/pools.yaml").open("a") as pools:
+        pools.write(policy.read_text())
+    (tmp_path / "data").mkdir()
+
+    def here(word: str) -> str:
+        """The word, with the pod's folders and name as they are here."""
+        for there, ours in (("/var/lib/hostler", "data"), ("/etc/hostler/config", "config"), ("/access", "access")):
+            word = word.replace(there, str(tmp_path / ours))
+        return word.replace("$(POD_NAME)", "hostler-controller-0")
+
+    assert container["command"][0] == "python"
+
+    code, said = await run(*map(here, access["command"]))
+    assert code == 0, said
+    command = [sys.executable, *(here(word) for word in (*container["command"][1:], *container["args"]))]
+    log = tmp_path / "log"
+    async with aiohttp.ClientSession() as session, process(*command, log=log) as controller:
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            asked = container[probe]["httpGet"]
+            url = f"{asked['scheme'].lower()}://127.0.0.1:{port}{asked['path']}"
+            try:
+                await answers(session, url, 30.0)
+            except TimeoutError:
+                raise AssertionError(f"{url} does not answer: {controller.returncode} {log.read_text()}") from None
