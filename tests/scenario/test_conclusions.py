@@ -124,7 +124,7 @@ def test_of_a_cluster_that_is_not_heard_nothing_is_said_node_by_node() -> None:
     assert stands(drive, "work.unknown")
     drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
     drive.wait(hours=1)
-    drive.observe("a", "boot")  # it is looked at for another reason
+    drive.step(intake.NodeSeen("a", ready=False))  # it is looked at for another reason
     assert stands(drive, "work.unknown")
 
 
