@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
@@ -162,7 +163,7 @@ async def kubernetes_world(plane: ControlPlane) -> AsyncIterator[KubernetesWorld
         admin = await stack.enter_async_context(an_admin(plane))
         hostler = await as_hostler(plane, admin)
         api = await stack.enter_async_context(Api(load_kubeconfig(str(hostler)), lambda: None))
-        book = Book(api, OWNER, Random(1).random)
+        book = Book(api, OWNER, Random(1).random, patience=Patience(landing_s=0.1))
         world = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), admin, api, book)
         await admin.space("acme")
         await admin.node("box-1")

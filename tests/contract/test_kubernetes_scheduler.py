@@ -2,18 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from random import Random
 
 import pytest
 from msgspec.structs import replace
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Condition, Intent, Severity, WorkClass
+from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marker import Marker
+from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.requests import Requester
+from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.engine.ports import RefusedError
 from hostler.engine.ready import Reply
-from tests.contract.kubernetes_world import until
+from tests.contract.kubernetes_world import a_proxy, running, until
 from tests.contract.scheduler_world import (
+    OWNER,
     KubernetesWorld,
     kubernetes_world,
     observe,
@@ -28,6 +34,7 @@ from tests.kit import NOW, a_node, configuration, pool_document
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 BOX = "/api/v1/nodes/box-1"
+WATCHES = 3
 UPGRADE = "nvidia.com/gpu-driver-upgrade-state"
 
 
@@ -294,3 +301,29 @@ async def test_what_is_asked_for_on_a_node_becomes_an_intent_once_and_its_answer
 def _held(world: KubernetesWorld, work: str) -> str:
     seen = view(world)
     return next((w.held_by for w in seen.workloads if w.id == work), "") if seen is not None else ""
+
+
+async def test_who_came_while_the_watch_was_silent_is_shown_before_the_cordon_is_done(
+    world: KubernetesWorld, control_plane: ControlPlane
+) -> None:
+    """Mutant: a cordon is done when it is written."""
+    async with a_proxy(control_plane) as proxy:
+        behind = control_plane.kubeconfig("proxied", "admin-token", proxy.url)
+        async with Api(load_kubeconfig(str(behind)), lambda: None) as api:
+            book = Book(api, OWNER, Random(1).random, patience=Patience(landing_s=0.0))
+            late = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), world.admin, api, book)
+            async with running(book.run()):
+                await until(lambda: not book.lost, "the lists")
+                proxy.mood = "stall"
+                proxy.cut()
+                began = len(proxy.asked)
+                await until(lambda: sum("watch=" in path for path in proxy.asked[began:]) >= WATCHES, "silent watches")
+                await world.works(WorkClass.uninterruptible)
+                said = await perform(late, "cordon")
+                assert said.result == "unknown"
+                assert "does not show acme/" in said.detail
+                assert await observe(late, "cordon") == "unknown"
+                proxy.mood = ""
+                proxy.cut()
+                await until(lambda: works_of(late) and works_of(late) == works_of(world), "who came")
+                assert await observe(late, "cordon") == "done"

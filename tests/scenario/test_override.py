@@ -1,9 +1,8 @@
-"""A person who lifts our cordon by the scheduler's own means is not fought: that is a hold, until it is released."""
+"""What the scheduler shows of our cordon: who lifts it overrides us, and what it told before it counts for nothing."""
 
 from msgspec.structs import replace
 
-from hostler.core.fold import OWNER
-from hostler.core.model import HoldKind
+from hostler.core.model import OWNER, HoldKind, Workload
 from hostler.engine import intake
 from hostler.engine.ports import WorkloadView
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
@@ -87,3 +86,26 @@ def test_work_that_a_budget_holds_is_waited_for_by_name_and_evicted_when_it_may(
     assert "evict" not in drive.operations("a")
     drive.see_work("a", work)
     assert "evict" in drive.operations("a")
+
+
+def test_what_a_scheduler_told_before_it_knew_of_our_cordon_ends_no_drain() -> None:
+    """A job came between its last word and the cordon. Mutant: an empty node is empty, whenever that was said."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+
+    def shown(*work: Workload, cordoned: bool) -> None:
+        drive.step(intake.WorkSeen((WorkloadView("a", work, cordoned=cordoned),), cluster=CLUSTER))
+        drive.wait(seconds=30)
+
+    shown(cordoned=False)
+    assert drive.ask("drain", "a").granted
+    drive.wait(seconds=30)
+    node = drive.node("a")
+    assert (node.cordons, bool(node.plan)) == ((OWNER,), True)
+    assert node.waiting is not None
+    assert "cluster k1 does not show our cordon yet" in node.waiting.blockers[0].text
+    shown(a_workload("w1"), cordoned=True)
+    node = drive.node("a")
+    assert node.waiting is not None
+    assert [blocker.name for blocker in node.waiting.blockers] == ["w1"]
+    shown(cordoned=True)
+    assert drive.node("a").plan is None

@@ -76,6 +76,14 @@ def test_the_node_is_uncordoned_while_the_storm_goes_on() -> None:
     assert queues.observations >= OBSERVATIONS_MAX - BATCH_OBSERVATIONS, "and the storm still waits"
 
 
+def test_who_came_before_a_cordon_is_known_before_it_counts_as_done() -> None:
+    """Mutant: what runs where waits behind the outcomes."""
+    queues = Queues()
+    queues.put(intake.WorkSeen((), cluster="k1"))
+    queues.put(replied(1))
+    assert [type(one) for one in queues.take()] == [intake.WorkSeen, intake.Replied]
+
+
 def test_what_tells_of_faults_goes_before_inventories() -> None:
     """Mutant: one queue for all observations."""
     queues = Queues()

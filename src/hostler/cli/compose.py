@@ -18,7 +18,7 @@ import msgspec
 
 from hostler.cli import context
 from hostler.cli.house import Gate, House, Standing, ask, house, now
-from hostler.cli.schedulers import Rebooter, kubernetes_clusters, slurm_clusters
+from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, slurm_clusters
 from hostler.cli.settings import ServeSettings, UpSettings
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Node, Phase
@@ -29,7 +29,6 @@ from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
 from hostler.drivers.standalone.hand import StandaloneHand, work_of
-from hostler.engine.intake import NodeSeen, WorkSeen
 from hostler.engine.ports import Hand, Scheduler
 from hostler.engine.runner import Cell
 from hostler.engine.schedulers import SchedulerEye, SchedulerHand, by_cluster
@@ -57,8 +56,6 @@ VENDOR_S = 60.0
 
 _STANDS_BY = " and stands by; the configuration is the journal's, --config is not looked at"
 
-Views = Callable[[], Sequence[WorkSeen | NodeSeen]]
-
 
 async def serve(settings: ServeSettings) -> None:
     """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then."""
@@ -76,17 +73,21 @@ async def serve(settings: ServeSettings) -> None:
         schedulers: list[Scheduler] = [*slurm, *(one.scheduler for one in kubernetes)]
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
-        hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand()), rebooter]
+        gate.offered = offered_by(kubernetes)
+        scheduling = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show), gate, kubernetes)
+        hands: list[Hand] = [RedfishHand(clients, gate.now), scheduling, rebooter]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
             eyes = RedfishEyes(clients)
             watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
             eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
-            telling = cell.while_active(lambda: _tell(cell, lambda: [work_of(cell.view), *eye.news()]))
+            gate.eye = lambda: [work_of(cell.view), *eye.news()]
+            telling = cell.while_active(lambda: _tell(gate))
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
-            marking = [cell.while_active(run) for run in (*marks, *requests)]
+            admitting = [one.admitter.run for one in kubernetes]
+            marking = [cell.while_active(run) for run in (*marks, *requests, *admitting)]
             await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])
 
 
@@ -106,7 +107,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections) -> Non
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     scheduler = EmulatedScheduler(jobs_of(settings.nodes))
     clusters = by_cluster([scheduler])
-    hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand())]
+    hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand(), gate.show)]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
@@ -129,9 +130,9 @@ async def _up(settings: UpSettings, data: Path, connections: Connections) -> Non
             await _resume(inside, fleet, scheduler, known)
             _announce(inside, settings)
             cell = inside.cell
-            eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
+            gate.eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present).news
             watch = Watch(cell, RedfishEyes(clients), now)
-            await _until_told(stop, [watch.run(), scheduler.watch(), _tell(cell, eye.news), _staff(cell, fleet)])
+            await _until_told(stop, [watch.run(), scheduler.watch(), _tell(gate), _staff(cell, fleet)])
 
 
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
@@ -170,11 +171,10 @@ async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
                 await ask(cell, "rma-return", node.id, person="emulated-vendor")
 
 
-async def _tell(cell: Cell, views: Views, period_s: float = 0.5) -> None:
-    """Put what the scheduler shows before the controller, again and again."""
+async def _tell(gate: Gate, period_s: float = 0.5) -> None:
+    """Put what the schedulers show before the controller, again and again."""
     while True:
-        for seen in views():
-            cell.tell(seen)
+        gate.show()
         await asyncio.sleep(period_s)
 
 

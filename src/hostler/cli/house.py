@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -19,6 +19,8 @@ from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Intent
 from hostler.core.policy.documents import parse
 from hostler.core.present import Release
+from hostler.engine import intake
+from hostler.engine.joining import JoinOffer
 from hostler.engine.journal.opening import on_server, open_journal
 from hostler.engine.lease import Terms
 from hostler.engine.ports import Hand, Journal, UnreachableError
@@ -66,11 +68,16 @@ class House(Struct):
 
 
 class Gate:
-    """The cell's fence, its time and its agents' hand, for drivers that are made before the cell is."""
+    """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
+
+    `offered` gives what lets a node's kubelet in now.
+    """
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
         self.agents: Hand | None = None
+        self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
+        self.eye: Callable[[], Iterable[intake.Input]] = tuple
 
     def opens(self) -> bool:
         """Whether anything may be sent now."""
@@ -79,6 +86,17 @@ class Gate:
     def now(self) -> datetime:
         """Controller time: what deadlines are measured by, whatever the wall clock does."""
         return self.cell.now() if self.cell is not None else now()
+
+    def is_heard(self, node: str) -> bool:
+        """Whether the node's agent is heard now."""
+        here = self.cell.present.nodes.get(node) if self.cell is not None else None
+        return here is not None and here.heard
+
+    def show(self) -> None:
+        """Put what the schedulers show now before the controller."""
+        if self.cell is not None:
+            for seen in self.eye():
+                self.cell.tell(seen)
 
     def __call__(self) -> None:
         """Raises UnreachableError where nothing may be sent."""
@@ -111,7 +129,7 @@ async def house(
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / "operator.token")
-        desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens)
+        desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens, lambda node: gate.offered(node))
         cell = gate.cell = Cell(journal, [*hands, desk], seat=seat)
         try:
             await cell.start()

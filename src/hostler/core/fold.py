@@ -28,7 +28,6 @@ from hostler.core.model import (
     Verdict,
 )
 
-OWNER = "hostler"
 BOOTS_KEPT = 8
 ATTEMPTS_KEPT = 32
 GIVEN_UP_KEPT = 8
@@ -243,8 +242,8 @@ def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
     changed = replace(
         node,
         phase=event.after,
-        stay_granted=None,
         phase_since=at,
+        stay_granted=None,
         deadline=event.deadline,
         visits=visits,
         waiting=None,

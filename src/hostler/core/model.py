@@ -20,11 +20,11 @@ OWNER = "hostler"
 """Whose cordons, holds and notes are Hostler's own."""
 """The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
 
-
-class Phase(StrEnum):
 STUCK = "node.stuck"
 """The condition of a node that stands in its phase for too long."""
 
+
+class Phase(StrEnum):
     """Where a node stands in its life. The edges between phases are in `phases.TRANSITIONS`."""
 
     registered = "registered"
@@ -217,6 +217,7 @@ class Workload(Struct, frozen=True):
 
     `parts` are the slots it uses ("gpu0" …); None where the scheduler does not say, which never means doomed.
     `held_by`: what keeps it from being ended though it may be (a disruption budget, its own grace), "" for nothing.
+    `check`: the idle check that it is, by its operation; "" for everybody else's work.
     """
 
     id: str
@@ -227,6 +228,7 @@ class Workload(Struct, frozen=True):
     image: str = ""
     gpu_hours_at_stake: float = 0.0
     held_by: str = ""
+    check: str = ""
 
 
 class Blocker(Struct, frozen=True):
@@ -540,11 +542,11 @@ class Node(Struct, frozen=True):
     differences: tuple[Difference, ...] = ()
     unheard: tuple[tuple[str, datetime], ...] = ()
     heard_again: datetime | None = None
+    stay_granted: datetime | None = None
 
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""
         return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
-    stay_granted: datetime | None = None
 
     @property
     def pool(self) -> str:

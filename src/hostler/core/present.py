@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.events import INTRODUCED
-from hostler.core.model import Node, Workload
+from hostler.core.model import OWNER, Node, Workload
 from hostler.core.upcast import DOWNCASTERS
 
 ON = "on"
@@ -20,15 +20,18 @@ UNKNOWN = "unknown"
 class PresentNode(Struct):
     """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
-    `ready` is the scheduler's own opinion (None: none), an independent witness beside the agent. `power_at` is
-    when the BMC said `power`.
+    `open` are the clusters that show it without our cordon. `ready` is the scheduler's own opinion (None: none), an
+    independent witness beside the agent. `power_at` is when the BMC said `power`. `idle_since`: since when no
+    customer's work is shown, None while there is some or it is unknown.
     """
 
     power: str = UNKNOWN
     power_at: datetime | None = None
     ready: bool | None = None
     workloads: dict[str, tuple[Workload, ...]] = {}
+    open: dict[str, None] = {}
     cordoned_by_other: str = ""
+    idle_since: datetime | None = None
     heard: bool = False
     bmc_unreachable: bool = False
     bmc_refused: bool = False
@@ -73,28 +76,28 @@ class Present:
     """The volatile side of the fleet, and of the controllers. `fellows` None: it is not known yet who there is.
 
     `clusters`: "" where the cluster's schedulers have told all they know and are heard, else why they are not.
+    `whole_since`: since when a cluster's schedulers have told all they know without a break.
     `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
     """
 
-    `whole_since`: since when a cluster's schedulers have told all they know without a break.
     def __init__(self, release: Release = Release()) -> None:  # noqa: B008 - frozen
         self.release = release
         self.fellows: tuple[Fellow, ...] | None = None
         self.nodes: dict[str, PresentNode] = {}
         self.clusters: dict[str, str] = {}
+        self.whole_since: dict[str, datetime] = {}
         self.started: datetime | None = None
         self.unobserved: dict[str, datetime] = {}
 
-        self.whole_since: dict[str, datetime] = {}
     def forget(self, now: datetime) -> None:
         """Nobody looked for a while: all is unknown again, as after a start."""
         self.fellows = None
         self.nodes.clear()
         self.clusters.clear()
+        self.whole_since.clear()
         self.started = now
         self.unobserved.clear()
 
-        self.whole_since.clear()
     def of(self, node_id: str) -> PresentNode:
         """The node's present, all unknown where nothing is known."""
         found = self.nodes.get(node_id)
@@ -106,10 +109,18 @@ class Present:
         """Whether what the cluster's schedulers told is whole and still so."""
         return self.clusters.get(cluster) == ""
 
+    def lags(self, node: Node) -> bool:
+        """Whether the node is cordoned by us and its cluster shows it without."""
+        return bool(node.assignment and node.assignment.cluster in self.of(node.id).open and OWNER in node.cordons)
+
     def workloads(self, node: Node) -> tuple[Workload, ...] | None:
-        """What runs on the node by its own cluster, None where unknown; of a node in no pool, by any that tells."""
+        """What runs on the node by its own cluster, None where unknown; of a node in no pool, by any that tells.
+
+        A cluster that does not show our cordon yet tells of the time before it: somebody may have come since.
+        """
         told = self.of(node.id).workloads
         if node.assignment is not None:
-            return told.get(node.assignment.cluster) if self.synced(node.assignment.cluster) else None
+            known = self.synced(node.assignment.cluster) and not self.lags(node)
+            return told.get(node.assignment.cluster) if known else None
         said = [works for cluster, works in told.items() if self.synced(cluster)]
         return tuple(work for works in said for work in works) if said else None

@@ -58,13 +58,9 @@ def _answerable(scene: Scene, node: Node) -> Need | None:
 
 def remedy(scene: Scene, node: Node, need: Need) -> Answer:
     """Lay down the plans of the remedy, or say what they wait for."""
-    consent = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
+    nodes = _group(scene, node, need)
     if asked := [b for member in nodes for b in _consents_asked(scene, member, need)]:
         return Wait(need.remedy, tuple(asked))
-    if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
-        text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
-        return Wait(need.remedy, (Blocker("person", consent.owner, text, "the ticket is closed or the work ends"),))
-    nodes = _group(scene, node, need)
     request = _request(need, nodes)
     if held := incident_holds(scene, request):
         return Wait(need.remedy, tuple(held))

@@ -13,15 +13,13 @@ from hostler.core import events as e
 from hostler.core.configuration import Configuration, scaled
 from hostler.core.fleet import Fleet
 from hostler.core.impact import acts_in, ailing, begins, changed, disturbed, supposing
-from hostler.core.model import FLEET, Condition, Node, Phase, Plan, Severity, Verdict
+from hostler.core.model import FLEET, OWNER, Condition, Node, Phase, Plan, Severity, Verdict
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import is_doomed
 from hostler.core.policy.response import rank, rule_for
 from hostler.core.reach import AHEAD_MOST, NODES_LISTED, Rollout, Slice, SliceError
 from hostler.core.scene import Scene
 from hostler.core.sentences import named
-
-OWNER = "hostler"
 
 
 class Order(Struct, frozen=True):

@@ -7,9 +7,8 @@ from msgspec.structs import replace
 from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Rest, Wait
 from hostler.core.configuration import Pool
-from hostler.core.fold import OWNER
 from hostler.core.freeze import Frame, record
-from hostler.core.model import ActClass, Assignment, Hold, HoldKind, Mode, Node
+from hostler.core.model import OWNER, ActClass, Assignment, Hold, HoldKind, Mode, Node
 from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes
 from hostler.core.proof import has_proven_itself
 from hostler.core.recipes import RECIPES

@@ -16,8 +16,8 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence import with_work
 from hostler.core.ending import conclude
 from hostler.core.fleet import Fleet
-from hostler.core.fold import OWNER
 from hostler.core.model import (
+    OWNER,
     CheckResult,
     Evidence,
     Hold,
@@ -30,11 +30,13 @@ from hostler.core.model import (
     Phase,
     Severity,
     Verdict,
+    WorkClass,
     Workload,
 )
-from hostler.core.operations import OPERATIONS
+from hostler.core.operations import IDLE_CHECK, OPERATIONS
 from hostler.core.present import OFF, ON, Fellow, Present
 from hostler.core.scene import Scene
+from hostler.core.slots import PROFILE
 from hostler.core.standing import as_history, stand
 from hostler.core.taking_in import take_in
 from hostler.engine.ports import WorkloadView
@@ -305,13 +307,22 @@ def of_refusal(node: Node, text: str, now: datetime) -> tuple[e.Event, ...]:
     return (event,) if event else ()
 
 
-def see_work(present: Present, seen: WorkSeen) -> list[str]:
+def see_work(present: Present, seen: WorkSeen, now: datetime) -> list[str]:
     """Take over what a cluster's schedulers show; the nodes whose work changed."""
     touched: list[str] = []
     for view in seen.views:
         here = present.of(view.node)
-        if here.workloads.get(seen.cluster) != view.workloads or here.cordoned_by_other != view.cordoned_by_other:
+        is_open = view.cordoned is False
+        before = (here.workloads.get(seen.cluster), here.cordoned_by_other, seen.cluster in here.open)
+        works = {**here.workloads, seen.cluster: view.workloads}
+        idle = all(w.work_class is WorkClass.infrastructure for told in works.values() for w in told)
+        if before != (view.workloads, view.cordoned_by_other, is_open) or idle is not (here.idle_since is not None):
             touched.append(view.node)
+        here.idle_since = (here.idle_since or now) if idle else None
+        if is_open:
+            here.open[seen.cluster] = None
+        else:
+            here.open.pop(seen.cluster, None)
         here.workloads[seen.cluster] = view.workloads
         here.cordoned_by_other = view.cordoned_by_other
     if seen.whole or seen.lost:
@@ -319,6 +330,7 @@ def see_work(present: Present, seen: WorkSeen) -> list[str]:
     if seen.lost:
         for here in present.nodes.values():
             if seen.cluster in here.workloads:
+                here.idle_since = None
                 here.ready = None  # what a scheduler believed when it was last heard is no witness
     return touched
 
@@ -392,6 +404,8 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
     row = OPERATIONS[operation.kind]
     if outcome.result in ("unknown", "busy"):
         return Reply(observe=True)
+    if operation.kind == IDLE_CHECK:
+        return Reply(_idle_checked(scene, node, operation, outcome))
     if outcome.result == "not_done":
         if row.repeatable and operation.attempt > 1:
             return Reply(resend=True)
@@ -463,35 +477,58 @@ def _done(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> R
 def _checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:
     """Only passed is passed. Inconclusive is tried again, then fails the step without a strike on any part."""
     profile = operation.args.get("profile", "gate")
-    said = outcome.facts.get("verdict")
-    verdict = Verdict(said) if isinstance(said, str) and said in set(Verdict) else Verdict.inconclusive
+    verdict = _verdict(outcome)
     recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, scene.now, outcome.detail[:500]))
     if verdict is Verdict.passed:
         return Reply((recorded, *_verified(node, profile), *conclude(scene, node, operation, outcome)))
     if verdict is not Verdict.failed and operation.attempt < ATTEMPTS:
         return Reply((recorded, e.OperationStarted(again(operation, node, scene.now))))
     failed = Outcome(operation.id, node.id, "failed", f"{profile}: {verdict} {outcome.detail}", outcome.facts)
-    raised: tuple[e.Event, ...] = ()
-    if verdict is Verdict.failed:
-        finding = Finding(
-            "check.failed",
-            CONDITIONS["check.failed"].severity,
-            f"{profile} failed: {outcome.detail}"[:500],
-            f"check:{profile}",
-        )
-        event = stand(node, finding, Evidence(scene.now, "check", finding.text), node.boot_id)
-        raised = (event,) if event else ()
+    raised = _wanting(scene, node, profile, outcome.detail) if verdict is Verdict.failed else ()
     return Reply((recorded, *raised, *conclude(scene, node, operation, failed)))
+
+
+def _verdict(outcome: Outcome) -> Verdict:
+    """What a check says; whatever else came is inconclusive."""
+    said = outcome.facts.get("verdict") if outcome.result == "done" else None
+    return Verdict(said) if isinstance(said, str) and said in set(Verdict) else Verdict.inconclusive
+
+
+def _wanting(scene: Scene, node: Node, profile: str, detail: str) -> tuple[e.Event, ...]:
+    severity, text = CONDITIONS["check.failed"].severity, f"{profile} failed: {detail}"[:500]
+    finding = Finding("check.failed", severity, text, f"check:{profile}")
+    event = stand(node, finding, Evidence(scene.now, "check", finding.text), node.boot_id)
+    return (event,) if event else ()
+
+
+def _idle_checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+    """An idle check has ended. Inconclusive (pre-empted, refused, gone) accuses nobody and is not tried again."""
+    verdict = _verdict(outcome)
+    detail = outcome.detail or ("" if outcome.result == "done" else f"the check came to nothing: {outcome.result}")
+    recorded = e.CheckRecorded(node.id, CheckResult(PROFILE, verdict, scene.now, detail[:500]))
+    told: tuple[e.Event, ...] = ()
+    if verdict is Verdict.passed:
+        told = _verified(node, PROFILE)
+    elif verdict is Verdict.failed:
+        told = _wanting(scene, node, PROFILE, detail)
+    finished = Outcome(operation.id, node.id, outcome.result, detail)
+    return (recorded, *told, *conclude(scene, node, operation, finished))
 
 
 _THOROUGH = ("suspect", "burn_in")
 
 
 def _verified(node: Node, profile: str) -> tuple[e.Event, ...]:
-    """A passed check ends what it disproves: its own failure; a thorough one ends the failure of every check."""
+    """A passed check ends what it disproves: its own failure; a thorough one ends the failure of every check.
+
+    The gate after a remedy ends what the idle check had found: should it come back, the ladder counts it.
+    """
+    answered = [f"check:{profile}"]
+    if profile == "gate" and node.plan is not None and node.plan.touched:
+        answered.append(f"check:{PROFILE}")
     return tuple(
         e.ConditionCleared(node.id, c.id, "observation", f"{profile} passed")
         for c in node.conditions
         if c.type in ("check.failed", "check.inconclusive")
-        and (profile in _THOROUGH or c.part.partition("/")[0] == f"check:{profile}")
+        and (profile in _THOROUGH or c.part.partition("/")[0] in answered)
     )

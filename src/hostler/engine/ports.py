@@ -109,7 +109,8 @@ class Scheduler(Hand, Protocol):
 
     `kind` (kubernetes, slurm …) is the kind of the binding that says how a node is called there (`name_there`).
     `watch` keeps in touch until it is cancelled, and raises nothing that passes; `views` shows what is known by now,
-    at once. A cluster may have several, the one that places jobs before the one whose pods carry it.
+    at once. When a cordon is done, `views` shows everybody who came to the node before it; what cannot be shown yet is
+    `unknown`. A cluster may have several, the one that places jobs before the one whose pods carry it.
     """
 
     kind: str

@@ -58,7 +58,7 @@ class Queues:
                 if len(queue) >= INTENTS_MAX:
                     raise BusyError(1.0)
                 queue.append(one)
-            case intake.Replied():
+            case intake.Replied() | intake.WorkSeen():  # a cordon's outcome stands behind who came before it
                 self._outcomes.append(one)
             case _:
                 self._volatile.append(one)

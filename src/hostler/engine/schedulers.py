@@ -30,14 +30,16 @@ class SchedulerHand:
     """The Hand for `SCHEDULED`: asks the schedulers of the node's own cluster, and `rest` where that has none here.
 
     To take a node away they are asked in their order, to give it back in the opposite one, so that nothing is placed
-    on a node that the next one does not yet serve.
+    on a node that the next one does not yet serve. `show` puts what they show before the controller: so it is told before
+    a cordon counts as done, and nobody who came before it is missed.
     """
 
     kinds = SCHEDULED
 
-    def __init__(self, clusters: Clusters, rest: Hand) -> None:
+    def __init__(self, clusters: Clusters, rest: Hand, show: Callable[[], None]) -> None:
         self._clusters = clusters
         self._rest = rest
+        self._show = show
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Done where all have done it; what the first that has not says."""
@@ -46,7 +48,7 @@ class SchedulerHand:
             said = await hand.perform(part, node)
             if said.result != "done":
                 return said
-        return said
+        return self._shown(operation, said)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Done where all show it; not_done where one does not and none is unknown."""
@@ -54,12 +56,17 @@ class SchedulerHand:
         others = [one for one in said if one.result != "done"]
         unknown = [one for one in others if one.result != "not_done"]
         done = Outcome(operation.id, node.id, "done", attempt=operation.attempt)
-        return (unknown or others or said or [done])[0]
+        return self._shown(operation, (unknown or others or said or [done])[0])
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Call it off with each of them."""
         for hand, part in self._asked(operation, node):
             await hand.revoke(part, node)
+
+    def _shown(self, operation: Operation, said: Outcome) -> Outcome:
+        if operation.kind == "cordon" and said.result == "done":
+            self._show()
+        return said
 
     def _asked(self, operation: Operation, node: Node) -> Iterator[tuple[Hand, Operation]]:
         own = self._clusters.get(node.assignment.cluster, ()) if node.assignment else ()

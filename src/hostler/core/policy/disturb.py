@@ -37,6 +37,8 @@ def unknown_work(node: Node, present: Present) -> Blocker:
     why = present.clusters.get(cluster, "")
     if present.synced(cluster):
         heard = f"cluster {cluster} lists no node of this name"
+        if present.lags(node):
+            heard = f"cluster {cluster} does not show our cordon yet, and who came before it may be missing"
     text = f"what runs on the node is unknown: {heard}" + (f" ({why})" if why else "")
     return Blocker("unknown", f"cluster:{cluster}" if cluster else "scheduler", text, "the scheduler answers")
 

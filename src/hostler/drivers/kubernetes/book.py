@@ -27,6 +27,7 @@ class Book:
         spaces: Spaces = Spaces(),  # noqa: B008 - frozen
         patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
+        self.patience = patience
         self._owner = owner
         self._spaces = spaces
         self.nodes: Reflector[KubeNode] = Reflector(api, NODES, self._node, draw, patience)

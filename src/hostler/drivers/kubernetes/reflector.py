@@ -33,7 +33,8 @@ class Patience(Struct, frozen=True):
 
     A stream silent for `silence_s` is dead (bookmarks come once a minute); without a stream for `lost_s` the copy
     counts no more. A stream that ends within `brief_s` counts as a failure. Back-off doubles from `again_s` to
-    `again_most_s`, of which up to all is drawn by chance.
+    `again_most_s`, of which up to all is drawn by chance. What the cluster's scheduler had decided before it saw a
+    cordon has landed after `landing_s`.
     """
 
     silence_s: float = 70.0
@@ -42,6 +43,7 @@ class Patience(Struct, frozen=True):
     again_s: float = 0.2
     again_most_s: float = 15.0
     stream_s: tuple[float, float] = (240.0, 480.0)
+    landing_s: float = 1.0
 
 
 class Kind(Struct, Generic[K], frozen=True):

@@ -22,7 +22,9 @@ from hostler.drivers.kubernetes.api import (
     Api,
     checked,
 )
+from hostler.drivers.kubernetes.arrivals import SHOWN_S, unseen
 from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.joining import Joining
 from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.work import Spaces, class_of, id_of
@@ -30,9 +32,6 @@ from hostler.engine.ports import SCHEDULED, ClusterView, ConflictError, RefusedE
 
 ATTEMPTS = 8
 """So often is a node read again and decided anew where somebody changed it in between."""
-
-SHOWN_S = 2.0
-"""How long the copy is waited for to show what was just done."""
 
 
 class KubernetesScheduler:
@@ -51,6 +50,7 @@ class KubernetesScheduler:
         self._book = book
         self._owner = owner
         self._spaces = spaces
+        self.joining = Joining(cluster, api, owner)
 
     def views(self) -> ClusterView:
         """What the cluster shows now."""
@@ -74,7 +74,9 @@ class KubernetesScheduler:
             case "join_cluster":
                 return await self._join(operation, node, name)
             case "leave_cluster":
-                return await self._leave(operation, name)
+                said = await self._leave(operation, name)
+                await self.joining.withdraw(operation, node, name)
+                return said
             case _:
                 raise RefusedError(f"Kubernetes does not perform {operation.kind}")
 
@@ -84,16 +86,22 @@ class KubernetesScheduler:
         if operation.kind == "evict":
             return self._evicted(operation, name)
         seen = await self._read(name)
+        if operation.kind == "cordon" and seen is not None and is_cordoned(seen, self._owner):
+            return await self._cordoned(operation, name)
         done = {
-            "cordon": seen is not None and is_cordoned(seen, self._owner),
+            "cordon": False,
             "uncordon": seen is None or not freeing(seen, self._owner),
-            "join_cluster": seen is not None and seen.ready is True,
+            "join_cluster": seen is not None
+            and seen.ready is True
+            and await self.joining.is_withdrawn(operation, node, name),
             "leave_cluster": seen is None,
         }[operation.kind]
         return _said(operation, "done" if done else "not_done")
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Nothing that was asked of an API server can be called off."""
+        """A token that lets somebody in is deleted; nothing else that was asked of an API server can be called off."""
+        if operation.kind == "join_cluster":
+            await self.joining.withdraw(operation, node, name_there(node, self))
 
     # --- cordons
 
@@ -104,6 +112,13 @@ class KubernetesScheduler:
             raise RefusedError(
                 f"cluster {self.cluster} lists no node {name}: bind {node.id} to its name there, or let it join"
             )
+        await asyncio.sleep(self._book.patience.landing_s)
+        return await self._cordoned(operation, name)
+
+    async def _cordoned(self, operation: Operation, name: str) -> Outcome:
+        """Done when the copy shows everybody who came before."""
+        if missing := await unseen(self._api, self._book, name):
+            return _said(operation, "unknown", f"cordoned; the cluster does not show {missing} yet")
         return _said(operation, "done")
 
     def _alone(self, seen: KubeNode) -> KubeNode:
@@ -186,7 +201,10 @@ class KubernetesScheduler:
     # --- membership
 
     async def _join(self, operation: Operation, node: Node, name: str) -> Outcome:
-        """The node is listed before its kubelet comes, cordoned, so that nothing lands on it before it is checked."""
+        """The node is listed before its kubelet comes, cordoned, so that nothing lands on it before it is checked.
+
+        Its token is issued afterwards, and is over before the join is done.
+        """
         reason = _reason(operation, node)
         seen = await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
         if seen is None:
@@ -195,7 +213,9 @@ class KubernetesScheduler:
             body = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec}
             checked(await self._api.change("POST", "/api/v1/nodes", body), f"node {name}")
         if seen is None or seen.ready is not True:
+            await self.joining.issue(operation, node, name)
             return _said(operation, "unknown", "listed and cordoned; its kubelet has not said that it is ready")
+        await self.joining.withdraw(operation, node, name)
         return _said(operation, "done")
 
     async def _leave(self, operation: Operation, name: str) -> Outcome:

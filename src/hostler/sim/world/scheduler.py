@@ -44,7 +44,7 @@ class Scheduler:
     def view(self, node: str) -> WorkloadView:
         seat = self.seat(node)
         foreign = next((owner for owner in seat.cordons if owner != OURS), "")
-        return WorkloadView(node, tuple(seat.works.values()), foreign)
+        return WorkloadView(node, tuple(seat.works.values()), foreign, cordoned=OURS in seat.cordons)
 
     def tell(self, node: str) -> None:
         """Let the controller see this node's work."""
