@@ -12,6 +12,7 @@ import msgspec
 from hostler.core.model import Node, Operation, Outcome, Part, WorkClass, Workload
 from hostler.core.operations import OPERATIONS
 from hostler.engine import intake
+from hostler.engine.joining import JoinOffer
 from hostler.engine.journal.memory import MemoryJournal
 from hostler.engine.ports import WorkloadView
 from hostler.engine.runner import Cell
@@ -107,6 +108,7 @@ class House:
         self.url = url
         self.session = aiohttp.ClientSession()
         self.operator = self.client(Grant("ada", Role.operator))
+        self.offers: dict[str, JoinOffer] = {}
         self._sequences: dict[str, int] = {}
 
     def client(self, grant: Grant) -> Client:
@@ -167,7 +169,8 @@ async def house(folder: Path, *, agents: bool = False, **settings: Any) -> Async
     kinds = frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present")
     hand = ObligingHand(kinds - KINDS if agents else kinds)
     tokens = TokenStore(folder / "tokens.sqlite")
-    desk = AgentDesk(lambda: cell.epoch)
+    offers: dict[str, JoinOffer] = {}
+    desk = AgentDesk(lambda: cell.epoch, offered=offers.get)
     cell = Cell(MemoryJournal(), [hand, desk])
     hand.cell = cell
     await cell.start()
@@ -177,6 +180,7 @@ async def house(folder: Path, *, agents: bool = False, **settings: Any) -> Async
         chosen = Settings(port=0, stop_s=1.0, **settings)
         url = await stack.enter_async_context(serving(create_app(cell, tokens, desk, chosen), chosen))
         inside = House(cell, tokens, desk, hand, url)
+        inside.offers = offers
         stack.push_async_callback(inside.session.close)
         await inside.configure()
         yield inside

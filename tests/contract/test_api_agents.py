@@ -10,8 +10,10 @@ import pytest
 
 from hostler.agent.client import Controller, UnavailableError
 from hostler.core.model import Observation, Outcome
+from hostler.engine.joining import JoinOffer
 from hostler.engine.queues import BusyError
 from tests.contract.api_world import XID79, Client, House, house
+from tests.kit import NOW
 
 
 @pytest.fixture
@@ -46,6 +48,20 @@ async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path)
     assert again.acknowledged == 3
     shown = await world.operator.get("/v1/nodes/n0")
     assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
+
+
+async def test_what_lets_a_kubelet_in_is_told_to_its_own_agent_alone(world: House, tmp_path: Path) -> None:
+    """Mutants: the node is not compared with the credential's; any reader may ask."""
+    secret = "abcdef.0123456789abcdef"
+    world.offers["n0"] = JoinOffer("k", "box-0", "https://k:6443", "PEM", "sha256:0", secret, NOW)
+    agent = await controller(world, tmp_path, world.session)
+    assert (await agent.joining()).token == secret
+    own = await world.agent("n1").call("GET", "/v1/agent/joining?node=n1")
+    assert (own[0], own[1]["error"]) == (404, "nothing_offered")
+    for who in (world.agent("n1"), world.operator, Client(world.url, world.session, "nobody")):
+        status, said = await who.call("GET", "/v1/agent/joining?node=n0")
+        assert status in (401, 403)
+        assert secret not in str(said)
 
 
 async def test_an_agent_goes_on_to_the_next_controller(world: House, tmp_path: Path) -> None:

@@ -29,6 +29,16 @@ START_S = 240.0
 USERS = {"admin": "system:masters", "alice": "customers"}
 """Who has a token, and in which group; of these only admin may do anything by itself."""
 
+CONTROLLERS = (
+    "--service-account-private-key-file=accounts.key",
+    "--root-ca-file=ca.crt",
+    "--cluster-signing-cert-file=ca.crt",
+    "--cluster-signing-key-file=ca.key",
+    "--controllers=*,tokencleaner",
+    "--node-monitor-grace-period=120s",
+)
+"""As kubeadm starts them: certificates of kubelets are signed, tokens that have expired are deleted."""
+
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
@@ -96,6 +106,8 @@ class ControlPlane:
             "--client-ca-file=ca.crt",
             "--token-auth-file=tokens.csv",
             "--authorization-mode=Node,RBAC",
+            "--enable-bootstrap-token-auth",
+            "--enable-admission-plugins=NodeRestriction",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             "--service-account-key-file=accounts.pub",
@@ -132,15 +144,13 @@ class ControlPlane:
         self.start_api()
         open_paths = "--authorization-always-allow-paths=/healthz"
         for name, program, *flags in (
-            ("controllers", "kube-controller-manager", "--service-account-private-key-file=accounts.key"),
+            ("controllers", "kube-controller-manager", *CONTROLLERS),
             ("scheduler", "kube-scheduler"),
         ):
-            own = ["--root-ca-file=ca.crt", "--node-monitor-grace-period=120s"] if name == "controllers" else []
             self._run(
                 name,
                 program,
                 *flags,
-                *own,
                 "--kubeconfig=admin.kubeconfig",
                 "--authentication-kubeconfig=admin.kubeconfig",
                 "--authorization-kubeconfig=admin.kubeconfig",
@@ -213,7 +223,7 @@ class ControlPlane:
         for name, builder in (("ca", root), ("server", leaf)):
             made = builder.sign(authority, hashes.SHA256())
             (self.folder / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-        for name, key in (("server", server), ("accounts", accounts)):
+        for name, key in (("ca", authority), ("server", server), ("accounts", accounts)):
             (self.folder / f"{name}.key").write_bytes(_private(key))
         public = serialization.PublicFormat.SubjectPublicKeyInfo
         pem = accounts.public_key().public_bytes(serialization.Encoding.PEM, public)

@@ -77,6 +77,12 @@ class WrittenBody:
         self._act("sanitise")
         return "emulated"
 
+    def invite_kubelet(self, kubeconfig: str) -> None:
+        self._act("join_cluster")
+
+    def dismiss_kubelet(self) -> None:
+        self._act("leave_cluster")
+
     def locate(self, seconds: int) -> None:
         self._act("locate")
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hostler.agent import kubelet
 from hostler.agent.body import ActFailedError, EmulatedBody, FateUnknownError, RealBody
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
-from hostler.agent.verbs import VERBS, Hands
+from hostler.agent.verbs import KUBECONFIG, VERBS, Hands
 from hostler.core.model import Operation, Part, Verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -50,7 +51,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 @pytest.mark.parametrize("kind", sorted(VERBS))
 def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
     """Mutant: the mark is written after the act."""
-    first = world.hands.perform(operation(kind), 1)
+    first = world.hands.perform(operation(kind), 1, brought={KUBECONFIG: "secret"})
     world.restart()
     assert first.result == ("unknown" if kind == "reboot" else "done")
     again = world.hands.perform(operation(kind), 1)
@@ -65,6 +66,8 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
         (operation("reboot", force="yes"), 1, "takes no argument force"),
         (operation("gpu_reset", gpu="0; reboot"), 1, "gpu is all"),
         (operation("gpu_reset", gpu="-i"), 1, "gpu is all"),
+        (operation("join_cluster"), 1, "offers this node nothing"),
+        (operation("join_cluster", kubeconfig="elsewhere"), 1, "takes no argument kubeconfig"),
         (operation("run_checks", profile="../gate"), 1, "profile is one of"),
         (operation("locate", seconds="9999"), 1, "seconds is 0 to 255"),
         (replace(operation("reboot"), boot_id="another"), 1, "meant for boot another"),
@@ -76,6 +79,30 @@ def test_refusals_say_why_and_do_nothing(world: World, asked: Operation, epoch: 
     assert outcome.result == "refused"
     assert why in outcome.detail
     assert world.body.asked == []
+
+
+def test_what_lets_a_kubelet_in_is_in_no_mark_and_no_outcome(world: World) -> None:
+    """Mutant: what is brought is marked with its order."""
+    outcome = world.hands.perform(operation("join_cluster"), 1, brought={KUBECONFIG: "token-of-n1"})
+    assert world.body.invited == "token-of-n1"
+    kept = b"".join(file.read_bytes() for file in world.directory.iterdir())
+    assert b"token-of-n1" not in kept
+    assert "token-of-n1" not in str(outcome)
+
+
+def test_a_kubelets_files_come_and_go_and_only_its_machine_reads_them(tmp_path: Path) -> None:
+    """Mutants: others may read the token; a kubeconfig of the cluster that was left stays in force."""
+    folder = tmp_path / "kubernetes"
+    assert kubelet.invite(folder, "one")
+    (folder / "kubelet.conf").write_text("of the cluster before")
+    assert not kubelet.invite(folder, "one"), "the same again restarts nothing"
+    assert kubelet.invite(folder, "two")
+    assert (folder / "bootstrap-kubelet.conf").read_text() == "two"
+    assert (folder / "bootstrap-kubelet.conf").stat().st_mode & 0o777 == 0o600
+    assert sorted(file.name for file in folder.iterdir()) == ["bootstrap-kubelet.conf", "kubelet.conf.left"]
+    (folder / "kubelet.conf").write_text("of this one")
+    kubelet.forget(folder)
+    assert [file.name for file in folder.iterdir()] == ["kubelet.conf.left"]
 
 
 def test_a_deposed_controller_is_refused_even_if_its_successor_only_looked(world: World) -> None:

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from hostler.agent import child
+from hostler.agent import child, kubelet
 from hostler.agent.checks import gate_check
 from hostler.agent.child import Companion, DiedError, HungError
 from hostler.agent.collectors import drives, gpu_state, host_state, inventory, ports
@@ -19,7 +19,7 @@ from hostler.agent.collectors.inventory import Inventory
 from hostler.core.model import Facts, Part, Verdict
 
 REBOOT_S, RESET_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 120.0, 60.0, 4.0, 3000.0, 10.0
-BMC_RESET_S = 60.0
+BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S = 20.0, 20.0
 """How long the GPUs' driver and the host's sysfs may take to tell their state; a poll of a sound node takes a tenth of
 a second, the first one of a driver without persistence some seconds."""
@@ -87,6 +87,14 @@ class Body(Protocol):
 
     def sanitise(self) -> str:
         """Erase the tenant's data; returns what was erased."""
+        ...
+
+    def invite_kubelet(self, kubeconfig: str) -> None:
+        """Have the kubelet join the cluster that this bootstrap kubeconfig leads to. Repeating it changes nothing."""
+        ...
+
+    def dismiss_kubelet(self) -> None:
+        """Stop the kubelet and take its kubeconfigs away, so that it registers this node nowhere."""
         ...
 
     def locate(self, seconds: int) -> None:
@@ -208,6 +216,23 @@ class RealBody:
             _act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
         return ", ".join(self._scratch)
 
+    def invite_kubelet(self, kubeconfig: str) -> None:
+        self._need_permission("join_cluster")
+        try:
+            fresh = kubelet.invite(kubelet.FOLDER, kubeconfig)
+        except OSError as error:
+            raise ActFailedError(f"{error.filename}: {error.strerror}") from error
+        if fresh:
+            _act(("systemctl", "restart", "kubelet"), KUBELET_S)
+
+    def dismiss_kubelet(self) -> None:
+        self._need_permission("leave_cluster")
+        _act(("systemctl", "stop", "kubelet"), KUBELET_S)
+        try:
+            kubelet.forget(kubelet.FOLDER)
+        except OSError as error:
+            raise ActFailedError(f"{error.filename}: {error.strerror}") from error
+
     def locate(self, seconds: int) -> None:
         _act(("ipmitool", "chassis", "identify", str(seconds)), LOCATE_S)
 
@@ -231,6 +256,12 @@ class Senseless:
     def drives(self) -> Facts:
         return {}
 
+    def invite_kubelet(self, kubeconfig: str) -> None:  # noqa: ARG002 - the port's name
+        raise NotPossibleError("an emulated machine has no kubelet")
+
+    def dismiss_kubelet(self) -> None:
+        raise NotPossibleError("an emulated machine has no kubelet")
+
 
 class EmulatedBody(Senseless):
     """A machine that is not there: it counts what is asked of it, and a reboot gives it its next boot id.
@@ -243,6 +274,7 @@ class EmulatedBody(Senseless):
         self.parts = parts
         self.boots = 1
         self.asked: list[str] = []
+        self.invited = ""
         self.verdict = Verdict.passed
         self.gone_wrong: dict[str, Exception] = {}
 
@@ -277,6 +309,13 @@ class EmulatedBody(Senseless):
     def sanitise(self) -> str:
         self._ask("sanitise")
         return "emulated"
+
+    def invite_kubelet(self, kubeconfig: str) -> None:
+        self._ask("invite_kubelet")
+        self.invited = kubeconfig
+
+    def dismiss_kubelet(self) -> None:
+        self._ask("dismiss_kubelet")
 
     def locate(self, seconds: int) -> None:
         self._ask(f"locate {seconds}")

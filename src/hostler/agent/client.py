@@ -10,6 +10,7 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
+from hostler.agent.kubelet import JoinOffer
 from hostler.core.model import Observation, Operation, Outcome
 
 TIMEOUT_S = 30.0
@@ -150,6 +151,10 @@ class Controller:
         params = {"node": self._node, "wait_s": str(POLL_S)}
         call = _Call("GET", "operations", params=params, timeout_s=TIMEOUT_S + POLL_S)
         return _decode(await self._ask(call), _Orders).operations
+
+    async def joining(self) -> JoinOffer:
+        """What lets this node's kubelet in now. Raises RejectedError (404) where nothing does."""
+        return _decode(await self._ask(_Call("GET", "joining", params={"node": self._node})), JoinOffer)
 
     async def outcomes(self, outcomes: list[Outcome]) -> None:
         await self._ask(_Call("POST", "outcomes", {"node": self._node, "outcomes": outcomes}))

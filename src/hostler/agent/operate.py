@@ -9,11 +9,12 @@ from math import inf
 
 from hostler.agent.client import Controller, Order, RejectedError, UnavailableError, backoff_s
 from hostler.agent.clock import boottime
+from hostler.agent.kubelet import bootstrap_kubeconfig
 from hostler.agent.marks import Marks
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
-from hostler.agent.verbs import Hands
+from hostler.agent.verbs import KUBECONFIG, Hands
 from hostler.core.model import Outcome
 
 MAX_TRANSIENT = 256
@@ -94,7 +95,11 @@ class Operator:
     async def _handle(self, order: Order, asked: float) -> None:
         begin_by = inf if order.left_s is None else asked + order.left_s
         modes = {"observe": self._hands.observe, "revoke": self._hands.revoke}
-        ask = modes.get(order.mode, partial(self._hands.perform, begin_by=begin_by))
+        try:
+            brought = await self._fetched(order)
+        except (UnavailableError, RejectedError):
+            return  # silence: it is asked for again, or given up
+        ask = modes.get(order.mode, partial(self._hands.perform, begin_by=begin_by, brought=brought))
         try:
             outcome = await asyncio.to_thread(ask, order.operation, order.epoch)
         except sqlite3.Error:
@@ -104,6 +109,12 @@ class Operator:
         if order.operation.kind == "collect_evidence" and order.mode == "perform":
             await self._flush()
         await self._post(outcome)
+
+    async def _fetched(self, order: Order) -> dict[str, str]:
+        """What an act needs that no order carries: the secret by which this node's kubelet joins."""
+        if order.operation.kind != "join_cluster" or order.mode != "perform":
+            return {}
+        return {KUBECONFIG: bootstrap_kubeconfig(await self._controller.joining())}
 
     async def _post(self, outcome: Outcome) -> None:
         """A marked outcome is sent from its mark (again, if it was sent before); any other from memory."""

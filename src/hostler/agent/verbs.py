@@ -20,7 +20,10 @@ from hostler.core.model import Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
 """What IPMI's chassis identify takes."""
+KUBECONFIG = "kubeconfig"
+"""What is brought to `join_cluster` beside its order."""
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
+_NOTHING: Mapping[str, str] = {}
 _GPU = re.compile(r"all|gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
 
 
@@ -85,6 +88,20 @@ def _sanitise(body: Body, _args: Mapping[str, str]) -> Answer:
     return Answer(detail=f"erased {body.sanitise()}")
 
 
+def _join_cluster(body: Body, args: Mapping[str, str]) -> Answer:
+    """`kubeconfig` is what the agent fetched for it: no order may bring one, and no mark keeps it."""
+    kubeconfig = args.get(KUBECONFIG, "")
+    if not kubeconfig:
+        raise NotPossibleError("the controller offers this node nothing to join with")
+    body.invite_kubelet(kubeconfig)
+    return Answer(detail="the kubelet has what lets it in")
+
+
+def _leave_cluster(body: Body, _args: Mapping[str, str]) -> Answer:
+    body.dismiss_kubelet()
+    return Answer(detail="the kubelet is stopped and has no kubeconfig")
+
+
 def _locate(body: Body, args: Mapping[str, str]) -> Answer:
     seconds = args["seconds"]
     if not (seconds.isascii() and seconds.isdigit() and len(seconds) <= 3 and int(seconds) <= MAX_LOCATE_S):
@@ -115,6 +132,8 @@ VERBS: dict[str, Verb] = {
     "gpu_reset": Verb({"gpu": "all"}, _gpu_reset, _fate_unknown),
     "reboot": Verb({}, _reboot, _rebooted),
     "sanitise": Verb({}, _sanitise, _repeat),
+    "join_cluster": Verb({}, _join_cluster, _repeat),
+    "leave_cluster": Verb({}, _leave_cluster, _repeat),
     "locate": Verb({"seconds": "240"}, _locate, _repeat),
 }
 
@@ -129,8 +148,10 @@ class Hands:
         self._acting = threading.Lock()
         self._current = ""
 
-    def perform(self, operation: Operation, epoch: int, begin_by: float = inf) -> Outcome:
-        """Do it once, or say why not, or what became of it before.
+    def perform(
+        self, operation: Operation, epoch: int, begin_by: float = inf, brought: Mapping[str, str] = _NOTHING
+    ) -> Outcome:
+        """Do it once, or say why not, or what became of it before. `brought` goes to the act and nowhere else.
 
         After `begin_by` of `boottime` it is not begun any more: whoever gave the order counts it as over by then, and
         may have let customers in again. Raises `sqlite3.Error` where the marks cannot be read; nothing was done then.
@@ -146,7 +167,7 @@ class Hands:
             if reason:
                 return _outcome(operation, Answer("refused", reason))
             self._current = operation.id
-            return self._marked(operation, epoch)
+            return self._marked(operation, epoch, brought)
         finally:
             self._current = ""
             self._acting.release()
@@ -207,21 +228,21 @@ class Hands:
             return f"attempt {operation.attempt} is over: {latest.attempt} was begun"
         return ""
 
-    def _marked(self, operation: Operation, epoch: int) -> Outcome:
+    def _marked(self, operation: Operation, epoch: int, brought: Mapping[str, str]) -> Outcome:
         try:
             self._marks.see(epoch)
             self._marks.start(operation, epoch, self._body.boot_id())
         except sqlite3.Error as error:
             return _outcome(operation, Answer("not_done", f"its start could not be marked on disk: {error}"))
-        outcome = _outcome(operation, self._act(operation))
+        outcome = _outcome(operation, self._act(operation, brought))
         if outcome.result != "unknown":
             self._marks.finish(outcome)
         return outcome
 
-    def _act(self, operation: Operation) -> Answer:
+    def _act(self, operation: Operation, brought: Mapping[str, str]) -> Answer:
         verb = VERBS[operation.kind]
         try:
-            return verb.act(self._body, {**verb.arguments, **operation.args})
+            return verb.act(self._body, {**verb.arguments, **operation.args, **brought})
         except (BadArgumentError, NotPossibleError) as error:
             return Answer("refused", str(error))
         except ActFailedError as error:

@@ -129,7 +129,7 @@ async def house(
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / "operator.token")
-        desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens, lambda node: gate.offered(node))
+        desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
         cell = gate.cell = Cell(journal, [*hands, desk], seat=seat)
         try:
             await cell.start()

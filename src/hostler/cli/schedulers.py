@@ -1,5 +1,6 @@
 """The schedulers that `serve` is told of, and who reboots the nodes of their clusters."""
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -7,11 +8,13 @@ from pathlib import Path
 from random import SystemRandom
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.cli.house import Gate
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Operation, Outcome
+from hostler.drivers.kubernetes.admitting import Admitter
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marker import Marker
@@ -22,10 +25,14 @@ from hostler.drivers.slurm.rest import RestTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Transport
-from hostler.engine.ports import Hand, RefusedError, UnreachableError
+from hostler.engine.joining import JoinOffer
+from hostler.engine.ports import SCHEDULED, Hand, PortError, RefusedError, UnreachableError
 
 OWNER = "hostler"
 """Whose cordons are ours, in a cluster that one cell serves."""
+
+TOLD_S = 10.0
+"""So long is waited for an agent that is heard and was told something."""
 
 CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -57,6 +64,11 @@ class Watched(Struct, frozen=True):
         """Shows the cluster's users what Hostler knows and does."""
         return Marker(self.scheduler, self.api, self.book, fleet)
 
+    @property
+    def admitter(self) -> Admitter:
+        """Has the certificates of joining kubelets signed."""
+        return Admitter(self.api, self.scheduler.joining)
+
     def requester(self, fleet: Callable[[], Fleet], ask: Ask) -> Requester:
         """Answers what people ask for from inside the cluster."""
         return Requester(self.scheduler, self.api, self.book, fleet, ask)
@@ -80,11 +92,62 @@ async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExit
     return found
 
 
+def offered_by(clusters: Sequence[Watched]) -> Callable[[str], JoinOffer | None]:
+    """What lets a node in, of whichever cluster it is about to join."""
+    return lambda node: next(filter(None, (one.scheduler.joining.offer(node) for one in clusters)), None)
+
+
 async def _transport(settings: SlurmSettings, stack: AsyncExitStack) -> Transport:
     if settings.rest is None:
         return CommandTransport(settings.commands or Commands())
     session = await stack.enter_async_context(settings.rest.session())
     return RestTransport(session, settings.rest)
+
+
+class Escort:
+    """The schedulers' hand, with the node's own agent told when its kubelet may come, and when it has to go.
+
+    It is told where it is heard, and what it says decides nothing: the cluster shows who is there.
+    """
+
+    kinds = SCHEDULED
+
+    def __init__(self, schedulers: Hand, gate: Gate, clusters: Iterable[Watched]) -> None:
+        self._schedulers = schedulers
+        self._clusters = frozenset(one.scheduler.cluster for one in clusters)
+        self._gate = gate
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        said = await self._schedulers.perform(operation, node)
+        offer = self._gate.offered(node.id) if operation.kind == "join_cluster" else None
+        if said.result == "unknown" and offer is not None:
+            told = await self._tell(operation, node, f"{operation.id}-{offer.expires:%H%M%S}")
+        elif said.result == "done" and operation.kind == "leave_cluster" and self._has_kubelet(node):
+            told = await self._tell(operation, node, operation.id)
+        else:
+            return said
+        return replace(said, detail="; ".join(filter(None, (said.detail, told))))
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return await self._schedulers.observe(operation, node)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        await self._schedulers.revoke(operation, node)
+
+    def _has_kubelet(self, node: Node) -> bool:
+        return node.assignment is not None and node.assignment.cluster in self._clusters
+
+    async def _tell(self, operation: Operation, node: Node, identity: str) -> str:
+        """What the agent said, "" where it is not asked. Each token is an order of its own; none carries it."""
+        if self._gate.agents is None or not self._gate.is_heard(node.id):
+            return ""
+        order = replace(operation, id=identity, boot_id="", args={})
+        try:
+            async with asyncio.timeout(TOLD_S):
+                said = await self._gate.agents.perform(order, node)
+        except (PortError, TimeoutError) as away:
+            return f"its agent: {str(away) or 'no answer'}"
+        return f"its agent: {said.detail or said.result}"
 
 
 class Rebooter:

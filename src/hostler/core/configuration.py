@@ -158,7 +158,10 @@ class Incidents(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
-    """The response table with its limits. `time_scale` divides every working time and limit (labs only)."""
+    """The response table with its limits. `time_scale` divides every working time and limit (labs only).
+
+    `join_token_ttl_s`: how long a token that lets a node join its cluster may last; 0 issues none.
+    """
 
     rules: dict[str, Rule]
     rungs: dict[str, Rung]
@@ -185,6 +188,7 @@ class Configuration(Struct, frozen=True):
 LAB_FLOOR_S = 15.0
 """No time limit is scaled below this (or its own length): replies over a network do not get faster in a lab."""
 
+    join_token_ttl_s: float = 900.0
 
 LAB_PHASE_FLOOR_S = 300.0
 """A phase has many steps: its limit in a lab is never below this."""

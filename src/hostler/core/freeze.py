@@ -82,4 +82,6 @@ def _lay(scene: Scene, node: Node, row: StepRow) -> list[tuple[Step, str]]:
             for k, v in sorted(wanted.items())
         ]
     args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
+    if row.operation == "join_cluster" and configuration.policy.join_token_ttl_s:
+        args = {**args, "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}"}
     return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]

@@ -96,7 +96,7 @@ OPERATIONS: dict[str, OperationRow] = {
         OperationRow("cordon", "scheduler", "the scheduler lists our cordon"),
         OperationRow("uncordon", "scheduler", "the scheduler lists no cordon of ours"),
         OperationRow("evict", "scheduler", "the workload is gone", disrupts=True),
-        OperationRow("join_cluster", "scheduler", "the cluster lists the node"),
+        OperationRow("join_cluster", "scheduler", "the cluster lists the node", revocable=True),
         OperationRow("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
         # nothing is sent: the present shows it
         OperationRow("drain", "present", "the scheduler shows no customer work on the node"),

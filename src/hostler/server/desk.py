@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from hostler.core.model import Node, Operation, Outcome
 from hostler.core.operations import OPERATIONS
+from hostler.engine.joining import JoinOffer
 from hostler.engine.ports import UnreachableError
 
 Mode = Literal["perform", "observe", "revoke"]
@@ -76,6 +77,7 @@ class AgentDesk:
     """`ports.Hand` for the agents' operations. `epoch` gives the running controller's.
 
     `may_send`: whether orders may be handed out at this moment; an agent that asks while they may not goes on waiting.
+    `offered` gives what lets a node's kubelet into its cluster now.
     """
 
     kinds = KINDS
@@ -85,10 +87,12 @@ class AgentDesk:
         epoch: Callable[[], int],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         may_send: Callable[[], bool] = lambda: True,
+        offered: Callable[[str], JoinOffer | None] = lambda _node: None,
     ) -> None:
         self._epoch = epoch
         self._may_send = may_send
         self._clock = clock
+        self._offered = offered
         self._boxes: dict[str, _Mailbox] = {}
         self._closed = False
 
@@ -141,6 +145,10 @@ class AgentDesk:
                         await box.bell.wait()
                 except TimeoutError:
                     continue
+
+    def joining(self, node: str) -> JoinOffer | None:
+        """What lets this node's kubelet in, None where nothing does; for the node's own agent and nobody else."""
+        return self._offered(node) if self._may_send() else None
 
     def answer(self, outcome: Outcome) -> bool:
         """Take an agent's outcome; whether somebody waited for it here.

@@ -18,11 +18,13 @@ from lightkube.core.exceptions import ConfigError
 from msgspec import Struct
 
 from hostler.core.errors import InvalidInputError, Problem
+from hostler.drivers.kubernetes.door import door_of
 from hostler.drivers.kubernetes.wire import Status, read_status
 from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
 
 TIMEOUT_S = 10.0
-OK, REDIRECTED, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE, TOO_MANY, INTERNAL = 200, 300, 404, 409, 410, 422, 429, 500
+OK, REDIRECTED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE = 200, 300, 403, 404, 409, 410, 422
+TOO_MANY, INTERNAL = 429, 500
 """HTTP's answers that mean something to us."""
 
 JSON_PATCH = "application/json-patch+json"
@@ -75,10 +77,14 @@ def _has_secret(config: SingleConfig) -> bool:
 
 
 class Api:
-    """Requests to one API server; an async context manager. `fence` raises where nothing may be changed any more."""
+    """Requests to one API server; an async context manager. `fence` raises where nothing may be changed any more.
+
+    `door` is where nodes reach it, as the kubeconfig says; None where that is no way for nodes.
+    """
 
     def __init__(self, config: SingleConfig, fence: Callable[[], None]) -> None:
         self._fence = fence
+        self.door = door_of(config)
         limits = httpx2.Timeout(TIMEOUT_S)
         self._client = AsyncClient(config, ConnectionParams(timeout=limits, trust_env=False))
 

@@ -78,10 +78,11 @@ def _labels(node: Node) -> dict[str, str]:
         kind, _, name = domain.partition(":")
         if kind in _DOMAINS:
             said.setdefault(_DOMAINS[kind], name)
-    return {f"{OURS}{key}": value for key, name in said.items() if (value := _label(name))}
+    return {f"{OURS}{key}": value for key, name in said.items() if (value := label(name))}
 
 
-def _label(value: str) -> str:
+def label(value: str) -> str:
+    """The value as a label may have it."""
     return _ODD.sub("-", value)[:MAX_LABEL].strip("-_.")
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hostler.core.model import Node, Observation, Outcome
 from hostler.engine.intake import AgentAhead, AgentRefused
+from hostler.engine.joining import JoinOffer
 from hostler.server.auth import Permission, needs
 from hostler.server.desk import KINDS, Order
 from hostler.server.given import Reporter, Reports
@@ -111,6 +112,16 @@ async def operations(
     return Orders(await agent.room.desk.collect(_own(agent, node).id, wait_s))
 
 
+@get("/joining", guards=REPORT)
+async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length=128)]) -> Response[JoinOffer]:
+    """What lets the node's kubelet into its cluster, while it is to join. Nobody but its own agent is told."""
+    offer = agent.room.desk.joining(_own(agent, node).id)
+    if offer is None:
+        instead = "ask again once its delivery has begun (hostler node explain)"
+        raise refuse(404, "nothing_offered", f"nothing lets '{node}' into a cluster now", instead)
+    return Response(offer, headers={"Cache-Control": "no-store"})
+
+
 @post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
 async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
     """Take outcomes; one that nobody waits for any more still reaches the controller."""
@@ -161,6 +172,6 @@ def _is_agents(node: Node, outcome: Outcome) -> bool:
 
 router = Router(
     path="/agent",
-    route_handlers=[observations, heartbeat, operations, outcomes],
+    route_handlers=[observations, heartbeat, operations, joining, outcomes],
     tags=["agents"],
 )

@@ -1,0 +1,55 @@
+"""Where nodes reach an API server, and by which authority they know it: from a kubeconfig, or from the cluster."""
+
+from base64 import b64decode
+from pathlib import Path
+
+import msgspec
+import yaml
+from lightkube.config.kubeconfig import SingleConfig
+from msgspec import Struct
+
+from hostler.drivers.kubernetes.tokens import ca_hash
+
+CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+"""Where kubeadm writes it for whoever joins."""
+
+
+class Door(Struct, frozen=True):
+    """The API server's address, and its authority (PEM)."""
+
+    server: str
+    ca: str
+
+
+class _Info(Struct):
+    data: dict[str, str] = {}
+
+
+def door_of(config: SingleConfig) -> Door | None:
+    """The door of a kubeconfig; None for one that is no way for nodes (a pod's own) or names no authority."""
+    cluster = config.cluster
+    try:
+        if config.fname is None:
+            return None
+        if cluster.certificate_auth_data:
+            pem = b64decode(cluster.certificate_auth_data).decode()
+        elif cluster.certificate_auth:
+            pem = Path(config.abs_file(cluster.certificate_auth)).read_text(encoding="ascii")
+        else:
+            return None
+        ca_hash(pem)
+    except (OSError, ValueError):
+        return None
+    return Door(cluster.server, pem)
+
+
+def read_cluster_info(body: bytes) -> Door | None:
+    """What the ConfigMap says; None where it is not as kubeadm writes it."""
+    try:
+        document = yaml.safe_load(msgspec.json.decode(body, type=_Info).data["kubeconfig"])
+        cluster = document["clusters"][0]["cluster"]
+        door = Door(str(cluster["server"]), b64decode(cluster["certificate-authority-data"]).decode())
+        ca_hash(door.ca)
+    except (msgspec.MsgspecError, yaml.YAMLError, KeyError, IndexError, TypeError, ValueError):
+        return None
+    return door

@@ -1,0 +1,24 @@
+"""What lets one node's kubelet into a cluster for the first time, as it is given to that node's agent alone."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+
+class JoinOffer(Struct, frozen=True):
+    """Where the API server is, by what it is recognised, and a token that lets this one node in, once, until `expires`.
+
+    `name` is how the node is to call itself there. `ca` is PEM; `ca_hash` ("sha256:…", of the authority's public key)
+    is the short form that kubeadm takes. Its token is shown by no representation of it.
+    """
+
+    cluster: str
+    name: str
+    server: str
+    ca: str
+    ca_hash: str
+    token: str
+    expires: datetime
+
+    def __repr__(self) -> str:
+        return f"JoinOffer(cluster={self.cluster!r}, name={self.name!r}, expires={self.expires!r})"

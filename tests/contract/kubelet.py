@@ -1,0 +1,93 @@
+"""A kubelet that joins as a real one does: its token asks for a certificate, by which it says that it is ready."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from hostler.drivers.kubernetes.api import Answer, Api, load_kubeconfig
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+PATIENCE_S = 20.0
+
+
+class Kubelet:
+    """`folder` is where its files lie: its key, its certificate, the kubeconfigs made of them."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = name
+        self._key = ec.generate_private_key(ec.SECP256R1())
+
+    async def ask(self, api: Api, request: str, name: str = "", groups: str = "system:nodes") -> Answer:
+        """Ask for the certificate of the node `name` (its own) with the credentials of `api`."""
+        subject = [
+            x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, groups),
+            x509.NameAttribute(x509.NameOID.COMMON_NAME, f"system:node:{name or self.name}"),
+        ]
+        made = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(subject)).sign(self._key, hashes.SHA256())
+        spec = {
+            "signerName": SIGNER,
+            "usages": ["digital signature", "client auth"],
+            "request": made.public_bytes(serialization.Encoding.PEM),
+        }
+        body = {"metadata": {"name": request}, "spec": spec}
+        return await api.change("POST", REQUESTS, body)
+
+    async def answer(self, api: Api, request: str) -> dict[str, Any]:
+        """What became of the request: its status once it is signed or denied."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                answer = await api.get(f"{REQUESTS}/{request}")
+                assert answer.status == 200, answer
+                status: dict[str, Any] = msgspec.json.decode(answer.body)["status"]
+                denied = any(one["type"] == "Denied" for one in status.get("conditions", []))
+                if denied or "certificate" in status:
+                    return status
+                await asyncio.sleep(0.05)
+
+    @asynccontextmanager
+    async def bootstrapping(self, kubeconfig: Path) -> AsyncIterator[Api]:
+        """As the bearer of the token."""
+        async with Api(load_kubeconfig(str(kubeconfig)), lambda: None) as api:
+            yield api
+
+    async def join(self, kubeconfig: Path, request: str) -> None:
+        """Do what a kubelet does with its bootstrap kubeconfig, until its node is ready."""
+        async with AsyncExitStack() as stack:
+            api = await stack.enter_async_context(self.bootstrapping(kubeconfig))
+            answer = await self.ask(api, request)
+            assert answer.status == 201, answer
+            status = await self.answer(api, request)
+            assert "certificate" in status, status
+            own = self._own(kubeconfig, msgspec.convert(status["certificate"], bytes, strict=False))
+            await self.ready(await stack.enter_async_context(Api(load_kubeconfig(str(own)), lambda: None)))
+
+    async def ready(self, api: Api) -> None:
+        """Say on its node that it is ready."""
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it has joined"}
+        path = f"/api/v1/nodes/{self.name}/status"
+        answer = await api.change("PATCH", path, {"status": {"conditions": [ready]}}, STRATEGIC_PATCH)
+        assert answer.status == 200, answer
+
+    def _own(self, kubeconfig: Path, certificate: bytes) -> Path:
+        """The kubeconfig with the certificate in the place of the token."""
+        private, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        key, cert = self.folder / f"{self.name}.key", self.folder / f"{self.name}.crt"
+        key.write_bytes(self._key.private_bytes(serialization.Encoding.PEM, private, plain))
+        cert.write_bytes(certificate)
+        document = json.loads(kubeconfig.read_text())
+        document["users"][0]["user"] = {"client-certificate": str(cert), "client-key": str(key)}
+        path = self.folder / f"{self.name}.kubeconfig"
+        path.write_text(json.dumps(document))
+        path.chmod(0o600)
+        return path
