@@ -41,7 +41,7 @@ class Patience(Struct, frozen=True):
     lost_s: float = 10.0
     brief_s: float = 1.0
     again_s: float = 0.2
-    again_most_s: float = 15.0
+    again_most_s: float = 5.0
     stream_s: tuple[float, float] = (240.0, 480.0)
     landing_s: float = 1.0
 
