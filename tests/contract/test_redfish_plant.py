@@ -58,14 +58,23 @@ async def test_the_readings_are_the_same_however_deep_a_bmc_inlines(levels: int,
     assert len(bmc.asked) == requests
 
 
+@pytest.mark.parametrize(("levels", "requests"), [(0, 40), (1, 11), (2, 10), (3, 7), (6, 7)])
+async def test_a_bmc_that_is_met_for_the_first_time_is_asked_little(levels: int, requests: int) -> None:
+    """Mutant: what was read whole to learn the layout is read again."""
+    bmc = Bmc(Quirks(expands=levels))
+    assert (await bmc.sensors()).facts == await facts_of(Quirks(expands=6))
+    assert len(bmc.asked) == requests
+
+
 @pytest.mark.parametrize(
     "rule",
     [
         Rule("*Subsystem", status=400, skip=2),
         Rule("*Subsystem", status=501, skip=2),
-        Rule("*ThermalSubsystem", patch={"Fans": {"Members@odata.nextLink": "/more"}}, times=1, skip=1),
-        Rule("*ThermalSubsystem", patch={"Fans": {"Members@odata.count": 99}}, times=1, skip=1),
-        Rule("*ThermalSubsystem", patch={"Fans": {"Members": [{"@odata.id": "/x"}]}}, times=1, skip=1),
+        Rule("*Subsystem", status=400, times=1),
+        Rule("*ThermalSubsystem", patch={"Fans": {"Members@odata.nextLink": "/more"}}, times=1),
+        Rule("*ThermalSubsystem", patch={"Fans": {"Members@odata.count": 99}}, times=1),
+        Rule("*ThermalSubsystem", patch={"Fans": {"Members": [{"@odata.id": "/x"}]}}, times=1),
     ],
 )
 async def test_a_bmc_that_does_not_inline_what_it_promised_is_read_link_by_link(rule: Rule) -> None:
@@ -77,6 +86,15 @@ async def test_a_bmc_that_does_not_inline_what_it_promised_is_read_link_by_link(
         read = dict((await bmc.sensors()).facts)
         assert {name: read.get(name) for name in whole} == whole
     assert not any("levels=3" in path for path in bmc.asked)
+
+
+async def test_a_bmc_that_inlines_half_without_naming_it_is_learned_link_by_link() -> None:
+    """Mutant: `_BELOW` is not asked; a link that is missing where a subsystem was read whole is then never known."""
+    bmc = Bmc()
+    half = {"@odata.id": "", "Members@odata.nextLink": "/more"}
+    bmc.service.faults.add(Rule("*ThermalSubsystem", patch={"Fans": half}, times=1))
+    for _ in range(2):
+        assert dict((await bmc.sensors()).facts) == await facts_of(Quirks())
 
 
 async def test_a_bmc_that_hangs_over_a_deep_question_is_not_asked_it_again() -> None:

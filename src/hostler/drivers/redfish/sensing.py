@@ -46,7 +46,7 @@ async def sensors(client: RedfishClient, system: wire.System) -> Readings:
 async def _power(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wire.Reading]:
     """Supplies and their redundancy."""
     wanted = (place.supplies, place.power if place.power_told else "")
-    whole = await _whole(survey, layout, place.power, POWER_LEVELS) if all(wanted) else {}
+    whole = await _whole(survey, layout, place.power, POWER_LEVELS, needed=all(wanted))
     listed = await _members(survey, layout, (whole, "PowerSupplies"), place.supplies)
     supplies = [reading for doc in listed for reading in wire.supply(doc)]
     found = supplies or list(await _older(survey, place.power_older, wire.power))
@@ -58,7 +58,7 @@ async def _power(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wi
 async def _cooling(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wire.Reading]:
     """Fans, their redundancy, and leak detectors."""
     wanted = (place.fans, place.detectors, place.cooling if place.cooling_told else "")
-    whole = await _whole(survey, layout, place.cooling, COOLING_LEVELS) if sum(map(bool, wanted)) > 1 else {}
+    whole = await _whole(survey, layout, place.cooling, COOLING_LEVELS, needed=sum(map(bool, wanted)) > 1)
     fans = await _members(survey, layout, (whole, "Fans"), place.fans)
     found = [reading for doc in fans for reading in wire.fan(doc)]
     if place.cooling_told:
@@ -68,13 +68,19 @@ async def _cooling(survey: Survey, layout: Layout, place: ChassisLinks) -> list[
     return found + _kept(wire.leak_detector(doc) for doc in detectors)
 
 
-async def _whole(survey: Survey, layout: Layout, path: str, levels: int) -> Document:
-    """A subsystem with what is below it, in one request; empty where the BMC cannot give that."""
+async def _whole(survey: Survey, layout: Layout, path: str, levels: int, *, needed: bool) -> Document:
+    """A subsystem with what is below it, in one request; empty where it is not needed or the BMC cannot give that.
+
+    What was read whole to learn the layout is not read again.
+    """
     client = survey.client
-    if not layout.deep or not path or (await client.root()).levels < levels:
+    if path in survey.wholes:
+        return survey.wholes[path]
+    if not needed or not layout.deep or not path or (await client.root()).levels < levels:
         return {}
     try:
-        return document(await client.get(f"{path}?$expand=.($levels={levels})"), path)
+        survey.wholes[path] = document(await client.get(f"{path}?$expand=.($levels={levels})"), path)
+        return survey.wholes[path]
     except (BmcFailureError, WireError, RefusedError):
         layout.deep = False
         return {}
@@ -100,19 +106,26 @@ async def _layout(survey: Survey, client: RedfishClient, system: wire.System) ->
     if known is not None and known.uses < USES:
         known.uses += 1
         return known
-    learned = Layout(tuple([await _chassis_links(survey, path) for path in system.chassis]))
+    learned = Layout((), deep=known is None or known.deep or bool(known.chassis))
+    try:
+        learned.chassis = tuple([await _chassis_links(survey, learned, path) for path in system.chassis])
+    except UnreachableError:
+        client.layouts[system.path] = Layout((), USES, learned.deep)  # what silenced it is not asked again
+        raise
     if not survey.broken:
         client.layouts[system.path] = learned
     return learned
 
 
-async def _chassis_links(survey: Survey, path: str) -> ChassisLinks:
+async def _chassis_links(survey: Survey, layout: Layout, path: str) -> ChassisLinks:
     """Chassis → PowerSubsystem and ThermalSubsystem → what they hold. Air-cooled machines detect no leaks: no gap."""
     chassis = await survey.one(path)
     power_path, cooling_path = link(chassis, "PowerSubsystem"), link(chassis, "ThermalSubsystem")
-    power = await survey.one(power_path) if power_path else {}
-    cooling = await survey.one(cooling_path) if cooling_path else {}
-    detection = await survey.one(link(cooling, "LeakDetection")) if link(cooling, "LeakDetection") else {}
+    power = await _subsystem(survey, layout, power_path, POWER_LEVELS)
+    cooling = await _subsystem(survey, layout, cooling_path, COOLING_LEVELS)
+    detection = child(cooling, "LeakDetection")
+    if link(detection) and "LeakDetectors" not in detection:
+        detection = await survey.one(link(detection))
     return ChassisLinks(
         sensors=link(chassis, "Sensors"),
         thermal=link(chassis, "Thermal"),
@@ -125,6 +138,20 @@ async def _chassis_links(survey: Survey, path: str) -> ChassisLinks:
         fans=link(cooling, "Fans"),
         detectors=link(detection, "LeakDetectors"),
     )
+
+
+async def _subsystem(survey: Survey, layout: Layout, path: str, levels: int) -> Document:
+    """A subsystem of which the layout is learned, whole where that names every collection below it, else bare."""
+    if not path:
+        return {}
+    whole = await _whole(survey, layout, path, levels, needed=True)
+    if whole and all(link(whole, key) for key in _BELOW if key in whole):
+        return whole
+    survey.wholes.pop(path, None)
+    return await survey.one(path)
+
+
+_BELOW = ("PowerSupplies", "Fans", "LeakDetection")
 
 
 async def _older(survey: Survey, reference: str, read: _ReadValues) -> tuple[wire.Reading, ...]:

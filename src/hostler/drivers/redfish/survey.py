@@ -101,6 +101,7 @@ class Survey:
         self.faults = 0
         self.broken = False
         self.client = client
+        self.wholes: dict[str, Document] = {}
         self._read: dict[str, Document] = {}
 
     async def one(self, reference: str) -> Document:
