@@ -35,6 +35,7 @@ from hostler.core.model import (
     WorkClass,
     Workload,
 )
+from hostler.core.operations import IDLE_CHECK
 from hostler.core.policy import documents
 from hostler.core.present import Present
 from hostler.core.sentences import sentence
@@ -359,7 +360,7 @@ class Drive:
 
     def _reply(self, operation: Operation, result: str) -> None:
         facts: dict[str, str | int | float | bool | None] = {}
-        if operation.kind == "run_checks":
+        if operation.kind in ("run_checks", IDLE_CHECK):
             facts = {"verdict": result if result == "failed" else "passed"}
             result = "done" if result == "failed" else result
         if operation.kind == "verify_firmware":

@@ -31,6 +31,9 @@ from hostler.core.proof import has_proven_itself
 from hostler.core.remedy import held, may_begin, protect
 from hostler.core.scene import Scene
 
+CHECK_ENDS_S = 60.0
+"""So long an idle check that was called off may hold up what called it off: a machine that hangs never ends it."""
+
 
 def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     """The plan's next event, or what its current step waits for."""
@@ -45,12 +48,12 @@ def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     early = _ends_early(scene, node, plan, need)
     if early is not None:
         return Act(early)
+    if late := domains.behind(scene.fleet, node, plan):
+        return Wait(plan.name, late)
     if plan.index >= len(plan.steps):
         return Act(complete(scene, node, plan))
     return _step(scene, node, plan)
 
-    if late := domains.behind(scene.fleet, node, plan):
-        return Wait(plan.name, late)
 
 def _must_protect(scene: Scene, node: Node, plan: Plan, need: Need | None) -> bool:
     """Protection waits for nobody's plan; a node that is held dark already may go on with its own."""
@@ -263,6 +266,8 @@ def _empty(scene: Scene, node: Node, plan: Plan) -> Answer | None:
     """End the work that may be ended, wait for the rest; None where no work is left."""
     if plan.act_class is ActClass.protective:
         return None
+    if (check := _ending_check(scene, node, plan)) is not None:
+        return check
     consents = _consents(scene, node, plan)
     if isinstance(consents, Blocker):
         return _overdue(scene, node, plan, (consents,))
@@ -273,6 +278,16 @@ def _empty(scene: Scene, node: Node, plan: Plan) -> Answer | None:
         return Act((e.OperationStarted(start(scene, node, plan, step)),))
     stopped = tuple(c.blocker or _held_work(c.workload) for c in consents)
     return _overdue(scene, node, plan, stopped) if stopped else None
+
+
+def _ending_check(scene: Scene, node: Node, plan: Plan) -> Wait | None:
+    """Our own idle check was called off when the plan came: its end is waited for, though not for ever."""
+    left = next((w for w in scene.present.workloads(node) or () if w.check), None)
+    until = plan.recorded_at + timedelta(seconds=CHECK_ENDS_S)
+    if left is None or until <= scene.now:
+        return None
+    text = f"the idle check {left.check} is being ended"
+    return Wait(plan.name, (Blocker("operation", left.check, text, "the node is rid of it"),), until=until)
 
 
 def _held_work(work: Workload) -> Blocker:
@@ -356,6 +371,8 @@ def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
     tail = undo_tail(plan)
     if plan.index >= len(tail):
         return Act(undone(scene, node, plan))
+    if together := domains.going_on(scene.fleet, node):
+        return Wait(plan.name, together)
     step = tail[plan.index]
     if step.operation == "uncordon" and (_cordoned_by_person(scene, node) or not has_proven_itself(node)):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
@@ -363,5 +380,3 @@ def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
     if opened and "drained" in OPERATIONS[step.operation].needs and (stopped := _undrained(scene, node, plan)):
         return Wait(plan.name, tuple(stopped))
     return Act((e.OperationStarted(start(scene, node, plan, step)),))
-    if together := domains.going_on(scene.fleet, node):
-        return Wait(plan.name, together)

@@ -157,6 +157,21 @@ class Incidents(Struct, frozen=True, forbid_unknown_fields=True):
     owner: str = "operator"
 
 
+class Slots(Struct, frozen=True, forbid_unknown_fields=True):
+    """When idle nodes are checked (`core.slots`), in pools whose mode for `idle_check` is act.
+
+    Each node once in `period_s`, at a moment of its own, after `quiet_s` without work, for `limit_s` at most. Of a pool
+    no more than `count` and `percent` of its target at once (the stricter holds), of a cluster `cluster_count`.
+    """
+
+    period_s: float = 3600.0
+    quiet_s: float = 60.0
+    limit_s: float = 1500.0
+    count: int = 16
+    percent: float = 10.0
+    cluster_count: int = 64
+
+
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     """The response table with its limits. `time_scale` divides every working time and limit (labs only).
 
@@ -169,9 +184,11 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     brake: Brake = field(default_factory=Brake)
     reach: Reach = field(default_factory=Reach)
     incidents: Incidents = field(default_factory=Incidents)
+    slots: Slots = field(default_factory=Slots)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0
+    join_token_ttl_s: float = 900.0
     time_scale: float = 1.0
 
 
@@ -188,7 +205,6 @@ class Configuration(Struct, frozen=True):
 LAB_FLOOR_S = 15.0
 """No time limit is scaled below this (or its own length): replies over a network do not get faster in a lab."""
 
-    join_token_ttl_s: float = 900.0
 
 LAB_PHASE_FLOOR_S = 300.0
 """A phase has many steps: its limit in a lab is never below this."""

@@ -231,6 +231,15 @@ class Workload(Struct, frozen=True):
     check: str = ""
 
 
+class Remediator(Struct, frozen=True):
+    """Another program that treats nodes of the cluster, found `since` then; `accepted_by` "": nobody has."""
+
+    cluster: str
+    name: str
+    since: datetime
+    accepted_by: str = ""
+
+
 class Blocker(Struct, frozen=True):
     """Why something waits: who or what says so and what would end it. Surfaces print `text` as it stands."""
 

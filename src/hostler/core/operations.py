@@ -29,6 +29,9 @@ class OperationRow(Struct, frozen=True):
     touches: bool = False
 
 
+IDLE_CHECK = "idle_check"
+"""The one operation without a plan, and the name of its mode (`core.slots`)."""
+
 OPERATIONS: dict[str, OperationRow] = {
     row.kind: row
     for row in (
@@ -98,6 +101,7 @@ OPERATIONS: dict[str, OperationRow] = {
         OperationRow("evict", "scheduler", "the workload is gone", disrupts=True),
         OperationRow("join_cluster", "scheduler", "the cluster lists the node", revocable=True),
         OperationRow("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
+        OperationRow(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
         # nothing is sent: the present shows it
         OperationRow("drain", "present", "the scheduler shows no customer work on the node"),
         OperationRow("wait_boot", "present", "the agent is heard with another boot id"),

@@ -7,7 +7,7 @@ then the phase's own work, or service (`service`). Every answer is a value: even
 from datetime import datetime, timedelta
 
 from hostler.core import events as e
-from hostler.core import silence
+from hostler.core import silence, slots
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
 from hostler.core.conclusions import stuck_at
@@ -32,10 +32,15 @@ def next_step(scene: Scene, node: Node) -> Answer:
     if told := would_have(scene, node):
         return Act(told)
     need = needed(scene, node)
-    return writable(scene, node, standing_still(scene, node, need, _next(scene, node, need)))
+    answer = _next(scene, node, need)
+    if not isinstance(answer, Act) and (check := slots.begin(scene, node)) is not None:
+        answer = check
+    return writable(scene, node, standing_still(scene, node, need, answer))
 
 
 def _next(scene: Scene, node: Node, need: Need | None) -> Answer:
+    if (check := slots.running(node)) is not None and (called_off := slots.end(scene, node, check)) is not None:
+        return called_off
     if node.plan is not None:
         return advance(scene, node, node.plan, need)
     if need is not None and need.act_class is ActClass.protective:

@@ -3,6 +3,7 @@
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Phase
 from hostler.core.proof import has_proven_itself
+from hostler.core.slots import serves
 
 
 def rests(fleet: Fleet, node: Node) -> bool:
@@ -23,6 +24,7 @@ def rests(fleet: Fleet, node: Node) -> bool:
         and not _may_be_held(fleet, node)
         and fleet.index.lacks(f"ticket:{node.id}")
         and fleet.index.lacks(f"approval:{node.id}")
+        and not serves(fleet, node)
     )
 
 

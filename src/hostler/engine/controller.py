@@ -20,7 +20,7 @@ from hostler.core.fold import evolve
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.verbs import answer as answer_intent
 from hostler.core.model import Node, Observation, Outcome, Phase
-from hostler.core.operations import OPERATIONS
+from hostler.core.operations import IDLE_CHECK, OPERATIONS
 from hostler.core.plan import next_step, wakes_at
 from hostler.core.policy.incidents import review
 from hostler.core.present import Present
@@ -40,10 +40,10 @@ SOURCES = ("agent", "bmc")
 CALENDAR = ""
 """The agenda's entry for holds and windows that begin or end by the clock; no node has this id."""
 
-OBSERVED_WITHIN = timedelta(minutes=5)
 CLUSTER = "cluster:"
 """The agenda's entries for clusters that are heard, before their names; no node's id has a colon."""
 
+OBSERVED_WITHIN = timedelta(minutes=5)
 """How long after a start an outstanding operation may wait to be observed before its deadline counts again."""
 
 FEW = 2_000
@@ -180,11 +180,17 @@ class Controller:
                     self._touch(mate.id, cause)
             case e.HoldPlaced() | e.WindowScheduled() | e.ApprovalRequested() | e.PauseSet() | e.BrakeReleased():
                 self._watch_calendar()
+                self._touch_all(self.fleet.index.members("operating"), cause)
+            case e.ModeSet(pool=pool, remedy=remedy) if remedy == IDLE_CHECK:
+                self._touch_all(self.fleet.index.members(f"pool:{pool}"), cause)
             case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
                 self._watch_calendar()
                 for node_id in self.fleet.index.members("ailing"):
                     self._touch(node_id, cause)
                     self._suspects[node_id] = record.seq
+                for known in self.fleet.pools.values():
+                    if IDLE_CHECK in known.modes:
+                        self._touch_all(self.fleet.index.members(f"pool:{known.name}"), cause)
 
     def _forget(self, event: e.Event) -> None:
         """What is not recorded and is of no use any more: when to look for an operation, what a retired node said."""
@@ -234,8 +240,9 @@ class Controller:
             case intake.WorkSeen():
                 changed = (one.whole or bool(one.lost)) and one.lost != self.present.clusters.get(one.cluster)
                 self._eased = self._eased or changed
-                for node_id in intake.see_work(self.present, one):
+                for node_id in intake.see_work(self.present, one, self._now):
                     self._touch(node_id, "scheduler")
+                self._follow_cluster(one)
                 self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
             case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
                 if (told := news.of_node(self._scene(), self.silent, one)) is not None:
@@ -245,16 +252,6 @@ class Controller:
                 pass  # the one is time that passes, the other was compared with the copy
             case _:
                 assert_never(one)
-                self._follow_cluster(one)
-
-    def _set_clock(self, seen: intake.ClockSeen) -> None:
-        """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
-        self._record_all(of_clock(self.fleet, seen), "clock")
-        if seen.unattended_s:
-            self.silent.clear()
-            self.present.forget(self._now)
-            self._look_again()
-        self._eased = True
 
     def _follow_cluster(self, seen: intake.WorkSeen) -> None:
         """Whom a cluster has not listed for a while is looked for; one that is not heard says nothing of its nodes."""
@@ -279,12 +276,25 @@ class Controller:
                         self._touch(node_id, "clock")
         self._watch_cluster(cluster)
 
+    def _set_clock(self, seen: intake.ClockSeen) -> None:
+        """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
+        self._record_all(of_clock(self.fleet, seen), "clock")
+        if seen.unattended_s:
+            self.silent.clear()
+            self.present.forget(self._now)
+            self._look_again()
+        self._eased = True
+
     def _scene(self) -> Scene:
         return Scene(self.fleet, self.present, self._now)
 
     def _touch(self, node_id: str, cause: str) -> None:
         if node_id in self.fleet.nodes:
             self._touched.setdefault(node_id, cause)
+
+    def _touch_all(self, node_ids: Iterable[str], cause: str) -> None:
+        for node_id in node_ids:
+            self._touch(node_id, cause)
 
     def _record_all(self, events: Iterable[e.Event], cause: str) -> None:
         for event in events:
@@ -338,6 +348,8 @@ class Controller:
 
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
+            if node_id.startswith(CLUSTER):
+                self._look_for_unlisted(node_id.removeprefix(CLUSTER))
             if node_id == CALENDAR:
                 self._record_all(ended(self._scene()), "clock")
                 self._eased = True
@@ -351,8 +363,6 @@ class Controller:
                 self._sends.append(Send("observe", node.operation, node))
             elif how == "perform":
                 self._emit(e.OperationStarted(intake.again(node.operation, node, self._now)), "clock")
-            if node_id.startswith(CLUSTER):
-                self._look_for_unlisted(node_id.removeprefix(CLUSTER))
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""

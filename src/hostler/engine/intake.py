@@ -401,23 +401,27 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
         return Reply(_late(node, outcome))
     if outcome.attempt != operation.attempt:
         return Reply()
-    row = OPERATIONS[operation.kind]
     if outcome.result in ("unknown", "busy"):
         return Reply(observe=True)
     if operation.kind == IDLE_CHECK:
         return Reply(_idle_checked(scene, node, operation, outcome))
     if outcome.result == "not_done":
-        if row.repeatable and operation.attempt > 1:
-            return Reply(resend=True)
-        if row.repeatable:
-            return Reply((e.OperationStarted(again(operation, node, scene.now)),))
-        failed = Outcome(outcome.operation, node.id, "failed", "observed not to have happened")
-        return Reply(conclude(scene, node, operation, failed))
+        return _not_done(scene, node, operation)
     if outcome.result == "done":
         _see_effect(scene, node, operation, outcome)
         return _done(scene, node, operation, outcome)
     result = outcome.result if outcome.result in ("failed", "refused") else "failed"
     failed = Outcome(outcome.operation, node.id, result, outcome.detail, outcome.facts)
+    return Reply(conclude(scene, node, operation, failed))
+
+
+def _not_done(scene: Scene, node: Node, operation: Operation) -> Reply:
+    row = OPERATIONS[operation.kind]
+    if row.repeatable and operation.attempt > 1:
+        return Reply(resend=True)
+    if row.repeatable:
+        return Reply((e.OperationStarted(again(operation, node, scene.now)),))
+    failed = Outcome(operation.id, node.id, "failed", "observed not to have happened")
     return Reply(conclude(scene, node, operation, failed))
 
 

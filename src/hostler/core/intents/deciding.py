@@ -3,8 +3,10 @@
 from hostler.core import events as e
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
 from hostler.core.model import Incident, Mode
+from hostler.core.operations import IDLE_CHECK
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.recipes import RECIPES
+from hostler.core.remediators import blockers
 
 
 def set_mode(ask: Ask) -> Granted:
@@ -15,8 +17,11 @@ def set_mode(ask: Ask) -> Granted:
     remedy, wanted = ask.intent.args.get("remedy", "*"), ask.intent.args.get("mode", "")
     if wanted not in set(Mode):
         raise RefusalError(f"no mode '{wanted}'; write {', '.join(Mode)}")
-    if remedy != "*" and remedy not in RECIPES:
-        raise RefusalError(f"no remedy '{remedy}'; write one of {', '.join(sorted(RECIPES))}, or '*'")
+    if remedy not in ("*", IDLE_CHECK) and remedy not in RECIPES:
+        raise RefusalError(f"no remedy '{remedy}'; write one of {', '.join(sorted(RECIPES))}, '{IDLE_CHECK}', or '*'")
+    beside = blockers(ask.scene.fleet, {pool}) if wanted == Mode.act and remedy != IDLE_CHECK else []
+    if beside:
+        raise RefusalError(f"pool {pool} may not act: {beside[0].text}; first {beside[0].ends_when}")
     return f"pool {pool}: {remedy} stands at {wanted}", (e.ModeSet(pool, remedy, Mode(wanted), ask.intent.person),)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from hostler.core import events as e
-from hostler.core import registration
+from hostler.core import registration, slots
 from hostler.core.ending import change_phase, tickets
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
 from hostler.core.model import Binding, Node, Phase
@@ -40,7 +40,7 @@ def _move(ask: Ask, node: Node, before: Phase, after: Phase, why: str) -> tuple[
     if node.phase is not before or edge(before, after) is None:
         raise RefusalError(f"{node.id} stands at {node.phase}, this is for nodes at {before}")
     ended: tuple[e.Event, ...] = ()
-    if node.operation is not None:
+    if node.operation is not None and slots.running(node) is None:
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it, or hold the node")
     if node.plan is not None:
         ended = (e.PlanEnded(node.id, node.plan.id, "cancelled", why),)

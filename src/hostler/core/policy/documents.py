@@ -20,10 +20,12 @@ from hostler.core.configuration import (
     Rule,
     Rung,
     Sku,
+    Slots,
 )
 from hostler.core.diagnose.common_cause import CAUSES
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import Mode
+from hostler.core.operations import IDLE_CHECK
 from hostler.core.phases import PHASES
 from hostler.core.recipes import RECIPES
 
@@ -32,10 +34,10 @@ MAX_DEPTH = 32
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""
 SECTIONS = ("policy", "skus", "pools")
-ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
-"""Everything a rule's `remedy` may name; "" watches only."""
 TAKEN_WHOLE = ("nvlink", "rack")
 """Kinds of failure domain that a fault may be of as a whole."""
+ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
+"""Everything a rule's `remedy` may name; "" watches only."""
 
 T = TypeVar("T")
 
@@ -226,6 +228,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
             yield Problem(*line, f"no kind of shared part '{domain}'", f"write one of {', '.join(CAUSES)}")
     if not configuration.policy.time_scale > 0:
         yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
+    yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
 
@@ -239,9 +242,6 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield path, tree
 
 
-def _rung_problems(name: str, rung: Rung, line: tuple[str, int]) -> Iterator[Problem]:
-    if name not in REMEDIES:
-        yield Problem(*line, f"no rung '{name}'", f"write one of {', '.join(REMEDIES)}")
 def _slot_problems(slots: Slots, line: tuple[str, int]) -> Iterator[Problem]:
     if not 0 < slots.limit_s < slots.period_s:
         told = f"slots: a check of at most {slots.limit_s:g} s every {slots.period_s:g} s"
@@ -250,6 +250,9 @@ def _slot_problems(slots: Slots, line: tuple[str, int]) -> Iterator[Problem]:
         yield Problem(*line, f"slots: {slots.percent:g} percent of a pool at once", "write 0 to 100")
 
 
+def _rung_problems(name: str, rung: Rung, line: tuple[str, int]) -> Iterator[Problem]:
+    if name not in REMEDIES:
+        yield Problem(*line, f"no rung '{name}'", f"write one of {', '.join(REMEDIES)}")
     if rung.window_s > STRIKES_KEPT_S:
         told = f"rung '{name}' counts {rung.window_s / 86_400:.0f} days back, and attempts are forgotten after 90"
         yield Problem(*line, told, f"write a window_s of at most {STRIKES_KEPT_S:.0f}")
@@ -263,18 +266,18 @@ def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:
         yield Problem(*where, f"no timing '{rule.timing}'", "write immediate or pending")
     if rule.dooms not in ("part", "node", "none"):
         yield Problem(*where, f"dooms '{rule.dooms}'", "write part, node or none")
+    if rule.domain not in ("", *TAKEN_WHOLE):
+        yield Problem(*where, f"no domain '{rule.domain}' is taken whole", f"write one of {', '.join(TAKEN_WHOLE)}")
 
 
 def _pool_problems(pool: Pool, configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
-    if rule.domain not in ("", *TAKEN_WHOLE):
-        yield Problem(*where, f"no domain '{rule.domain}' is taken whole", f"write one of {', '.join(TAKEN_WHOLE)}")
     where = _find(loaded, ("pools", pool.name))
     if pool.sku not in configuration.skus:
         yield Problem(*where, f"pool '{pool.name}' names the unknown SKU '{pool.sku}'", "add it under skus")
     if not pool.budget.percent <= 100:
         yield Problem(*where, f"pool '{pool.name}': its budget is {pool.budget.percent} percent", "write 0 to 100")
     for remedy, mode in pool.modes.items():
-        if remedy != "*" and remedy not in ACTIONS and remedy not in RECIPES:
+        if remedy not in ("*", IDLE_CHECK) and remedy not in ACTIONS and remedy not in RECIPES:
             yield Problem(*where, f"pool '{pool.name}': mode for the unknown remedy '{remedy}'", "or write '*'")
         assert isinstance(mode, Mode), "msgspec has checked modes"
 
