@@ -123,6 +123,20 @@ def test_the_options_of_an_act_become_the_arguments_of_its_intent(
     assert (body["verb"], body["target"], body["args"]) == (verb, target, args)
 
 
+@pytest.mark.parametrize(
+    ("words", "verb", "args"),
+    [("drain rack-7 --hours 2", "drain", {"hours": "2"}), ("call-off rack-7", "call-off", {})],
+)
+def test_an_act_on_a_domain_is_asked_for_by_the_domains_own_name(
+    api: FakeApi, words: str, verb: str, args: dict[str, str]
+) -> None:
+    """Mutant: what is called like a rack may be a node."""
+    api.does("GET /v1/domains/rack-7", lambda _: web.json_response({"scope": "rack:rack-7"}))
+    assert hostler("domain", *words.split(), "--reason", "because") == ExitCode.ok
+    (body,) = api.posted()
+    assert (body["verb"], body["target"], body["args"]) == (verb, "rack:rack-7", args)
+
+
 @pytest.mark.parametrize("words", ["node reboot n1", "hold place fleet", "brake release", "pool mode train act"])
 def test_an_act_without_a_reason_is_not_sent(api: FakeApi, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert hostler(*words.split()) == ExitCode.usage

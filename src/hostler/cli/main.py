@@ -31,6 +31,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("adopt", "fleet:adopt", _FLEET, "Take over nodes that run in production already."),
     ("node", "node:app", _THINGS, "Look at nodes, explain them, ask for acts."),
     ("pool", "pool:app", _THINGS, "Counts, modes and pauses of pools."),
+    ("domain", "domain:app", _THINGS, "Racks and NVLink domains, taken as one."),
     ("incident", "incident:app", _THINGS, "One cause, many nodes."),
     ("plan", "plan:app", _THINGS, "What is under way or proposed."),
     ("approval", "approval:app", _THINGS, "What waits for a second person."),

@@ -112,6 +112,21 @@ def incident_lines(found: dict[str, Any]) -> Iterator[str]:
     """One incident with its members and its history; of a closed one the history."""
     row = found["incident"]
     if row is None:
+def domain_lines(found: dict[str, Any]) -> Iterator[str]:
+    """A domain with every act on it, member by member."""
+    yield f"{found['scope']}: {len(found['nodes'])} nodes in production"
+    for act in found["acts"]:
+        asked = f", asked for by {act['person']} ({act['reason']})" if act["person"] else ", for a fault of it"
+        yield f"{act['remedy']} is {act['state']}{asked}"
+        yield from (f"  waits for: {text}" for text in act["waits_for"])
+        for member in found["members"][act["id"]]:
+            own = [b for b in member["blockers"] if b["kind"] != "domain"]
+            doing = member["state"] + (f" at {member['stage']}" if member["stage"] else "")
+            yield f"  {member['node']}  {doing}" + "".join(f"; {b['text']}" for b in own)
+    if not found["acts"]:
+        yield "nothing is asked of all of it"
+
+
         yield "closed"
     else:
         yield f"{row['id']} is {row['state']}: {_blamed(row)}"

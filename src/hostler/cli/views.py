@@ -380,6 +380,24 @@ INCIDENTS = View(
         Column("OWNER", "owner"),
         Column("OR", "also", wide=True),
         Column("DUE", "deadline", age, wide=True),
+DOMAIN_ACTS = View(
+    "/v1/domains",
+    (
+        Column("DOMAIN", "scope"),
+        Column("REMEDY", "remedy"),
+        Column("STATE", "state"),
+        Column("NODES", "nodes"),
+        Column("STAGES", "stages"),
+        Column("FOR", "since", age),
+        Column("PERSON", "person"),
+        Column("WAITS FOR", "waits_for"),
+        Column("REASON", "reason", wide=True),
+    ),
+    name="scope",
+    empty="no act on a whole domain waits or is under way",
+    events=("condition_", "plan_", "waiting_"),
+)
+
         Column("CALM FOR", "calm_since", age, wide=True),
         Column("FIRST", "first", wide=True),
     ),

@@ -1,4 +1,4 @@
-"""A domain act: one act on all of a rack or NVLink domain, whose members go together from first cordon to last uncordon.
+"""A domain act: all of a rack or NVLink domain is taken as one, from the first cordon to the last uncordon.
 
 It is admitted whole or waits whole (`remedy`), and undone whole. In between its members wait for each other at four
 gates: nobody is drained before all are cordoned, nothing is acted upon before all are drained, nobody is opened before
@@ -39,7 +39,7 @@ def group_of(fleet: Fleet, target: str, what: str) -> str:
 
 
 def resolve(fleet: Fleet, name: str) -> tuple[str, ...]:
-    """The domains that a name means: as it stands, an asset's, or a rack's or NVLink domain's own; none where unknown."""
+    """The domain that a name means: as it stands, an asset's, or a rack's or NVLink domain's own; none: unknown."""
     domains = domains_of(fleet, name) or tuple(f"{kind}:{name}" for kind in KINDS)
     return tuple(domain for domain in domains if not fleet.index.lacks(f"member:{domain}"))[:1]
 

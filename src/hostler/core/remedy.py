@@ -158,14 +158,13 @@ def _group(scene: Scene, node: Node, need: Need) -> tuple[Node, ...]:
 def _domain(scene: Scene, need: Need) -> tuple[Node, ...]:
     """Those that somebody asked for; for a fault of the domain, all of it that is in production."""
     scope = scope_of(need.group)
-    found = members(scene.fleet, need.group) if need.wished else [
-        scene.fleet.nodes[i] for i in scene.fleet.index.members(scene.fleet.sharers(scope))
-    ]
-    return tuple(
-        n
-        for n in found
-        if n.phase is Phase.production and (wish_of(n, need.group) or (not need.wished and n.profile is Profile.managed))
+    found = (
+        members(scene.fleet, need.group)
+        if need.wished
+        else [scene.fleet.nodes[i] for i in scene.fleet.index.members(scene.fleet.sharers(scope))]
     )
+    serving = (n for n in found if n.phase is Phase.production)
+    return tuple(n for n in serving if wish_of(n, need.group) or (not need.wished and n.profile is Profile.managed))
 
 
 def _busy(scene: Scene, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:

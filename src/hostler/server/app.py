@@ -19,7 +19,7 @@ from hostler.server.given import Reporter
 from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
-from hostler.server.routes import approvals, health, incidents, intents, lists, nodes, pages, reports, restore
+from hostler.server.routes import approvals, domains, health, incidents, intents, lists, nodes, pages, reports, restore
 from hostler.server.routes import cell as cell_routes
 from hostler.server.settings import Settings
 from hostler.server.tokens import Identity, TokenStore
@@ -37,6 +37,7 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
             nodes.router,
             lists.router,
             incidents.router,
+            domains.router,
             restore.router,
             cell_routes.router,
             intents.router,

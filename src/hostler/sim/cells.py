@@ -19,6 +19,8 @@ TRAYS = 18
 SHAPES = (("cell", 0.5), ("brink", 0.36), ("rack", 0.14))
 ROOTED = 0.2
 """Share of cells whose tenants have root on their nodes."""
+WHOLE = 0.75
+"""Share of racks that may be taken whole."""
 
 
 class Shape(Struct, frozen=True):
@@ -27,11 +29,13 @@ class Shape(Struct, frozen=True):
     kind: `cell` (several pools, an NVLink domain, spares, new nodes), `brink` (pools of one, budgets of one that are
     met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) `story` (two
     members, a spare, a new node) or `trio` (three members, a spare). `rooted`: tenants have root on their nodes.
+    `whole`: the pool's budget lets all of its rack be out at once.
     """
 
     kind: str
     nodes: int
     rooted: bool = False
+    whole: bool = False
 
     @property
     def gpus(self) -> int:
@@ -52,7 +56,8 @@ def shape_of(seed: int) -> Shape:
     chance = Random(f"{seed}/shape")
     kind = chance.choices([name for name, _ in SHAPES], [share for _, share in SHAPES])[0]
     nodes = {"cell": chance.randint(5, 13), "brink": chance.randint(3, 8), "rack": TRAYS}[kind]
-    return Shape(kind, nodes, chance.random() < ROOTED)
+    rooted = chance.random() < ROOTED
+    return Shape(kind, nodes, rooted, whole=kind == "rack" and Random(f"{seed}/whole").random() < WHOLE)
 
 
 def _in_cell(number: int) -> str:
@@ -132,6 +137,8 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
         terms = {"owner": "ann"} if shape.kind == "cell" else {"owner": "ann", "drain_deadline_s": HOUR_S}
     if name in ("beta", "duo"):
         terms = {"evict_after_deadline": True, "drain_deadline_s": 2 * HOUR_S}
+    if shape.whole:
+        budget |= {"count": members, "removals_per_day": members}
     return {**base, "budget": budget, **terms}
 
 

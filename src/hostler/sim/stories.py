@@ -64,7 +64,7 @@ def tell(story: Story, fates: dict[int, str] | None = None) -> Telling:
     """Run the story; `fates` strike at the boundaries with these numbers, counted from its beginning."""
     troubles = Scripted(fates)
     shape = story.shape
-    world = World(Ground(shape.nodes, SEED, START, paces=PACES), troubles)
+    world = World(Ground(shape.nodes, SEED, START, gpus=shape.gpus, paces=PACES), troubles)
     drive = Drive(world, Beat(), court(world), MemoryJournal())
     drive.start()
     found(drive, shape)
@@ -172,6 +172,12 @@ STORIES: dict[str, Story] = {
         Story("triage_to_vendor", _fault("remap_failed", "part"), 6 * DAY_S),
         Story("bring_up", lambda _world: None, 3 * DAY_S, cells.Shape("story", 4)),
         Story("incident", _silent, 3 * HOUR_S, cells.Shape("trio", 4)),
+        Story(
+            "domain_reboot",
+            _with_work(_wish("reboot", "nvlink:d0"), WorkClass.uninterruptible, 600.0),
+            1.5 * HOUR_S,
+            cells.Shape("rack", 2, whole=True),
+        ),
     )
 }
 """Every story by name."""

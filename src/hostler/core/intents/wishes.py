@@ -8,7 +8,7 @@ from hostler.core.domains import group_of, scope_of
 from hostler.core.ending import HOURS
 from hostler.core.freeze import Frame, freeze
 from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of, number_of
-from hostler.core.model import Condition, Evidence, HoldKind, Node, Phase, Severity
+from hostler.core.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import may_disturb
 from hostler.core.policy.guards import Request, blockers
@@ -66,7 +66,7 @@ def _group(ask: Ask, nodes: tuple[Node, ...]) -> str:
 
 def _wished(ask: Ask, node: Node, wish: Wish, group: str) -> Condition:
     intent = ask.intent
-    hours = {HOURS: number_of(intent.args[HOURS], 24 * 365)} if intent.args.get(HOURS) else {}
+    hours: Facts = {HOURS: number_of(intent.args[HOURS], 24 * 365)} if intent.args.get(HOURS) else {}
     now = "immediate" if intent.args.get("now") == "true" else "pending"
     return Condition(
         id=f"{node.id}/{wish.condition}",

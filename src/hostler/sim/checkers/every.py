@@ -2,6 +2,7 @@
 
 from hostler.sim.checkers.care import Budgets, DoubtIsNotHealth, NamedWaits, OnlyYourOwn, SacredWork
 from hostler.sim.checkers.law import Court, Law
+from hostler.sim.checkers.wholeness import Wholeness
 from hostler.sim.checkers.writing import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
 from hostler.sim.world.world import World
 
@@ -9,12 +10,14 @@ from hostler.sim.world.world import World
 def court(world: World) -> Court:
     """A court with a fresh watcher for each of the nine laws."""
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
+    whole = Wholeness()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
     laws = (
         Law(1, one.record, one.batch, one.batch),
         Law(2, level.record),
         Law(3, frozen.record, frozen.batch, frozen.batch),
         Law(4, budgets.record),
+        Law(4, whole.record, whole.batch),
         Law(5, waits.record, waits.batch, waits.end),
         Law(6, own.record, own.batch, own.batch),
         Law(7, doubt.record),

@@ -3,6 +3,7 @@
 from random import Random
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.sim.cells import Shape, shape_of
 from hostler.sim.mischief import controllers, machines, networks, staff
@@ -45,7 +46,7 @@ class Scenario(Struct, frozen=True):
         if nodes == self.shape.nodes:
             return self
         kept = tuple(one for one in self.mischief if one.node < nodes)
-        shape = Shape(self.shape.kind, nodes, self.shape.rooted)
+        shape = replace(self.shape, nodes=nodes)
         return Scenario(self.seed, shape, kept, self.dropped)
 
 
@@ -139,6 +140,7 @@ MISCHIEF: dict[str, Row] = {
     "closes_tickets": Row(staff.closes_tickets, per_world=0.4),
     "consents": Row(staff.consents, per_world=0.5),
     "done_without_work": Row(staff.done_without_work, per_node=0.1),
+    "domain_act": Row(staff.domain_act, per_world=1.5),
 }
 """Everything that may go wrong, and how often. New kinds are added at the end of their group: it redraws the worlds."""
 

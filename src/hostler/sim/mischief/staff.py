@@ -65,6 +65,19 @@ def wish_for_many(stage: Stage, _node: str, chance: Random) -> None:
     stage.says(chance.choice(("reboot", "drain")), chance.choice(("rack:r0", "pool:alpha")))
 
 
+def domain_act(stage: Stage, _node: str, chance: Random) -> None:
+    """All of an NVLink domain or rack is to be drained or treated as one, and hours later no longer is."""
+    people, domain = stage.world.people, chance.choice(("nvlink:d0", "rack:r0"))
+    stage.says(chance.choice(("drain", "reboot", "power-cycle")), domain, now=chance.choice(("true", "false")))
+    over = [Errand(verb, domain, "hal", "no longer needed") for verb in ("call-off", "uncordon")]
+
+    def end() -> None:
+        for errand in over:
+            people.mention(errand)
+
+    stage.lasts(chance.uniform(0.2 * HOUR_S, 8 * HOUR_S), end)
+
+
 def wrong_machine(stage: Stage, node: str, _chance: Random) -> None:
     """A technician stands in front of another server than the ticket's."""
     stage.world.people.mention(Errand("start-work", node, "tina", "swap a fan", {"serial": "SN-OTHER"}))

@@ -1,0 +1,106 @@
+"""Domain acts: what is asked of a whole rack or NVLink domain, how far each member has come, and whom it waits for."""
+
+from datetime import datetime
+
+from litestar import Router, get
+from litestar.params import FromPath
+from msgspec import Struct
+
+from hostler.core.domains import DomainAct, Member, Stage, acts, resolve
+from hostler.core.model import Blocker, Phase
+from hostler.server.auth import Permission, needs
+from hostler.server.given import TheRoom, Wanted, Who
+from hostler.server.paging import Page, listed
+from hostler.server.problems import unknown
+from hostler.server.room import Room
+from hostler.server.tokens import Identity
+from hostler.server.visibility import sees
+
+SEE = [needs(Permission.see)]
+
+
+class MemberRow(Struct, frozen=True):
+    """One node of an act. `stage`: cordon, drain, act, open or done, what it does next; "" before all may begin."""
+
+    node: str
+    stage: str
+    state: str
+    since: datetime | None
+    blockers: tuple[Blocker, ...]
+
+
+class DomainActRow(Struct, frozen=True):
+    """An act on a domain. `state`: waiting, proposed, running or undoing; `stages` counts its members by stage.
+
+    `person` and `reason` are empty where it answers a fault. `waits_for` is whom it waits for, each named once.
+    """
+
+    id: str
+    scope: str
+    remedy: str
+    state: str
+    person: str
+    reason: str
+    since: datetime | None
+    nodes: int
+    stages: dict[str, int]
+    waits_for: tuple[str, ...]
+
+
+class DomainView(Struct, frozen=True):
+    """A domain: its nodes in production, and every act on it with all members."""
+
+    scope: str
+    nodes: tuple[str, ...]
+    acts: tuple[DomainActRow, ...]
+    members: dict[str, tuple[MemberRow, ...]]
+
+
+@get("/domains", guards=SEE)
+async def list_domain_acts(room: TheRoom, who: Who, wanted: Wanted) -> Page[DomainActRow]:
+    """Acts that wait or are under way, of which the caller sees every member."""
+    return listed(((act.group, _row(act)) for act in _seen(room, who)), wanted)
+
+
+@get("/domains/{name:str}", guards=SEE)
+async def get_domain(room: TheRoom, who: Who, name: FromPath[str]) -> DomainView:
+    """A rack, NVLink domain or other failure domain by name ("rack:r7", "r7") or by its asset."""
+    fleet = room.fleet
+    scope = next(iter(resolve(fleet, name)), "")
+    nodes = [fleet.nodes[i] for i in fleet.index.members(f"member:{scope}")] if scope else []
+    serving = tuple(node.id for node in nodes if node.phase is Phase.production and sees(who, node))
+    if not any(sees(who, node) for node in nodes):
+        raise unknown("domain", name)
+    found = [act for act in _seen(room, who) if act.scope == scope]
+    rows = {act.group: tuple(_member(member) for member in act.members) for act in found}
+    return DomainView(scope, serving, tuple(_row(act) for act in found), rows)
+
+
+def _seen(room: Room, who: Identity) -> list[DomainAct]:
+    return [act for act in acts(room.fleet) if act.members and all(sees(who, m.node) for m in act.members)]
+
+
+def _row(act: DomainAct) -> DomainActRow:
+    staged = [member.stage for member in act.members if member.stage is not None]
+    waits = (b.text for m in act.members for b in m.blockers if act.state == "waiting" or b.kind != "domain")
+    return DomainActRow(
+        id=act.group,
+        scope=act.scope,
+        remedy=act.remedy,
+        state=act.state,
+        person=act.wish.owner if act.wish else "",
+        reason=act.wish.evidence[0].text if act.wish else "",
+        since=act.wish.since if act.wish else None,
+        nodes=len(act.members),
+        stages={stage.name: count for stage in Stage if (count := staged.count(stage))},
+        waits_for=tuple(dict.fromkeys(waits))[:20],
+    )
+
+
+def _member(member: Member) -> MemberRow:
+    since = member.node.waiting.since if member.node.waiting else None
+    stage = member.stage.name if member.stage is not None else ""
+    return MemberRow(member.node.id, stage, member.state, since, member.blockers)
+
+
+router = Router(path="/", route_handlers=[list_domain_acts, get_domain], tags=["domains"])
