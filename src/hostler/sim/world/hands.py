@@ -63,6 +63,7 @@ class Hands:
         self._versions: dict[str, int] = {}
         self.on_remedied: Ended = _ignore
         self.on_changed: Callable[[str], None] = lambda _node: None
+        self.on_cordon: Callable[[str], None] = lambda _node: None
 
     def take(self, send: Send, epoch: int) -> None:
         """Something the controller sends; what it does takes place after the way there."""
@@ -180,6 +181,7 @@ class Hands:
         seat = self._scheduler.seat(node)
         match operation.kind:
             case "cordon":
+                self.on_cordon(node)
                 self._scheduler.cordon(node, OURS)
             case "uncordon":
                 self._scheduler.uncordon(node, OURS)

@@ -47,7 +47,14 @@ class Scheduler:
         return WorkloadView(node, tuple(seat.works.values()), foreign, cordoned=OURS in seat.cordons)
 
     def tell(self, node: str) -> None:
-        """Let the controller see this node's work."""
+        """Let the controller see this node's work, as soon as its watcher does."""
+        late_s = self._site.troubles.staleness_s(node)
+        if late_s > 0.0:
+            self._site.clock.after(late_s, lambda: self._tell(node))
+        else:
+            self._tell(node)
+
+    def _tell(self, node: str) -> None:
         if self.away:
             return
         self._site.tell(intake.WorkSeen((self.view(node),), cluster=CLUSTER))

@@ -72,13 +72,23 @@ class Tenants:
                 self._scheduler.tell(node)
                 self.come(node)
 
+    def slips_in(self, node: str) -> None:
+        """A job that was on its way is on the node, where it is open and no customer is there."""
+        self._lands(node, self._works(node, "job"))
+
     def _arrive(self, node: str) -> None:
         self._coming.pop(node, None)
-        if not self.usable(node) or self._scheduler.seat(node).works:
-            return
+        self._lands(node, self._works(node, self._kinds[node]))
+
+    def _lands(self, node: str, works: list[Workload]) -> None:
         seat, faults = self._scheduler.seat(node), self._hosts[node].faults
+        there = {work.work_class for work in seat.works.values()}
+        if not self.usable(node) or there - {WorkClass.infrastructure}:
+            return
         seat.lost = {}
-        for work in self._works(node):
+        for work in works:
+            if work.work_class in there:
+                continue
             self._scheduler.start(node, work)
             if any(dooms(fault, work) for fault in faults):
                 seat.lost[work.id] = None
@@ -91,12 +101,12 @@ class Tenants:
         if work in self._scheduler.seat(node).works:
             self._ended(node, [work])
 
-    def _works(self, node: str) -> list[Workload]:
+    def _works(self, node: str, kind: str) -> list[Workload]:
         self._numbered += 1
         name, gpus = f"w{self._numbered}", self._hosts[node].gpus
         whole = tuple(f"gpu{n}" for n in range(gpus))
         infra = Workload(f"{name}-exporter", "platform", WorkClass.infrastructure, ())
-        match self._kinds[node]:
+        match kind:
             case "service":
                 return [infra, Workload(f"{name}-serve", "acme", WorkClass.uninterruptible, whole)]
             case "graceful":

@@ -35,6 +35,14 @@ class Troubles(Protocol):
         """How much later than asked an act takes place."""
         ...
 
+    def staleness_s(self, node: str) -> float:
+        """How long the scheduler goes on telling of a node what was so before it changed."""
+        ...
+
+    def slips_in(self, node: str) -> bool:
+        """Whether work that was on its way lands on an empty node just before its cordon does."""
+        ...
+
     def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
         """The inputs of a step as they arrive: doubled, reordered, some later."""
         ...
@@ -61,6 +69,12 @@ class Calm:
     def lateness_s(self, node: str) -> float:  # noqa: ARG002
         return 0.0
 
+    def staleness_s(self, node: str) -> float:  # noqa: ARG002
+        return 0.0
+
+    def slips_in(self, node: str) -> bool:  # noqa: ARG002
+        return False
+
     def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
         return inputs
 
@@ -86,13 +100,24 @@ _OVERTAKING = (intake.Observed, intake.Replied, intake.Asked)
 _RESENT = (intake.Observed, intake.Replied)
 SEEN_KEPT = 64
 
-WEATHER = {"lost": 0.08, "doubled": 0.05, "slow": 0.05, "late": 0.04, "shuffled": 0.1, "resent": 0.05, "brink": 0.15}
+WEATHER = {
+    "lost": 0.08,
+    "doubled": 0.05,
+    "slow": 0.05,
+    "late": 0.04,
+    "shuffled": 0.1,
+    "resent": 0.05,
+    "brink": 0.15,
+    "stale": 0.3,
+    "slips_in": 0.5,
+}
 """How often each trouble with messages strikes where it blows at all, 0 to 1 per message or act.
 
 `brink`: a reply arrives within a millisecond of its operation's deadline, on either side or exactly then.
 """
 
 LATE_S = 900.0
+STALE_S = 60.0
 
 
 class Hostile:
@@ -140,6 +165,13 @@ class Hostile:
     def lateness_s(self, node: str) -> float:
         chance = self._chance(f"acts {node}")
         return chance.uniform(0, LATE_S) if self._strikes("late", chance) else 0.0
+
+    def staleness_s(self, node: str) -> float:
+        chance = self._chance(f"words {node}")
+        return chance.uniform(0, STALE_S) if self._strikes("stale", chance) else 0.0
+
+    def slips_in(self, node: str) -> bool:
+        return self._strikes("slips_in", self._chance(f"landings {node}"))
 
     def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
         chance = self._chance("inputs")

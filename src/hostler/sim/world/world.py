@@ -53,6 +53,7 @@ class World:
         self.watched: dict[str, None] = {}
         self.struck: Callable[[Fault], None] = lambda _fault: None
         self.hands.on_changed = self.changed
+        self.hands.on_cordon = self._lands
         for host in self.hosts.values():
             host.on_down = self._down
             host.on_up = self._up
@@ -120,6 +121,10 @@ class World:
             self.people.touches += 1
             facts = {"check": "train_replay", "verdict": "failed"}
             host.spool.put("verdict", Said("digest differs from its peers'", dict(facts)), host.boot_id)
+
+    def _lands(self, node: str) -> None:
+        if self.tenants is not None and self.site.troubles.slips_in(node):
+            self.tenants.slips_in(node)
 
     # what the scheduler shows
 
