@@ -48,6 +48,9 @@ class SlurmTwin:
     async def jobs(self) -> tuple[SlurmJob, ...]:
         return tuple(job.at for job in self._jobs.values() if not job.queued)
 
+    async def settings(self) -> dict[str, str]:
+        return {"SLURM_VERSION": "22.05.8", "HealthCheckProgram": "(null)", "SuspendProgram": "(null)"}
+
     async def update(self, node: str, change: Change) -> None:
         self.sent.append(f"update {node} {change.state}".rstrip())
         self._update(node, change, "slurm")

@@ -20,6 +20,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass
 from hostler.drivers.slurm import commands, rest
 from hostler.drivers.slurm.commands import Commands, CommandTransport
+from hostler.drivers.slurm.doctor import examine
 from hostler.drivers.slurm.reader import Reader
 from hostler.drivers.slurm.rest import Rest, RestTransport
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
@@ -55,6 +56,15 @@ async def test_a_controller_that_hangs_is_unreachable_and_not_empty(slurm: RealS
     await slurm.until(lambda: "idle" in slurm.run("sinfo", "-h", "-o", "%T"))
     await scheduler.look()
     assert scheduler.views().lost == ""
+
+
+async def test_a_real_slurm_shows_its_settings_and_treats_no_node_by_itself(slurm: RealSlurm) -> None:
+    """Mutant: lines of another shape than Slurm's are expected."""
+    settings = await slurm.transport().settings()
+    assert (settings["ClusterName"], settings["HealthCheckProgram"]) == ("test", "(null)")
+    assert settings["SLURM_VERSION"].startswith("2")
+    found = await examine(slurm.transport(), "s1", {"gpu001": "n1", "gpu002": "n2", "box-1": "n3"})
+    assert [(one.kind, one.bad) for one in found] == [("version", False)]
 
 
 async def test_what_was_seen_grows_stale_and_is_fresh_again() -> None:

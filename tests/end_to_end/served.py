@@ -32,8 +32,12 @@ class Served:
         self._patience_s = patience_s
 
     async def say(self, *words: str) -> None:
-        code, said = await run(HOSTLER, *words, *self._words)
+        code, said = await self.tell(*words)
         assert code == 0, said
+
+    async def tell(self, *words: str) -> tuple[int, str]:
+        """The command's exit status, and all that it said."""
+        return await run(HOSTLER, *words, *self._words)
 
     async def read(self, path: str) -> str:
         async with self._session.get(f"{self._server}{path}", headers=self._headers) as answer:

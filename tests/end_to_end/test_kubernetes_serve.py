@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hostler.cli.exit_codes import ExitCode
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.served import NODE, Served, served_beside
@@ -76,3 +77,27 @@ async def test_a_drain_names_who_it_waits_for_and_a_persons_uncordon_holds_it_of
 
     await admin.patch(f"/api/v1/nodes/{BOX}", {"metadata": {"annotations": {"hostler.dev/request": "reboot"}}})
     await served.until("asked for on the Node in cluster k1")
+
+
+async def test_no_pool_acts_beside_another_remediator_before_a_person_has_accepted_it(
+    served: Served, admin: Admin, control_plane: ControlPlane
+) -> None:
+    """Mutant: a served cell does not look for itself, or never looks again."""
+    where = ("--cluster", f"k1={control_plane.kubeconfig('hostler')}")
+    code, said = await served.tell("doctor", *where)
+    assert code == ExitCode.ok, said
+    spec = {"nodeName": BOX, "containers": [{"name": "c", "image": "docker.io/planetlabs/draino:9d39b53"}]}
+    draino = {"metadata": {"name": "draino"}, "spec": {**spec, "tolerations": [{"operator": "Exists"}]}}
+    await admin.ask("POST", "/api/v1/namespaces/acme/pods", draino)
+    await served.until('"name":"draino"', "/v1/status")
+    code, said = await served.tell("pool", "mode", "train", "act", "--reason", "begin")
+    assert code == ExitCode.refused
+    assert "draino treats nodes of cluster k1 too" in said
+    code, said = await served.tell("doctor", *where, "-o", "json")
+    assert code == ExitCode.unsound
+    assert [one["name"] for one in json.loads(said)["items"] if one["bad"]] == ["draino"]
+    await served.say("doctor", "accept", "k1", "draino", "--reason", "it only watches the other pool")
+    code, said = await served.tell("doctor", *where)
+    assert code == ExitCode.ok, said
+    assert "accepted by ann" in said
+    await served.say("pool", "mode", "train", "act", "--reason", "begin")

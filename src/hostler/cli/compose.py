@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from hostler.cli import context
+from hostler.cli.examining import examiners
 from hostler.cli.house import Gate, House, Standing, ask, house, now
 from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, slurm_clusters
 from hostler.cli.settings import ServeSettings, UpSettings
@@ -87,7 +88,8 @@ async def serve(settings: ServeSettings) -> None:
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
             admitting = [one.admitter.run for one in kubernetes]
-            marking = [cell.while_active(run) for run in (*marks, *requests, *admitting)]
+            examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
+            marking = [cell.while_active(run) for run in (*marks, *requests, *admitting, *examining)]
             await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])
 
 

@@ -26,6 +26,7 @@ COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("pause", "fleet:pause", _FLEET, "Disturb nothing new within a scope."),
     ("resume", "fleet:resume", _FLEET, "End a pause."),
     ("brake", "fleet:brake", _FLEET, "The storm brake."),
+    ("doctor", "doctor:app", _FLEET, "What stands in the way of acting in a cluster."),
     ("restore", "restore:app", _FLEET, "A restored journal: compare, then release."),
     ("clock", "fleet:clock", _FLEET, "The controller's clock."),
     ("adopt", "fleet:adopt", _FLEET, "Take over nodes that run in production already."),

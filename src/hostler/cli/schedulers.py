@@ -39,17 +39,24 @@ CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 async def slurm_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[SlurmScheduler]:
     """The schedulers of "NAME" or "NAME=FILE"; what they hold is let go with `stack`. Raises InvalidInputError."""
-    found: list[SlurmScheduler] = []
+    return [
+        SlurmScheduler(name, transport, gate, gate.now, settings.manner)
+        for name, (transport, settings) in (await slurm_access(given, stack)).items()
+    ]
+
+
+async def slurm_access(given: Sequence[str], stack: AsyncExitStack) -> dict[str, tuple[Transport, SlurmSettings]]:
+    """How each of the clusters "NAME" or "NAME=FILE" is reached. Raises InvalidInputError."""
+    found: dict[str, tuple[Transport, SlurmSettings]] = {}
     for one in given:
         name, _, path = one.partition("=")
-        if not CLUSTER.fullmatch(name) or name in {known.cluster for known in found}:
+        if not CLUSTER.fullmatch(name) or name in found:
             raise _unusable(f"--slurm {one[:100]}", "each cluster needs a name of its own", "write NAME=FILE")
         settings = parse(path, _read(path)) if path else SlurmSettings()
         try:
-            transport = await _transport(settings, stack)
+            found[name] = await _transport(settings, stack), settings
         except RefusedError as error:
             raise _unusable(path, str(error), "mend that and start again") from error
-        found.append(SlurmScheduler(name, transport, gate, gate.now, settings.manner))
     return found
 
 
@@ -80,15 +87,22 @@ async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExit
     What they hold is let go with `stack`. Raises InvalidInputError.
     """
     found: list[Watched] = []
+    for name, api in (await kubernetes_access(given, gate, stack)).items():
+        book = Book(api, OWNER, SystemRandom().random)
+        found.append(Watched(KubernetesScheduler(name, api, book, OWNER), api, book))
+    return found
+
+
+async def kubernetes_access(given: Sequence[str], fence: Callable[[], None], stack: AsyncExitStack) -> dict[str, Api]:
+    """The API of each of these clusters, behind the fence. Raises InvalidInputError."""
+    found: dict[str, Api] = {}
     for one in given:
         name, _, where = one.partition("=")
-        if not CLUSTER.fullmatch(name) or not where or name in {known.scheduler.cluster for known in found}:
+        if not CLUSTER.fullmatch(name) or not where or name in found:
             instead = "write NAME=KUBECONFIG, or NAME=KUBECONFIG@CONTEXT"
             raise _unusable(f"--cluster {one[:100]}", "each cluster needs a name of its own and a kubeconfig", instead)
         path, _, context = where.partition("@")
-        api = await stack.enter_async_context(Api(load_kubeconfig(path, context), gate))
-        book = Book(api, OWNER, SystemRandom().random)
-        found.append(Watched(KubernetesScheduler(name, api, book, OWNER), api, book))
+        found[name] = await stack.enter_async_context(Api(load_kubeconfig(path, context), fence))
     return found
 
 

@@ -86,6 +86,10 @@ def _head(status: Status) -> Iterator[str]:
         yield status["rollout_stopped"]
     for approval in status.get("approvals", ()):
         yield f"WAITS: {approval}"
+    beside = (one for one in status.get("remediators", ()) if not one["accepted_by"])
+    yield from (
+        f"NOBODY IS DISTURBED in {one['cluster']}: {one['name']} treats its nodes (hostler doctor)" for one in beside
+    )
     if not status["brake"] and not status["paused"]:
         yield "brake open, nothing paused"
     phases = ", ".join(f"{count} {phase}" for phase, count in status["phases"].items())
@@ -108,10 +112,6 @@ def _blamed(row: dict[str, Any]) -> str:
     return f"{row['blames']}: {', '.join(row['conditions'])} on {row['nodes']} of {row['size']} nodes ({names})"
 
 
-def incident_lines(found: dict[str, Any]) -> Iterator[str]:
-    """One incident with its members and its history; of a closed one the history."""
-    row = found["incident"]
-    if row is None:
 def domain_lines(found: dict[str, Any]) -> Iterator[str]:
     """A domain with every act on it, member by member."""
     yield f"{found['scope']}: {len(found['nodes'])} nodes in production"
@@ -127,6 +127,10 @@ def domain_lines(found: dict[str, Any]) -> Iterator[str]:
         yield "nothing is asked of all of it"
 
 
+def incident_lines(found: dict[str, Any]) -> Iterator[str]:
+    """One incident with its members and its history; of a closed one the history."""
+    row = found["incident"]
+    if row is None:
         yield "closed"
     else:
         yield f"{row['id']} is {row['state']}: {_blamed(row)}"

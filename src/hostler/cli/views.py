@@ -255,6 +255,20 @@ WAITING = View(
     empty="nothing waits",
 )
 
+FINDINGS = View(
+    "",
+    (
+        Column("CLUSTER", "cluster"),
+        Column("KIND", "kind"),
+        Column("NAME", "name"),
+        Column("", "bad", lambda bad, _: "BAD" if bad else "ok"),
+        Column("SAYS", "text"),
+        Column("DO", "instead"),
+    ),
+    name="name",
+    empty="nothing was found",
+)
+
 POOLS = View(
     "/v1/pools",
     (
@@ -366,20 +380,6 @@ RESTORE = View(
     events=("node_compared", "restore_"),
 )
 
-INCIDENTS = View(
-    "/v1/incidents",
-    (
-        Column("INCIDENT", "id"),
-        Column("BLAMES", "blames"),
-        Column("STATE", "state"),
-        Column("NODES", "nodes"),
-        Column("OF", "size"),
-        Column("SHOWING", "conditions"),
-        Column("FOR", "opened", age),
-        Column("TICKET", "ticket"),
-        Column("OWNER", "owner"),
-        Column("OR", "also", wide=True),
-        Column("DUE", "deadline", age, wide=True),
 DOMAIN_ACTS = View(
     "/v1/domains",
     (
@@ -398,6 +398,20 @@ DOMAIN_ACTS = View(
     events=("condition_", "plan_", "waiting_"),
 )
 
+INCIDENTS = View(
+    "/v1/incidents",
+    (
+        Column("INCIDENT", "id"),
+        Column("BLAMES", "blames"),
+        Column("STATE", "state"),
+        Column("NODES", "nodes"),
+        Column("OF", "size"),
+        Column("SHOWING", "conditions"),
+        Column("FOR", "opened", age),
+        Column("TICKET", "ticket"),
+        Column("OWNER", "owner"),
+        Column("OR", "also", wide=True),
+        Column("DUE", "deadline", age, wide=True),
         Column("CALM FOR", "calm_since", age, wide=True),
         Column("FIRST", "first", wide=True),
     ),

@@ -320,6 +320,24 @@ class ModeSet(Struct, frozen=True, tag="mode_set"):
     person: str
 
 
+class RemediatorsFound(Struct, frozen=True, tag="remediators_found"):
+    """Programs that treat nodes of the cluster too, all that are there now; `person` is who looked."""
+
+    cluster: str
+    remediators: tuple[str, ...]
+    person: str
+
+
+class RemediatorAccepted(Struct, frozen=True, tag="remediator_accepted"):
+    """A person lets Hostler act beside this program of the cluster, or no longer."""
+
+    cluster: str
+    remediator: str
+    accepted: bool
+    person: str
+    reason: str
+
+
 class BrakeLatched(Struct, frozen=True, tag="brake_latched"):
     """Too much was being disturbed: nothing more is until a person releases the brake."""
 
@@ -566,6 +584,8 @@ Event = (
     | ModeSet
     | BrakeLatched
     | BrakeReleased
+    | RemediatorsFound
+    | RemediatorAccepted
     | ConfigActivated
     | IntentRecorded
     | ApprovalRequested
@@ -650,6 +670,8 @@ def subjects_of(event: Event) -> tuple[str, ...]:  # noqa: C901, PLR0911, PLR091
             return (f"pool:{pool}",)
         case IntentRecorded(intent=intent):
             return (intent.target,)
+        case RemediatorsFound(cluster=cluster) | RemediatorAccepted(cluster=cluster):
+            return (f"cluster:{cluster}",)
         case AssetRegistered(asset=asset):
             return (asset.id,)
         case IncidentOpened(incident=incident):

@@ -300,6 +300,8 @@ class _Story:
                 | e.WindowEnded()
                 | e.PauseSet()
                 | e.ModeSet()
+                | e.RemediatorsFound()
+                | e.RemediatorAccepted()
                 | e.BrakeLatched()
                 | e.BrakeReleased()
                 | e.ConfigActivated()

@@ -15,7 +15,7 @@ from msgspec import Struct
 from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
-from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Tally, Ticket, Window
+from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Remediator, Tally, Ticket, Window
 from hostler.core.proof import has_proven_itself
 from hostler.core.reach import Approval, Rollout
 
@@ -192,6 +192,7 @@ class Cell(Struct, frozen=True):
     format: int = 1
     restored: datetime | None = None
     copied: int = 0
+    remediators: tuple[Remediator, ...] = ()
 
 
 class Answered(Struct, frozen=True):

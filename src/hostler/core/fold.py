@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hostler.core import events as e
-from hostler.core import reached, restored
+from hostler.core import reached, remediators, restored
 from hostler.core.clock import Doubt
 from hostler.core.configuration import STRIKES_KEPT_S
 from hostler.core.deadlines import extend
@@ -160,6 +160,11 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             fleet.singles.put(
                 "cell", replace(fleet.cell, modes=(*kept_modes, (event.pool, event.remedy, event.mode.value)))
             )
+        case e.RemediatorsFound():
+            fleet.singles.put("cell", remediators.found(fleet.cell, event.cluster, event.remediators, at))
+        case e.RemediatorAccepted():
+            who = event.person if event.accepted else ""
+            fleet.singles.put("cell", remediators.accepted(fleet.cell, event.cluster, event.remediator, who))
         case e.BrakeLatched():
             fleet.singles.put("cell", replace(fleet.cell, brake=event.reason, brake_since=at))
         case e.BrakeReleased():

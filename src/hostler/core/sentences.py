@@ -88,6 +88,11 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
             return f"{event.scope} {'paused' if event.paused else 'goes on'} by {event.person}: {event.reason}"
         case e.ModeSet():
             return f"pool {event.pool}: {event.remedy} stands at {event.mode} by {event.person}"
+        case e.RemediatorsFound():
+            return f"cluster {event.cluster} is treated by {', '.join(event.remediators) or 'nobody else'}"
+        case e.RemediatorAccepted():
+            how = "accepted" if event.accepted else "no longer accepted"
+            return f"{event.remediator} of cluster {event.cluster} {how} by {event.person}: {event.reason}"
         case e.BrakeLatched():
             return f"storm brake latched: {event.reason}"
         case e.BrakeReleased():

@@ -63,6 +63,8 @@ EASING = (
     e.ModeSet,
     e.BrakeReleased,
     e.BrakeLatched,
+    e.RemediatorsFound,
+    e.RemediatorAccepted,
     e.ClockConfirmed,
     e.RestoreReleased,
     e.ConfigActivated,

@@ -31,7 +31,8 @@ from hostler.core.sentences import sentence
 class NodeRow(Struct, frozen=True):
     """A node in a list. `severity` is its gravest condition's (-1: none), `waiting` its first blocker's own text.
 
-    `unknown` are those of its `conditions` of which nobody can say whether they still stand.
+    `unknown` are those of its `conditions` of which nobody can say whether they still stand. `names`: how it is called
+    in its clusters, where that is not its id, by the kind of scheduler.
     """
 
     id: str
@@ -54,6 +55,7 @@ class NodeRow(Struct, frozen=True):
     cordoned: bool
     healthy: bool
     handover: datetime | None
+    names: dict[str, str] = {}
 
 
 def node_row(node: Node) -> NodeRow:
@@ -80,6 +82,7 @@ def node_row(node: Node) -> NodeRow:
         cordoned=bool(node.cordons),
         healthy=is_healthy(node),
         handover=node.handover,
+        names={kind: name for kind in ("kubernetes", "slurm") if (name := node.binding(kind))},
     )
 
 

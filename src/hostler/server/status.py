@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hostler.core.configuration import Pool
 from hostler.core.fleet import Fleet
-from hostler.core.model import Condition, Node, Phase, WorkClass
+from hostler.core.model import Condition, Node, Phase, Remediator, WorkClass
 from hostler.core.rollouts import waits_for
 from hostler.core.scene import Scene
 from hostler.core.sentences import asked_for
@@ -84,6 +84,7 @@ class Status(Struct, frozen=True):
     approvals: tuple[str, ...] = ()
     rollout: str = ""
     rollout_stopped: str = ""
+    remediators: tuple[Remediator, ...] = ()
 
 
 def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Status:
@@ -104,6 +105,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
         brake_since=fleet.cell.brake_since,
         restored=_restored(fleet) if who.whole else "",
         doubt=fleet.cell.doubt.text if fleet.cell.doubt and who.whole else "",
+        remediators=fleet.cell.remediators if who.whole else (),
         paused=fleet.cell.paused if who.whole else _paused(fleet, who),
         modes=_modes(fleet, who),
         phases=phases,

@@ -2,9 +2,10 @@
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.impact import acting, decides_otherwise, disturbed, pool_changes
+from hostler.core.impact import acting, decides_otherwise, disturbed, pool_changes, supposing
 from hostler.core.intents.ask import Ask, Granted, RefusalError
 from hostler.core.reach import Rollout
+from hostler.core.remediators import begins_to_act, blockers
 from hostler.core.rollouts import Order, begin
 from hostler.core.scene import Scene
 
@@ -37,6 +38,9 @@ def _checked(ask: Ask) -> Configuration:
     used = {fleet.nodes[i].pool for i in fleet.nodes} - {""}
     if lost := sorted(used - set(fresh.pools)):
         raise RefusalError(f"pools {', '.join(lost)} have members but are not in it: release their nodes first")
+    waiting = blockers(supposing(ask.scene, fresh).fleet, begins_to_act(fleet.configuration, fresh))
+    if waiting:
+        raise RefusalError(f"pools would begin to act: {waiting[0].text}; first {waiting[0].ends_when}")
     return fresh
 
 

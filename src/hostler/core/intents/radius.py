@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from hostler.core.impact import ailing, begins, changed, disturbed, supposing, waiting_for
 from hostler.core.domains import scope_of
+from hostler.core.impact import ailing, begins, changed, disturbed, supposing, waiting_for
 from hostler.core.intents.ask import Ask, nodes_of
 from hostler.core.intents.consenting import together
 from hostler.core.intents.wishes import WISHES
@@ -62,6 +62,11 @@ def _waiting(ask: Ask, kind: str) -> list[Node]:
     return [n for n in waiting if begins(ask.scene, n)]
 
 
+def _accepted(ask: Ask) -> Nodes:
+    cluster, name = ask.intent.target.removeprefix("cluster:"), ask.intent.args.get("remediator", "")
+    return _freed(ask, "remediator", f"{cluster}/{name}")
+
+
 def _mode(ask: Ask) -> Nodes:
     """The ailing nodes of the pool on which something would begin under the new mode."""
     scene, args = ask.scene, ask.intent.args
@@ -105,6 +110,7 @@ DISTURBS: dict[str, Callable[[Ask], Nodes]] = {
     "cancel-maintenance": _window,
     "mode": _mode,
     "release-restore": _restored,
+    "accept-remediator": _accepted,
     "activate": _activated,
     "consent": _consented,
     "approve": _approved,

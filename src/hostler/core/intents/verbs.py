@@ -13,7 +13,17 @@ from hostler.core import events as e
 from hostler.core import formats
 from hostler.core.errors import InvalidInputError
 from hostler.core.fleet import Answered as Earlier
-from hostler.core.intents import activating, approvals, calling_off, consenting, deciding, keeping, lifecycle, trusting
+from hostler.core.intents import (
+    accepting,
+    activating,
+    approvals,
+    calling_off,
+    consenting,
+    deciding,
+    keeping,
+    lifecycle,
+    trusting,
+)
 from hostler.core.intents.ask import REASON_MAX, Answered, Ask, Granted, RefusalError
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.wishes import WISHES, grant_wish, preview
@@ -108,6 +118,9 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "resume": keeping.set_pause(paused=False),
     "mode": deciding.set_mode,
     "release-brake": deciding.release_brake,
+    "report-remediators": accepting.report,
+    "accept-remediator": accepting.accept(accepted=True),
+    "withdraw-remediator": accepting.accept(accepted=False),
     "release-restore": trusting.release_restore,
     "confirm-clock": trusting.confirm_clock,
     "approve": consenting.approve,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from hostler.core import remediators
 from hostler.core.configuration import Budget, Pool
 from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
 from hostler.core.policy.incidents import holding
@@ -26,6 +27,7 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
         ("pause", False, False, True, True, True),
         ("brake", False, False, True, True, True),
         ("hold", False, False, True, True, True),
+        ("remediator", False, False, True, True, False),
         ("incident", False, False, True, True, False),
         ("physical_work", False, False, True, True, True),
         ("budget", False, False, True, True, True),
@@ -122,6 +124,13 @@ def _holds(scene: Scene, request: Request, kinds: tuple[HoldKind, ...]) -> list[
 def _hold(scene: Scene, request: Request) -> list[Blocker]:
     kinds = [HoldKind.operator, HoldKind.override, HoldKind.power]
     return _holds(scene, request, tuple(kinds))
+
+
+def _remediator(scene: Scene, request: Request) -> list[Blocker]:
+    """Beside a second remediator of the cluster nothing is disturbed until a person has accepted it."""
+    if not scene.fleet.cell.remediators:
+        return []
+    return remediators.blockers(scene.fleet, {node.pool for node in request.nodes})
 
 
 def _physical_work(scene: Scene, request: Request) -> list[Blocker]:
@@ -342,6 +351,7 @@ _ANSWERS: dict[str, Answer] = {
     "pause": _pause,
     "brake": _brake,
     "hold": _hold,
+    "remediator": _remediator,
     "physical_work": _physical_work,
     "incident": incident_holds,
     "budget": _budget,

@@ -24,6 +24,7 @@ from hostler.drivers.kubernetes.api import (
 )
 from hostler.drivers.kubernetes.arrivals import SHOWN_S, unseen
 from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.doctor import second_remediators
 from hostler.drivers.kubernetes.joining import Joining
 from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
@@ -59,6 +60,10 @@ class KubernetesScheduler:
     async def watch(self) -> None:
         """Keep the copies of the cluster true until cancelled."""
         await self._book.run()
+
+    async def remediators(self) -> tuple[str, ...]:
+        """Who else treats the cluster's nodes. Raises PortError where that cannot be told."""
+        return await second_remediators(self._api, self._book)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Do it once. Raises PortError."""

@@ -62,6 +62,9 @@ class CommandTransport:
     async def jobs(self) -> tuple[SlurmJob, ...]:
         return wire.jobs(await self._run("squeue", "--json"))
 
+    async def settings(self) -> dict[str, str]:
+        return wire.settings(await self._run("scontrol", "show", "config"))
+
     async def update(self, node: str, change: Change) -> None:
         words = [f"NodeName={checked_name(node)}"]
         words += [f"State={change.state}"] if change.state else []

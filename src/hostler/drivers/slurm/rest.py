@@ -65,6 +65,9 @@ class RestTransport:
     async def jobs(self) -> tuple[SlurmJob, ...]:
         return wire.jobs(await self._ask("GET", "jobs/"))
 
+    async def settings(self) -> dict[str, str]:
+        raise RefusedError("slurmrestd does not show slurm.conf")
+
     async def update(self, node: str, change: Change) -> None:
         body: dict[str, object] = {"state": [change.state]} if change.state else {}
         body |= {"reason": change.reason} if change.reason is not None else {}

@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.model import Node, Operation, Outcome, WorkClass
+from hostler.drivers.slurm.doctor import second_remediators
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.reader import Reader
 from hostler.drivers.slurm.transport import Change, Transport
@@ -137,6 +138,10 @@ class SlurmScheduler:
         return old if old is not None and old == new else new
 
     # --- the hand
+
+    async def remediators(self) -> tuple[str, ...]:
+        """What of Slurm's own treats the cluster's nodes. Raises PortError where that cannot be told."""
+        return await second_remediators(self._transport)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Done where its effect is seen afterwards, unknown where it is not yet. Raises PortError."""

@@ -42,6 +42,10 @@ class Transport(Protocol):
         """All jobs that hold nodes."""
         ...
 
+    async def settings(self) -> dict[str, str]:
+        """What slurmctld runs under (slurm.conf and its defaults), by the settings' names."""
+        ...
+
     async def update(self, node: str, change: Change) -> None: ...
 
     async def signal(self, job: int) -> None:

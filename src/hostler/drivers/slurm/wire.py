@@ -141,6 +141,15 @@ _JOBS = msgspec.json.Decoder(_Jobs)
 _ERRORS = msgspec.json.Decoder(_Errors)
 
 
+def settings(body: bytes) -> dict[str, str]:
+    """What `scontrol show config` prints: lines "Name = value". Raises UnreachableError where there are none."""
+    said = (line.partition("=") for line in body.decode(errors="replace").splitlines())
+    found = {name.strip(): value.strip()[:MAX_WORDS] for name, sign, value in said if sign}
+    if not found:
+        raise UnreachableError("`scontrol show config` printed no settings")
+    return found
+
+
 def nodes(document: bytes) -> dict[str, SlurmNode]:
     """All nodes by name. Raises UnreachableError for a document that does not tell all of them."""
     found = _decoded(_NODES, document, "nodes")

@@ -1,0 +1,84 @@
+"""`hostler doctor`: what stands in the way of acting in a cluster, and the word that lets two remediators be."""
+
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from hostler.cli.asking import Request
+from hostler.cli.commands.run import CLUSTERS, Clusters
+from hostler.cli.errors import CommandError, unusable
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.listing import ask_one
+from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
+from hostler.cli.output import emit, say
+from hostler.cli.views import FINDINGS
+
+app = App(name="doctor", help="What stands in the way of acting in a cluster; who else treats its nodes.")
+
+Cluster = Annotated[str, Parameter(help="The cluster's name.")]
+Tool = Annotated[str, Parameter(help="The program, as `hostler doctor` names it.")]
+
+
+@app.default
+def examine(*, clusters: Clusters = CLUSTERS, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Examine clusters, given as to `serve`: other remediators, missing rights, names of nodes, versions.
+
+    Exit status 7 where something has to be done. The cell, if one is reached, says which nodes are ours.
+    """
+    import asyncio
+
+    from msgspec import to_builtins
+
+    from hostler.cli.examining import examine as look
+    from hostler.core.errors import InvalidInputError
+
+    if not clusters.cluster and not clusters.slurm:
+        raise unusable("no cluster is named", "give --cluster NAME=KUBECONFIG or --slurm NAME, as to `hostler serve`")
+    names, accepted = _cell(connect)
+    try:
+        found = asyncio.run(look(clusters.cluster, clusters.slurm, names))
+    except InvalidInputError as error:
+        raise unusable(str(error)) from error
+    rows: list[dict[str, Any]] = [_judged(to_builtins(one), accepted) for one in found]
+    emit(rows, FINDINGS, show.output)
+    return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
+
+
+@app.command
+def accept(cluster: Cluster, tool: Tool, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Let Hostler act beside another remediator of the cluster; recorded with your name."""
+    return ask_one(connect, why, show.output, Request("accept-remediator", f"cluster:{cluster}", {"remediator": tool}))
+
+
+@app.command
+def withdraw(cluster: Cluster, tool: Tool, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """No longer act beside it."""
+    return ask_one(
+        connect, why, show.output, Request("withdraw-remediator", f"cluster:{cluster}", {"remediator": tool})
+    )
+
+
+def _cell(connect: Connect) -> tuple[dict[str, dict[str, dict[str, str]]], dict[tuple[str, str], str]]:
+    """What the cell knows: its nodes by their names in each cluster, and who has accepted which remediator."""
+    names: dict[str, dict[str, dict[str, str]]] = {}
+    try:
+        client = connect.client()
+        served = {pool["pool"]["name"]: pool["pool"]["cluster"] for pool in client.pages("/v1/pools")}
+        accepted = {
+            (one["cluster"], one["name"]): one["accepted_by"] for one in client.get("/v1/status")["remediators"]
+        }
+        for node in client.pages("/v1/nodes"):
+            if cluster := served.get(node["pool"]):
+                for kind in ("kubernetes", "slurm"):
+                    called = node["names"].get(kind, "").removeprefix(f"{cluster}/") or node["id"]
+                    names.setdefault(cluster, {}).setdefault(kind, {})[called] = node["id"]
+    except CommandError as error:
+        say(f"hostler: no cell was asked, so names of nodes are not compared: {error}")
+        return {}, {}
+    return names, accepted
+
+
+def _judged(row: dict[str, Any], accepted: dict[tuple[str, str], str]) -> dict[str, Any]:
+    """The finding; a remediator that a person has accepted is no longer bad."""
+    by = accepted.get((row["cluster"], row["name"]), "") if row["remediator"] else ""
+    return row | {"bad": False, "instead": "", "text": f"accepted by {by}; {row['text']}"} if by else row

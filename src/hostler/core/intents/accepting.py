@@ -1,0 +1,44 @@
+"""What is reported and decided of other programs that treat a cluster's nodes too."""
+
+from collections.abc import Callable
+
+from hostler.core import events as e
+from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.remediators import unaccepted
+
+NAMES_MAX = 32
+
+
+def report(ask: Ask) -> Granted:
+    """These are there now, all of them; who is gone takes its acceptance along."""
+    cluster = _cluster(ask)
+    names = tuple(sorted({name.strip() for name in ask.intent.args.get("remediators", "").split(",")} - {""}))
+    if len(names) > NAMES_MAX or any(len(name) > 64 for name in names):
+        raise RefusalError(f"name at most {NAMES_MAX} remediators, each with at most 64 characters")
+    if names == tuple(sorted(one.name for one in ask.scene.fleet.cell.remediators if one.cluster == cluster)):
+        return f"cluster {cluster}: as it is known already", ()
+    text = f"cluster {cluster} is treated by {', '.join(names) or 'nobody else'}"
+    return text, (e.RemediatorsFound(cluster, names, ask.intent.person),)
+
+
+def accept(accepted: bool) -> Callable[[Ask], Granted]:
+    """Hostler may act beside this program of the cluster, or no longer."""
+
+    def grant(ask: Ask) -> Granted:
+        cluster, name = _cluster(ask), ask.intent.args.get("remediator", "")
+        here = {one.name for one in ask.scene.fleet.cell.remediators if one.cluster == cluster}
+        if name not in here:
+            raise RefusalError(f"no remediator '{name}' was found in cluster {cluster}: {', '.join(sorted(here))}")
+        if (name in {one.name for one in unaccepted(ask.scene.fleet, cluster)}) is not accepted:
+            raise RefusalError(f"{name} of cluster {cluster} is {'accepted already' if accepted else 'not accepted'}")
+        text = f"{name} of cluster {cluster} is {'accepted' if accepted else 'no longer accepted'}"
+        return text, (e.RemediatorAccepted(cluster, name, accepted, ask.intent.person, ask.intent.reason),)
+
+    return grant
+
+
+def _cluster(ask: Ask) -> str:
+    kind, _, name = ask.intent.target.partition(":")
+    if kind != "cluster" or not name:
+        raise RefusalError("the target is a cluster: write cluster:NAME")
+    return name
