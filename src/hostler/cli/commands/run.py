@@ -228,3 +228,4 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
 
 def _log() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # a new journal's layout is no news
