@@ -19,6 +19,7 @@ from hostler.agent.checks import gate_check
 from hostler.agent.collectors import gpu_state
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
+from hostler.agent.reset import Wanted
 from hostler.core.model import Facts, Part, Verdict
 
 TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
@@ -39,8 +40,10 @@ class WrittenBody:
     def reboot(self) -> None:
         self._act("reboot")
 
-    def reset_gpus(self, gpu: str) -> None:
+    def reset_gpus(self, wanted: Wanted) -> str:
+        del wanted
         self._act("gpu_reset")
+        return "reset"
 
     def reset_bmc(self) -> None:
         self._act("bmc_cold_reset")

@@ -20,6 +20,7 @@ from hostler.agent.collectors import gpu_reading, gpu_state
 from hostler.agent.collectors.gpu_calls import Calls
 from hostler.agent.collectors.gpu_state import Gpu, GpuState, Report
 from hostler.agent.collectors.nvml_twin import Twin
+from hostler.agent.reset import Wanted
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.watch import pause_s
 from hostler.core.diagnose.gpu import GPU_ASPECTS
@@ -234,7 +235,8 @@ def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkey
     twin = tmp_path / f"{os.getpid()}-reset.json"
     twin.write_text(json.dumps({"base": str(STATES / "healthy_h100x8.json")}))
     tool.write_text(
-        f"#!/bin/sh\ngrep -sl '{os.getpid()}-reset[.]json' /proc/[0-9]*/cmdline > {tmp_path}/holders\n"
+        '#!/bin/sh\n[ "$1" = --gpu-reset ] || exit 0\n'
+        f"grep -sl '{os.getpid()}-reset[.]json' /proc/[0-9]*/cmdline > {tmp_path}/holders\n"
         f"touch {tmp_path}/begun\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.01; done\n"
     )
     tool.chmod(0o755)
@@ -242,7 +244,7 @@ def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkey
     here = RealBody("n1", tmp_path, allow_actions=True, eyes=Eyes(nvml_twin=str(twin)))
     assert here.gpus().state == "answers"
     with ThreadPoolExecutor(1) as hands:
-        reset = hands.submit(here.reset_gpus, "gpu3")
+        reset = hands.submit(here.reset_gpus, Wanted())
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)
         assert here.gpus().state == "busy"

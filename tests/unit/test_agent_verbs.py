@@ -13,9 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet
-from hostler.agent.body import ActFailedError, EmulatedBody, FateUnknownError, RealBody
+from hostler.agent.acting import ActFailedError, FateUnknownError
+from hostler.agent.body import EmulatedBody, RealBody
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
+from hostler.agent.reset import Wanted
 from hostler.agent.verbs import KUBECONFIG, VERBS, Hands
 from hostler.core.model import Operation, Part, Verdict
 
@@ -175,10 +177,10 @@ class SlowBody(EmulatedBody):
         super().__init__("n1")
         self.begun, self.go_on = threading.Event(), threading.Event()
 
-    def reset_gpus(self, gpu: str) -> None:
+    def reset_gpus(self, wanted: Wanted) -> str:
         self.begun.set()
         assert self.go_on.wait(30)
-        super().reset_gpus(gpu)
+        return super().reset_gpus(wanted)
 
 
 def test_one_act_at_a_time_and_a_running_one_is_busy(tmp_path: Path) -> None:

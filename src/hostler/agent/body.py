@@ -12,36 +12,25 @@ import msgspec
 from msgspec import Struct
 
 from hostler.agent import child, kubelet
+from hostler.agent.acting import ActFailedError, NotPossibleError, act, say
 from hostler.agent.checks import gate_check
 from hostler.agent.child import Companion, DiedError, HungError
 from hostler.agent.collectors import drives, gpu_state, host_state, inventory, ports
 from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.reset import Wanted, reset
 from hostler.core.model import Facts, Part, Verdict
 
-REBOOT_S, RESET_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 120.0, 60.0, 4.0, 3000.0, 10.0
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S = 20.0, 20.0
 """How long the GPUs' driver and the host's sysfs may take to tell their state; a poll of a sound node takes a tenth of
 a second, the first one of a driver without persistence some seconds."""
 _COLLECTORS = "hostler.agent.collectors"
-REBOOT_S, RESET_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 120.0, 60.0, 4.0, 3000.0, 10.0
+REBOOT_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 60.0, 4.0, 3000.0, 10.0
 """How long each act may take before its fate counts as unknown; evidence is all tools together."""
 
 
-class NotPossibleError(Exception):
-    """This body will never do that: not allowed, or not equipped. Nothing has happened."""
-
-
-class ActFailedError(Exception):
-    """It was tried and failed for certain."""
-
-
-class FateUnknownError(Exception):
-    """It was tried and may have worked."""
-
-
 class Body(Protocol):
-    """A machine. All calls block; all but `boot_id` raise the three errors above."""
+    """A machine. All calls block; all but `boot_id` raise the errors of `acting`."""
 
     def boot_id(self) -> str: ...
 
@@ -49,8 +38,8 @@ class Body(Protocol):
         """Ask for a reboot; returns while the machine is still up."""
         ...
 
-    def reset_gpus(self, gpu: str) -> None:
-        """Reset one GPU ("gpu3" or its PCI address) or "all"."""
+    def reset_gpus(self, wanted: Wanted) -> str:
+        """Reset GPUs as their model is reset (`reset.reset`); one sentence on what was done."""
         ...
 
     def reset_bmc(self) -> None:
@@ -135,24 +124,23 @@ class RealBody:
 
     def reboot(self) -> None:
         self._need_permission("reboot")
-        _act(("systemctl", "reboot"), REBOOT_S)
+        act(("systemctl", "reboot"), REBOOT_S)
 
-    def reset_gpus(self, gpu: str) -> None:
+    def reset_gpus(self, wanted: Wanted) -> str:
         self._need_permission("gpu_reset")
-        which = () if gpu == "all" else ("-i", gpu.removeprefix("gpu"))
-        with self._nvml_free:  # a GPU that somebody holds open cannot be reset
+        with self._nvml_free:  # a GPU that somebody holds open cannot be reset, and our own reader is somebody
             self._nvml.close()
-            _act(("nvidia-smi", "--gpu-reset", *which), RESET_S)
+            return reset(wanted, Path("/"))
 
     def reset_bmc(self) -> None:
         self._need_permission("bmc_cold_reset")
-        _act(("ipmitool", "mc", "reset", "cold"), BMC_RESET_S)
+        act(("ipmitool", "mc", "reset", "cold"), BMC_RESET_S)
 
     def evidence(self) -> Facts:
         facts: Facts = {"uptime_s": float(Path("/proc/uptime").read_text().split(maxsplit=1)[0])}
         facts["load"] = Path("/proc/loadavg").read_text().strip()
         query = "--query-gpu=index,pci.bus_id,serial,temperature.gpu,ecc.errors.uncorrected.volatile.total,pstate"
-        facts["nvidia_smi"] = _say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
+        facts["nvidia_smi"] = say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
         return facts
 
     def inventory(self) -> Inventory:
@@ -213,7 +201,7 @@ class RealBody:
             if any(line.startswith(device) for line in mounted.splitlines()):
                 raise NotPossibleError(f"{device} or a partition of it is mounted")
         for device in self._scratch:
-            _act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
+            act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
         return ", ".join(self._scratch)
 
     def invite_kubelet(self, kubeconfig: str) -> None:
@@ -223,18 +211,18 @@ class RealBody:
         except OSError as error:
             raise ActFailedError(f"{error.filename}: {error.strerror}") from error
         if fresh:
-            _act(("systemctl", "restart", "kubelet"), KUBELET_S)
+            act(("systemctl", "restart", "kubelet"), KUBELET_S)
 
     def dismiss_kubelet(self) -> None:
         self._need_permission("leave_cluster")
-        _act(("systemctl", "stop", "kubelet"), KUBELET_S)
+        act(("systemctl", "stop", "kubelet"), KUBELET_S)
         try:
             kubelet.forget(kubelet.FOLDER)
         except OSError as error:
             raise ActFailedError(f"{error.filename}: {error.strerror}") from error
 
     def locate(self, seconds: int) -> None:
-        _act(("ipmitool", "chassis", "identify", str(seconds)), LOCATE_S)
+        act(("ipmitool", "chassis", "identify", str(seconds)), LOCATE_S)
 
     def _need_permission(self, act: str) -> None:
         if not self._allow_actions:
@@ -285,8 +273,9 @@ class EmulatedBody(Senseless):
         self._ask("reboot")
         self.boots += 1
 
-    def reset_gpus(self, gpu: str) -> None:
-        self._ask(f"gpu_reset {gpu}")
+    def reset_gpus(self, wanted: Wanted) -> str:
+        self._ask(f"gpu_reset {','.join(wanted.gpus) or 'all'}")
+        return "emulated"
 
     def reset_bmc(self) -> None:
         self._ask("bmc_cold_reset")
@@ -329,26 +318,3 @@ class EmulatedBody(Senseless):
 def this_boot() -> str:
     """The kernel's id of the boot that is running."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def _act(argv: tuple[str, ...], deadline_s: float) -> None:
-    try:
-        done = child.run(argv, deadline_s)
-    except child.HungError as error:
-        raise FateUnknownError(str(error)) from error
-    except OSError as error:
-        raise NotPossibleError(f"{argv[0]}: {error.strerror}") from error
-    if done.code:
-        said = done.errors or done.output.decode("utf-8", "backslashreplace").strip()[-300:]
-        raise ActFailedError(f"{argv[0]} ended with {done.code}: {said}")
-
-
-def _say(argv: tuple[str, ...], deadline_s: float) -> str:
-    """What a tool printed, or why it did not; at most 2,000 characters."""
-    try:
-        done = child.run(argv, deadline_s)
-    except child.HungError as error:
-        return f"hung: {error}"
-    except OSError as error:
-        return f"not available: {error.strerror}"
-    return done.output.decode("utf-8", "backslashreplace").strip()[:2000]

@@ -18,7 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.agent import client
-from hostler.agent.body import ActFailedError, Body, Eyes, RealBody
+from hostler.agent.acting import ActFailedError
+from hostler.agent.body import Body, Eyes, RealBody
 from hostler.agent.client import Controller, Receipt, RejectedError, UnavailableError, backoff_s
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source

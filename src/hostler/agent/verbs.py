@@ -13,10 +13,12 @@ from math import inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent.body import ActFailedError, Body, FateUnknownError, NotPossibleError
+from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError
+from hostler.agent.body import Body
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Mark, Marks
-from hostler.core.model import Facts, Operation, Outcome, Part
+from hostler.agent.reset import Wanted
+from hostler.core.model import HELD, Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
 """What IPMI's chassis identify takes."""
@@ -24,7 +26,8 @@ KUBECONFIG = "kubeconfig"
 """What is brought to `join_cluster` beside its order."""
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
 _NOTHING: Mapping[str, str] = {}
-_GPU = re.compile(r"all|gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+_GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
+MAX_GPUS, MAX_LINKS = 32, 64
 
 
 class BadArgumentError(Exception):
@@ -72,11 +75,14 @@ def _run_checks(body: Body, args: Mapping[str, str]) -> Answer:
 
 
 def _gpu_reset(body: Body, args: Mapping[str, str]) -> Answer:
-    gpu = args["gpu"].lower()
-    if not _GPU.fullmatch(gpu):
-        raise BadArgumentError(f"gpu is all, gpuN or a PCI address, not {gpu!r}")
-    body.reset_gpus(gpu)
-    return Answer(detail=f"reset {gpu}")
+    gpus = () if args["gpu"] == "all" else tuple(args["gpu"].lower().split(","))
+    if len(gpus) > MAX_GPUS or not all(_GPU.fullmatch(gpu) for gpu in gpus):
+        raise BadArgumentError(f"gpu is all, or some of gpuN and PCI addresses, not {args['gpu'][:100]!r}")
+    links = args["links"]
+    if not (links.isascii() and links.isdigit() and int(links) <= MAX_LINKS):
+        raise BadArgumentError(f"links is 0 to {MAX_LINKS}, not {links!r}")
+    clients = tuple(filter(None, args["clients"].split(",")))
+    return Answer(detail=body.reset_gpus(Wanted(gpus, clients, args["fabric"], int(links)))[:500])
 
 
 def _reboot(body: Body, _args: Mapping[str, str]) -> Answer:
@@ -129,7 +135,7 @@ VERBS: dict[str, Verb] = {
     "collect_inventory": Verb({}, _collect_inventory, _repeat),
     "run_checks": Verb({"profile": "gate"}, _run_checks, _repeat),
     "bmc_cold_reset": Verb({}, _bmc_cold_reset, _repeat),
-    "gpu_reset": Verb({"gpu": "all"}, _gpu_reset, _fate_unknown),
+    "gpu_reset": Verb({"gpu": "all", "clients": "", "fabric": "", "links": "0"}, _gpu_reset, _fate_unknown),
     "reboot": Verb({}, _reboot, _rebooted),
     "sanitise": Verb({}, _sanitise, _repeat),
     "join_cluster": Verb({}, _join_cluster, _repeat),
@@ -245,6 +251,8 @@ class Hands:
             return verb.act(self._body, {**verb.arguments, **operation.args, **brought})
         except (BadArgumentError, NotPossibleError) as error:
             return Answer("refused", str(error))
+        except BusyError as error:
+            return Answer("failed", str(error), {HELD: "; ".join(error.holders)[:1000]})
         except ActFailedError as error:
             return Answer("failed", str(error))
         except FateUnknownError as error:

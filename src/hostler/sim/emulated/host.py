@@ -11,10 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.agent.body import ActFailedError, Senseless
+from hostler.agent.acting import ActFailedError
+from hostler.agent.body import Senseless
 from hostler.agent.checks import gate_check
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
+from hostler.agent.reset import Wanted
 from hostler.core.model import Facts, Part, Verdict
 from hostler.sim.bmc.machine import Delays, Hardware, Machine
 
@@ -142,8 +144,8 @@ class EmulatedServer(Senseless):
     def reboot(self) -> None:
         self._loop.call_soon_threadsafe(self._host.reboot)
 
-    def reset_gpus(self, gpu: str) -> None:
-        del gpu  # the emulated reset takes all of them
+    def reset_gpus(self, wanted: Wanted) -> str:
+        del wanted  # the emulated reset takes all of them
         time.sleep(0.2)
         if any(t.name == "gpu.fallen_off_bus" for t in self._host.trouble):
             raise ActFailedError("a GPU does not answer on PCIe: it cannot be reset")
@@ -157,6 +159,7 @@ class EmulatedServer(Senseless):
 
     def inventory(self) -> Inventory:
         return Inventory(parts=self._host.machine.parts)
+        return "reset"
 
     def check(self, profile: str) -> gate_check.Report:
         self._called_off.clear()
