@@ -631,8 +631,8 @@ HELD = "held_by"
 """A failed outcome's fact: who holds what was to be acted upon. Nothing was done to it, and it is no fault of its own."""
 
 
-    """What a driver says of an operation.
 class Outcome(Struct, frozen=True):
+    """What a driver says of an operation.
 
     `result`: done, failed, refused (retrying will not help), unknown (it may have worked: observe), not_done
     (observed: it has not happened), busy. `facts` carry what was read (boot_id, power, versions …).
