@@ -6,7 +6,7 @@ import pytest
 
 from hostler.core import events as e
 from hostler.core.domains import acts
-from hostler.core.model import HoldKind
+from hostler.core.model import Blocker, HoldKind
 from hostler.core.proof import has_proven_itself
 from hostler.engine.ready import Ready
 from tests.kit import Drive, a_node, a_workload, after, configuration, pool_document
@@ -38,6 +38,12 @@ def together(drive: Drive, names: list[str] = TRAYS) -> list[str]:
     """On how many members which plan runs, in words."""
     plans = [drive.node(name).plan for name in names]
     return sorted({f"{p.name} {p.state}" if p else "none" for p in plans})
+
+
+def first_blocker(drive: Drive, name: str) -> Blocker:
+    waiting = drive.node(name).waiting
+    assert waiting is not None, f"{name} waits for nobody"
+    return waiting.blockers[0]
 
 
 def test_a_domain_is_drained_as_one_act_and_stays_cordoned() -> None:
@@ -86,7 +92,7 @@ def test_a_held_member_blocks_the_whole_by_name_and_turns_it_back() -> None:
     assert drive.ask_two("power-cycle", DOMAIN).granted
     drive.run()
     assert not drive.cordoned
-    assert "tina holds t11" in drive.node("t02").waiting.blockers[0].text
+    assert "tina holds t11" in first_blocker(drive, "t02").text
     drive.ask_two("release", next(iter(drive.fleet.holds)))
     drive.see_work("t05", a_workload("endless"))
     drive.run()
@@ -109,7 +115,7 @@ def test_a_member_that_turned_back_is_opened_with_the_last_of_them() -> None:
     drive.ask("hold", "t00", person="tina")
     drive.run()
     assert drive.cordoned == set(TRAYS), "t17's own operation is under way: nobody is opened before it"
-    assert drive.node("t00").waiting.blockers[0].name == "t17"
+    assert first_blocker(drive, "t00").name == "t17"
     drive.wait(minutes=10)
     assert not drive.cordoned
 
@@ -122,7 +128,7 @@ def test_a_member_comes_first_with_what_it_has_under_way() -> None:
     drive.run()
     assert drive.ask_two("reboot", DOMAIN).granted
     assert together(drive, [n for n in TRAYS if n != "t09"]) == ["none"]
-    assert "t09 has gpu_reset under way" in drive.node("t00").waiting.blockers[0].text
+    assert "t09 has gpu_reset under way" in first_blocker(drive, "t00").text
     drive.wait(hours=2)
     assert {drive.boots[name] for name in TRAYS if name != "t09"} == {2}
     assert not acts(drive.fleet)
@@ -144,7 +150,7 @@ def test_what_has_ended_work_goes_on_and_all_come_back_together() -> None:
     drive.see_work("t01")
     drive.run()
     assert drive.cordoned == set(TRAYS)
-    assert "t02" in drive.node("t00").waiting.blockers[0].text
+    assert "t02" in first_blocker(drive, "t00").text
     drive.land()
     drive.wait(minutes=15)
     assert not drive.cordoned
@@ -162,7 +168,7 @@ def test_a_deadline_ends_at_a_person_and_turns_the_whole_back() -> None:
     assert not drive.evicted
     (ticket,) = drive.fleet.tickets.values()
     assert (ticket.kind, ticket.node, ticket.owner) == ("consent", "t05", "pat@acme")
-    assert {drive.node(name).waiting.blockers[0].name for name in TRAYS} == {"pat@acme"}, "all wait for that person"
+    assert {first_blocker(drive, name).name for name in TRAYS} == {"pat@acme"}, "all wait for that person"
     assert drive.ask("consent", ticket.id, person="pat@acme").granted
     drive.wait(minutes=30)
     assert drive.evicted == ["endless"]
