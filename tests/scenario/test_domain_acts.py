@@ -47,7 +47,7 @@ def first_blocker(drive: Drive, name: str) -> Blocker:
 
 
 def test_a_domain_is_drained_as_one_act_and_stays_cordoned() -> None:
-    """Mutants: each tray is drained as soon as it is cordoned; a tray is done, and its wish answered, before the last."""
+    """Mutants: each tray is drained as soon as it is cordoned; a tray is done before the last of them is."""
     drive = domain()
     drive.see_work("t03", a_workload("job-a"))
     drive.see_work("t04", a_workload("job-b", kind="interruptible"))
@@ -86,7 +86,7 @@ def test_a_rack_waits_whole_for_its_budget() -> None:
 
 
 def test_a_held_member_blocks_the_whole_by_name_and_turns_it_back() -> None:
-    """Mutants: a held member is left out; the others go on when one of them turns back; it is opened before they turn."""
+    """Mutants: a held member is left out; the others go on when one turns back; it is opened before they turn."""
     drive = domain()
     drive.ask("hold", "t11", person="tina")
     assert drive.ask_two("power-cycle", DOMAIN).granted
@@ -136,7 +136,7 @@ def test_a_member_comes_first_with_what_it_has_under_way() -> None:
 
 
 def test_what_has_ended_work_goes_on_and_all_come_back_together() -> None:
-    """A hold after the first eviction stops nobody; one tray boots late. Mutant: each tray is opened as it comes back."""
+    """A hold after the first eviction stops nobody; one boots late. Mutant: each tray is opened as it comes back."""
     drive = domain()
     drive.see_work("t00", a_workload("small", kind="interruptible"))
     drive.see_work("t01", a_workload("job-a"))
@@ -199,7 +199,7 @@ def fabric(policy: dict[str, Any]) -> None:
 
 
 def test_a_fault_of_the_domain_takes_it_whole_after_a_yes_for_all_of_it() -> None:
-    """Mutants: only the ailing tray is taken; a fault that takes 18 needs nobody; one tray's yes lets that one begin."""
+    """Mutants: only the ailing tray is taken; a fault that takes 18 needs nobody; a yes for one lets one begin."""
     drive = domain(fabric)
     drive.see_work("t04", a_workload("doomed", (0,)))
     drive.fault("t04", "ecc")
