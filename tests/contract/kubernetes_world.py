@@ -96,8 +96,10 @@ class Admin:
 
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+CHECKING = RIGHTS.with_name("checks.yaml")
 PLACES = {
     "Namespace": "/api/v1/namespaces",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "ServiceAccount": "/api/v1/namespaces/{space}/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
@@ -108,7 +110,7 @@ PLACES = {
 
 async def as_hostler(plane: ControlPlane, admin: Admin) -> Path:
     """The kubeconfig of the service account of our own manifest, with exactly the rights that stand there."""
-    for document in yaml.safe_load_all(RIGHTS.read_text()):
+    for document in (one for file in (RIGHTS, CHECKING) for one in yaml.safe_load_all(file.read_text())):
         place = PLACES[document["kind"]].format(space=document["metadata"].get("namespace", ""))
         answer = await admin.api.change("POST", place, document)
         assert answer.status in (201, 409), answer

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.xdist_group("kubernetes")
 SINGLE, HA, EVERYTHING = (str(CHART / "ci" / f"{name}.yaml") for name in ("single", "ha", "everything"))
 SPACE = "hostler"
 PLACES = {
+    "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "Service": "/api/v1/namespaces/{}/services",
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
@@ -92,6 +93,7 @@ MONITORS = {
 async def admin(control_plane: ControlPlane) -> AsyncIterator[Admin]:
     async with an_admin(control_plane) as admin:
         await admin.space(SPACE)
+        await admin.space("hostler-checks")
         yield admin
     let_go()
 

@@ -5,6 +5,7 @@ outright: a polite API server keeps its port for a minute.
 """
 
 import contextlib
+import copy
 import datetime as dt
 import ipaddress
 import json
@@ -17,8 +18,10 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -28,6 +31,17 @@ from tests.controlplane.building import NoControlPlaneError, programs
 START_S = 240.0
 USERS = {"admin": "system:masters", "alice": "customers"}
 """Who has a token, and in which group; of these only admin may do anything by itself."""
+
+WORKS = "test.hostler.dev/works"
+"""A pod's annotation, for kwok."""
+
+CHECKS = {
+    "check.test/passes": (0, '{"verdict": "passed", "detail": "8 GPUs"}'),
+    "check.test/fails": (2, '{"verdict": "failed", "detail": "it computes otherwise", "part": "gpu3"}'),
+    "check.test/lies": (2, '{"verdict": "passed"}'),
+    "check.test/crashes": (137, ""),
+}
+"""Images of idle checks, how their container ends and what it says last; any other runs until somebody ends it."""
 
 CONTROLLERS = (
     "--service-account-private-key-file=accounts.key",
@@ -165,7 +179,7 @@ class ControlPlane:
             "kwok",
             "kwok",
             "--kubeconfig=admin.kubeconfig",
-            f"--config={self._programs['stages']}",
+            f"--config={self._stages()}",
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
             "--node-lease-duration-seconds=40",
             f"--server-address=127.0.0.1:{ports['kwok']}",
@@ -174,6 +188,21 @@ class ControlPlane:
         )
         for name in ("controllers", "scheduler"):
             self._wait(f"https://127.0.0.1:{ports[name]}/healthz")
+
+    def _stages(self) -> Path:
+        """What kwok's kubelets do; a Job's pod that bears `WORKS` runs until somebody ends it, not for a moment."""
+        found = list(yaml.safe_load_all(self._programs["stages"].read_text()))
+        ending = next(one for one in found if one["metadata"]["name"] == "pod-complete")
+        key = f'.metadata.annotations["{WORKS}"]'
+        ending["spec"]["selector"]["matchExpressions"].append({"key": key, "operator": "DoesNotExist"})
+        image = {"key": ".spec.containers.[].image", "operator": "NotIn", "values": [*CHECKS, "check.test/works"]}
+        ending["spec"]["selector"]["matchExpressions"].append(image)
+        found += [_check_stage(ending, image, *said) for image, said in CHECKS.items()]
+        going = next(one for one in found if one["metadata"]["name"] == "pod-delete")
+        found.append(_ended_stage(ending, going))
+        path = self.folder / "stages.yaml"
+        path.write_text(yaml.safe_dump_all(found))
+        return path
 
     def _run(self, name: str, program: str, *flags: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -230,6 +259,39 @@ class ControlPlane:
         (self.folder / "accounts.pub").write_bytes(pem)
         tokens = "".join(f'{user}-token,{user},{user},"{group}"\n' for user, group in USERS.items())
         (self.folder / "tokens.csv").write_text(tokens)
+
+
+def _check_stage(ending: Any, image: str, code: int, message: str) -> Any:
+    """As kwok ends a Job's pod, for this image: a moment later, so, and with this last message."""
+    stage = copy.deepcopy(ending)
+    stage["metadata"]["name"] = image.replace("/", "-").replace(".", "-")
+    wanted = {"key": ".spec.containers.[].image", "operator": "In", "values": [image]}
+    stage["spec"]["selector"]["matchExpressions"][-1] = wanted
+    stage["spec"]["delay"] = {"durationMilliseconds": 200}
+    template = stage["spec"]["next"]["statusTemplate"]
+    template = template.replace("exitCode: 0", f"exitCode: {code}\n      message: {json.dumps(message)}")
+    stage["spec"]["next"]["statusTemplate"] = template if not code else template.replace("Succeeded", "Failed")
+    return stage
+
+
+JOBS_PHASE = '. as $pod | .metadata.ownerReferences.[]? | select(.kind == "Job") | $pod.status.phase'
+"""For kwok: the phase of a Job's pod, nothing of any other."""
+
+
+def _ended_stage(ending: Any, going: Any) -> Any:
+    """A Job's pod that is deleted ends before it goes, as a kubelet has it: the Job's controller waits for that."""
+    stage = copy.deepcopy(ending)
+    stage["metadata"]["name"] = "pod-ended"
+    template = stage["spec"]["next"]["statusTemplate"].replace("exitCode: 0", "exitCode: 143")
+    stage["spec"]["next"]["statusTemplate"] = template.replace("Succeeded", "Failed")
+    going["spec"]["selector"]["matchExpressions"].append(
+        {"key": JOBS_PHASE, "operator": "NotIn", "values": ["Running"]}
+    )
+    stage["spec"]["selector"]["matchExpressions"] = [
+        {"key": ".metadata.deletionTimestamp", "operator": "Exists"},
+        {"key": JOBS_PHASE, "operator": "In", "values": ["Running"]},
+    ]
+    return stage
 
 
 def _certificate(subject: x509.Name, issuer: x509.Name, key: Key, authority: Key) -> x509.CertificateBuilder:

@@ -70,7 +70,7 @@ class Two:
         news = self.eye.news()
         for one in news:
             if isinstance(one, intake.WorkSeen):
-                intake.see_work(self.present, one)
+                intake.see_work(self.present, one, NOW)
         return news
 
     def seen(self) -> list[tuple[str, list[str], bool]]:

@@ -19,6 +19,7 @@ import msgspec
 from hostler.cli import context
 from hostler.cli.examining import examiners
 from hostler.cli.house import Gate, House, Standing, ask, house, now
+from hostler.cli.lab import Lab, in_kubernetes, in_memory
 from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, slurm_clusters
 from hostler.cli.settings import ServeSettings, UpSettings
 from hostler.core.errors import InvalidInputError, Problem
@@ -36,8 +37,7 @@ from hostler.engine.schedulers import SchedulerEye, SchedulerHand, by_cluster
 from hostler.engine.watch import Watch
 from hostler.server.settings import Settings
 from hostler.server.tokens import Grant, Role
-from hostler.sim.emulated.fleet import EmulatedFleet, FleetSettings, jobs_of
-from hostler.sim.emulated.scheduler import EmulatedScheduler
+from hostler.sim.emulated.fleet import EmulatedFleet, FleetSettings
 
 THREADS = 512
 """Emulated machines block threads while they check themselves; most of these sleep."""
@@ -51,6 +51,9 @@ SERVE_THREADS = 64
 COLLECTIONS = (50_000, 20, 100)
 """Objects between two collections of each generation. At Python's own 700 a sweep of thousands of BMCs spends a fifth
 of its time walking objects that live on."""
+
+SEEN = "hostler.dev/phase,hostler.dev/pool,hostler.dev/rack"
+"""Labels that tell a cluster's users the most."""
 
 VENDOR_S = 60.0
 """How long the emulated vendor keeps a node."""
@@ -87,29 +90,33 @@ async def serve(settings: ServeSettings) -> None:
             telling = cell.while_active(lambda: _tell(gate))
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
+            tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
             admitting = [one.admitter.run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
-            marking = [cell.while_active(run) for run in (*marks, *requests, *admitting, *examining)]
+            marking = [cell.while_active(run) for run in (*marks, *requests, *tidying, *admitting, *examining)]
             await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])
 
 
 async def up(settings: UpSettings) -> None:
-    """Hostler with an emulated fleet on this machine, until SIGTERM or SIGINT."""
+    """Hostler with an emulated fleet on this machine, until SIGTERM or SIGINT. Raises InvalidInputError."""
+    if settings.data and settings.kubernetes:
+        instead = "leave --data out: the cluster's nodes and jobs go with it"
+        raise InvalidInputError((Problem("--data", 0, "is not kept beside a cluster of --kubernetes", instead),))
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     with contextlib.ExitStack() as stack:
         kept = settings.data or stack.enter_context(tempfile.TemporaryDirectory(prefix="hostler-"))
-        async with Connections() as connections:
-            await _up(settings, Path(kept), connections)
+        async with Connections() as connections, contextlib.AsyncExitStack() as held:
+            gate = Gate()
+            where = settings.kubernetes
+            lab = await in_kubernetes(where, settings.nodes, gate, held) if where else in_memory(settings.nodes, gate)
+            await _up(settings, Path(kept), connections, gate, lab)
 
 
-async def _up(settings: UpSettings, data: Path, connections: Connections) -> None:
+async def _up(settings: UpSettings, data: Path, connections: Connections, gate: Gate, lab: Lab) -> None:
     stop = _told_to_stop()
     access: dict[str, Access] = {}
-    gate = Gate()
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
-    scheduler = EmulatedScheduler(jobs_of(settings.nodes))
-    clusters = by_cluster([scheduler])
-    hands: list[Hand] = [RedfishHand(clients, gate.now), SchedulerHand(clusters, StandaloneHand(), gate.show)]
+    hands: list[Hand] = [RedfishHand(clients, gate.now), lab.hand]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
@@ -122,19 +129,18 @@ async def _up(settings: UpSettings, data: Path, connections: Connections) -> Non
                 token=lambda node: inside.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
                 origins={node.id: node.binding("bmc") for node in inside.cell.view.nodes.values()},
             ),
-            scheduler,
             now,
         )
         async with fleet:
             access["all"] = Access("hostler", fleet.password)
             known = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
             await _furnish(inside, fleet, settings.scale)
-            await _resume(inside, fleet, scheduler, known)
+            await _resume(inside, fleet, lab, known)
             _announce(inside, settings)
             cell = inside.cell
-            gate.eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present).news
+            gate.eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.present).news
             watch = Watch(cell, RedfishEyes(clients), now)
-            await _until_told(stop, [watch.run(), scheduler.watch(), _tell(gate), _staff(cell, fleet)])
+            await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 
 
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
@@ -150,11 +156,11 @@ async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
         await ask(house.cell, "register", FLEET, args={"nodes": nodes})
 
 
-async def _resume(house: House, fleet: EmulatedFleet, scheduler: EmulatedScheduler, known: Sequence[Node]) -> None:
+async def _resume(house: House, fleet: EmulatedFleet, lab: Lab, known: Sequence[Node]) -> None:
     """Nodes that the journal knows from an earlier run: their machines are switched on, as if nobody had been away."""
     origins = {spec.id: spec.bmc for spec in fleet.specs}
     for node in known:
-        scheduler.restore(node)
+        lab.restore(node)
         if node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
             fleet.hosts[node.id].wake()
         if node.binding("bmc") != origins[node.id]:
@@ -255,6 +261,8 @@ def _announce(house: House, settings: UpSettings) -> None:
         f"  data      {house.data}",
         "Stop with Ctrl-C.",
     ]
+    if settings.kubernetes:
+        lines.insert(-1, f"  cluster   kubectl --kubeconfig={settings.kubernetes} get nodes -L {SEEN}")
     print("\n".join(lines), flush=True)
     if os.environ.get("HOSTLER_UP_JSON"):
         json.dump({"address": house.address, "token_file": str(token_file)}, sys.stderr)

@@ -20,6 +20,7 @@ from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.requests import Ask, Requester
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
+from hostler.drivers.kubernetes.slots import Tidier
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.rest import RestTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
@@ -75,6 +76,10 @@ class Watched(Struct, frozen=True):
     def admitter(self) -> Admitter:
         """Has the certificates of joining kubelets signed."""
         return Admitter(self.api, self.scheduler.joining)
+
+    def tidier(self, fleet: Callable[[], Fleet]) -> Tidier:
+        """Takes idle checks away that nobody waits for."""
+        return Tidier(self.scheduler.checks, self.book, fleet)
 
     def requester(self, fleet: Callable[[], Fleet], ask: Ask) -> Requester:
         """Answers what people ask for from inside the cluster."""

@@ -13,11 +13,39 @@ REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
 """The escalation ladder, gentlest first. Above `triage` stands RMA, which only triage itself decides (`is_lemon`)."""
 
 
+RESET_DOMAINS = ("gpu", "baseboard")
+RESET_CLIENTS = (
+    "dcgm-exporter.service",
+    "nvidia-dcgm.service",
+    "nvidia-device-plugin.service",
+    "nvidia-fabricmanager.service",
+    "nvidia-imex.service",
+    "nvidia-persistenced.service",
+    "nvsm.service",
+    "prometheus-dcgm-exporter.service",
+)
+"""Services that an agent stops and starts for a reset; it stops no others."""
+
+
+class Reset(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the GPUs of a model are reset. `domain`: how far a reset reaches, one "gpu" or all of a "baseboard".
+
+    `clients` hold GPUs for the platform: stopped in this order before, started in the opposite one after. `fabric` is
+    restarted after the reset, and its state awaited; "" for none. `links`: NVLinks of each GPU that must be up
+    afterwards, 0 for as many as before.
+    """
+
+    domain: str = "baseboard"
+    clients: tuple[str, ...] = ()
+    fabric: str = ""
+    links: int = 0
+
+
 class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     """What a node of this model must contain.
 
     `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
-    fetched from. `memory_gib`: the host's memory, 0 where it is not judged. `tenant_root`: whoever a node of it serves
+    fetched from; `reset` how its GPUs are reset. `memory_gib`: the host's memory, 0 where it is not judged. `tenant_root`: whoever a node of it serves
     has root there.
     """
 
@@ -31,6 +59,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     memory_gib: float = 0.0
     tenant_root: bool = False
     bmc_slots: dict[str, str] = {}
+    reset: Reset = field(default_factory=Reset)
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,7 +190,8 @@ class Slots(Struct, frozen=True, forbid_unknown_fields=True):
     """When idle nodes are checked (`core.slots`), in pools whose mode for `idle_check` is act.
 
     Each node once in `period_s`, at a moment of its own, after `quiet_s` without work, for `limit_s` at most. Of a pool
-    no more than `count` and `percent` of its target at once (the stricter holds), of a cluster `cluster_count`.
+    no more than `count` and `percent` of its target at once (the stricter holds), of a cluster `cluster_count`. `image`
+    is the container that checks, where containers do.
     """
 
     period_s: float = 3600.0
@@ -170,6 +200,7 @@ class Slots(Struct, frozen=True, forbid_unknown_fields=True):
     count: int = 16
     percent: float = 10.0
     cluster_count: int = 64
+    image: str = ""
 
 
 class Policy(Struct, frozen=True, forbid_unknown_fields=True):

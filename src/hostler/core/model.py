@@ -217,7 +217,7 @@ class Workload(Struct, frozen=True):
 
     `parts` are the slots it uses ("gpu0" …); None where the scheduler does not say, which never means doomed.
     `held_by`: what keeps it from being ended though it may be (a disruption budget, its own grace), "" for nothing.
-    `check`: the idle check that it is, by its operation; "" for everybody else's work.
+    `check`: the idle check that it is, by its operation; "" for everybody else's work. `progress`: how far its job is.
     """
 
     id: str
@@ -229,6 +229,7 @@ class Workload(Struct, frozen=True):
     gpu_hours_at_stake: float = 0.0
     held_by: str = ""
     check: str = ""
+    progress: str = ""
 
 
 class Remediator(Struct, frozen=True):
@@ -303,7 +304,9 @@ class Plan(Struct, frozen=True):
     `state` is proposed, running, undoing; `index` counts steps of `steps` (running) or of the undo tail
     (undoing), which takes back the steps up to `reached`, last first. `undo` holds, per step of `steps`, the easing
     that takes it back ("" for none). `result` and `reason` tell how an undoing plan will have ended. `disturbed`:
-    work may have been ended by now; `touched`: the hardware was acted upon.
+    work may have been ended by now; `touched`: the hardware was acted upon. `parts` are the slots that it is confined
+    to, () for the whole node: work that is known to use none of them stays. `busy`: what it was to act upon was held by
+    somebody, and so was left as it is.
     """
 
     id: str
@@ -334,6 +337,8 @@ class Plan(Struct, frozen=True):
     result: str = ""
     disturbed: bool = False
     touched: bool = False
+    parts: tuple[str, ...] = ()
+    busy: bool = False
 
 
 class Operation(Struct, frozen=True):
@@ -362,7 +367,7 @@ class Attempt(Struct, frozen=True):
 
     `struck`: it counts against the part; what failed before anybody was disturbed does not. `touched`: the hardware was
     acted upon, not only work ended. `forgiven`: a person has closed the ticket about its failing, so it may be tried
-    anew.
+    anew. `busy`: somebody held what it was to act upon; the next rung's turn has come, and that is no strike.
     """
 
     remedy: str
@@ -372,6 +377,7 @@ class Attempt(Struct, frozen=True):
     failed: bool = False
     forgiven: bool = False
     touched: bool = True
+    busy: bool = False
 
 
 class ConsentedWork(Struct, frozen=True):

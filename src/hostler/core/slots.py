@@ -209,14 +209,9 @@ def _operation(scene: Scene, node: Node) -> Operation:
         step=0,
         started=scene.now,
         deadline=scene.now + timedelta(seconds=scaled(policy, policy.slots.limit_s)),
-        args={"profile": PROFILE, "gpus": str(_gpus(scene, node))},
+        args={"profile": PROFILE, "image": policy.slots.image},
         boot_id=node.boot_id,
     )
-
-
-def _gpus(scene: Scene, node: Node) -> int:
-    sku = scene.fleet.configuration_of(node).skus.get(node.sku)
-    return sku.gpus if sku is not None else 0
 
 
 def wakes_at(scene: Scene, node: Node) -> datetime | None:

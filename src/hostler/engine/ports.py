@@ -111,6 +111,10 @@ class Scheduler(Hand, Protocol):
     `watch` keeps in touch until it is cancelled, and raises nothing that passes; `views` shows what is known by now,
     at once. When a cordon is done, `views` shows everybody who came to the node before it; what cannot be shown yet is
     `unknown`. A cluster may have several, the one that places jobs before the one whose pods carry it.
+
+    One that can check idle nodes has `idle_check` among its kinds: it begins the check where the node is idle, ends it
+    for the sake of any customer's work, shows it as infrastructure (`Workload.check`), and answers `observe` with done
+    and the fact "verdict", with inconclusive where it was pre-empted; `revoke` ends it.
     """
 
     kind: str

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Operation, Outcome
+from hostler.core.operations import IDLE_CHECK
 from hostler.core.present import Present
 from hostler.engine.intake import NodeSeen, WorkSeen
 from hostler.engine.ports import SCHEDULED, ClusterView, Hand, Scheduler, WorkloadView, name_there
@@ -34,7 +35,7 @@ class SchedulerHand:
     a cordon counts as done, and nobody who came before it is missed.
     """
 
-    kinds = SCHEDULED
+    kinds = SCHEDULED | {IDLE_CHECK}
 
     def __init__(self, clusters: Clusters, rest: Hand, show: Callable[[], None]) -> None:
         self._clusters = clusters
@@ -70,6 +71,8 @@ class SchedulerHand:
 
     def _asked(self, operation: Operation, node: Node) -> Iterator[tuple[Hand, Operation]]:
         own = self._clusters.get(node.assignment.cluster, ()) if node.assignment else ()
+        if operation.kind == IDLE_CHECK:  # of those that can only one is to do it
+            own = tuple(one for one in own if IDLE_CHECK in one.kinds)[:1]
         if not own:
             yield self._rest, operation
         elif operation.kind == "evict":

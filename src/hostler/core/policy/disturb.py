@@ -19,15 +19,18 @@ class Consent(Struct, frozen=True):
 class Act(Struct, frozen=True):
     """What is to be done to a node, as far as work on it is concerned.
 
-    `part` is the faulted part (serial or slot), `dooms` tells whose work is lost already: part, node or none.
+    `faulted` are the faulted parts (serials or slots) whose work is lost already, where `dooms` says part; it says
+    whose is: part, node or none.
     `overdue`: the pool's drain deadline has passed since this act began to ask. `remedy` is what consent was given to.
+    `parts` are the slots that the act is confined to, () for the whole node.
     """
 
     act_class: ActClass
-    part: str = ""
+    faulted: tuple[str, ...] = ()
     dooms: str = "none"
     overdue: bool = False
     remedy: str = ""
+    parts: tuple[str, ...] = ()
 
 
 def unknown_work(node: Node, present: Present) -> Blocker:
@@ -44,7 +47,7 @@ def unknown_work(node: Node, present: Present) -> Blocker:
 
 
 def may_disturb(node: Node, present: Present, act: Act, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
-    """Per workload on the node: may this act end it now, and if not, who says so.
+    """Per workload that the act touches: may it be ended now, and if not, who says so.
 
     A Blocker instead of the answers means that the work itself is unknown; unknown work may not be disturbed.
     Protective acts ask nobody (they save hardware and people) and get their answers from an unknown node too.
@@ -54,7 +57,15 @@ def may_disturb(node: Node, present: Present, act: Act, pool: Pool | None) -> tu
         workloads = ()
     if workloads is None:
         return () if act.act_class is ActClass.protective else unknown_work(node, present)
-    return tuple(_consent(node, workload, act, pool) for workload in workloads)
+    return tuple(_consent(node, workload, act, pool) for workload in workloads if is_touched(node, workload, act))
+
+
+def is_touched(node: Node, workload: Workload, act: Act) -> bool:
+    """Whether the act reaches this workload; one of which a part is not known (a slice, a share) is reached."""
+    if not act.parts or workload.parts is None:
+        return True
+    known = frozenset(name for pair in node.slots for name in pair)
+    return not (known.issuperset(workload.parts) and _names(node, act.parts).isdisjoint(workload.parts))
 
 
 def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None) -> Consent:
@@ -75,23 +86,26 @@ def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None) -> Con
 
 
 def is_doomed(node: Node, workload: Workload, act: Act) -> bool:
-    """The fault has already ended this very workload: it uses the faulted part. Unknown use is not doomed."""
+    """The fault has already ended this very workload: it uses a faulted part. Unknown use is not doomed."""
     if act.dooms == "node":
         return True
-    if act.dooms != "part" or not act.part or workload.parts is None:
+    if act.dooms != "part" or not act.faulted or workload.parts is None:
         return False
-    names = {act.part}
-    for slot, serial in node.slots:
-        if act.part in (slot, serial):
-            names.update((slot, serial))
-    return not names.isdisjoint(workload.parts)
+    return not _names(node, act.faulted).isdisjoint(workload.parts)
+
+
+def _names(node: Node, parts: tuple[str, ...]) -> frozenset[str]:
+    """The parts by all their names: slot and serial."""
+    found = {name for pair in node.slots if not frozenset(pair).isdisjoint(parts) for name in pair}
+    return frozenset({*found, *parts})
 
 
 def _work_blocker(workload: Workload) -> Blocker:
     name = workload.job or workload.id
+    done = f" ({workload.progress})" if workload.progress else ""
     return Blocker(
         kind="workload",
         name=workload.id,
-        text=f"{name} of {workload.tenant or 'the tenant'} runs here and may not be interrupted",
+        text=f"{name} of {workload.tenant or 'the tenant'} runs here{done} and may not be interrupted",
         ends_when="it ends by itself, or its owner consents",
     )

@@ -47,6 +47,9 @@ RIGHTS: tuple[Right, ...] = (
     *_rights("drain", "pods/eviction", "create"),
     *_rights("name the budget that blocks", "poddisruptionbudgets", "list watch", group="policy"),
     *_rights("tell Events of nodes", "events", "create", space="default"),
+    *_rights("name work by its Job", "jobs", "list watch", group="batch"),
+    *_rights("check idle nodes", "jobs", "get create delete", group="batch", space="hostler-checks"),
+    *_rights("end checks of idle nodes", "pods", "delete", space="hostler-checks"),
 )
 """What every cluster needs."""
 

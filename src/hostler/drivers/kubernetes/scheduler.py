@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hostler.core.model import Node, Operation, Outcome, WorkClass
+from hostler.core.operations import IDLE_CHECK
 from hostler.drivers.kubernetes.actors import remediators
 from hostler.drivers.kubernetes.api import (
     CONFLICT,
@@ -27,6 +28,7 @@ from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.doctor import second_remediators
 from hostler.drivers.kubernetes.joining import Joining
 from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
+from hostler.drivers.kubernetes.slots import Checks
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.work import Spaces, class_of, id_of
 from hostler.engine.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
@@ -42,7 +44,7 @@ class KubernetesScheduler:
     decided on.
     """
 
-    kinds = SCHEDULED
+    kinds = SCHEDULED | {IDLE_CHECK}
     kind = "kubernetes"
 
     def __init__(self, cluster: str, api: Api, book: Book, owner: str, spaces: Spaces = Spaces()) -> None:  # noqa: B008 - frozen
@@ -50,6 +52,7 @@ class KubernetesScheduler:
         self._api = api
         self._book = book
         self._owner = owner
+        self.checks = Checks(api, book, owner)
         self._spaces = spaces
         self.joining = Joining(cluster, api, owner)
 
@@ -69,6 +72,8 @@ class KubernetesScheduler:
         """Do it once. Raises PortError."""
         name = name_there(node, self)
         match operation.kind:
+            case "idle_check":
+                return await self.checks.begin(operation, name)
             case "cordon":
                 return await self._cordon(operation, node, name)
             case "uncordon":
@@ -90,6 +95,8 @@ class KubernetesScheduler:
         name = name_there(node, self)
         if operation.kind == "evict":
             return self._evicted(operation, name)
+        if operation.kind == IDLE_CHECK:
+            return await self.checks.observe(operation)
         seen = await self._read(name)
         if operation.kind == "cordon" and seen is not None and is_cordoned(seen, self._owner):
             return await self._cordoned(operation, name)
@@ -104,7 +111,9 @@ class KubernetesScheduler:
         return _said(operation, "done" if done else "not_done")
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """A token that lets somebody in is deleted; nothing else that was asked of an API server can be called off."""
+        """A token that lets somebody in is deleted, a check ended; nothing else can be called off."""
+        if operation.kind == IDLE_CHECK:
+            await self.checks.revoke(operation)
         if operation.kind == "join_cluster":
             await self.joining.withdraw(operation, node, name_there(node, self))
 

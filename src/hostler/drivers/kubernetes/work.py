@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from hostler.core.model import WorkClass, Workload
+from hostler.drivers.kubernetes.jobs import OPERATION, KubeJob, progress
 from hostler.drivers.kubernetes.wire import OURS, Expression, KubeBudget, KubePod
 
 INTERRUPTIBLE = f"{OURS}interruptible"
@@ -16,6 +17,10 @@ GRACEFUL = f"{OURS}gracefully-interruptible"
 INFRASTRUCTURE = f"{OURS}infrastructure"
 GPUS = f"{OURS}gpus"
 """A pod's annotation: which GPUs it uses ("gpu0,gpu3"); who writes it knows, we do not guess."""
+
+
+CHECKS = "hostler-checks"
+"""The namespace of idle checks, where nobody else has anything to run."""
 
 
 class Spaces(Struct, frozen=True):
@@ -28,6 +33,7 @@ class Spaces(Struct, frozen=True):
         "gpu-operator",
         "network-operator",
         "hostler",
+        CHECKS,
         "monitoring",
         "cert-manager",
         "calico-system",
@@ -53,8 +59,8 @@ def counts(pod: KubePod, spaces: Spaces) -> bool:
     return not stays or (pod.gpus > 0 and not spaces.is_platform(pod.namespace))
 
 
-def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces) -> Workload:
-    """The pod as the engine knows work."""
+def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces, job: KubeJob | None = None) -> Workload:
+    """The pod as the engine knows work; `job` is the Job that made it, where that is known."""
     kind = class_of(pod, spaces)
     parts = tuple(part.strip() for part in pod.annotations[GPUS].split(",")) if pod.annotations.get(GPUS) else None
     return Workload(
@@ -62,10 +68,17 @@ def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces) -> Wor
         tenant=pod.namespace,
         work_class=kind,
         parts=parts,
-        job=f"{pod.namespace}/{pod.job}" if pod.job else "",
+        job=f"{pod.namespace}/{_job_name(pod, job)}" if pod.job or job else "",
         image=pod.image,
         held_by=held_by(pod, budgets) if kind is not WorkClass.infrastructure else "",
+        check=pod.annotations.get(OPERATION, pod.key) if pod.namespace == CHECKS else "",
+        progress=progress(job) if job is not None else "",
     )
+
+
+def _job_name(pod: KubePod, job: KubeJob | None) -> str:
+    """What its users call it: a Job that something else made (a JobSet, a training job) is known by that."""
+    return job.root.partition("/")[2] if job is not None and job.root != f"Job/{job.name}" else pod.job
 
 
 def class_of(pod: KubePod, spaces: Spaces) -> WorkClass:

@@ -2,6 +2,7 @@
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Operation, Outcome
+from hostler.core.operations import IDLE_CHECK
 from hostler.engine.intake import WorkSeen
 from hostler.engine.ports import SCHEDULED, RefusedError, WorkloadView
 
@@ -13,11 +14,14 @@ class StandaloneHand:
     refused, because this driver does not know what runs there.
     """
 
-    kinds = SCHEDULED
+    kinds = SCHEDULED | {IDLE_CHECK}
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Done, or RefusedError for a node of a cluster."""
         cluster = node.assignment.cluster if node.assignment else ""
+        if operation.kind == IDLE_CHECK:
+            of = f"cluster {cluster}" if cluster else "nodes without a cluster"
+            raise RefusedError(f"no scheduler of {of} can check idle nodes: set the pool's mode for it to observe")
         if cluster:
             raise RefusedError(f"{node.id} serves cluster {cluster}, and no scheduler driver is set up for it")
         return Outcome(operation.id, node.id, "done", attempt=operation.attempt)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from hostler.core.model import Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.model import Node, Operation, Outcome, Verdict, WorkClass, Workload
+from hostler.core.operations import IDLE_CHECK
 from hostler.engine.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, name_there
 
 TURN_S = 0.5
@@ -32,8 +33,18 @@ class _Job(Struct):
     restarts: int = 0
 
 
+class _Check(Struct):
+    """An idle check; `verdict` "" while it goes on."""
+
+    operation: str
+    ends_s: float
+    verdict: str = ""
+    detail: str = ""
+
+
 class _Member(Struct):
     pool: str
+    check: _Check | None = None
     cordoned: bool = False
     overridden: str = ""
 
@@ -42,16 +53,20 @@ class EmulatedScheduler:
     """A `ports.Scheduler` whose cluster, with its jobs, is in memory.
 
     `alive` tells whether a node's machine is up (nobody's is until it is set), `gpus` which GPUs it has: a job takes
-    all of a node's. A job that loses a node starts again on others.
+    all of a node's. A job that loses a node starts again on others, and takes one that is being checked as if free.
+    `verdict` tells what an idle check finds there, `checks_s` how long it takes.
     """
 
-    kinds = SCHEDULED
+    kinds = SCHEDULED | {IDLE_CHECK}
     kind = "emulated"
     cluster = "lab"
 
     def __init__(self, jobs: Iterable[JobSpec]) -> None:
         self.alive: Callable[[str], bool] = lambda _node: False
         self.gpus: Callable[[str], tuple[str, ...]] = lambda _node: ()
+        self.verdict: Callable[[str], tuple[Verdict, str]] = lambda _node: (Verdict.passed, "all GPUs")
+        self.checks_s = 5.0
+        self._now_s = 0.0
         self._members: dict[str, _Member] = {}
         self._numbers = itertools.count(1)
         self._jobs = [self._submit(spec) for spec in jobs]
@@ -78,6 +93,10 @@ class EmulatedScheduler:
                 member.cordoned, member.overridden = True, ""
             case "uncordon" if member is not None:
                 member.cordoned, member.overridden = False, ""
+            case "idle_check" if member is None:
+                raise RefusedError(f"cluster {self.cluster} lists no node {name}")
+            case "idle_check" if member is not None:
+                return self._begin_check(operation, member, name)
             case "evict":
                 self._lose(name, frozenset(operation.args.get("workloads", "").split(",")))
             case _:
@@ -89,6 +108,8 @@ class EmulatedScheduler:
         await asyncio.sleep(0)
         name = name_there(node, self)
         member = self._members.get(name)
+        if operation.kind == IDLE_CHECK:
+            return _checked(operation, member.check if member is not None else None)
         named = frozenset(operation.args.get("workloads", "").split(","))
         seen = {
             "join_cluster": member is not None,
@@ -100,7 +121,14 @@ class EmulatedScheduler:
         return Outcome(operation.id, node.id, "done" if seen else "not_done", attempt=operation.attempt)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
-        """Its acts are over at once: nothing to call off."""
+        """A check ends; other acts are over at once."""
+        member = self._members.get(name_there(node, self))
+        if member is not None and member.check is not None and member.check.operation == operation.id:
+            member.check = None
+
+    def submit(self, spec: JobSpec) -> None:
+        """One more job, which begins at the next turn where there is room."""
+        self._jobs.append(self._submit(spec))
 
     def override(self, name: str, person: str) -> None:
         """A person lifts our cordon by the scheduler's own means."""
@@ -124,7 +152,8 @@ class EmulatedScheduler:
             await asyncio.sleep(TURN_S)
 
     def turn(self, now_s: float) -> None:
-        """Let jobs begin, end and be restarted, as it is due at this moment."""
+        """Let jobs and checks begin, end and be restarted, as it is due at this moment."""
+        self._now_s = now_s
         for index, job in enumerate(self._jobs):
             if job.nodes and not all(self.alive(n) for n in job.nodes):
                 job.nodes, job.restarts = (), job.restarts + 1
@@ -133,6 +162,29 @@ class EmulatedScheduler:
         for job in self._jobs:
             if not job.nodes:
                 self._place(job, now_s)
+        for name, member in self._members.items():
+            self._check(name, member, now_s)
+
+    def _begin_check(self, operation: Operation, member: _Member, name: str) -> Outcome:
+        """It begins where nobody works; asked for twice, it is one check."""
+        if member.check is None or member.check.operation != operation.id:
+            member.check = _Check(operation.id, self._now_s + self.checks_s)
+            if any(name in job.nodes for job in self._jobs):
+                member.check.verdict, member.check.detail = Verdict.inconclusive.value, "there is no room"
+        return _checked(operation, member.check)
+
+    def _check(self, name: str, member: _Member, now_s: float) -> None:
+        """A job that has come has taken the check's place; a machine that is gone takes it along."""
+        check = member.check
+        if check is None or check.verdict:
+            return
+        if job := next((job for job in self._jobs if name in job.nodes), None):
+            check.verdict, check.detail = Verdict.inconclusive.value, f"pre-empted: {job.id} has come"
+        elif not self.alive(name):
+            check.verdict, check.detail = Verdict.inconclusive.value, "the machine is gone"
+        elif check.ends_s <= now_s:
+            verdict, check.detail = self.verdict(name)
+            check.verdict = verdict.value
 
     def _submit(self, spec: JobSpec) -> _Job:
         return _Job(f"{spec.name}-{next(self._numbers)}", spec)
@@ -145,7 +197,7 @@ class EmulatedScheduler:
             if m.pool == job.spec.pool and (not m.cordoned or m.overridden) and n not in busy and self.alive(n)
         ]
         if len(free) >= job.spec.nodes:
-            job.nodes = tuple(sorted(free)[: job.spec.nodes])
+            job.nodes = tuple(sorted(free, key=lambda n: (self._members[n].check is not None, n))[: job.spec.nodes])
             job.ends_s = now_s + job.spec.runs_s
 
     def _lose(self, name: str, works: frozenset[str] | None) -> None:
@@ -155,8 +207,23 @@ class EmulatedScheduler:
                 job.nodes, job.restarts = (), job.restarts + 1
 
     def _work_on(self, node_id: str) -> tuple[Workload, ...]:
-        return tuple(
+        works = tuple(
             Workload(f"{job.id}/{node_id}", job.spec.tenant, job.spec.work_class, self.gpus(node_id), job.id)
             for job in self._jobs
             if node_id in job.nodes
         )
+        member = self._members.get(node_id)
+        if works or member is None or member.check is None or member.check.verdict:
+            return works
+        check = member.check.operation
+        return (Workload(check, "", WorkClass.infrastructure, self.gpus(node_id), check=check),)
+
+
+def _checked(operation: Operation, check: _Check | None) -> Outcome:
+    """What is known of the check: done with a verdict, unknown while it goes on, not_done where there is none."""
+    if check is None or check.operation != operation.id:
+        return Outcome(operation.id, operation.node, "not_done", "no such check", attempt=operation.attempt)
+    if not check.verdict:
+        return Outcome(operation.id, operation.node, "unknown", "it goes on", attempt=operation.attempt)
+    facts: dict[str, str | int | float | bool | None] = {"verdict": check.verdict}
+    return Outcome(operation.id, operation.node, "done", check.detail, facts, attempt=operation.attempt)

@@ -1,0 +1,113 @@
+"""Worlds in which idle checks are tried: a real Kubernetes with its scheduler, and the cluster in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Protocol
+
+from hostler.core.model import Node, Operation, Outcome, Verdict, WorkClass
+from hostler.core.operations import IDLE_CHECK
+from hostler.drivers.kubernetes.wire import GPU_RESOURCES
+from hostler.engine.ports import Scheduler
+from hostler.sim.emulated.scheduler import JobSpec
+from tests.contract.kubernetes_world import until
+from tests.contract.scheduler_world import EmulatedWorld, KubernetesWorld, kubernetes_world
+from tests.controlplane.plane import ControlPlane
+
+_NUMBERS = count(1)
+IMAGES = {Verdict.passed: "check.test/passes", Verdict.failed: "check.test/fails", None: "check.test/works"}
+
+
+class SlotWorld(Protocol):
+    """`check` gives an operation whose check finds this (None: it goes on and on); `wants` is a customer that comes."""
+
+    @property
+    def node(self) -> Node: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+    def check(self, finds: Verdict | None) -> Operation: ...
+
+    async def wants(self) -> str: ...
+
+    async def settles(self) -> None: ...
+
+
+def a_check(node: Node, image: str, number: int = 0) -> Operation:
+    now = datetime.now(UTC)
+    args = {"profile": "idle", "image": image}
+    name = f"{node.id}-idle-{number or next(_NUMBERS)}"
+    return Operation(name, IDLE_CHECK, node.id, "", 0, now, now + timedelta(seconds=120), args)
+
+
+class EmulatedSlots(EmulatedWorld):
+    """Time passes as it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_s = 0.0
+
+    def check(self, finds: Verdict | None) -> Operation:
+        self.scheduler.checks_s = 1e9 if finds is None else 1.0
+        self.scheduler.verdict = lambda _node: (finds or Verdict.passed, "gpu3: it computes otherwise")
+        return a_check(self.node, "any")
+
+    async def wants(self) -> str:
+        self.scheduler.submit(JobSpec("job", "train", "acme", 1, WorkClass.uninterruptible, 1e9))
+        await self.settles()
+        return self.scheduler.views().nodes["box-1"].workloads[-1].id
+
+    async def settles(self) -> None:
+        self._now_s += 2.0
+        self.scheduler.turn(self._now_s)
+
+
+class KubernetesSlots:
+    """The cluster's own scheduler places, pre-empts and waits; kwok stands for the containers."""
+
+    def __init__(self, world: KubernetesWorld) -> None:
+        self.node = world.node
+        self.scheduler = world.scheduler
+        self.world = world
+
+    def check(self, finds: Verdict | None) -> Operation:
+        return a_check(self.node, IMAGES[finds])
+
+    async def wants(self) -> str:
+        """A customer's pod that wants all of the node's GPUs, wherever there are any."""
+        name, much = f"train-{next(_NUMBERS)}", {GPU_RESOURCES[0]: "8"}
+        container = {"name": "c", "image": "i", "resources": {"limits": much}}
+        body = {"metadata": {"name": name}, "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
+        await self.world.admin.ask("POST", "/api/v1/namespaces/acme/pods", body)
+        return f"acme/{name}"
+
+    async def settles(self) -> None:
+        """The cluster goes its own pace."""
+
+
+@asynccontextmanager
+async def kubernetes_slots(plane: ControlPlane) -> AsyncIterator[KubernetesSlots]:
+    async with kubernetes_world(plane) as world:
+        slots = KubernetesSlots(world)
+        await until(lambda: not world.book.checks_lost, "Jobs to be listed")
+        try:
+            yield slots
+        finally:
+            for job in list(world.book.jobs.items.values()):
+                where = f"/apis/batch/v1/namespaces/{job.namespace}/jobs/{job.name}?propagationPolicy=Background"
+                await world.admin.delete(where)
+            await world.admin.clear("hostler-checks")
+
+
+async def ends(world: SlotWorld, operation: Operation) -> Outcome:
+    """What the check comes to."""
+    said: list[Outcome] = []
+    for _ in range(600):
+        await world.settles()
+        said = [await world.scheduler.observe(operation, world.node)]
+        if said[0].result != "unknown":
+            return said[0]
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"it does not end: {said}")
