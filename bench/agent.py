@@ -6,17 +6,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.figures import Figures
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.core.diagnose.kernel_log import decode
+from hostler.sim.bmc.tls import self_signed
 
 SETTLE_S = 20.0
 """Long enough for the first inventory, the first heartbeats and the whole ring of the kernel log."""
 IDLE_S = 60.0
 """Six polls of the GPUs, two of the host, twelve heartbeats that nobody answers."""
 TWIN = Path(__file__).parents[1] / "tests/nvml_states/healthy_h100x8.json"
+
+UNIT = Path(__file__).parents[1] / "src/hostler/agent/hostler-agent.service"
 
 LINES = 200_000
 HEALTHY = (
@@ -70,10 +74,12 @@ def main() -> Figures:
         (Path(directory) / "token").write_text("none")
         (Path(directory) / "state").mkdir()
         log = "/dev/kmsg" if os.access("/dev/kmsg", os.R_OK) else ""
-        argv = [sys.executable, "-m", "hostler.agent.main", "--node", "bench", "--server", "http://127.0.0.1:9"]
+        trusted = f"{directory}/ca.pem"
+        Path(trusted).write_bytes(self_signed(datetime.now(UTC)).certificate)
+        argv = [sys.executable, "-m", "hostler.agent.main", "--node", "bench", "--server", "https://127.0.0.1:9"]
         argv += ["--token-file", f"{directory}/token", "--state-dir", f"{directory}/state", "--kernel-log", log]
-        as_the_unit = {**os.environ, "MALLOC_ARENA_MAX": "2", "PYTHONOPTIMIZE": "2"}
-        agent = subprocess.Popen([*argv, "--nvml-twin", str(TWIN)], stderr=subprocess.DEVNULL, env=as_the_unit)
+        argv += ["--ca-file", trusted, "--nvml-twin", str(TWIN)]
+        agent = subprocess.Popen(argv, stderr=subprocess.DEVNULL, env={**os.environ, **_as_the_unit(trusted)})
         time.sleep(SETTLE_S)
         pids = {"agent": agent.pid, **_children(agent.pid)}
         before = {name: _cpu_s(pid) for name, pid in pids.items()}
@@ -81,12 +87,19 @@ def main() -> Figures:
         for name, pid in pids.items():
             status = Path(f"/proc/{pid}/status").read_text()
             where = f"kernel log {log or 'not readable'}" if name == "agent" else "its child"
-            figures.add(f"{name} RSS", _kib(status, "VmRSS") / 1024, "MiB", where)
+            figures.add(f"{name} RSS", _kib(status, "VmRSS") * 1024 / 1e6, "MB", where)
             spent_s = _cpu_s(pid) - before[name]
             figures.add(f"{name} CPU, idle", spent_s / IDLE_S * 100, "%", "of one core; GPUs are a twin of eight H100")
         agent.send_signal(signal.SIGTERM)
         agent.wait(20)
     return figures
+
+
+def _as_the_unit(trusted: str) -> dict[str, str]:
+    """The environment that the systemd unit sets, with the bench's own authority."""
+    lines = [line for line in UNIT.read_text().splitlines() if line.startswith("Environment=")]
+    words = [word for line in lines for word in line.removeprefix("Environment=").split()]
+    return {**dict(word.split("=", 1) for word in words), "SSL_CERT_FILE": trusted}
 
 
 def _children(pid: int) -> dict[str, int]:

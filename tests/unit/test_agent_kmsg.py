@@ -144,6 +144,45 @@ def test_counts_in_are_counts_out(events: list[tuple[int, bool]]) -> None:
     assert not folder.close(1.0)
 
 
+PIECES = (
+    b"[ 12.5] ",
+    b"pid=71, ",
+    b"name=a b, ",
+    b"0x1F",
+    b"0X1f",
+    b"Ch 0a",
+    b"xpid=4",
+    rb"\x0d",
+    b"\r",
+    b"\xc3\xa9",
+    b"\x07",
+    b" 9",
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=5), min_size=700, max_size=900), st.integers(0, 700))
+def test_the_short_way_of_a_flood_counts_as_the_long_way_does(lines: list[list[bytes]], told: int) -> None:
+    """More different lines than there is room for. Mutants: `plain` undoes no stamp, cuts nothing, takes escapes;
+    a flood that is told as sent is counted anew.
+    """
+
+    def taken() -> list[Sighting]:
+        intake = Intake(Position("b", -1, tuple(range(told, told + 3))))
+        for number, pieces in enumerate(lines):
+            text = b"NVRM: fault %d " % (number % 650) + b"".join(pieces)
+            intake.take(record(number, pieces[0] + text if pieces and pieces[0][:1] == b"[" else text), 1.0)
+        out, position = intake.finish(2.0)
+        assert not position.sent
+        return out
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kmsg, "plain", lambda _body: "")
+        wanted = taken()
+    assert taken() == wanted
+    assert any(seen.facts.get("cause") == "variety" for seen in wanted)
+
+
 def test_a_burst_of_800_000_is_a_handful_with_the_exact_count() -> None:
     intake, out, now_s = Intake(Position("b")), [], 10.0
     for sequence in range(800_000):

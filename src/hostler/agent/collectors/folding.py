@@ -14,7 +14,10 @@ from hostler.agent.sighting import Sighting, agent_event
 from hostler.core.model import Facts
 
 _STAMP = re.compile(r"^\[[^\]]{0,40}\d[^\]]{0,40}\]\s*")
-_VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b(?:pid|tid)[=:\s]'?\d+|\bname=[^,]*|\bCh(?:annel|ID)\s+[0-9a-fA-F]+")
+_VARIABLE = re.compile(
+    r"[0ptnC](?:(?<=0)x[0-9a-fA-F]+|(?<=\b[pt])id[=:\s]'?\d+|(?<=\bn)ame=[^,]*|(?<=\bC)h(?:annel|ID)\s+[0-9a-fA-F]+)"
+)
+"""Addresses, process ids, names and channels. The letters in front are found three times as fast as the words are."""
 
 _WORDS_COUNT = re.compile(r"\): 1(?:4[4-9]|50), ")
 """NVLink 5: the words behind these codes say what happened."""
@@ -65,26 +68,41 @@ class Folder:
 
         `raw` are the line's bytes, by which `repeats` will know it again.
         """
-        key = _STAMP.sub("", seen.text)
-        for table, limit, name in (
-            (self._exact, self._limits.exact, key),
-            (self._patterns, self._limits.patterns, _pattern(key)),
-        ):
-            if fold := table.get(name):
-                fold.repeats, fold.last_s = fold.repeats + 1, seen.seen_s
-                return None
-            if len(table) < limit:
-                table[name] = fold = _Fold(seen, seen.seen_s, raw)
-                if raw:
-                    self._raw[raw] = fold
-                return seen
+        if self._counted(seen.text, seen.seen_s):
+            return None
+        key = _unstamped(seen.text)
+        table, name = (self._exact, key) if len(self._exact) < self._limits.exact else (self._patterns, _pattern(key))
+        table[name] = fold = _Fold(seen, seen.seen_s, raw)
+        if raw:
+            self._raw[raw] = fold
+        return seen
+
+    def counts(self, text: str, seen_s: float) -> bool:
+        """Fold or count the line in a flood, where nothing new finds room; False where there is some."""
+        return self._is_full and self._counted(text, seen_s)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._exact) >= self._limits.exact and len(self._patterns) >= self._limits.patterns
+
+    def _counted(self, text: str, seen_s: float) -> bool:
+        """Whether the line is known, exactly or by its pattern, or there is no room for it: then it only counts."""
+        key = _unstamped(text)
+        fold = self._exact.get(key)
+        if fold is None and len(self._exact) >= self._limits.exact:
+            fold = self._patterns.get(_pattern(key))
+        if fold is not None:
+            fold.repeats, fold.last_s = fold.repeats + 1, seen_s
+            return True
+        if not self._is_full:
+            return False
         self._overflow += 1
-        self._overflow_text = seen.text
-        return None
+        self._overflow_text = text
+        return True
 
     def recall(self, seen: Sighting, raw: bytes = b"") -> None:
         """Know the line as already sent, so that what follows it folds."""
-        fold = self._exact.setdefault(_STAMP.sub("", seen.text), _Fold(seen, seen.seen_s, raw))
+        fold = self._exact.setdefault(_unstamped(seen.text), _Fold(seen, seen.seen_s, raw))
         if fold.raw:
             self._raw[fold.raw] = fold
 
@@ -105,6 +123,10 @@ class Folder:
     def empty(self) -> bool:
         """Whether nothing is known: no window needs to be open."""
         return not (self._exact or self._patterns or self._overflow)
+
+
+def _unstamped(text: str) -> str:
+    return _STAMP.sub("", text) if text.startswith("[") else text
 
 
 def _pattern(text: str) -> str:

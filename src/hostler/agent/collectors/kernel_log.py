@@ -107,9 +107,12 @@ class Intake:
         self._last = sequence
         folder = self._kernel if head.priority >> 3 == KERNEL else self._userspace
         body = raw[head.body :]
-        if sequence not in self._sent and folder.repeats(body, self._seen_s(head.usec, now_s)):
+        seen_s, fresh = self._seen_s(head.usec, now_s), sequence not in self._sent
+        if (fresh and folder.repeats(body, seen_s)) or not passes(body):
             return
-        if passes(body) and (record := kmsg.parse(raw)) is not None:
+        if fresh and (text := kmsg.plain(body)) and folder.counts(text, seen_s):
+            return
+        if (record := kmsg.parse(raw)) is not None:
             self._fold(folder, self._sighting(record, now_s), sequence, now_s, body)
 
     def drained(self, now_s: float) -> None:

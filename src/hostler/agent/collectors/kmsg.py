@@ -90,6 +90,15 @@ def parse(raw: bytes) -> Record | None:
     )
 
 
+def plain(body: bytes) -> str:
+    """The text of a record's body where nothing in it is escaped, cut or broken, else ""; as `parse` has it."""
+    line = body.partition(b"\n")[0].rstrip(b"\r")
+    if b"\\" in line or len(line) > MAX_TEXT or not line.isascii():
+        return ""
+    text = line.decode("ascii")
+    return text if text.isprintable() else ""
+
+
 def message(raw: bytes) -> str:
     """The text of one message: one line, or the lines of one report by the NVIDIA driver."""
     if raw.startswith(b"NVRM:") and b"\\x0a" in raw:

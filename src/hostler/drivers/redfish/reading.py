@@ -45,6 +45,8 @@ def text(doc: Document, *keys: str) -> str:
             continue
         if not isinstance(value, str):
             value = str(value) if isinstance(value, int) and abs(value) < 1 << 63 else ""
+        elif value.isalnum() and len(value) <= MAX_TEXT:
+            return value  # as most words are
         if clean := printable(value):
             return clean
     return ""
