@@ -37,7 +37,10 @@ class Trouble(Struct):
 
 
 class Host:
-    """An emulated server. Its agent is the real one, spool, marks and HTTP; only the machine under it is not there."""
+    """An emulated server. Its agent is the real one, spool, marks and HTTP; only the machine under it is not there.
+
+    `kubelet` is what stands for its kubelet: called with the kubeconfig that lets it in, with "" when it has to go.
+    """
 
     def __init__(
         self, node: str, hardware: Hardware, settings: AgentSettings, clock: Callable[[], datetime], scale: float
@@ -48,10 +51,13 @@ class Host:
         self.machine.on_boot = self._on_boot
         self.trouble: list[Trouble] = []
         self.up = False
+        self.boot_id = ""
+        self.kubelet: Callable[[str], None] | None = None
         self._settings = settings
         self._clock = clock
         self._scale = scale
         self._stop: asyncio.Event | None = None
+        self._body: EmulatedServer | None = None
         self._agent: asyncio.Task[None] | None = None
         self._log = _pipe(Path(settings.kernel_log))
         self._written = 0
@@ -85,6 +91,11 @@ class Host:
         self.machine.start_powered()
         self._on_boot(self.node, "Hdd", self._clock())
 
+    def go_silent(self) -> None:
+        """Its agent is gone without a word; the machine goes on."""
+        if self._agent is not None:
+            self._agent.cancel()
+
     async def stop(self) -> None:
         """The fleet is taken down."""
         self._crash()
@@ -113,7 +124,8 @@ class Host:
         self.up = True
         self._written = 0
         self._stop = asyncio.Event()
-        body = EmulatedServer(self, str(uuid.uuid4()))
+        self.boot_id = str(uuid.uuid4())
+        body = self._body = EmulatedServer(self, self.boot_id)
         before = self._agent
         self._agent = asyncio.create_task(self._run(body, self._stop, before))
 
@@ -125,6 +137,8 @@ class Host:
     def _crash(self) -> None:
         """Power or kernel is gone: the agent is, too, without a word."""
         self.up = False
+        if self._body is not None:
+            self._body.call_off()  # whatever ran there runs no more
         if self._agent is not None:
             self._agent.cancel()
 
@@ -172,6 +186,18 @@ class EmulatedServer(Senseless):
 
     def call_off(self) -> None:
         self._called_off.set()
+
+    def invite_kubelet(self, kubeconfig: str) -> None:
+        if self._host.kubelet is None:
+            super().invite_kubelet(kubeconfig)
+        else:
+            self._loop.call_soon_threadsafe(self._host.kubelet, kubeconfig)
+
+    def dismiss_kubelet(self) -> None:
+        if self._host.kubelet is None:
+            super().dismiss_kubelet()
+        else:
+            self._loop.call_soon_threadsafe(self._host.kubelet, "")
 
     def sanitise(self) -> str:
         time.sleep(0.1)
