@@ -20,6 +20,7 @@ from hostler.core.configuration import Configuration
 from hostler.core.fleet import Fleet, dump
 from hostler.core.fold import evolve
 from hostler.core.model import (
+    HELD,
     Assignment,
     Binding,
     Hold,
@@ -82,9 +83,10 @@ def configuration(
     policy: Callable[[dict[str, Any]], None] | None = None,
     firmware: dict[str, str] | None = None,
     gpus: int = GPUS,
+    **sku: Any,
 ) -> Configuration:
-    """The default policy with these pools; `policy` may change its tree first."""
-    skus = {"h100": {"gpus": gpus, "firmware": firmware or {}}}
+    """The default policy with these pools; `policy` may change its tree first, `sku` says more of the nodes' model."""
+    skus = {"h100": {"gpus": gpus, "firmware": firmware or {}, **sku}}
     tree = {"skus": skus, "pools": pools if pools is not None else {"train": pool_document()}}
     text = POLICY
     if policy is not None:
@@ -160,8 +162,9 @@ class LostCommitError(Exception):
 class Drive:
     """One controller, its journal, its machines. Hands do as asked unless `script` says otherwise.
 
-    Scripted answers: done, failed, refused, busy; "unknown" (it worked, nobody knows), "vanished" (nothing
-    happened, nobody knows), "mute" (it works at once and never answers), "late" (it works and answers at `land`).
+    Scripted answers: done, failed, refused, busy, held (failed: somebody holds it), "unknown" (it worked, unseen),
+    "vanished" (nothing happened, nobody knows), "mute" (it works at once and never answers), "late" (it works and
+    answers at `land`).
     """
 
     def __init__(self, config: Configuration | None = None, nodes: Iterable[Node] = (), *, quiet: bool = False) -> None:
@@ -365,6 +368,8 @@ class Drive:
             result = "done" if result == "failed" else result
         if operation.kind == "verify_firmware":
             facts = dict(operation.args)
+        if result == "held":
+            facts, result = {HELD: "python3 (pid 4711)"}, "failed"
         outcome = Outcome(operation.id, operation.node, result, "as scripted", facts, attempt=operation.attempt)
         self.step(intake.Replied(outcome), *self._news(operation.node))
 

@@ -235,15 +235,27 @@ def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blo
     """The answers of the customers' work on the node; a Blocker where that work is unknown."""
     if has_left(plan):
         return ()
-    condition = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
-    dooms = rule_for(scene.fleet.policy_of(node), condition).dooms if condition else "none"
+    dooms, faulted = _lost_already(scene, node, plan)
     pool = scene.fleet.pool_of(node)
     overdue = pool is not None and _agreed_at(scene, node, plan, pool) <= scene.now
-    asked = Disturbance(plan.act_class, plan.part, dooms, overdue, plan.remedy or plan.name)
+    asked = Disturbance(plan.act_class, faulted, dooms, overdue, plan.remedy or plan.name, plan.parts)
     said = may_disturb(node, scene.present, asked, pool)
     if isinstance(said, Blocker):
         return said
     return tuple(c for c in said if c.workload.work_class is not WorkClass.infrastructure)
+
+
+def _lost_already(scene: Scene, node: Node, plan: Plan) -> tuple[str, tuple[str, ...]]:
+    """Whose work the plan's causes have ended (node, part or none), and which parts are at fault.
+
+    The whole node's only where the rule that decided says so.
+    """
+    policy = scene.fleet.policy_of(node)
+    said = [(rule_for(policy, c).dooms, c) for c in node.conditions if c.id in plan.causes]
+    if next((dooms for dooms, c in said if c.type == plan.rule), "none") == "node":
+        return "node", ()
+    faulted = tuple(c.part for dooms, c in said if dooms == "part" and c.part)
+    return ("part" if faulted else "none"), faulted
 
 
 def _agreed_at(scene: Scene, node: Node, plan: Plan, pool: Pool) -> datetime:

@@ -45,8 +45,8 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     """What a node of this model must contain.
 
     `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
-    fetched from; `reset` how its GPUs are reset. `memory_gib`: the host's memory, 0 where it is not judged. `tenant_root`: whoever a node of it serves
-    has root there.
+    fetched from; `reset` how its GPUs are reset. `memory_gib`: the host's memory, 0 where it is not judged.
+    `tenant_root`: whoever a node of it serves has root there.
     """
 
     name: str

@@ -302,6 +302,8 @@ def _unrest(node: Node) -> Iterator[str]:
             yield from (f"disturbed:{domain}" for domain in node.domains)
     if node.waiting is not None:
         yield "waiting"
+        if any(b.kind == "domain" for b in node.waiting.blockers):
+            yield "grouped"
     if node.operation is not None or node.settling:
         yield "operating"
     if node.compared is not None:

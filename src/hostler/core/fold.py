@@ -13,6 +13,7 @@ from hostler.core.configuration import STRIKES_KEPT_S
 from hostler.core.deadlines import extend
 from hostler.core.fleet import ANSWERS_KEPT, SHELF_KEPT, Answered, Closure, Fleet, Removal
 from hostler.core.model import (
+    HELD,
     OWNER,
     STUCK,
     ActClass,
@@ -340,7 +341,8 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
         own = (plan.remedy or plan.name, plan.recorded_at)
         others = tuple(a for a in attempts if (a.remedy, a.at) != own)
         if event.result == "failed":
-            tried = Attempt(own[0], plan.part, own[1], struck=plan.disturbed, failed=True, touched=plan.touched)
+            struck, touched = plan.disturbed and not plan.busy, plan.touched and not plan.busy
+            tried = Attempt(own[0], plan.part, own[1], struck, failed=True, touched=touched, busy=plan.busy)
             attempts = (*others, tried)
         elif event.result in ("cancelled", "superseded") and not _has_acted(plan):
             attempts = others
@@ -421,6 +423,9 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished, at: datetime) ->
         cordons = tuple(c for c in cordons if c != OWNER)
     if event.result == "done" and operation.kind == "verify_firmware":
         node = _runs(node, tuple(sorted((k, str(v)) for k, v in event.facts.items())), at)
+    plan = node.plan
+    if plan is not None and plan.id == operation.plan and event.facts.get(HELD):
+        plan = replace(plan, busy=True)
     fleet.put_node(
         node.id,
         replace(node, operation=None, settling=settling, given_up=given_up, cordons=cordons),

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from hostler.core import events as e
-from hostler.core.configuration import scaled
+from hostler.core.configuration import Reset, scaled
 from hostler.core.model import ActClass, Node, Plan, Step
 from hostler.core.operations import OPERATIONS
 from hostler.core.policy.radius import blast_radius
@@ -38,7 +38,8 @@ def record(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> e.PlanReco
 
 def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
     """A frozen copy of the recipe for this node: no table is read for it again."""
-    rows = [laid for row in recipe.steps for laid in _lay(scene, node, row)]
+    parts = _confined(scene, node, recipe, frame)
+    rows = [laid for row in recipe.steps for laid in _lay(scene, node, row, parts)]
     return Plan(
         id=f"{node.id}-p{scene.fleet.cell.seq}",
         node=node.id,
@@ -59,13 +60,24 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
         pool=node.pool,
         boot_id=node.boot_id,
         group=frame.group,
+        parts=parts,
         disruptive=recipe.disruptive,
         state="proposed" if frame.proposed else "running",
         step_since=scene.now,
     )
 
 
-def _lay(scene: Scene, node: Node, row: StepRow) -> list[tuple[Step, str]]:
+def _confined(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
+    """The slots that the plan touches, where its model's GPUs are reset one by one and every cause names its GPU."""
+    sku = scene.fleet.configuration_of(node).skus.get(node.sku)
+    if recipe.name != "gpu_reset" or sku is None or sku.reset.domain != "gpu":
+        return ()
+    slot_of = {name: slot for slot, serial in node.slots if slot.startswith("gpu") for name in (slot, serial)}
+    named = [slot_of.get(c.part, "") for c in node.conditions if c.id in frame.causes]
+    return tuple(sorted(dict.fromkeys(named))) if all(named) else ()
+
+
+def _lay(scene: Scene, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
     if OPERATIONS[row.operation].port == "scheduler" and node.assignment is None:
         return []  # a spare is in no cluster
     configuration = scene.fleet.configuration_of(node)
@@ -82,6 +94,15 @@ def _lay(scene: Scene, node: Node, row: StepRow) -> list[tuple[Step, str]]:
             for k, v in sorted(wanted.items())
         ]
     args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
+    if row.operation == "gpu_reset" and sku is not None:
+        args = _how_to_reset(sku.reset, parts)
     if row.operation == "join_cluster" and configuration.policy.join_token_ttl_s:
         args = {**args, "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}"}
     return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]
+
+
+def _how_to_reset(how: Reset, parts: tuple[str, ...]) -> dict[str, str]:
+    """The operation's arguments; what is not said is the agent's to choose."""
+    links = str(how.links) if how.links else ""
+    said = (("gpu", ",".join(parts)), ("clients", ",".join(how.clients)), ("fabric", how.fabric), ("links", links))
+    return {name: text for name, text in said if text}

@@ -634,7 +634,7 @@ class Intent(Struct, frozen=True):
 
 
 HELD = "held_by"
-"""A failed outcome's fact: who holds what was to be acted upon. Nothing was done to it, and it is no fault of its own."""
+"""A failed outcome's fact: who holds what was to be acted upon. Nothing was done to it; the fault is not its own."""
 
 
 class Outcome(Struct, frozen=True):

@@ -193,7 +193,7 @@ def _customer(scene: Scene, rollout: Rollout, node: Node, ids: list[str]) -> Sli
         return None
     cause = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
     rule = rule_for(scene.fleet.policy, cause) if cause else None
-    fault = Disturbance(plan.act_class, plan.part, rule.dooms if rule and rule.remedy else "none")
+    fault = Disturbance(plan.act_class, (plan.part,), rule.dooms if rule and rule.remedy else "none")
     ended = [w for w in scene.present.workloads(node) or () if w.id in ids and not is_doomed(node, w, fault)]
     if not ended:
         return None

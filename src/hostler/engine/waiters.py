@@ -5,6 +5,7 @@ from datetime import datetime
 
 from hostler.core import events as e
 from hostler.core.answers import Rest, Wait
+from hostler.core.domains import mates
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Waiting
 from hostler.core.scene import Scene
@@ -74,6 +75,7 @@ EASING = (
     e.ApprovalEnded,
     e.WindowScheduled,
     e.WindowEnded,
+    e.TicketOpened,
     e.TicketClosed,
     e.ConditionCleared,
     e.OperationSettled,

@@ -116,6 +116,7 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
             "temperature_limit_c": 90,
             "firmware": {"BIOS": baseline},
             "images": {"BIOS": f"http://images/{image}/{baseline}"},
+            "reset": {"domain": "gpu" if shape.kind in ("cell", "story") else "baseboard"},
         }
     }
     pools = {name: _pool(shape, name) for name in dict.fromkeys(shape.roles) if name not in (SPARE, FRESH)}

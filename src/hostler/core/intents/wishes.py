@@ -99,7 +99,7 @@ def preview(ask: Ask) -> Answered:
     request = Request(need.remedy, need.act_class, wishing, approved=True, scope=scope_of(group))
     waits = [b.text for b in blockers(ask.scene, request)]
     for node in wishing:
-        consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class), None)
+        consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class, parts=plan.parts), None)
         if isinstance(consents, tuple):
             waits.extend(c.blocker.text for c in consents if c.blocker)
         else:

@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from hostler.core.configuration import (
     REMEDIES,
+    RESET_CLIENTS,
+    RESET_DOMAINS,
     STRIKES_KEPT_S,
     Configuration,
     Policy,
@@ -229,6 +231,8 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
     if not configuration.policy.time_scale > 0:
         yield Problem(*_find(loaded, ("policy", "time_scale")), "time_scale must be above 0", "1 is real time")
     yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
+    for sku in configuration.skus.values():
+        yield from _reset_problems(sku, _find(loaded, ("skus", sku.name, "reset")))
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
 
@@ -256,6 +260,16 @@ def _rung_problems(name: str, rung: Rung, line: tuple[str, int]) -> Iterator[Pro
     if rung.window_s > STRIKES_KEPT_S:
         told = f"rung '{name}' counts {rung.window_s / 86_400:.0f} days back, and attempts are forgotten after 90"
         yield Problem(*line, told, f"write a window_s of at most {STRIKES_KEPT_S:.0f}")
+
+
+def _reset_problems(sku: Sku, line: tuple[str, int]) -> Iterator[Problem]:
+    if sku.reset.domain not in RESET_DOMAINS:
+        told = f"SKU {sku.name}: no reset domain '{sku.reset.domain}'"
+        yield Problem(*line, told, f"write one of {', '.join(RESET_DOMAINS)}")
+    for unit in (*sku.reset.clients, sku.reset.fabric):
+        if unit and unit not in RESET_CLIENTS:
+            told = f"SKU {sku.name}: '{unit}' is not stopped for a reset"
+            yield Problem(*line, told, f"write some of {', '.join(RESET_CLIENTS)}")
 
 
 def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:

@@ -106,7 +106,8 @@ def shadow_need(policy: Policy, node: Node, condition: Condition, now: datetime)
 def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: datetime) -> Need | None:
     if not rule.remedy or not _concerns(node, condition, rule):
         return None
-    remedy = condition.remedy or climb(policy, node, rule.remedy, condition.part, now)
+    first = _beyond_held(node, condition, rule.remedy)
+    remedy = condition.remedy or climb(policy, node, first, condition.part, now)
     act_class = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
     if remedy == "protective_power_off":
         act_class = ActClass.protective
@@ -143,6 +144,12 @@ def _concerns(node: Node, condition: Condition, rule: Rule) -> bool:
     if node.phase is not Phase.production:
         return False
     return bool(condition.remedy) or node.profile is Profile.managed
+
+
+def _beyond_held(node: Node, condition: Condition, remedy: str) -> str:
+    """The remedy, or the rung above it where somebody has held what it acts upon since the condition stands."""
+    held = any(a.busy and a.remedy == remedy and a.at >= condition.since for a in node.attempts)
+    return REMEDIES[REMEDIES.index(remedy) + 1] if held and remedy in REMEDIES[:-1] else remedy
 
 
 def climb(policy: Policy, node: Node, remedy: str, part: str, now: datetime) -> str:

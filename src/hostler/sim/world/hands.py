@@ -138,7 +138,9 @@ class Hands:
 
     def _disturb(self, host: Host, operation: Operation) -> None:
         """Whatever still runs there ends with the hardware, and its scheduler sees it."""
-        if self._scheduler.disturbs(host.node, operation.id, host.faults):
+        seat, reset = self._scheduler.seat(host.node), _reset(operation)
+        works = tuple(w.id for w in seat.works.values() if not reset or w.parts is None or reset & {*w.parts})
+        if works and self._scheduler.disturbs(host.node, operation.id, host.faults, works):
             self.on_changed(host.node)
 
     # the scheduler
@@ -270,7 +272,7 @@ class Hands:
 
     def _result(self, operation: Operation, host: Host) -> Outcome:
         if operation.kind == "gpu_reset":
-            self.on_remedied(host, "gpu_reset", host.remedied("gpu_reset"))
+            self.on_remedied(host, "gpu_reset", host.remedied("gpu_reset", _reset(operation)))
         if operation.kind == "bmc_cold_reset":
             host.machine.restart_manager(self._site.clock.now)
         if operation.kind != "run_checks":
@@ -282,6 +284,11 @@ class Hands:
 
     def _say(self, outcome: Outcome) -> None:
         self._site.reply(outcome, self._hosts[outcome.node].draw(AGENT_LATENCY_S))
+
+
+def _reset(operation: Operation) -> frozenset[str]:
+    """The GPUs that a reset is confined to, none for all of them."""
+    return frozenset(filter(None, operation.args.get("gpu", "").split(",")))
 
 
 def _works(operation: Operation) -> tuple[str, ...]:

@@ -102,9 +102,9 @@ class Host:
             case _:
                 pass
 
-    def remedied(self, remedy: str) -> list[Fault]:
-        """Whatever this remedy ends is over; the faults that ended."""
-        ended = [fault for fault in self.faults if fault.cured_by(remedy)]
+    def remedied(self, remedy: str, slots: frozenset[str] = frozenset()) -> list[Fault]:
+        """Whatever this remedy ends is over, in these slots only where some are named; the faults that ended."""
+        ended = [f for f in self.faults if f.cured_by(remedy) and (not slots or f.slot in slots)]
         for fault in ended:
             fault.cured = self.site.clock.now
             if fault.kind.shows == "heat":
