@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 PATIENCE_S = 20.0
+MUCH = {"cpu": "128", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": "8"}
 
 
 class Kubelet:
@@ -61,22 +62,42 @@ class Kubelet:
         async with Api(load_kubeconfig(str(kubeconfig)), lambda: None) as api:
             yield api
 
-    async def join(self, kubeconfig: Path, request: str) -> None:
-        """Do what a kubelet does with its bootstrap kubeconfig, until its node is ready."""
-        async with AsyncExitStack() as stack:
-            api = await stack.enter_async_context(self.bootstrapping(kubeconfig))
+    async def join(self, kubeconfig: Path, request: str) -> Path:
+        """Do what a kubelet does with its bootstrap kubeconfig, until its node is ready; its own kubeconfig."""
+        async with self.bootstrapping(kubeconfig) as api:
             answer = await self.ask(api, request)
             assert answer.status == 201, answer
             status = await self.answer(api, request)
-            assert "certificate" in status, status
-            own = self._own(kubeconfig, msgspec.convert(status["certificate"], bytes, strict=False))
-            await self.ready(await stack.enter_async_context(Api(load_kubeconfig(str(own)), lambda: None)))
+        assert "certificate" in status, status
+        own = self._own(kubeconfig, msgspec.convert(status["certificate"], bytes, strict=False))
+        async with Api(load_kubeconfig(str(own)), lambda: None) as api:
+            await self.ready(api)
+        return own
+
+    async def live(self, own: Path) -> None:
+        """Run the pods of its node, and end those that are to end, until cancelled."""
+        async with Api(load_kubeconfig(str(own)), lambda: None) as api:
+            while True:
+                answer = await api.get("/api/v1/pods", fieldSelector=f"spec.nodeName={self.name}")
+                if answer.status == 200:
+                    for pod in msgspec.json.decode(answer.body)["items"]:
+                        await self._tend(api, pod)
+                await asyncio.sleep(0.1)
+
+    async def _tend(self, api: Api, pod: Any) -> None:
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        if "deletionTimestamp" in pod["metadata"]:
+            await api.change("DELETE", path, {"gracePeriodSeconds": 0})
+        elif pod["status"].get("phase") == "Pending":
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            await api.change("PATCH", f"{path}/status", {"status": ready}, STRATEGIC_PATCH)
 
     async def ready(self, api: Api) -> None:
         """Say on its node that it is ready."""
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "it has joined"}
         path = f"/api/v1/nodes/{self.name}/status"
-        answer = await api.change("PATCH", path, {"status": {"conditions": [ready]}}, STRATEGIC_PATCH)
+        status = {"conditions": [ready], "allocatable": MUCH, "capacity": MUCH}
+        answer = await api.change("PATCH", path, {"status": status}, STRATEGIC_PATCH)
         assert answer.status == 200, answer
 
     def _own(self, kubeconfig: Path, certificate: bytes) -> Path:

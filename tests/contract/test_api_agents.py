@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import aiohttp
 import pytest
 
 from hostler.agent.client import Controller, UnavailableError
-from hostler.core.model import Observation, Outcome
+from hostler.core.model import Observation, Operation, Outcome
 from hostler.engine.joining import JoinOffer
 from hostler.engine.queues import BusyError
 from tests.contract.api_world import XID79, Client, House, house
@@ -94,9 +95,26 @@ async def test_an_order_reaches_the_agent_and_its_outcome_the_plan(world: House,
 
 async def test_an_empty_poll_ends_in_time(world: House) -> None:
     began = asyncio.get_running_loop().time()
-    assert await world.agent("n0").get("/v1/agent/operations?node=n0&wait_s=0.1") == {"operations": []}
+    assert (await world.agent("n0").get("/v1/agent/operations?node=n0&wait_s=0.1"))["operations"] == []
     assert asyncio.get_running_loop().time() - began < 2
     assert (await world.agent("n0").call("GET", "/v1/agent/operations?node=n0&wait_s=26"))[0] == 400
+
+
+async def test_an_order_that_leaves_little_time_is_not_late_because_its_question_was_held(
+    world: House, tmp_path: Path
+) -> None:
+    """Mutant: its time counts from the question, which may be 25 s old: evidence, which has 5 s, is never collected."""
+    agent = await controller(world, tmp_path, world.session)
+    asking = asyncio.create_task(agent.operations())
+    await asyncio.sleep(1.0)
+    now = datetime.now(UTC)
+    evidence = Operation("o1", "collect_evidence", "n0", "p1", 0, now, now + timedelta(seconds=0.5))
+    giving = asyncio.create_task(world.desk.perform(evidence, world.cell.view.nodes["n0"]))
+    (order,) = await asking
+    assert order.left_s is not None
+    assert order.left_s > 1.0
+    giving.cancel()
+    await asyncio.gather(giving, return_exceptions=True)
 
 
 async def refused(client: Client, path: str, body: Any) -> int:

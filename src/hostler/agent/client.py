@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 import aiohttp
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.agent.kubelet import JoinOffer
 from hostler.core.model import Observation, Operation, Outcome
@@ -98,6 +99,7 @@ class _Call(Struct, frozen=True):
 
 class _Orders(Struct, frozen=True):
     operations: tuple[Order, ...] = ()
+    held_s: float = 0.0
 
 
 def addresses(servers: str) -> tuple[str, ...]:
@@ -147,10 +149,15 @@ class Controller:
         return None if said.acknowledged is None else Receipt(said.spool, said.acknowledged)
 
     async def operations(self) -> tuple[Order, ...]:
-        """What is to be done; waits up to POLL_S for something to do."""
+        """What is to be done; waits up to POLL_S for something to do.
+
+        `left_s` counts from when it was asked: the time for which the controller held the question is not lost.
+        """
         params = {"node": self._node, "wait_s": str(POLL_S)}
         call = _Call("GET", "operations", params=params, timeout_s=TIMEOUT_S + POLL_S)
-        return _decode(await self._ask(call), _Orders).operations
+        given = _decode(await self._ask(call), _Orders)
+        held_s = min(max(given.held_s, 0.0), POLL_S)
+        return tuple(o if o.left_s is None else replace(o, left_s=o.left_s + held_s) for o in given.operations)
 
     async def joining(self) -> JoinOffer:
         """What lets this node's kubelet in now. Raises RejectedError (404) where nothing does."""

@@ -4,6 +4,7 @@ lightkube reads the kubeconfig (contexts, tokens in files that rotate, client ce
 service account) and makes the HTTP client; what is said over it is ours.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,6 +38,8 @@ MAX_LINE = 16 * 1024 * 1024
 
 BROKEN = (httpx2.HTTPError, httpx2.InvalidURL, ConfigError, OSError)
 """What the way to the API server raises: its HTTP, and the credentials that are fetched for it."""
+
+logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each request tells nobody anything
 
 IN_CLUSTER = "in-cluster"
 """In the place of a kubeconfig's path: the service account of the pod that Hostler runs in."""

@@ -1,5 +1,6 @@
 """The agents' side: observations in, heartbeats in, operations out, outcomes in. An agent speaks for its node only."""
 
+import asyncio
 from typing import Annotated
 
 from litestar import Response, Router, get, post
@@ -65,9 +66,10 @@ class OutcomesBody(Struct, frozen=True):
 
 
 class Orders(Struct, frozen=True):
-    """What the agent is to do now."""
+    """What the agent is to do now; the question was held open for `held_s` before it was answered."""
 
     operations: tuple[Order, ...]
+    held_s: float = 0.0
 
 
 @post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
@@ -109,7 +111,10 @@ async def operations(
     wait_s: Annotated[float, QueryParameter(ge=0, le=WAIT_MAX_S)] = 0.0,
 ) -> Orders:
     """What the agent is to do; waits up to `wait_s` for something."""
-    return Orders(await agent.room.desk.collect(_own(agent, node).id, wait_s))
+    loop = asyncio.get_running_loop()
+    asked = loop.time()
+    found = await agent.room.desk.collect(_own(agent, node).id, wait_s)
+    return Orders(found, round(loop.time() - asked, 3))
 
 
 @get("/joining", guards=REPORT)
