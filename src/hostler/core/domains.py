@@ -14,7 +14,6 @@ from hostler.core.fleet import Fleet
 from hostler.core.model import Blocker, Condition, Node, Phase, Plan
 from hostler.core.policy.radius import domains_of
 
-
 KINDS = ("rack", "nvlink", "power", "leaf")
 """Kinds of domain that a bare name is looked for among, in this order."""
 

@@ -428,7 +428,7 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished, at: datetime) ->
         plan = replace(plan, busy=True)
     fleet.put_node(
         node.id,
-        replace(node, operation=None, settling=settling, given_up=given_up, cordons=cordons),
+        replace(node, plan=plan, operation=None, settling=settling, given_up=given_up, cordons=cordons),
     )
 
 
