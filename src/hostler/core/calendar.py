@@ -8,6 +8,22 @@ from hostler.core.fleet import Fleet
 from hostler.core.policy import incidents
 from hostler.core.scene import Scene
 
+ENTRIES = (
+    e.HoldPlaced,
+    e.WindowScheduled,
+    e.ApprovalRequested,
+    e.PauseSet,
+    e.BrakeReleased,
+    e.ConfigActivated,
+    e.RolloutStarted,
+    e.SliceStarted,
+    e.RolloutStopped,
+    e.IncidentOpened,
+    e.IncidentUpdated,
+    e.IncidentClosed,
+)
+"""Events after which something may begin or end by the clock alone."""
+
 
 def ended(scene: Scene) -> Iterator[e.Event]:
     """What has run out by now: holds with an end, windows, incidents. Each is folded before the next is asked for."""

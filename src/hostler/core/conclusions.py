@@ -1,5 +1,6 @@
 """What Hostler concludes of a node by itself: that it stands still for too long, that nobody says what runs on it."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core import events as e
@@ -57,6 +58,14 @@ def is_unlisted(scene: Scene, node: Node) -> bool:
         return False
     here = scene.present.nodes.get(node.id)
     return here is None or cluster not in here.workloads
+
+
+def unlisted(scene: Scene, cluster: str) -> Iterator[str]:
+    """The members of the cluster's pools of which it says nothing."""
+    for pool in scene.fleet.pools.values():
+        if pool.cluster == cluster:
+            members = scene.fleet.index.members(f"pool:{pool.name}")
+            yield from (node_id for node_id in members if is_unlisted(scene, scene.fleet.nodes[node_id]))
 
 
 def _unlisted(scene: Scene, node: Node, stood: bool) -> Finding | None:

@@ -66,12 +66,7 @@ PHASES: dict[Phase, PhaseRow] = {
             limit_s=6 * HOUR_S,
             on_limit=Phase.zap_fail,
         ),
-        PhaseRow(
-            Phase.zap_fail,
-            "firmware failed, kept for analysis",
-            waits_for="a person (zap again, or triage)",
-            usual_s=3 * DAY_S,
-        ),
+        PhaseRow(Phase.zap_fail, "firmware failed", waits_for="a person (zap again, or triage)", usual_s=3 * DAY_S),
         PhaseRow(
             Phase.test,
             "Day 1: burn-in and validation",
@@ -82,12 +77,7 @@ PHASES: dict[Phase, PhaseRow] = {
         PhaseRow(Phase.production, "in service: delivered to a pool, or a spare"),
         PhaseRow(Phase.triage, "out of service, the cause is being found", recipe="examine", usual_s=3 * DAY_S),
         PhaseRow(Phase.debug, "engineers look", waits_for="an engineer (hostler node onboard)", usual_s=14 * DAY_S),
-        PhaseRow(
-            Phase.rma,
-            "with the vendor",
-            waits_for="the vendor's return (hostler node rma-return)",
-            usual_s=45 * DAY_S,
-        ),
+        PhaseRow(Phase.rma, "with the vendor", waits_for="its return (hostler node rma-return)", usual_s=45 * DAY_S),
         PhaseRow(Phase.retired, "gone"),
     )
 }

@@ -10,6 +10,15 @@ OBSERVE_AFTER_S = (1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 TIDY_AT_LEAST = 1024
 """So many entries may stand in the heap before doubled ones are looked for."""
 
+CALENDAR = ""
+"""The entry for holds and windows that begin or end by the clock; no node has this id."""
+
+CLUSTER = "cluster:"
+"""The entries for clusters that are heard, before their names; no node's id has a colon."""
+
+OBSERVED_WITHIN = timedelta(minutes=5)
+"""How long after a start an outstanding operation may wait to be observed before its deadline counts again."""
+
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 

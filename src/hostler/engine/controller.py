@@ -8,19 +8,18 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from hostler.core import events as e
 from hostler.core import conclusions, formats, silence
+from hostler.core import events as e
 from hostler.core.answers import Act, Rest, Wait
-from hostler.core.calendar import ended, next_moment
+from hostler.core.calendar import ENTRIES, ended, next_moment
 from hostler.core.clock import Witness, opening
 from hostler.core.diagnose.common_cause import SYNDROME_OF
-from hostler.core.domains import mates
 from hostler.core.fleet import Fleet, is_spare
 from hostler.core.fold import evolve
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.verbs import answer as answer_intent
 from hostler.core.model import Node, Observation, Outcome, Phase
-from hostler.core.operations import IDLE_CHECK, OPERATIONS
+from hostler.core.operations import OPERATIONS
 from hostler.core.plan import next_step, wakes_at
 from hostler.core.policy.incidents import review
 from hostler.core.present import Present
@@ -29,22 +28,13 @@ from hostler.core.rollouts import advance, judged
 from hostler.core.scene import Scene
 from hostler.core.service import balance
 from hostler.engine import comparing, intake, news, waiters
-from hostler.engine.agenda import Agenda
+from hostler.engine.agenda import CALENDAR, CLUSTER, OBSERVED_WITHIN, Agenda
 from hostler.engine.opening import first_words, of_clock
 from hostler.engine.ports import Batch, Restored
 from hostler.engine.ready import Ready, Reply, Send
 
 SOURCES = ("agent", "bmc")
 """Who sends observations of a node; each has a cursor of its own."""
-
-CALENDAR = ""
-"""The agenda's entry for holds and windows that begin or end by the clock; no node has this id."""
-
-CLUSTER = "cluster:"
-"""The agenda's entries for clusters that are heard, before their names; no node's id has a colon."""
-
-OBSERVED_WITHIN = timedelta(minutes=5)
-"""How long after a start an outstanding operation may wait to be observed before its deadline counts again."""
 
 FEW = 2_000
 """So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
@@ -64,6 +54,7 @@ class Controller:
         self.silent: dict[str, datetime] = {}
         self.swept = 0
         self.agenda = Agenda()
+        self.slot_waiters = waiters.SlotWaiters()
         self._ready: Ready | None = None
         self._touched: dict[str, str] = {}
         self._sweeping: dict[str, None] = {}
@@ -157,6 +148,7 @@ class Controller:
         self._records.append(record)
         self._eased = self._eased or waiters.asks_all_again(self.fleet, event)
         self._follow_up(record)
+        self._touch_all(self.slot_waiters.woken(event), cause)
         self._forget(event)
         self._record_all(errors, f"record:{record.seq}")
 
@@ -168,29 +160,16 @@ class Controller:
                 self._suspects[c.node] = record.seq
             case e.ConditionCleared(node=node_id) | e.PhaseChanged(node=node_id) if self.fleet.incidents_of(node_id):
                 self._suspects[node_id] = record.seq
-            case e.IncidentOpened() | e.IncidentUpdated() | e.IncidentClosed():
-                self._follow_incident(event, cause)
             case e.RestoreReleased() | e.ClockConfirmed():
                 self._look_again()
             case e.OperationStarted(operation=operation):
                 self.agenda.attempted(operation.id)
                 self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
-            case e.PlanAdvanced(node=node_id) | e.PlanUndoing(node=node_id):
-                for mate, _ in mates(self.fleet, self.fleet.nodes[node_id]):
-                    self._touch(mate.id, cause)
-            case e.HoldPlaced() | e.WindowScheduled() | e.ApprovalRequested() | e.PauseSet() | e.BrakeReleased():
-                self._watch_calendar()
-                self._touch_all(self.fleet.index.members("operating"), cause)
-            case e.ModeSet(pool=pool, remedy=remedy) if remedy == IDLE_CHECK:
-                self._touch_all(self.fleet.index.members(f"pool:{pool}"), cause)
             case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
-                self._watch_calendar()
-                for node_id in self.fleet.index.members("ailing"):
-                    self._touch(node_id, cause)
-                    self._suspects[node_id] = record.seq
-                for known in self.fleet.pools.values():
-                    if IDLE_CHECK in known.modes:
-                        self._touch_all(self.fleet.index.members(f"pool:{known.name}"), cause)
+                self._suspects.update(dict.fromkeys(self.fleet.index.members("ailing"), record.seq))
+        if isinstance(event, ENTRIES):
+            self._watch_calendar()
+        self._touch_all(waiters.concerned(self.fleet, event), cause)
 
     def _forget(self, event: e.Event) -> None:
         """What is not recorded and is of no use any more: when to look for an operation, what a retired node said."""
@@ -205,13 +184,6 @@ class Controller:
                     self.cursors.pop(f"{node_id}/{source}", None)
             case _:
                 pass
-
-    def _follow_incident(self, event: e.IncidentOpened | e.IncidentUpdated | e.IncidentClosed, cause: str) -> None:
-        """Its members are asked again when it lets them go; the clock may end it."""
-        if isinstance(event, e.IncidentUpdated) and event.state == "individual":
-            for node_id in self.fleet.incidents[event.incident].members:
-                self._touch(node_id, cause)
-        self._watch_calendar()
 
     def _revoke(self, given_up: e.OperationFinished) -> None:
         """Whoever was asked is told that it is called off, where that can still help."""
@@ -242,7 +214,8 @@ class Controller:
                 self._eased = self._eased or changed
                 for node_id in intake.see_work(self.present, one, self._now):
                     self._touch(node_id, "scheduler")
-                self._follow_cluster(one)
+                if one.whole:
+                    self._call_roll(one.cluster)
                 self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
             case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
                 if (told := news.of_node(self._scene(), self.silent, one)) is not None:
@@ -253,28 +226,11 @@ class Controller:
             case _:
                 assert_never(one)
 
-    def _follow_cluster(self, seen: intake.WorkSeen) -> None:
-        """Whom a cluster has not listed for a while is looked for; one that is not heard says nothing of its nodes."""
-        if seen.lost:
-            self.present.whole_since.pop(seen.cluster, None)
-        elif seen.whole:
-            self.present.whole_since.setdefault(seen.cluster, self._now)
-            self._watch_cluster(seen.cluster)
-
-    def _watch_cluster(self, cluster: str) -> None:
-        self.agenda.wake(CLUSTER + cluster, self._now + timedelta(seconds=conclusions.UNLISTED_S), self._now)
-
-    def _look_for_unlisted(self, cluster: str) -> None:
-        """Have those members looked at of which a cluster that is heard says nothing; again and again."""
-        if not self.present.synced(cluster):
-            return
-        scene = self._scene()
-        for pool in self.fleet.pools.values():
-            if pool.cluster == cluster:
-                for node_id in self.fleet.index.members(f"pool:{pool.name}"):
-                    if conclusions.is_unlisted(scene, self.fleet.nodes[node_id]):
-                        self._touch(node_id, "clock")
-        self._watch_cluster(cluster)
+    def _call_roll(self, cluster: str) -> None:
+        """Have those looked at of which a cluster that is heard says nothing; again and again."""
+        if self.present.synced(cluster):
+            self._touch_all(conclusions.unlisted(self._scene(), cluster), "clock")
+            self.agenda.wake(CLUSTER + cluster, self._now + timedelta(seconds=conclusions.UNLISTED_S), self._now)
 
     def _set_clock(self, seen: intake.ClockSeen) -> None:
         """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
@@ -349,7 +305,7 @@ class Controller:
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
             if node_id.startswith(CLUSTER):
-                self._look_for_unlisted(node_id.removeprefix(CLUSTER))
+                self._call_roll(node_id.removeprefix(CLUSTER))
             if node_id == CALENDAR:
                 self._record_all(ended(self._scene()), "clock")
                 self._eased = True
@@ -436,6 +392,7 @@ class Controller:
             self._emit(e.WaitingChanged(node.id, fresh), cause)
             node = self.fleet.nodes[node.id]
             self._eased = self._eased or is_spare(node)
+        self.slot_waiters.note(self._scene(), node)
         until = answer.until if isinstance(answer, Wait) else None
         self._schedule(node, until)
 

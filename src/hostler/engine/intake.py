@@ -34,7 +34,7 @@ from hostler.core.model import (
     Workload,
 )
 from hostler.core.operations import IDLE_CHECK, OPERATIONS
-from hostler.core.present import OFF, ON, Fellow, Present
+from hostler.core.present import OFF, ON, Fellow, Present, PresentNode
 from hostler.core.scene import Scene
 from hostler.core.slots import PROFILE
 from hostler.core.standing import as_history, stand
@@ -309,30 +309,33 @@ def of_refusal(node: Node, text: str, now: datetime) -> tuple[e.Event, ...]:
 
 def see_work(present: Present, seen: WorkSeen, now: datetime) -> list[str]:
     """Take over what a cluster's schedulers show; the nodes whose work changed."""
-    touched: list[str] = []
-    for view in seen.views:
-        here = present.of(view.node)
-        is_open = view.cordoned is False
-        before = (here.workloads.get(seen.cluster), here.cordoned_by_other, seen.cluster in here.open)
-        works = {**here.workloads, seen.cluster: view.workloads}
-        idle = all(w.work_class is WorkClass.infrastructure for told in works.values() for w in told)
-        if before != (view.workloads, view.cordoned_by_other, is_open) or idle is not (here.idle_since is not None):
-            touched.append(view.node)
-        here.idle_since = (here.idle_since or now) if idle else None
-        if is_open:
-            here.open[seen.cluster] = None
-        else:
-            here.open.pop(seen.cluster, None)
-        here.workloads[seen.cluster] = view.workloads
-        here.cordoned_by_other = view.cordoned_by_other
+    touched = [view.node for view in seen.views if _see(present.of(view.node), seen.cluster, view, now)]
     if seen.whole or seen.lost:
         present.clusters[seen.cluster] = seen.lost
     if seen.lost:
+        present.whole_since.pop(seen.cluster, None)
         for here in present.nodes.values():
             if seen.cluster in here.workloads:
                 here.idle_since = None
                 here.ready = None  # what a scheduler believed when it was last heard is no witness
+    elif seen.whole:
+        present.whole_since.setdefault(seen.cluster, now)
     return touched
+
+
+def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> bool:
+    """Whether it shows anything new."""
+    is_open = view.cordoned is False
+    before = (here.workloads.get(cluster), here.cordoned_by_other, cluster in here.open, here.idle_since is not None)
+    here.workloads[cluster] = view.workloads
+    here.cordoned_by_other = view.cordoned_by_other
+    if is_open:
+        here.open[cluster] = None
+    else:
+        here.open.pop(cluster, None)
+    idle = all(w.work_class is WorkClass.infrastructure for told in here.workloads.values() for w in told)
+    here.idle_since = (here.idle_since or now) if idle else None
+    return before != (view.workloads, view.cordoned_by_other, is_open, idle)
 
 
 def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldPlaced]:

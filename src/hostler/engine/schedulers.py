@@ -31,8 +31,8 @@ class SchedulerHand:
     """The Hand for `SCHEDULED`: asks the schedulers of the node's own cluster, and `rest` where that has none here.
 
     To take a node away they are asked in their order, to give it back in the opposite one, so that nothing is placed
-    on a node that the next one does not yet serve. `show` puts what they show before the controller: so it is told before
-    a cordon counts as done, and nobody who came before it is missed.
+    on a node that the next one does not yet serve. `show` puts what they show before the controller: so that is told
+    before a cordon counts as done, and nobody who came before it is missed.
     """
 
     kinds = SCHEDULED | {IDLE_CHECK}

@@ -1,13 +1,16 @@
 """Who waits: in which order they are looked at, what is told of them, and what makes all of them be asked again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from hostler.core import events as e
+from hostler.core import slots
 from hostler.core.answers import Rest, Wait
 from hostler.core.domains import mates
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Waiting
+from hostler.core.operations import IDLE_CHECK
+from hostler.core.operations import IDLE_CHECK
 from hostler.core.scene import Scene
 
 
@@ -47,6 +50,26 @@ def asks_all_again(fleet: Fleet, event: e.Event) -> bool:
     return isinstance(event, EASING) or (isinstance(event, REGROUPING) and bool(fleet.index.count("grouped")))
 
 
+def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
+    """The nodes that are to be looked at after the event though it is of none of them."""
+    match event:
+        case e.PlanAdvanced(node=node_id) | e.PlanUndoing(node=node_id):
+            yield from (mate.id for mate, _ in mates(fleet, fleet.nodes[node_id]))
+        case e.IncidentUpdated(incident=incident, state="individual"):
+            yield from fleet.incidents[incident].members
+        case e.HoldPlaced() | e.WindowScheduled() | e.ApprovalRequested() | e.PauseSet() | e.BrakeReleased():
+            yield from fleet.index.members("operating")
+        case e.ModeSet(pool=pool, remedy=remedy) if remedy == IDLE_CHECK:
+            yield from fleet.index.members(f"pool:{pool}")
+        case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
+            yield from fleet.index.members("ailing")
+            for known in fleet.pools.values():
+                if IDLE_CHECK in known.modes:
+                    yield from fleet.index.members(f"pool:{known.name}")
+        case _:
+            pass
+
+
 REGROUPING = (e.ConditionRaised, e.PlanRecorded, e.WaitingChanged)
 """Events after which the nodes of one act (a rack) may be other ones than before."""
 
@@ -84,3 +107,40 @@ EASING = (
 
 A plan that begins takes budget: whoever waits is told by name what it waits for now.
 """
+
+
+WOKEN = 4
+"""So many of each pool are asked again when a check has ended: as a rule one of them takes its place."""
+
+FREEING = (e.HoldReleased, e.PauseSet, e.BrakeReleased, e.IncidentClosed, e.ClockConfirmed, e.RestoreReleased)
+"""Events after which nodes may be checked that were kept away from it, beside what happens to a node itself."""
+
+
+class SlotWaiters:
+    """Idle nodes that are due for a check and could not be given one. Volatile: filled as nodes are looked at."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[str, None]] = {}
+
+    def note(self, scene: Scene, node: Node) -> None:
+        """The node was looked at and stays as it is."""
+        if slots.waits(scene, node):
+            self._of.setdefault(node.pool, {})[node.id] = None
+        elif self._of:
+            self._of.get(node.pool, {}).pop(node.id, None)
+
+    def woken(self, event: e.Event) -> list[str]:
+        """Whom to look at again because of the event; who still waits is noted anew, behind the others."""
+        if not self._of:
+            return []
+        if isinstance(event, FREEING):
+            most = None
+        elif isinstance(event, e.OperationFinished) and event.kind == IDLE_CHECK:
+            most = WOKEN
+        else:
+            return []
+        found = [node_id for waiting in self._of.values() for node_id in list(waiting)[:most]]
+        for waiting in self._of.values():
+            for node_id in list(waiting)[:most]:
+                del waiting[node_id]
+        return found
