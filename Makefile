@@ -17,15 +17,18 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up test check bench bench-detection sim soak peers docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check bench bench-detection sim soak peers docs docs-check fmt lint clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 # --- running ---------------------------------------------------------------------------------------------------------
 
-up: environment ## start Hostler with a simulated cluster on this machine
-	$(BIN)/hostler up
+up: environment ## start Hostler with a simulated cluster on this machine; ARGS="--nodes 16"
+	$(BIN)/hostler up $(ARGS)
+
+up-kubernetes: environment-test ## the same with a real Kubernetes, whose nodes kwok plays (needs Go 1.26; builds it once)
+	@exec $(BIN)/python -m tests.controlplane.up $(ARGS)
 
 # --- checking --------------------------------------------------------------------------------------------------------
 

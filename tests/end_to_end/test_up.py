@@ -1,9 +1,18 @@
 """What the first command of the README starts: `hostler up`, as a newcomer runs it, and a command beside it."""
 
 import asyncio
+import json
 import re
+import signal
+import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from tests.contract.kubernetes_world import Admin, let_go
+from tests.controlplane.building import NoControlPlaneError, programs
 from tests.end_to_end.processes import HOSTLER, free_port, process, run
 
 PATIENCE_S = 90.0
@@ -25,3 +34,59 @@ async def test_hostler_up_brings_emulated_nodes_up_and_the_commands_find_it(tmp_
         except TimeoutError:
             raise AssertionError(f"never tested: {said}\n{log.read_text()[-3000:]}") from None
     assert "Hostler is up with 2 emulated nodes" in log.read_text()
+
+
+@pytest.mark.xdist_group("kubernetes")
+async def test_make_up_kubernetes_brings_machines_into_a_real_cluster_and_jobs_onto_them(tmp_path: Path) -> None:
+    """Machines join by tokens, Jobs land on them, kubectl sees them; all ends with it. Mutant: kwok is not told."""
+    try:
+        programs()
+    except NoControlPlaneError as missing:
+        pytest.skip(str(missing))
+    log = tmp_path / "log"
+    newcomer = ("env", f"HOME={tmp_path}", f"XDG_CONFIG_HOME={tmp_path}", f"XDG_CACHE_HOME={Path.home() / '.cache'}")
+    calm = ("--nodes", "4", "--faults-per-hour", "0", "--scale", "14400", "--port", str(free_port()))
+    async with process(*newcomer, sys.executable, "-m", "tests.controlplane.up", *calm, log=log) as up:
+        kubeconfig = await _said(log, r"export KUBECONFIG=(\S+)")
+        async with Api(load_kubeconfig(kubeconfig), lambda: None) as api:
+            admin = Admin(api)
+            pod = await _first(admin, "/api/v1/pods?labelSelector=job-name&fieldSelector=status.phase=Running", log)
+            name = pod["spec"]["nodeName"]
+            node = await admin.get(f"/api/v1/nodes/{name}")
+            assert node["metadata"]["labels"]["hostler.dev/phase"] == "production"
+            assert node["metadata"]["annotations"]["kwok.x-k8s.io/node"] == "fake"
+            assert pod["spec"]["nodeSelector"]["hostler.dev/pool"] == node["metadata"]["labels"]["hostler.dev/pool"]
+            code, said = await run(*newcomer, HOSTLER, "node", "drain", name, "--reason", "to see")
+            assert code == 0, said
+            await _first(admin, "/api/v1/nodes?fieldSelector=spec.unschedulable=true", log)
+            assert (await admin.get(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"))["items"]  # waited for
+        up.send_signal(signal.SIGINT)
+        await asyncio.wait_for(up.wait(), PATIENCE_S)
+    assert not Path(kubeconfig).parent.exists()
+    let_go()
+
+
+async def _said(log: Path, pattern: str) -> str:
+    async with asyncio.timeout(PATIENCE_S):
+        while (found := re.search(pattern, _text(log))) is None:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.1)
+    return found[1]
+
+
+def _text(log: Path) -> str:
+    return log.read_text() if log.exists() else ""
+
+
+async def _first(admin: Admin, path: str, log: Path) -> dict[str, Any]:
+    """The first object that is listed there, once there is one."""
+    where, _, query = path.partition("?")
+    asked = dict(word.split("=", 1) for word in query.split("&"))
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                answer = await admin.api.get(where, **asked)
+                if answer.status == 200 and (items := json.loads(answer.body)["items"]):
+                    return dict(items[0])
+                await asyncio.sleep(0.2)
+    except TimeoutError:
+        raise AssertionError(f"nothing at {path}: {_text(log)[-3000:]}") from None

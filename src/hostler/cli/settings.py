@@ -7,7 +7,8 @@ class UpSettings(Struct, frozen=True):
     """A Hostler with a simulated cluster on this machine.
 
     `port` 0 takes a free one, `scale` is how many times faster than the clock the simulated world lives, `data` ""
-    keeps nothing, `faults_per_hour` counts real hours over the whole fleet.
+    keeps nothing, `faults_per_hour` counts real hours over the whole fleet. `kubernetes` is the kubeconfig of the admin
+    of a cluster whose nodes kwok plays; "" is a cluster in memory.
     """
 
     port: int = 8440
@@ -16,6 +17,7 @@ class UpSettings(Struct, frozen=True):
     data: str = ""
     seed: int = 1
     faults_per_hour: float = 60.0
+    kubernetes: str = ""
 
 
 class ServeSettings(Struct, frozen=True):

@@ -116,12 +116,16 @@ def up(
     port: Annotated[int, Parameter(help="0 takes a free one.")] = _UP.port,
     world: World = WORLD,
     data: Annotated[str, Parameter(show_default=False, help="Keep the journal here; otherwise nothing is kept.")] = "",
+    kubernetes: Annotated[
+        str,
+        Parameter(show_default=False, help="Its nodes serve in this cluster, played by kwok: an admin's kubeconfig."),
+    ] = "",
 ) -> int:
     """Start Hostler with a simulated cluster on this machine, until Ctrl-C. Later commands find it by themselves."""
     from hostler.cli.compose import up as run_up
 
     _log()
-    settings = UpSettings(port, world.nodes, world.scale, data, world.seed, world.faults_per_hour)
+    settings = UpSettings(port, world.nodes, world.scale, data, world.seed, world.faults_per_hour, kubernetes)
     return _until_stopped(run_up(settings))
 
 

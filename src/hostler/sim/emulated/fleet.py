@@ -18,9 +18,12 @@ from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.machine import make_image
 from hostler.sim.bmc.service import Service
 from hostler.sim.emulated.host import Host, Trouble, gb200, gpu_address, h100
-from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
+from hostler.sim.emulated.scheduler import JobSpec
 
 TRAYS = 18
+GPUS_OF_POOLS = {"train": 8, "serve": 8, "nvl72": 4}
+"""GPUs in a node of each pool."""
+
 BASELINE = {"BIOS": "1.1.0", "BMC": "1.1.0", "GPU": "1.1.0"}
 
 
@@ -44,15 +47,13 @@ class FleetSettings(Struct, frozen=True):
 class EmulatedFleet:
     """An async context manager: inside it the BMCs answer, and machines live as they are switched on."""
 
-    def __init__(self, settings: FleetSettings, scheduler: EmulatedScheduler, clock: Callable[[], datetime]) -> None:
+    def __init__(self, settings: FleetSettings, clock: Callable[[], datetime]) -> None:
         self._settings = settings
         self._clock = clock
         self._random = random.Random(settings.seed)
         self.password = secrets.token_urlsafe(12)
         self.hosts: dict[str, Host] = {}
         self.specs: list[NodeSpec] = []
-        scheduler.gpus = self._gpus
-        scheduler.alive = lambda node: node in self.hosts and self.hosts[node].up
         self._farm = Farm(clock, credentials=("hostler", self.password))
         self._depot: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -76,7 +77,8 @@ class EmulatedFleet:
         if self._depot is not None:
             await self._depot.cleanup()
 
-    def _gpus(self, node: str) -> tuple[str, ...]:
+    def gpus(self, node: str) -> tuple[str, ...]:
+        """The serial numbers of a node's GPUs."""
         return tuple(part.serial for part in self.hosts[node].machine.parts if part.kind == "gpu")
 
     def configuration(self) -> str:
