@@ -30,7 +30,7 @@ def stands(drive: Drive, kind: str, node: str = "a") -> bool:
 
 @pytest.mark.parametrize("row", WAITING, ids=lambda row: row.phase.value)
 def test_who_waits_longer_than_usual_is_stuck_and_its_page_says_for_what(row: Any) -> None:
-    """Mutants: `wakes_at` without `stuck_at`; `<` for `<=`; the text without the blocker."""
+    """Mutants: `wakes_at` without it; `<` for `<=`; the text without the blocker."""
     drive = standing_at(row.phase, provisioner="none", certified_by="")
     drive.ask("pause", "fleet")  # nothing moves by itself
     drive.now = NOW + timedelta(seconds=row.usual_s - 1)
@@ -95,7 +95,7 @@ def list_of(*names: str, whole: bool = True) -> intake.WorkSeen:
 
 
 def test_a_member_that_its_cluster_does_not_list_is_told_after_a_while() -> None:
-    """Mutants: nobody looks again (`_watch_cluster`); a list that is not whole counts; no time to come."""
+    """Mutants: nobody looks again; a list that is not whole counts; no time to come."""
     drive = members("a", "b")
     drive.step(list_of("b"))
     drive.wait(seconds=UNLISTED_S - 1)

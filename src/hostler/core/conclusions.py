@@ -1,4 +1,4 @@
-"""What Hostler concludes of a node by itself: that it stands still for too long, that nobody says what runs on it."""
+"""What Hostler concludes of a node by itself: it stands still, nobody says what runs on it, its name is another's."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -7,6 +7,7 @@ from hostler.core import events as e
 from hostler.core.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
+from hostler.core.identity import MISBOUND_S, MISMATCH
 from hostler.core.model import STUCK, Evidence, Node, Phase
 from hostler.core.phases import PHASES
 from hostler.core.scene import Scene
@@ -21,12 +22,21 @@ _NAMES = ("kubernetes", "slurm", "hostname")
 def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
     """The events that make both conditions agree with how the node is now; mostly none."""
     standing = frozenset(c.type for c in node.conditions)
-    findings = (_stuck(scene, node, STUCK in standing), _unlisted(scene, node, WORK_UNKNOWN in standing))
+    findings = (
+        _stuck(scene, node, STUCK in standing),
+        _unlisted(scene, node, WORK_UNKNOWN in standing),
+        _misbound(scene, node, MISMATCH in standing),
+    )
     told = (stand(node, f, Evidence(scene.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
     return tuple(event for event in told if event is not None)
 
 
-def stuck_at(scene: Scene, node: Node) -> datetime | None:
+def wakes_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone may make one of them stand."""
+    return _stuck_at(scene, node) or _unlisted_at(scene, node)
+
+
+def _stuck_at(scene: Scene, node: Node) -> datetime | None:
     """When the node counts as stuck in its phase; None in a phase with a limit of its own, or none.
 
     Who clears the condition grants it another usual stay.
@@ -40,7 +50,7 @@ def stuck_at(scene: Scene, node: Node) -> datetime | None:
 
 
 def _stuck(scene: Scene, node: Node, stood: bool) -> Finding | None:
-    at = stuck_at(scene, node)
+    at = _stuck_at(scene, node)
     if (at is not None and at <= scene.sure) == stood:
         return None
     if stood:
@@ -73,14 +83,37 @@ def _unlisted(scene: Scene, node: Node, stood: bool) -> Finding | None:
     cluster = _serves(node)
     if stood and (not cluster or (scene.present.synced(cluster) and not is_unlisted(scene, node))):
         return over(WORK_UNKNOWN, "its cluster says what runs on it, or it is in no cluster any more")
-    if stood or node.assignment is None or node.plan is not None or not is_unlisted(scene, node):
+    if stood:
         return None
-    since = max(scene.present.whole_since.get(cluster, scene.now), node.assignment.since)
-    if scene.now < since + timedelta(seconds=UNLISTED_S):
+    at = _unlisted_at(scene, node)
+    if at is None or scene.now < at:
         return None
     names = ", ".join(f"{b.kind} {b.value}" for b in node.bindings if b.kind in _NAMES and b.until is None)
     text = f"cluster {cluster} lists no node that is called so: {names or node.id}"
     return stands(WORK_UNKNOWN, text, facts={"cluster": cluster})
+
+
+def _unlisted_at(scene: Scene, node: Node) -> datetime | None:
+    """When a member that its cluster does not list, and that nobody is at work on, counts as unlisted."""
+    if node.assignment is None or node.plan is not None or not is_unlisted(scene, node):
+        return None
+    since = max(scene.present.whole_since.get(node.assignment.cluster, scene.now), node.assignment.since)
+    return since + timedelta(seconds=UNLISTED_S)
+
+
+def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    """Once seen it stands until a person has settled who is who: that both agree again explains nothing."""
+    here = scene.present.nodes.get(node.id)
+    cluster = _serves(node)
+    if stood or here is None or here.boots_differ_since is None or not cluster:
+        return None
+    if scene.now < here.boots_differ_since + timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S)):
+        return None
+    text = (
+        f"what cluster {cluster} calls by this node's name runs under boot id {here.scheduler_boot}, the node's agent "
+        f"under {node.boot_id}: another machine answers to the name"
+    )
+    return stands(MISMATCH, text, facts={"cluster": cluster, "there": here.scheduler_boot, "here": node.boot_id})
 
 
 def _serves(node: Node) -> str:

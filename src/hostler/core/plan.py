@@ -6,11 +6,10 @@ then the phase's own work, or service (`service`). Every answer is a value: even
 
 from datetime import datetime, timedelta
 
+from hostler.core import conclusions, silence, slots
 from hostler.core import events as e
-from hostler.core import silence, slots
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
-from hostler.core.conclusions import stuck_at
 from hostler.core.ending import change_phase, tickets
 from hostler.core.formats import writable
 from hostler.core.freeze import Frame, record
@@ -124,11 +123,11 @@ def _triage(scene: Scene, node: Node) -> Answer | None:
 
 
 def wakes_at(scene: Scene, node: Node) -> datetime | None:
-    """When the clock alone may change the answer: operation, step, phase limit, usual stay, condition, strike, slot."""
-    stuck, slot = stuck_at(scene, node), slots.wakes_at(scene, node)
-    if (node.deadline or node.plan or stuck) is None and not node.conditions and not node.settling:
+    """When the clock alone may change the answer: operation, step, phase limit, conclusion, condition, strike, slot."""
+    concluded, slot = conclusions.wakes_at(scene, node), slots.wakes_at(scene, node)
+    if (node.deadline or node.plan or concluded) is None and not node.conditions and not node.settling:
         return slot
-    moments = [node.deadline, stuck, slot, ladder_changes_at(scene.fleet.policy_of(node), node, scene.sure)]
+    moments = [node.deadline, concluded, slot, ladder_changes_at(scene.fleet.policy_of(node), node, scene.sure)]
     if node.operation is not None:
         moments.append(node.operation.deadline)
     moments.extend(operation.deadline for operation in node.settling)

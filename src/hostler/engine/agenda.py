@@ -13,9 +13,6 @@ TIDY_AT_LEAST = 1024
 CALENDAR = ""
 """The entry for holds and windows that begin or end by the clock; no node has this id."""
 
-CLUSTER = "cluster:"
-"""The entries for clusters that are heard, before their names; no node's id has a colon."""
-
 OBSERVED_WITHIN = timedelta(minutes=5)
 """How long after a start an outstanding operation may wait to be observed before its deadline counts again."""
 

@@ -5,7 +5,7 @@ loads the journal. The next batch is not decided before the last one has committ
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import assert_never
 
 from hostler.core import conclusions, formats, silence
@@ -28,7 +28,7 @@ from hostler.core.rollouts import advance, judged
 from hostler.core.scene import Scene
 from hostler.core.service import balance
 from hostler.engine import comparing, intake, news, waiters
-from hostler.engine.agenda import CALENDAR, CLUSTER, OBSERVED_WITHIN, Agenda
+from hostler.engine.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.engine.opening import first_words, of_clock
 from hostler.engine.ports import Batch, Restored
 from hostler.engine.ready import Ready, Reply, Send
@@ -215,7 +215,7 @@ class Controller:
                 for node_id in intake.see_work(self.present, one, self._now):
                     self._touch(node_id, "scheduler")
                 if one.whole:
-                    self._call_roll(one.cluster)
+                    self._touch_all(conclusions.unlisted(self._scene(), one.cluster), "scheduler")
                 self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
             case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
                 if (told := news.of_node(self._scene(), self.silent, one)) is not None:
@@ -225,12 +225,6 @@ class Controller:
                 pass  # the one is time that passes, the other was compared with the copy
             case _:
                 assert_never(one)
-
-    def _call_roll(self, cluster: str) -> None:
-        """Have those looked at of which a cluster that is heard says nothing; again and again."""
-        if self.present.synced(cluster):
-            self._touch_all(conclusions.unlisted(self._scene(), cluster), "clock")
-            self.agenda.wake(CLUSTER + cluster, self._now + timedelta(seconds=conclusions.UNLISTED_S), self._now)
 
     def _set_clock(self, seen: intake.ClockSeen) -> None:
         """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
@@ -304,8 +298,6 @@ class Controller:
 
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
-            if node_id.startswith(CLUSTER):
-                self._call_roll(node_id.removeprefix(CLUSTER))
             if node_id == CALENDAR:
                 self._record_all(ended(self._scene()), "clock")
                 self._eased = True
@@ -362,7 +354,10 @@ class Controller:
 
     def _rests(self, node_id: str) -> bool:
         node = self.fleet.nodes.get(node_id)
-        return node is None or (rests(self.fleet, node) and node_id not in self.silent)
+        if node is None:
+            return True
+        talks = node_id not in self.silent and not conclusions.is_unlisted(self._scene(), node)
+        return talks and rests(self.fleet, node)
 
     def _forward(self, node_id: str, cause: str) -> None:
         """Ask for the next step until the node waits or rests."""
