@@ -1,6 +1,7 @@
 """Whose work a fault has doomed already, and who is still asked."""
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.core.model import WorkClass, Workload
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
@@ -49,6 +50,43 @@ def test_an_unknown_mapping_dooms_nobody(parts: tuple[str, ...] | None, doomed: 
     drive.fault("a", "off_bus", gpu=0)
     drive.run()
     assert drive.evicted == (["w"] if doomed else [])
+
+
+def test_work_that_agreed_to_be_ended_after_a_while_is_waited_for_so_long() -> None:
+    """Mutants: the agreement of one counts for all; it counts from the start of the node's service."""
+    drive = Drive(configuration(ALONE), [a_node("a")])
+    agreed = replace(a_workload("batch"), agreed_after_s=3600.0)
+    drive.wait(hours=5)
+    drive.see_work("a", agreed, a_workload("endless"))
+    drive.ask("reboot", "a")
+    drive.wait(minutes=59)
+    assert drive.evicted == []
+    drive.wait(minutes=2)
+    assert drive.evicted == ["batch"]
+    drive.wait(hours=12)
+    assert drive.evicted == ["batch"]
+
+
+def test_whom_the_work_names_is_asked_before_the_pools_owner() -> None:
+    """Mutant: consent is asked of the pool's owner whatever the work says."""
+    short = {"train": pool_document(target=1, drain_deadline_s=3600)}
+    drive = Drive(configuration(short), [a_node("a")])
+    drive.see_work("a", replace(a_workload("job"), owner="kim@acme"))
+    drive.ask("reboot", "a")
+    drive.wait(hours=2)
+    (ticket,) = drive.fleet.tickets.values()
+    assert ticket.owner == "kim@acme"
+
+
+def test_a_hundred_and_fifty_pods_are_evicted_in_three_turns() -> None:
+    """Mutant: what is beyond the first turn is forgotten."""
+    drive = Drive(configuration(ALONE), [a_node("a")])
+    drive.see_work("a", *(a_workload(f"p{n:03d}", (), "graceful") for n in range(150)))
+    drive.ask("reboot", "a")
+    drive.wait(minutes=20)
+    assert drive.operations("a").count("evict") == 3
+    assert len(drive.evicted) == 150
+    assert drive.boots["a"] == 2
 
 
 def test_work_that_nobody_knows_is_not_disturbed() -> None:

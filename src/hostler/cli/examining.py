@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
-from hostler.cli.schedulers import kubernetes_access, slurm_access
+from hostler.cli.schedulers import kubernetes_access, kubernetes_settings, slurm_access
 from hostler.core.fleet import Fleet
 from hostler.core.model import Intent
 from hostler.drivers.kubernetes import doctor as kubernetes
@@ -37,9 +37,11 @@ Look = Callable[[], Awaitable[tuple[str, ...]]]
 async def examine(clusters: Sequence[str], slurms: Sequence[str], names: Names) -> list[Finding]:
     """Everything that can be told of these clusters, given as to `serve`. Raises InvalidInputError."""
     found: list[Finding] = []
+    settings = kubernetes_settings(clusters)
     async with AsyncExitStack() as stack:
         for cluster, api in (await kubernetes_access(clusters, lambda: None, stack)).items():
-            found.extend(await kubernetes.examine(api, cluster, names.get(cluster, {}).get("kubernetes", {})))
+            ours = names.get(cluster, {}).get("kubernetes", {})
+            found.extend(await kubernetes.examine(api, cluster, ours, settings[cluster].actors))
         for cluster, (transport, _) in (await slurm_access(slurms, stack)).items():
             found.extend(await slurm.examine(transport, cluster, names.get(cluster, {}).get("slurm", {})))
     return found

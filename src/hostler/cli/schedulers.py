@@ -20,6 +20,8 @@ from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.requests import Ask, Requester
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
+from hostler.drivers.kubernetes.settings import KubernetesSettings
+from hostler.drivers.kubernetes.settings import parse as parse_kubernetes
 from hostler.drivers.kubernetes.slots import Tidier
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.rest import RestTransport
@@ -87,13 +89,14 @@ class Watched(Struct, frozen=True):
 
 
 async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[Watched]:
-    """The clusters of "NAME=KUBECONFIG" or "NAME=KUBECONFIG@CONTEXT"; "in-cluster" stands for the pod's own account.
+    """The clusters of "NAME=KUBECONFIG[@CONTEXT][+SETTINGS]"; "in-cluster" stands for the pod's own account.
 
-    What they hold is let go with `stack`. Raises InvalidInputError.
+    SETTINGS is a file (`kubernetes.settings`). What they hold is let go with `stack`. Raises InvalidInputError.
     """
     found: list[Watched] = []
+    settings = kubernetes_settings(given)
     for name, api in (await kubernetes_access(given, gate, stack)).items():
-        book = Book(api, OWNER, SystemRandom().random)
+        book = Book(api, OWNER, SystemRandom().random, settings[name])
         found.append(Watched(KubernetesScheduler(name, api, book, OWNER), api, book))
     return found
 
@@ -104,11 +107,17 @@ async def kubernetes_access(given: Sequence[str], fence: Callable[[], None], sta
     for one in given:
         name, _, where = one.partition("=")
         if not CLUSTER.fullmatch(name) or not where or name in found:
-            instead = "write NAME=KUBECONFIG, or NAME=KUBECONFIG@CONTEXT"
+            instead = "write NAME=KUBECONFIG, NAME=KUBECONFIG@CONTEXT, either with +SETTINGS behind it"
             raise _unusable(f"--cluster {one[:100]}", "each cluster needs a name of its own and a kubeconfig", instead)
         path, _, context = where.partition("@")
         found[name] = await stack.enter_async_context(Api(load_kubeconfig(path, context), fence))
     return found
+
+
+def kubernetes_settings(given: Sequence[str]) -> dict[str, KubernetesSettings]:
+    """What is particular to each of these clusters. Raises InvalidInputError."""
+    paths = {one.partition("=")[0]: one.partition("+")[2] for one in given}
+    return {name: parse_kubernetes(path, _read(path)) if path else KubernetesSettings() for name, path in paths.items()}
 
 
 def offered_by(clusters: Sequence[Watched]) -> Callable[[str], JoinOffer | None]:

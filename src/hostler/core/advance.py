@@ -238,7 +238,8 @@ def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blo
     dooms, faulted = _lost_already(scene, node, plan)
     pool = scene.fleet.pool_of(node)
     overdue = pool is not None and _agreed_at(scene, node, plan, pool) <= scene.now
-    asked = Disturbance(plan.act_class, faulted, dooms, overdue, plan.remedy or plan.name, plan.parts)
+    waited_s = (scene.now - _asks_since(plan)).total_seconds() * scene.fleet.policy_of(node).time_scale
+    asked = Disturbance(plan.act_class, faulted, dooms, overdue, plan.remedy or plan.name, plan.parts, waited_s)
     said = may_disturb(node, scene.present, asked, pool)
     if isinstance(said, Blocker):
         return said
@@ -260,9 +261,22 @@ def _lost_already(scene: Scene, node: Node, plan: Plan) -> tuple[str, tuple[str,
 
 def _agreed_at(scene: Scene, node: Node, plan: Plan, pool: Pool) -> datetime:
     """When a pool's recorded agreement lets its work be ended; time that nobody attended to does not count."""
+    return _asks_since(plan) + timedelta(seconds=scaled(scene.fleet.policy_of(node), pool.drain_deadline_s))
+
+
+def _asks_since(plan: Plan) -> datetime:
     drains = plan.index < len(plan.steps) and plan.steps[plan.index].operation == "drain"
-    since = plan.step_since if drains and plan.step_since else plan.recorded_at
-    return since + timedelta(seconds=scaled(scene.fleet.policy_of(node), pool.drain_deadline_s))
+    return plan.step_since if drains and plan.step_since else plan.recorded_at
+
+
+def _next_agreement(scene: Scene, node: Node, plan: Plan, pool: Pool | None) -> datetime | None:
+    """When some work that is waited for may be ended, by its own agreement or its pool's."""
+    scale = scene.fleet.policy_of(node).time_scale
+    own = (w.agreed_after_s for w in scene.present.workloads(node) or ())
+    moments = [_asks_since(plan) + timedelta(seconds=s / scale) for s in own if s is not None]
+    if pool is not None and pool.evict_after_deadline:
+        moments.append(_agreed_at(scene, node, plan, pool))
+    return min((at for at in moments if at > scene.now), default=None)
 
 
 def _dark(scene: Scene, node: Node, powers_on: bool) -> list[Blocker]:
@@ -315,8 +329,7 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...])
     pool = scene.fleet.pool_of(node)
     deadline = step_deadline(plan)
     if scene.now < deadline:
-        agreed = _agreed_at(scene, node, plan, pool) if pool is not None and pool.evict_after_deadline else deadline
-        return Wait(plan.name, stopped, until=agreed if scene.now < agreed < deadline else deadline)
+        return Wait(plan.name, stopped, until=min(_next_agreement(scene, node, plan, pool) or deadline, deadline))
     asked = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
     stays = plan.disturbed or plan.act_class is ActClass.immediate or domains.has_disturbed(scene.fleet, node)
     if stays and asked is not None:
@@ -330,15 +343,18 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...])
     return Act((*opened, e.PlanUndoing(node.id, plan.id, why)))
 
 
-def _consent_ticket(scene: Scene, node: Node, plan: Plan, waits_for: str, pool: Pool | None) -> Ticket:
+def _consent_ticket(scene: Scene, node: Node, plan: Plan, waits_for: Blocker, pool: Pool | None) -> Ticket:
+    """Whose work it is is asked: whom the work itself names, else its pool's owner."""
+    works = scene.present.workloads(node) or ()
+    named = next((w.owner for w in works if w.id == waits_for.name and w.owner), "")
     return Ticket(
         id=f"{node.id}-t{scene.fleet.cell.seq}",
         node=node.id,
         kind="consent",
-        summary=f"{plan.name} is needed ({plan.rule}) and waits: {waits_for}",
+        summary=f"{plan.name} is needed ({plan.rule}) and waits: {waits_for.text}",
         opened=scene.now,
         action=plan.remedy or plan.name,
-        owner=(pool.owner if pool else "") or "the pool's owner",
+        owner=named or (pool.owner if pool else "") or "the pool's owner",
         account=pool.tenant if pool else "",
     )
 

@@ -218,6 +218,8 @@ class Workload(Struct, frozen=True):
     `parts` are the slots it uses ("gpu0" …); None where the scheduler does not say, which never means doomed.
     `held_by`: what keeps it from being ended though it may be (a disruption budget, its own grace), "" for nothing.
     `check`: the idle check that it is, by its operation; "" for everybody else's work. `progress`: how far its job is.
+    `owner` is who is asked for consent, "" for the pool's owner. `agreed_after_s`: it may be ended when a drain has
+    waited for it so long, as those whose it is have agreed; None: they have not.
     """
 
     id: str
@@ -230,6 +232,8 @@ class Workload(Struct, frozen=True):
     held_by: str = ""
     check: str = ""
     progress: str = ""
+    owner: str = ""
+    agreed_after_s: float | None = None
 
 
 class Remediator(Struct, frozen=True):

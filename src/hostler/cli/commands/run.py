@@ -98,7 +98,7 @@ class Clusters:
         Parameter(
             negative=(),
             show_default=False,
-            help="A Kubernetes cluster: NAME=KUBECONFIG or NAME=KUBECONFIG@CONTEXT; in-cluster for the pod's account.",
+            help="A Kubernetes cluster: NAME=KUBECONFIG[@CONTEXT][+SETTINGS]; in-cluster for the pod's own account.",
         ),
     ] = ()
     slurm: Annotated[

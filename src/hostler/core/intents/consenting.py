@@ -48,8 +48,8 @@ def consent(ask: Ask) -> Granted:
         raise RefusalError(f"no open consent ticket {intent.target}; see `hostler ticket list`")
     node = scene.fleet.nodes[ticket.node]
     pool = scene.fleet.pool_of(node)
-    if intent.bounds.tenant and pool is not None and pool.owner not in ("", intent.person):
-        raise RefusalError(f"{pool.owner} is asked for consent: they answer, or an operator does")
+    if intent.bounds.tenant and pool is not None and pool.owner and intent.person not in (pool.owner, ticket.owner):
+        raise RefusalError(f"{ticket.owner} is asked for consent: they answer, or an operator does")
     running = scene.present.workloads(node)
     if running is None:
         raise RefusalError(f"what runs on {node.id} is unknown: its scheduler has not been heard; try again then")

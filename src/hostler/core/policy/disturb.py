@@ -22,7 +22,7 @@ class Act(Struct, frozen=True):
     `faulted` are the faulted parts (serials or slots) whose work is lost already, where `dooms` says part; it says
     whose is: part, node or none.
     `overdue`: the pool's drain deadline has passed since this act began to ask. `remedy` is what consent was given to.
-    `parts` are the slots that the act is confined to, () for the whole node.
+    `parts` are the slots that the act is confined to, () for the whole node. `waited_s`: for how long it has asked.
     """
 
     act_class: ActClass
@@ -31,6 +31,7 @@ class Act(Struct, frozen=True):
     overdue: bool = False
     remedy: str = ""
     parts: tuple[str, ...] = ()
+    waited_s: float = 0.0
 
 
 def unknown_work(node: Node, present: Present) -> Blocker:
@@ -82,6 +83,8 @@ def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None) -> Con
         return Consent(workload, allowed=True, why=f"{given.person} consented (ticket {given.ticket})")
     if pool is not None and pool.evict_after_deadline and act.overdue:
         return Consent(workload, allowed=True, why="the pool's recorded agreement: the drain deadline has passed")
+    if workload.agreed_after_s is not None and act.waited_s >= workload.agreed_after_s:
+        return Consent(workload, allowed=True, why=f"agreed: it was waited for {workload.agreed_after_s:g} s")
     return Consent(workload, allowed=False, why="not interruptible", blocker=_work_blocker(workload))
 
 

@@ -13,8 +13,9 @@ from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.jobs import CheckPod, KubeJob, read_check_pod, read_job
 from hostler.drivers.kubernetes.ownership import SHUT_BY, cordoned_by_other, is_cordoned, overridden_by
 from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
+from hostler.drivers.kubernetes.settings import KubernetesSettings
 from hostler.drivers.kubernetes.wire import KubeBudget, KubeNode, KubePod, read_budget, read_node, read_pod
-from hostler.drivers.kubernetes.work import CHECKS, Spaces, counts, workload
+from hostler.drivers.kubernetes.work import CHECKS, counts, workload
 from hostler.engine.ports import ClusterView, WorkloadView
 
 NODES = Kind("nodes", "/api/v1/nodes", read_node)
@@ -33,12 +34,13 @@ class Book:
         api: Api,
         owner: str,
         draw: Callable[[], float],
-        spaces: Spaces = Spaces(),  # noqa: B008 - frozen
+        settings: KubernetesSettings = KubernetesSettings(),  # noqa: B008 - frozen
         patience: Patience = Patience(),  # noqa: B008 - frozen
     ) -> None:
         self.patience = patience
         self._owner = owner
-        self._spaces = spaces
+        self.settings = settings
+        self._spaces, self._actors = settings.spaces, settings.actors
         self.nodes: Reflector[KubeNode] = Reflector(api, NODES, self._node, draw, patience)
         self.pods: Reflector[KubePod] = Reflector(api, PODS, self._pod, draw, patience)
         self.budgets: Reflector[KubeBudget] = Reflector(api, BUDGETS, self._budget, draw, patience)
@@ -144,12 +146,12 @@ class Book:
             return
         if node.annotations.get(SHUT_BY) != self._owner:
             self._claimed.pop(name, None)
-        elif claiming(node.marks) is not None:
+        elif claiming(node.marks, self._actors) is not None:
             self._claimed[name] = None
         view = WorkloadView(
             name,
             works,
-            cordoned_by_other=cordoned_by_other(node, self._owner),
+            cordoned_by_other=cordoned_by_other(node, self._owner, self._actors),
             cordoned=is_cordoned(node, self._owner, claimed=name in self._claimed),
             overridden=overridden_by(node, self._owner, claimed=name in self._claimed),
         )

@@ -7,7 +7,7 @@ patch tests the version that it was made from.
 
 from typing import Any
 
-from hostler.drivers.kubernetes.actors import by_manager, claiming
+from hostler.drivers.kubernetes.actors import ACTORS, Actor, by_manager, claiming
 from hostler.drivers.kubernetes.wire import OURS, KubeNode, Taint
 
 CORDON = f"{OURS}cordon"
@@ -42,12 +42,12 @@ def overridden_by(node: KubeNode, owner: str, *, claimed: bool = False) -> str:
     return SOMEBODY
 
 
-def cordoned_by_other(node: KubeNode, owner: str) -> str:
+def cordoned_by_other(node: KubeNode, owner: str, actors: tuple[Actor, ...] = ACTORS) -> str:
     """Who else keeps new work away, "" where nobody does."""
-    if (actor := claiming(node.marks)) is not None:
+    if (actor := claiming(node.marks, actors)) is not None:
         return actor.name
     if node.unschedulable and node.annotations.get(SHUT_BY) != owner:
-        tool = by_manager(node.shut_by)
+        tool = by_manager(node.shut_by, actors)
         return tool.name if tool is not None else f"somebody with {node.shut_by or 'access to Kubernetes'}"
     other = next((t.value for t in node.taints if t.key == CORDON and t.value != owner), "")
     return f"another Hostler ({other})" if other else ""
@@ -68,14 +68,14 @@ def cordoning(node: KubeNode, owner: str, reason: str) -> Patch:
     return [*_guarded(node), *changes, *_annotated(node, annotations)]
 
 
-def freeing(node: KubeNode, owner: str) -> Patch:
+def freeing(node: KubeNode, owner: str, actors: tuple[Actor, ...] = ACTORS) -> Patch:
     """What takes our cordon from the node and leaves everybody else's; nothing where none is ours."""
     changes: Patch = []
     left = [taint for taint in node.taints if not _is_ours(taint, owner)]
     if len(left) < len(node.taints):
         changes.append(_put("/spec/taints", [_written(taint) for taint in left]))
     if node.annotations.get(SHUT_BY) == owner:
-        others = claiming(node.marks) is not None or any(taint.key == CORDON for taint in left)
+        others = claiming(node.marks, actors) is not None or any(taint.key == CORDON for taint in left)
         if node.unschedulable and not others:
             changes.append({"op": "remove", "path": "/spec/unschedulable"})
         changes.append(_removed(SHUT_BY))

@@ -30,7 +30,7 @@ from hostler.drivers.kubernetes.joining import Joining
 from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
 from hostler.drivers.kubernetes.slots import Checks
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
-from hostler.drivers.kubernetes.work import Spaces, class_of, id_of
+from hostler.drivers.kubernetes.work import class_of, id_of
 from hostler.engine.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
 
 ATTEMPTS = 8
@@ -47,13 +47,13 @@ class KubernetesScheduler:
     kinds = SCHEDULED | {IDLE_CHECK}
     kind = "kubernetes"
 
-    def __init__(self, cluster: str, api: Api, book: Book, owner: str, spaces: Spaces = Spaces()) -> None:  # noqa: B008 - frozen
+    def __init__(self, cluster: str, api: Api, book: Book, owner: str) -> None:
         self.cluster = cluster
         self._api = api
         self._book = book
         self._owner = owner
         self.checks = Checks(api, book, owner)
-        self._spaces = spaces
+        self._spaces, self._actors = book.settings.spaces, book.settings.actors
         self.joining = Joining(cluster, api, owner)
 
     def views(self) -> ClusterView:
@@ -66,10 +66,10 @@ class KubernetesScheduler:
 
     async def remediators(self) -> tuple[str, ...]:
         """Who else treats the cluster's nodes. Raises PortError where that cannot be told."""
-        return await second_remediators(self._api, self._book)
+        return await second_remediators(self._api, self._book, self._actors)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
-        """Do it once. Raises PortError."""
+        """Do it once; under a name that another machine answers to only what eases. Raises PortError."""
         name = name_there(node, self)
         match operation.kind:
             case "idle_check":
@@ -77,7 +77,7 @@ class KubernetesScheduler:
             case "cordon":
                 return await self._cordon(operation, node, name)
             case "uncordon":
-                await self._change(name, lambda seen: freeing(seen, self._owner))
+                await self._change(name, lambda seen: freeing(seen, self._owner, self._actors))
                 return _said(operation, "done")
             case "evict":
                 return await self._evict(operation, name)
@@ -102,7 +102,7 @@ class KubernetesScheduler:
             return await self._cordoned(operation, name)
         done = {
             "cordon": False,
-            "uncordon": seen is None or not freeing(seen, self._owner),
+            "uncordon": seen is None or not freeing(seen, self._owner, self._actors),
             "join_cluster": seen is not None
             and seen.ready is True
             and await self.joining.is_withdrawn(operation, node, name),
@@ -136,8 +136,10 @@ class KubernetesScheduler:
         return _said(operation, "done")
 
     def _alone(self, seen: KubeNode) -> KubeNode:
-        if others := remediators(seen.marks):
+        if others := remediators(seen.marks, self._actors):
             raise RefusedError(f"{', '.join(others)} treats {seen.key} too: only one may; take one of them away")
+        if other := next((t.value for t in seen.taints if t.key == CORDON and t.value != self._owner), ""):
+            raise RefusedError(f"another Hostler ({other}) has cordoned {seen.key}: only one may; take its taint away")
         return seen
 
     async def _change(self, name: str, decide: Callable[[KubeNode], list[dict[str, Any]]]) -> KubeNode | None:

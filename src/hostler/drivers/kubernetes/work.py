@@ -23,8 +23,23 @@ CHECKS = "hostler-checks"
 """The namespace of idle checks, where nobody else has anything to run."""
 
 
+WAIT, EVICT = "wait", "evict"
+
+
+class Manner(Struct, frozen=True, forbid_unknown_fields=True):
+    """How work of a namespace is drained whose pods say nothing themselves.
+
+    `drain`: wait until it ends, or evict it with its own grace. `evict_after_s`: it is waited for so long, and evicted
+    then; None: a person is asked at the pool's deadline. `owner` is that person, "" for the pool's.
+    """
+
+    drain: str = WAIT
+    evict_after_s: float | None = None
+    owner: str = ""
+
+
 class Spaces(Struct, frozen=True):
-    """Namespaces of the platform, by name or by how they begin ("openshift-"); all others are customers'."""
+    """Namespaces by name, or by how they begin ("openshift-"): the platform's, and manners of customers'."""
 
     platform: tuple[str, ...] = (
         "kube-system",
@@ -41,9 +56,20 @@ class Spaces(Struct, frozen=True):
         "openshift-",
     )
 
+    manners: dict[str, Manner] = {}
+
     def is_platform(self, namespace: str) -> bool:
         """Whether what runs there is infrastructure."""
-        return any(namespace == name or (name.endswith("-") and namespace.startswith(name)) for name in self.platform)
+        return any(_means(name, namespace) for name in self.platform)
+
+    def manner_of(self, namespace: str) -> Manner:
+        """How what runs there is drained: what is said of its name, else of its longest beginning."""
+        meant = [name for name in self.manners if _means(name, namespace)]
+        return self.manners[max(meant, key=len)] if meant else Manner()
+
+
+def _means(name: str, namespace: str) -> bool:
+    return namespace == name or (name.endswith("-") and namespace.startswith(name))
 
 
 def id_of(pod: KubePod) -> str:
@@ -61,7 +87,7 @@ def counts(pod: KubePod, spaces: Spaces) -> bool:
 
 def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces, job: KubeJob | None = None) -> Workload:
     """The pod as the engine knows work; `job` is the Job that made it, where that is known."""
-    kind = class_of(pod, spaces)
+    kind, manner = class_of(pod, spaces), spaces.manner_of(pod.namespace)
     parts = tuple(part.strip() for part in pod.annotations[GPUS].split(",")) if pod.annotations.get(GPUS) else None
     return Workload(
         id=id_of(pod),
@@ -73,6 +99,8 @@ def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces, job: K
         held_by=held_by(pod, budgets) if kind is not WorkClass.infrastructure else "",
         check=pod.annotations.get(OPERATION, pod.key) if pod.namespace == CHECKS else "",
         progress=progress(job) if job is not None else "",
+        owner=manner.owner,
+        agreed_after_s=manner.evict_after_s if INTERRUPTIBLE not in pod.annotations else None,
     )
 
 
@@ -82,13 +110,16 @@ def _job_name(pod: KubePod, job: KubeJob | None) -> str:
 
 
 def class_of(pod: KubePod, spaces: Spaces) -> WorkClass:
-    """How the pod may be disturbed: what its owner has not allowed may not be."""
+    """How the pod may be disturbed: as it says itself, else as its namespace does; what nobody has allowed may not."""
     said = pod.annotations
     if spaces.is_platform(pod.namespace) or said.get(INFRASTRUCTURE) == "true":
         return WorkClass.infrastructure
     if said.get(INTERRUPTIBLE) == "true":
         return WorkClass.interruptible
-    return WorkClass.graceful if said.get(GRACEFUL) == "true" else WorkClass.uninterruptible
+    if said.get(GRACEFUL) == "true":
+        return WorkClass.graceful
+    evicted = spaces.manner_of(pod.namespace).drain == EVICT and INTERRUPTIBLE not in said and GRACEFUL not in said
+    return WorkClass.graceful if evicted else WorkClass.uninterruptible
 
 
 def held_by(pod: KubePod, budgets: Iterable[KubeBudget]) -> str:

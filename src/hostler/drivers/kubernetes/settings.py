@@ -1,0 +1,89 @@
+"""The document that says what is particular to one Kubernetes cluster: its platform, how work is drained, its tools."""
+
+from collections.abc import Iterator
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from hostler.core.errors import InvalidInputError, Problem
+from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, Actor
+from hostler.drivers.kubernetes.work import CHECKS, EVICT, WAIT, Manner, Spaces
+
+MAX_TEXT = 64 * 1024
+LONGEST_S = 30 * 86_400.0
+"""Nobody waits longer for work before it is evicted."""
+
+
+class KubernetesSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """One cluster. Names of namespaces that end in "-" mean all that begin so.
+
+    `platform`: namespaces whose pods are infrastructure, in place of the usual ones. `namespaces`: how work there is
+    drained whose pods say nothing themselves. `tools`: who else changes its nodes, beside those that are known, or with
+    another duty than is known of them.
+    """
+
+    platform: tuple[str, ...] = Spaces().platform
+    namespaces: dict[str, Manner] = {}
+    tools: tuple[Actor, ...] = ()
+
+    @property
+    def spaces(self) -> Spaces:
+        """The namespaces; that of idle checks is always the platform's."""
+        return Spaces(tuple(dict.fromkeys((*self.platform, CHECKS))), self.namespaces)
+
+    @property
+    def actors(self) -> tuple[Actor, ...]:
+        """Every listed tool, the cluster's own word first."""
+        named = {tool.name for tool in self.tools}
+        return (*self.tools, *(actor for actor in ACTORS if actor.name not in named))
+
+
+def parse(name: str, text: str) -> KubernetesSettings:
+    """The settings in a YAML document called `name`. Raises InvalidInputError with every problem found."""
+    if len(text) > MAX_TEXT:
+        raise _unusable(Problem(name, 0, f"{len(text)} characters", f"write at most {MAX_TEXT}"))
+    try:
+        loaded = yaml.safe_load(text)
+        found = msgspec.convert({} if loaded is None else loaded, KubernetesSettings)
+    except yaml.YAMLError as error:
+        raise _unusable(Problem(name, 0, " ".join(str(error).split())[:300], "write YAML")) from error
+    except (msgspec.ValidationError, RecursionError) as error:
+        known = ", ".join(field.name for field in msgspec.structs.fields(KubernetesSettings))
+        raise _unusable(Problem(name, 0, str(error), f"a Kubernetes cluster has {known}")) from error
+    if wrong := _problems(found):
+        raise _unusable(*(Problem(name, 0, what, instead) for what, instead in wrong))
+    return found
+
+
+def _problems(found: KubernetesSettings) -> list[tuple[str, str]]:
+    wrong = [problem for name, manner in found.namespaces.items() for problem in _of_manner(found, name, manner)]
+    if "" in (*found.platform, *found.namespaces):
+        wrong.append(("a namespace without a name", "name it"))
+    return [*wrong, *(problem for tool in found.tools for problem in _of_tool(tool))]
+
+
+def _of_manner(found: KubernetesSettings, name: str, manner: Manner) -> Iterator[tuple[str, str]]:
+    where, after_s = f"namespaces: {name}", manner.evict_after_s
+    if found.spaces.is_platform(name):
+        yield f"{where}: it is the platform's", "leave it out of one of the two"
+    if manner.drain not in (WAIT, EVICT):
+        yield f"{where}: drain '{manner.drain}'", f"write {WAIT} or {EVICT}"
+    if manner.drain == EVICT and after_s is not None:
+        yield f"{where}: evicted at once and after {after_s:g} s", "keep one of the two"
+    if after_s is not None and not 0 <= after_s <= LONGEST_S:
+        yield f"{where}: evict_after_s {after_s:g}", f"take 0 to {LONGEST_S:g} seconds"
+
+
+def _of_tool(tool: Actor) -> Iterator[tuple[str, str]]:
+    signs = (*tool.managers, *tool.marks, *tool.images, *tool.apis)
+    if tool.duty not in DUTIES:
+        yield f"tools: {tool.name}: duty '{tool.duty}'", f"write one of {', '.join(DUTIES)}"
+    if not tool.name or not signs:
+        yield f"tools: '{tool.name}' shows by nothing", "give a name, and managers, marks, images or apis"
+    if "" in signs:
+        yield f"tools: {tool.name}: an empty sign is everybody's", "leave it out"
+
+
+def _unusable(*problems: Problem) -> InvalidInputError:
+    return InvalidInputError(tuple(problems))
