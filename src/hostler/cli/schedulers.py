@@ -109,7 +109,7 @@ async def kubernetes_access(given: Sequence[str], fence: Callable[[], None], sta
         if not CLUSTER.fullmatch(name) or not where or name in found:
             instead = "write NAME=KUBECONFIG, NAME=KUBECONFIG@CONTEXT, either with +SETTINGS behind it"
             raise _unusable(f"--cluster {one[:100]}", "each cluster needs a name of its own and a kubeconfig", instead)
-        path, _, context = where.partition("@")
+        path, _, context = where.partition("+")[0].partition("@")
         found[name] = await stack.enter_async_context(Api(load_kubeconfig(path, context), fence))
     return found
 

@@ -335,7 +335,7 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...])
     if stays and asked is not None:
         text = f"{asked.owner} is asked to consent (ticket {asked.id})"
         return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, "the work ends")))
-    ticket = asked or _consent_ticket(scene, node, plan, stopped[0].text, pool)
+    ticket = asked or _consent_ticket(scene, node, plan, stopped[0], pool)
     opened = () if asked is not None else (e.TicketOpened(ticket),)
     if stays:
         return Act(opened)
