@@ -11,10 +11,11 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import advance, domains, fold, remedy
+from hostler.core import advance, domains, fleet, fold, remedy, slots
 from hostler.core.answers import Wait
 from hostler.core.diagnose import judge as diagnose
-from hostler.core.model import Blocker, Mode, Waiting
+from hostler.core.health import DOUBTS
+from hostler.core.model import Blocker, Mode, Phase, Waiting
 from hostler.core.policy import disturb, guards
 from hostler.core.recipes import RECIPES
 from hostler.drivers.redfish import hand
@@ -190,6 +191,24 @@ def a_remedy_forgets_its_checks(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(RECIPES, "power_cycle", replace(recipe, steps=unchecked))
 
 
+def the_doubted_are_delivered(patch: pytest.MonkeyPatch) -> None:
+    """A spare of which nobody can say how it is is as good as any."""
+
+    def is_free(node: Any) -> bool:
+        free = node.phase is Phase.production and node.assignment is None and node.plan is None
+        return free and not node.cordons and all(is_doubt(c) for c in node.conditions)
+
+    def is_doubt(condition: Any) -> bool:
+        return condition.type in DOUBTS or condition.unknown_since is not None
+
+    patch.setattr(fleet, "is_spare", is_free)
+
+
+def the_silent_are_let_back(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks whether the node is heard before new work is let in."""
+    patch.setattr(advance, "is_unheard", lambda _node: False)
+
+
 def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
     """An operation without an answer is waited for, whatever its deadline."""
     outstanding = advance._outstanding
@@ -252,6 +271,28 @@ def members_turn_back_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(domains, "turned_back", lambda *_: "")
 
 
+def checked(shape: Shape) -> bool:
+    """Whether idle nodes are checked there."""
+    return shape.checked
+
+
+def idle_is_not_asked(patch: pytest.MonkeyPatch) -> None:
+    """A node is checked in its slot whoever works there."""
+    patch.setattr(slots, "_is_quiet", lambda *_: True)
+    patch.setattr(slots, "_busy", lambda *_: "")
+
+
+def nothing_keeps_checks_away(patch: pytest.MonkeyPatch) -> None:
+    """Holds, faults and cordons are no reason to leave a node in peace."""
+    patch.setattr(slots, "_wanted_by_others", lambda *_: "")
+    patch.setattr(slots, "_stopped", lambda *_: "")
+
+
+def checks_never_yield(patch: pytest.MonkeyPatch) -> None:
+    """Once begun, a check goes on beside whoever comes."""
+    patch.setattr(slots, "end", lambda *_: None)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("one epoch for everybody", 1, "epoch 1", one_epoch_for_everybody),
     Mutant("a deposed controller sends", 1, "a deposed controller has sent", the_deposed_send),
@@ -273,9 +314,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("root is believed", 7, "who has root", root_is_believed),
     Mutant("silence alone convicts", 7, "no second witness", silence_convicts),
     Mutant("a remedy forgets its checks", 7, "no check has passed since", a_remedy_forgets_its_checks),
+    Mutant("the doubted are delivered", 7, "is delivered, and nobody can say", the_doubted_are_delivered),
+    Mutant("the silent are let back", 7, "is let back to work", the_silent_are_let_back),
     Mutant("nothing times out", 8, "was due at", nothing_times_out),
     Mutant("deadlines before observation", 8, "before anybody has looked", deadlines_before_observation),
     Mutant("everybody is doomed", 9, "without a right to", everybody_is_doomed),
     Mutant("an agreement holds before its time", 9, "without a right to", an_agreement_before_its_time),
+    Mutant("idle is not asked", 9, "works there", idle_is_not_asked, checked),
+    Mutant("nothing keeps checks away", 9, "begins though", nothing_keeps_checks_away, checked),
+    Mutant("checks never yield", 9, "has come", checks_never_yield, checked),
 )
 """Every planted bug; each law has at least one."""

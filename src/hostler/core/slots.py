@@ -34,9 +34,6 @@ from hostler.core.scene import Scene
 PROFILE = "idle"
 """The profile of checks that runs in a slot, and under which its verdict is recorded."""
 
-FULL_S = 30.0
-"""After so long a node whose pool or cluster checks as many as it may asks again."""
-
 
 def serves(fleet: Fleet, node: Node) -> bool:
     """Whether the node's pool wants idle checks: its mode for them is act, by name. "*" speaks of remedies only."""
@@ -76,6 +73,11 @@ def end(scene: Scene, node: Node, check: Operation) -> Act | None:
     verdict = CheckResult(PROFILE, Verdict.inconclusive, scene.now, f"called off: {why}"[:500])
     finished = e.OperationFinished(node.id, check.id, check.kind, "revoked", verdict.detail)
     return Act((e.CheckRecorded(node.id, verdict), finished))
+
+
+def waits(scene: Scene, node: Node) -> bool:
+    """Whether the node would be checked now if there were room, and nothing kept it away."""
+    return node.operation is None and serves(scene.fleet, node) and _is_due(scene, node) and _is_quiet(scene, node)
 
 
 def keeps_away(scene: Scene, node: Node) -> str:
@@ -147,13 +149,17 @@ def _is_due(scene: Scene, node: Node) -> bool:
     """Whether the node has not been looked at in its present slot.
 
     Nobody is due before a slot of its own has begun since it was delivered, since the configuration came into force,
-    and since the controller started: so nothing of this makes all nodes due at once.
+    and since the controller started: so nothing of this makes all nodes due at once. Who was checked late in a slot is
+    left in peace in the next.
     """
     tried = next((check.at for check in node.checks if check.profile == PROFILE), None)
     assert node.assignment is not None, "only members of a pool are served"
     activated = scene.fleet.configuration_of(node).activated
     moments = (tried, node.assignment.since, activated, scene.present.started)
-    return max(at for at in moments if at is not None) < slot_begins(scene, node)
+    begins, apart = slot_begins(scene, node), timedelta(seconds=_period_s(scene, node) / 2)
+    if tried is not None and tried + apart > begins:
+        return False
+    return max(at for at in moments if at is not None) < begins
 
 
 def slot_begins(scene: Scene, node: Node) -> datetime:
@@ -220,10 +226,7 @@ def wakes_at(scene: Scene, node: Node) -> datetime | None:
         return check.deadline
     if not serves(scene.fleet, node):
         return None
-    if _is_due(scene, node) and not keeps_away(scene, node):
-        here = scene.present.of(node.id)
-        if here.idle_since is not None and (at := _quiet_at(scene, node, here.idle_since)) > scene.now:
-            return at
-        if _is_quiet(scene, node):
-            return scene.now + timedelta(seconds=scaled(scene.fleet.policy_of(node), FULL_S))
+    idle_since = scene.present.of(node.id).idle_since
+    if idle_since is not None and _is_due(scene, node) and (at := _quiet_at(scene, node, idle_since)) > scene.now:
+        return at
     return slot_begins(scene, node) + timedelta(seconds=_period_s(scene, node))

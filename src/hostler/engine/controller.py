@@ -270,6 +270,8 @@ class Controller:
             read = self._moved[key] = (observation.spool, observation.sequence)
             stamped = intake.received_at(observation, self._now)
             self._stored.append(stamped)
+            if intake.see_devices(self.present, stamped):
+                self._touch(node.id, stamped.id)
             workloads = self.present.workloads(node)
             for caused in intake.of_observation(self.fleet, node, stamped, workloads):
                 self._emit(caused.event, caused.cause)

@@ -10,7 +10,6 @@ from hostler.core.domains import mates
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Waiting
 from hostler.core.operations import IDLE_CHECK
-from hostler.core.operations import IDLE_CHECK
 from hostler.core.scene import Scene
 
 
@@ -117,30 +116,37 @@ FREEING = (e.HoldReleased, e.PauseSet, e.BrakeReleased, e.IncidentClosed, e.Cloc
 
 
 class SlotWaiters:
-    """Idle nodes that are due for a check and could not be given one. Volatile: filled as nodes are looked at."""
+    """Idle nodes that are due for a check and could not be given one: for want of room, or because they are kept away.
+
+    Volatile: filled as nodes are looked at.
+    """
 
     def __init__(self) -> None:
-        self._of: dict[str, dict[str, None]] = {}
+        self._for_room: dict[str, dict[str, None]] = {}
+        self._kept: dict[str, None] = {}
 
     def note(self, scene: Scene, node: Node) -> None:
         """The node was looked at and stays as it is."""
-        if slots.waits(scene, node):
-            self._of.setdefault(node.pool, {})[node.id] = None
-        elif self._of:
-            self._of.get(node.pool, {}).pop(node.id, None)
+        waiting = slots.waits(scene, node)
+        kept = waiting and bool(slots.keeps_away(scene, node))
+        if kept:
+            self._kept[node.id] = None
+        elif self._kept:
+            self._kept.pop(node.id, None)
+        if waiting and not kept:
+            self._for_room.setdefault(node.pool, {})[node.id] = None
+        elif self._for_room:
+            self._for_room.get(node.pool, {}).pop(node.id, None)
 
     def woken(self, event: e.Event) -> list[str]:
         """Whom to look at again because of the event; who still waits is noted anew, behind the others."""
-        if not self._of:
-            return []
+        found: list[str] = []
         if isinstance(event, FREEING):
-            most = None
+            found, self._kept = list(self._kept), {}
         elif isinstance(event, e.OperationFinished) and event.kind == IDLE_CHECK:
-            most = WOKEN
-        else:
-            return []
-        found = [node_id for waiting in self._of.values() for node_id in list(waiting)[:most]]
-        for waiting in self._of.values():
-            for node_id in list(waiting)[:most]:
-                del waiting[node_id]
+            for waiting in self._for_room.values():
+                first = list(waiting)[:WOKEN]
+                found += first
+                for node_id in first:
+                    del waiting[node_id]
         return found

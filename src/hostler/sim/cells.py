@@ -21,6 +21,8 @@ ROOTED = 0.2
 """Share of cells whose tenants have root on their nodes."""
 WHOLE = 0.75
 """Share of racks that may be taken whole."""
+CHECKED = 0.3
+"""Share of cells whose idle nodes are checked."""
 
 
 class Shape(Struct, frozen=True):
@@ -29,13 +31,14 @@ class Shape(Struct, frozen=True):
     kind: `cell` (several pools, an NVLink domain, spares, new nodes), `brink` (pools of one, budgets of one that are
     met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) `story` (two
     members, a spare, a new node) or `trio` (three members, a spare). `rooted`: tenants have root on their nodes.
-    `whole`: the pool's budget lets all of its rack be out at once.
+    `whole`: the pool's budget lets all of its rack be out at once. `checked`: idle nodes are checked once an hour.
     """
 
     kind: str
     nodes: int
     rooted: bool = False
     whole: bool = False
+    checked: bool = False
 
     @property
     def gpus(self) -> int:
@@ -57,7 +60,8 @@ def shape_of(seed: int) -> Shape:
     kind = chance.choices([name for name, _ in SHAPES], [share for _, share in SHAPES])[0]
     nodes = {"cell": chance.randint(5, 13), "brink": chance.randint(3, 8), "rack": TRAYS}[kind]
     rooted = chance.random() < ROOTED
-    return Shape(kind, nodes, rooted, whole=kind == "rack" and Random(f"{seed}/whole").random() < WHOLE)
+    whole = kind == "rack" and Random(f"{seed}/whole").random() < WHOLE
+    return Shape(kind, nodes, rooted, whole=whole, checked=Random(f"{seed}/checked").random() < CHECKED)
 
 
 def _in_cell(number: int) -> str:
@@ -130,6 +134,8 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
     base = {"sku": shape.sku, "cluster": CLUSTER, "tenant": "acme", "modes": {"*": "act"}, "target": members}
     if shape.rooted:
         base["tenant_root"] = True
+    if shape.checked:
+        base["modes"] = {"*": "act", "idle_check": "act"}
     terms: dict[str, object] = {"drain_deadline_s": 4 * HOUR_S}
     if shape.kind == "brink":
         budget |= {"percent": 100 / members, "removals_per_day": 1}

@@ -16,6 +16,10 @@ HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")
 """Operations after which a node is not healthy until checks have passed."""
 
 
+UNSURE = ("agent.lost", "agent.outdated", "agent.collector_failed", "reading.missing", "check.inconclusive")
+"""Conditions by which somebody who would say how a node is cannot."""
+
+
 class Page(Struct):
     """One node, as its records tell. `unproven` is what was done to its hardware since checks last passed."""
 
@@ -48,6 +52,12 @@ class Page(Struct):
         return self.phase is Phase.production and not busy and not self.disrupted and not self.cordoned
 
     @property
+    def doubt(self) -> str:
+        """The first reason why nobody can say how it is, "" where there is none."""
+        unknown = (c for c in self.conditions.values() if c.type in UNSURE or c.unknown_since is not None)
+        return next((c.type for c in unknown), "")
+
+    @property
     def disrupted(self) -> bool:
         """A plan that disturbs has begun; one that is only proposed has not."""
         return self.plan is not None and self.plan.disruptive and self.state != "proposed"
@@ -56,8 +66,9 @@ class Page(Struct):
 class Book:
     """The cell, as its records tell. `turn` takes the next record; checkers look before and after.
 
-    `clock` is the moment of the record that is being looked at, `now` that of the last one taken in. `inside` are the
-    pages of each failure domain, `healthy` counts the healthy members of each pool.
+    `clock` is the moment of the record that is being looked at, `now` that of the last one taken in, `moved` that of
+    the last one that is not merely of an idle check, which come every hour for good. `inside` are the pages of each
+    failure domain, `healthy` counts the healthy members of each pool.
     """
 
     def __init__(self) -> None:
@@ -73,6 +84,7 @@ class Book:
         self.brake = ""
         self.incidents: dict[str, Incident] = {}
         self.now: datetime | None = None
+        self.moved: datetime | None = None
         self.clock = datetime.min.replace(tzinfo=UTC)
         self.seq = 0
         self.epoch = 0
@@ -98,6 +110,8 @@ class Book:
         self.now, self.seq = record.at, record.seq
         self.epoch = record.epoch
         event = record.event
+        if not _is_of_slots(event):
+            self.moved = record.at
         if (write := _CELL.get(type(event))) is not None:
             write(self, event)
         elif (change := _NODE.get(type(event))) is not None:
@@ -114,6 +128,18 @@ class Book:
             self.busy[page.id] = None
         else:
             self.busy.pop(page.id, None)
+
+
+def _is_of_slots(event: e.Event) -> bool:
+    match event:
+        case e.OperationStarted(operation=operation):
+            return operation.kind == "idle_check"
+        case e.OperationFinished(kind=kind):
+            return kind == "idle_check"
+        case e.CheckRecorded(check=check):
+            return check.profile == "idle"
+        case _:
+            return False
 
 
 def _registered(book: Book, event: e.NodeRegistered, _at: datetime) -> Page:
@@ -220,6 +246,8 @@ def _booted(book: Book, event: e.BootObserved, _at: datetime) -> Page:
 
 def _checked(book: Book, event: e.CheckRecorded, _at: datetime) -> Page:
     page = book.pages[event.node]
+    if event.check.profile == "idle":
+        return page  # says nothing of what a plan has done
     page.passed = event.check.verdict.value == "passed"
     page.unproven = "" if page.passed else page.unproven
     return page
@@ -297,6 +325,14 @@ def _closed(book: Book, event: e.IncidentClosed) -> None:
     del book.incidents[event.incident]
 
 
+def _known(book: Book, event: e.KnowledgeChanged) -> None:
+    for changed, since in ((event.unknown, book.now), (event.known, None)):
+        for node, conditions in changed.items():
+            page = book.pages[node]
+            for identity in conditions:
+                page.conditions[identity] = replace(page.conditions[identity], unknown_since=since)
+
+
 def _braked(book: Book, event: e.BrakeLatched) -> None:
     book.brake = event.reason
 
@@ -325,6 +361,7 @@ _CELL: dict[type, Callable[..., None]] = {
     e.IncidentOpened: _opened,
     e.IncidentUpdated: _moved,
     e.IncidentClosed: _closed,
+    e.KnowledgeChanged: _known,
     e.BrakeLatched: _braked,
     e.BrakeReleased: _unbraked,
     e.ClockGap: _resumed,

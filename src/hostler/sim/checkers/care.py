@@ -206,7 +206,7 @@ def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
 
 
 class DoubtIsNotHealth:
-    """Law 7. Back to service only with passed checks; made-up lines and mere silence convict nobody."""
+    """Law 7. Back to service and to customers only with passed checks and heard; made-up lines and silence convict nobody."""
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:
@@ -217,8 +217,10 @@ class DoubtIsNotHealth:
             case e.PlanRecorded(plan=plan) if plan.disruptive:
                 yield from _convicted(case, record.event)
             case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
-                if done := case.book.pages[operation.node].unproven:
-                    yield f"{operation.node} is uncordoned after {done}, and no check has passed since"
+                yield from _opened(case.book.pages[operation.node])
+            case e.NodeAssigned(node=node):
+                if doubt := case.book.pages[node].doubt:
+                    yield f"{node} is delivered, and nobody can say how it is: {doubt}"
             case e.PlanEnded(node=node, plan=plan_id, result="done"):
                 yield from _unproven(case.book.pages[node], plan_id)
             case e.PhaseChanged(node=node, before=Phase.test, after=Phase.production):
@@ -226,6 +228,15 @@ class DoubtIsNotHealth:
                     yield f"{node} enters production without a passed burn-in"
             case _:
                 pass
+
+
+def _opened(page: Page) -> Iterator[str]:
+    """New work is let in: to a node that is heard, and on which checks have passed since its hardware was touched."""
+    if page.unproven:
+        yield f"{page.id} is uncordoned after {page.unproven}, and no check has passed since"
+    easing = page.plan is not None and (page.plan.act_class is ActClass.easing or page.state == "undoing")
+    if not easing and any(c.type in ("agent.lost", "agent.outdated") for c in page.conditions.values()):
+        yield f"{page.id} is let back to work, and nobody can say how it is: its agent is not heard"
 
 
 def _convicted(case: Case, recorded: e.PlanRecorded) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The nine laws and who watches each. One table."""
 
 from hostler.sim.checkers.care import Budgets, DoubtIsNotHealth, NamedWaits, OnlyYourOwn, SacredWork
+from hostler.sim.checkers.idling import IdleChecks
 from hostler.sim.checkers.law import Court, Law
 from hostler.sim.checkers.wholeness import Wholeness
 from hostler.sim.checkers.writing import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
@@ -10,7 +11,7 @@ from hostler.sim.world.world import World
 def court(world: World) -> Court:
     """A court with a fresh watcher for each of the nine laws."""
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
-    whole = Wholeness()
+    whole, idle = Wholeness(), IdleChecks()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
     laws = (
         Law(1, one.record, one.batch, one.batch),
@@ -23,5 +24,6 @@ def court(world: World) -> Court:
         Law(7, doubt.record),
         Law(8, ends.record, ends.batch, ends.end),
         Law(9, work.record, work.batch, work.batch),
+        Law(9, idle.record, idle.batch),
     )
     return Court(world, laws)

@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from hostler.core.model import Operation, Outcome
+from hostler.core.model import Facts, Operation, Outcome
 from hostler.engine.ports import PortError, RefusedError
 from hostler.engine.ready import Send
 from hostler.sim.bmc.service import Service
@@ -21,7 +21,7 @@ BMC_LATENCY_S = (0.05, 0.5)
 SCHEDULER_LATENCY_S = (0.02, 0.3)
 AGENT_LATENCY_S = (0.05, 1.0)
 NO_ANSWER_S = 30.0
-SCHEDULER_KINDS = ("cordon", "uncordon", "evict", "join_cluster", "leave_cluster")
+SCHEDULER_KINDS = ("cordon", "uncordon", "evict", "join_cluster", "leave_cluster", "idle_check")
 
 WORK_S: dict[str, Span] = {
     "collect_evidence": (1.0, 4.0),
@@ -30,6 +30,7 @@ WORK_S: dict[str, Span] = {
     "reboot": (0.5, 2.0),
     "sanitise": (60.0, 300.0),
     "gate": (45.0, 90.0),
+    "idle": (600.0, 1300.0),
     "seatrial": (600.0, 1800.0),
     "suspect": (3600.0, 7200.0),
     "burn_in": (86_400.0, 90_000.0),
@@ -147,6 +148,9 @@ class Hands:
 
     def _schedule(self, send: Send, epoch: int, *, seen: int) -> None:
         """Writes carry the version that was seen: one that others have overtaken conflicts, and changes nothing."""
+        if send.operation.kind == "idle_check":
+            self._idle_check(send, epoch)
+            return
         if send.how == "revoke":
             return
         operation, node = send.operation, send.node.id
@@ -163,6 +167,38 @@ class Hands:
                 result = "failed"
         said = Outcome(operation.id, node, result, attempt=operation.attempt)
         self._site.reply(said, self._hosts[node].draw(SCHEDULER_LATENCY_S))
+
+    def _idle_check(self, send: Send, epoch: int) -> None:
+        operation, scheduler, host = send.operation, self._scheduler, self._hosts[send.node.id]
+        if scheduler.away:
+            if send.how != "revoke":
+                self._site.reply(_outcome(operation, "unknown", "the scheduler does not answer"), NO_ANSWER_S)
+            return
+        if send.how == "revoke":
+            scheduler.end_check(host.node, operation.id, "inconclusive", "called off")
+            scheduler.tell(host.node)
+            return
+        if send.how == "perform" and operation.id not in scheduler.checks:
+            self._effect(operation, epoch)
+            scheduler.begin_check(host.node, operation.id, fits=host.running)
+            scheduler.tell(host.node)
+            boot = host.boot_id
+            self._site.clock.after(host.draw(WORK_S["idle"]), lambda: self._idle_checked(host, operation.id, boot))
+        if (known := scheduler.checks.get(operation.id)) is None:
+            said = _outcome(operation, "not_done", "there is no such check")
+        elif not known[0]:
+            said = _outcome(operation, "unknown", "it goes on")
+        else:
+            facts: Facts = {"verdict": known[0]}
+            said = Outcome(operation.id, host.node, "done", known[1], facts, attempt=operation.attempt)
+        self._site.reply(said, host.draw(SCHEDULER_LATENCY_S))
+
+    def _idle_checked(self, host: Host, check: str, boot: str) -> None:
+        """It has run to its end, where it runs still and its machine was up all the time."""
+        if self._scheduler.seat(host.node).check == check:
+            found = host.check("idle") if host.running and host.boot_id == boot else ("inconclusive", "cut off")
+            self._scheduler.end_check(host.node, check, *found)
+            self._scheduler.tell(host.node)
 
     def _is_so(self, operation: Operation) -> bool:
         seat = self._scheduler.seat(operation.node)
@@ -287,8 +323,9 @@ class Hands:
 
 
 def _reset(operation: Operation) -> frozenset[str]:
-    """The GPUs that a reset is confined to, none for all of them."""
-    return frozenset(filter(None, operation.args.get("gpu", "").split(",")))
+    """The GPUs that a reset is confined to, by slot; none for all of them."""
+    named = frozenset(filter(None, operation.args.get("gpu", "").split(",")))
+    return frozenset(slot for slot in map("gpu{}".format, range(8)) if not named.isdisjoint((slot, f"{pci_of(slot)}.0")))
 
 
 def _works(operation: Operation) -> tuple[str, ...]:

@@ -1,5 +1,8 @@
 """The customer's scheduler: who is a member, who keeps new work away, and what runs where."""
 
+from collections.abc import Iterable
+from datetime import datetime
+
 from msgspec import Struct
 
 from hostler.core.model import WorkClass, Workload
@@ -18,21 +21,27 @@ CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastruct
 class Seat(Struct):
     """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
 
-    `lost` are those that a fault has ended though they stay listed: they hang.
+    `lost` are those that a fault has ended though they stay listed: they hang. `check` is the idle check there.
     """
 
     joined: bool = False
     cordons: tuple[str, ...] = ()
     works: dict[str, Workload] = {}
     lost: dict[str, None] = {}
+    check: str = ""
 
 
 class Scheduler:
-    """What runs where, in truth. Hostler sees it through `view`."""
+    """What runs where, in truth. Hostler sees it through `view`; `shown` is whose work it was told of, and since when.
+
+    `checks` are the idle checks that were ever begun: what each came to, verdict and detail, "" while it goes on.
+    """
 
     def __init__(self, site: Site) -> None:
         self.away = False
         self.seats: dict[str, Seat] = {}
+        self.checks: dict[str, tuple[str, str]] = {}
+        self.shown: dict[str, tuple[list[str], datetime]] = {}
         self._site = site
 
     def seat(self, node: str) -> Seat:
@@ -44,7 +53,8 @@ class Scheduler:
     def view(self, node: str) -> WorkloadView:
         seat = self.seat(node)
         foreign = next((owner for owner in seat.cordons if owner != OURS), "")
-        return WorkloadView(node, tuple(seat.works.values()), foreign, cordoned=OURS in seat.cordons)
+        check = (Workload(seat.check, "", WorkClass.infrastructure, check=seat.check),) if seat.check else ()
+        return WorkloadView(node, (*seat.works.values(), *check), foreign, cordoned=OURS in seat.cordons)
 
     def tell(self, node: str) -> None:
         """Let the controller see this node's work, as soon as its watcher does."""
@@ -57,17 +67,44 @@ class Scheduler:
     def _tell(self, node: str) -> None:
         if self.away:
             return
-        self._site.tell(intake.WorkSeen((self.view(node),), cluster=CLUSTER))
+        self._site.tell(intake.WorkSeen((self._show(node),), cluster=CLUSTER))
+
+    def _show(self, node: str) -> WorkloadView:
+        works = customers(self.seat(node).works.values())
+        if self.shown.get(node, ([], None))[0] != works:
+            self.shown[node] = (works, self._site.recorded)
+        return self.view(node)
 
     def tell_all(self) -> None:
         """A fresh list of everything, as after a (re)start."""
         if self.away:
             return
-        views = tuple(self.view(node) for node in self.seats)
+        views = tuple(self._show(node) for node in self.seats)
         self._site.tell(intake.WorkSeen(views, whole=True, cluster=CLUSTER))
 
     def start(self, node: str, work: Workload) -> None:
-        self.seat(node).works[work.id] = work
+        seat = self.seat(node)
+        if seat.check and work.work_class is not WorkClass.infrastructure:
+            self.end_check(node, seat.check, "inconclusive", f"pre-empted: {work.id} has come")
+        seat.works[work.id] = work
+
+    def begin_check(self, node: str, check: str, *, fits: bool) -> None:
+        """Once only, and only where nobody works: it waits for no room, and takes none from anybody."""
+        seat = self.seat(node)
+        if check in self.checks:
+            return
+        self.checks[check] = ("", "")
+        if not fits or seat.cordons or not seat.joined or customers(seat.works.values()):
+            self.checks[check] = ("inconclusive", "there is no room")
+        else:
+            seat.check = check
+
+    def end_check(self, node: str, check: str, verdict: str, detail: str = "") -> None:
+        """It comes to this, where it runs still."""
+        seat = self.seat(node)
+        if seat.check == check:
+            seat.check = ""
+            self.checks[check] = (verdict, detail)
 
     def finish(self, node: str, work: str) -> None:
         self.seat(node).works.pop(work, None)
@@ -75,7 +112,7 @@ class Scheduler:
     def start_all(self, works: dict[str, Workload]) -> None:
         """One workload on each of these nodes, which have seats."""
         for node, work in works.items():
-            self.seats[node].works[work.id] = work
+            self.start(node, work)
 
     def finish_all(self, works: dict[str, Workload]) -> None:
         for node, work in works.items():
@@ -111,6 +148,11 @@ class Scheduler:
                 protective=any(fault.kind.shows in ("heat", "leak") for fault in faults),
             )
         )
+
+
+def customers(works: Iterable[Workload]) -> list[str]:
+    """The work among this that is somebody's."""
+    return [work.id for work in works if work.work_class is not WorkClass.infrastructure]
 
 
 def dooms(fault: Fault, work: Workload) -> bool:
