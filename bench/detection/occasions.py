@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from bench.detection.decided import name_of
-from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent, Stays, Unlisted
+from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent, Stays, Swapped, Unlisted
 from hostler.agent.sighting import Sighting
 from hostler.core.model import Observation
 from hostler.engine import intake
@@ -53,6 +53,12 @@ def occasions(shows: Shows) -> tuple[float, Poll]:
             return 2 * DAY_S, lambda _now_s, _bad: [intake.Tick()]
         case Unlisted():
             return ONCE_S, lambda _now_s, _bad: [intake.Tick()]
+        case Swapped():
+            return ONCE_S, lambda _now_s, bad: [
+                intake.Heard(node, f"{node}-b1"),
+                intake.NodeSeen(node, boot_id="of-another" if bad else f"{node}-b1"),
+                intake.Tick(),
+            ]
         case Restarts():
             return shows.apart_s, _some(shows.times, lambda n: [intake.Heard(node, f"{node}-b{n + 2}")])
         case _:

@@ -149,8 +149,12 @@ class Unlisted(Struct, frozen=True, tag=True):
     """The node's cluster is heard and lists other nodes only."""
 
 
+class Swapped(Struct, frozen=True, tag=True):
+    """What the cluster calls by the node's name is another machine."""
+
+
 Watched = Nvml | Files | Facts | Gone | Extra | Check | Sensor | Entry | Crash
-Happens = Reports | Silent | Outdated | Bmc | Restarts | Stays | Unlisted
+Happens = Reports | Silent | Outdated | Bmc | Restarts | Stays | Unlisted | Swapped
 Shows = Watched | Happens
 
 
@@ -459,6 +463,7 @@ OTHERS = (
     State(_AGAIN, "a node that restarts three times a week", Restarts(3, 20 * HOUR_S), "node.suspect", ""),
     State(_OWN, "a node that is in repair for ever", Stays(Phase.debug), "node.stuck", ""),
     State(_OWN, "a node that its cluster does not list", Unlisted(), "work.unknown", ""),
+    State(_OWN, "a node whose name is another machine's", Swapped(), "binding.mismatch", ""),
 )
 
 

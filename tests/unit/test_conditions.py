@@ -31,7 +31,6 @@ from hostler.core.diagnose.rules import (
     GPU_SHOWN,
     HOST_POLL_S,
     HOST_SHOWN,
-    NOT_RAISED,
     NVML_ANSWERS_LOOKS,
     PORT_DOWN_LOOKS,
     PORT_POLL_S,
@@ -151,8 +150,7 @@ def test_it_has_a_rule_for_being_raised_and_one_for_being_over(kind: ConditionKi
     assert all(rule.raise_looks >= 1 and rule.by for rule in rules)
     ends = [rule.clear_looks for rule in rules if rule.clear_looks is not None]
     assert all(looks >= 1 for looks in ends)
-    if kind.type not in NOT_RAISED:
-        assert bool(ends) == (kind.clears == "observation")
+    assert bool(ends) == (kind.clears == "observation")
 
 
 def test_no_rule_is_about_anything_else() -> None:

@@ -107,7 +107,9 @@ def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
     cluster = _serves(node)
     if stood or here is None or here.boots_differ_since is None or not cluster:
         return None
-    if scene.now < here.boots_differ_since + timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S)):
+    bound = (b.since for b in node.bindings if b.until is None and b.kind in _NAMES)
+    patience = timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S))
+    if scene.now < max((here.boots_differ_since, *bound)) + patience:
         return None
     text = (
         f"what cluster {cluster} calls by this node's name runs under boot id {here.scheduler_boot}, the node's agent "

@@ -493,7 +493,7 @@ CONDITIONS: dict[str, ConditionKind] = {
             _CRITICAL,
             "operator",
             "A name of this node was seen to answer for another machine.",
-            "Cabling and addresses of the BMC; nothing is powered until this is settled.",
+            "The evidence: which cluster, which boot ids. Nothing is done under that name before the node is bound anew.",
             one_per="node",
             source="hostler",
         ),

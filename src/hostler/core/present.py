@@ -22,7 +22,8 @@ class PresentNode(Struct):
 
     `open` are the clusters that show it without our cordon. `ready` is the scheduler's own opinion (None: none), an
     independent witness beside the agent. `power_at` is when the BMC said `power`. `idle_since`: since when no
-    customer's work is shown, None while there is some or it is unknown.
+    customer's work is shown, None while there is some or it is unknown. `scheduler_boot`: the boot id that its cluster
+    shows ("": none, or its node is not ready), which differs from the agent's `boots_differ_since`.
     """
 
     power: str = UNKNOWN
@@ -35,6 +36,8 @@ class PresentNode(Struct):
     heard: bool = False
     bmc_unreachable: bool = False
     bmc_refused: bool = False
+    scheduler_boot: str = ""
+    boots_differ_since: datetime | None = None
 
 
 class Release(Struct, frozen=True):

@@ -99,6 +99,7 @@ class WorkSeen(Struct, frozen=True):
 class NodeSeen(Struct, frozen=True):
     """Volatile readings of one node: power ("on", "off", "unknown"), the scheduler's readiness.
 
+    `boot_id` is the scheduler's ("": none is shown, None: not looked at).
     `bmc_refuses` is why its BMC answers and cannot be used ("" where it can, None: not looked at), `bmc_says` why it
     counts as unreachable.
     """
@@ -109,6 +110,7 @@ class NodeSeen(Struct, frozen=True):
     bmc_unreachable: bool | None = None
     bmc_refuses: str | None = None
     bmc_says: str = ""
+    boot_id: str | None = None
 
 
 class Tick(Struct, frozen=True):
@@ -359,7 +361,7 @@ def _is_member(node: Node, cluster: str) -> bool:
 def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
     """Take over volatile readings; whether anything changed."""
     here = present.of(seen.node)
-    before = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused)
+    before = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
     if seen.power:
         here.power, here.power_at = seen.power, now
     if seen.ready is not None:
@@ -368,7 +370,9 @@ def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
         here.bmc_unreachable = seen.bmc_unreachable
     if seen.bmc_refuses is not None:
         here.bmc_refused = bool(seen.bmc_refuses)
-    return before != (here.power, here.ready, here.bmc_unreachable, here.bmc_refused)
+    if seen.boot_id is not None:
+        here.scheduler_boot = seen.boot_id
+    return before != (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
 
 
 def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from hostler.core import events as e
 from hostler.core.conclusions import concluded
+from hostler.core.identity import compare
 from hostler.core.model import Node, Phase
 from hostler.core.recurring import count_act
 from hostler.core.scene import Scene
@@ -40,16 +41,19 @@ def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
         case intake.Silent():
             silent[node.id] = one.since
             scene.present.of(node.id).heard = False
+            compare(scene.present.of(node.id), node, scene.now)
             return News("heartbeat")
         case intake.AgentRefused():
             return News("agent", intake.of_refusal(node, one.text, scene.now))
         case intake.NodeSeen():
             changed = intake.see_node(scene.present, one, scene.now)
+            compare(scene.present.of(node.id), node, scene.now)
             return News("reading", intake.of_reach(scene.fleet, node, one, scene.now)) if changed else None
 
 
 def _heard(scene: Scene, node: Node, boot_id: str) -> Iterator[e.Event]:
     yield from intake.of_boot(node, boot_id, scene.now)
+    compare(scene.present.of(node.id), scene.fleet.nodes[node.id], scene.now)
     restarted = bool(node.boot_id and boot_id) and boot_id != node.boot_id
     if restarted and node.plan is None and node.phase is Phase.production:
         yield from count_act(scene.fleet, scene.fleet.nodes[node.id], "boot:unplanned", "", scene.now)

@@ -95,13 +95,14 @@ class ClusterView(Struct, frozen=True):
     """All that one scheduler shows of its cluster now, by the names that nodes have there.
 
     `lost` says why it may be so no more ("not listed yet", "silent for 70 s"); "" where it is synced: a whole list has
-    been read and followed since. `ready` is the scheduler's own opinion of a node. A view that has not changed is the
-    same object as before.
+    been read and followed since. `ready` is the scheduler's own opinion of a node, `boots` the boot id that its own
+    agent there tells of one that is ready. A view that has not changed is the same object as before.
     """
 
     nodes: Mapping[str, WorkloadView]
     ready: Mapping[str, bool]
     lost: str = ""
+    boots: Mapping[str, str] = {}
 
 
 class Scheduler(Hand, Protocol):

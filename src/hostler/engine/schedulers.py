@@ -101,6 +101,7 @@ class _Told(Struct):
 
     views: dict[str, WorkloadView] = {}
     ready: dict[str, bool] = {}
+    boots: dict[str, str] = {}
     ids: dict[tuple[str, str], str] = {}
     turn: int = 0
 
@@ -140,7 +141,10 @@ class SchedulerEye:
         elif whole:
             yield WorkSeen((), whole=True, cluster=cluster)
         yield from (NodeSeen(i, ready=is_ready) for i, is_ready in ready.items() if told.ready.get(i) is not is_ready)
-        told.views, told.ready = merged, ready
+        boots = self._boots(cluster, views, told)
+        yield from (NodeSeen(i, boot_id=boot) for i, boot in boots.items() if told.boots.get(i, "") != boot)
+        yield from (NodeSeen(i, boot_id="") for i in told.boots if i not in boots)
+        told.views, told.ready, told.boots = merged, ready, boots
 
     def _merged(
         self, cluster: str, views: Sequence[ClusterView], told: _Told
@@ -164,6 +168,16 @@ class SchedulerEye:
             if node_id not in merged:
                 merged[node_id] = WorkloadView(node_id, (), listed=False)
         return merged, ready
+
+    def _boots(self, cluster: str, views: Sequence[ClusterView], told: _Told) -> dict[str, str]:
+        """The boot ids that the cluster shows of its own members."""
+        found: dict[str, str] = {}
+        for one, seen in zip(self._clusters[cluster], views, strict=True):
+            for name, boot in seen.boots.items():
+                node_id = self._node_of(one, name, told)
+                if node_id and self._speaks_for(cluster, node_id):
+                    found[node_id] = boot
+        return found
 
     def _node_of(self, one: Scheduler, name: str, told: _Told) -> str:
         """The id of the node that the scheduler calls so, "" for one that is none of ours."""

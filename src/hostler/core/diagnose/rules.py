@@ -119,8 +119,6 @@ _LOGGED = (
     *("host.hung_task", "host.kernel_warning", "host.out_of_memory", "host.application_crash"),
     *("host.resource_exhausted", "host.thermal", "host.kernel_panic"),
 )
-NOT_RAISED = ("binding.mismatch",)
-"""Named, with a meaning and an answer, for checks and drivers to come: nothing raises them today."""
 _INVENTORIED = ("inventory.missing_part", "inventory.unexpected_part", "inventory.mismatch", "firmware.drift")
 _WISHES = ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
 
@@ -158,7 +156,7 @@ def _rules() -> Iterator[Rule]:
     yield Rule("remedy.failed", "a remedy's failure", 1, None)
     yield Rule("node.stuck", "the clock, by the phase's usual stay", 1, 1)
     yield Rule("work.unknown", "the whole list of a cluster that has been heard for 10 min", 1, 1)
-    yield from (Rule(kind, "nothing yet") for kind in NOT_RAISED)
+    yield Rule("binding.mismatch", "the boot id that its cluster shows beside the agent's, for 5 min", 1, None)
     yield from (Rule(f"operator.{wish}", "a person", 1, None) for wish in _WISHES)
     for row in RECURRENCES.values():
         yield Rule(row.result, f"{row.name}, on one {row.subject} within {_span(row.window_s)}", row.count)

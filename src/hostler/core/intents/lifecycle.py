@@ -5,6 +5,7 @@ from collections.abc import Callable
 from hostler.core import events as e
 from hostler.core import registration, slots
 from hostler.core.ending import change_phase, tickets
+from hostler.core.identity import MISMATCH
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
 from hostler.core.model import Binding, Node, Phase
 from hostler.core.operations import OPERATIONS
@@ -84,7 +85,13 @@ def rebind(ask: Ask) -> Granted:
         raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it")
-    return f"{node.id} is now {kind} {value}", (e.BindingChanged(node.id, Binding(kind, value, ask.scene.now)),)
+    settled = tuple(
+        e.ConditionCleared(node.id, c.id, ask.intent.person, f"bound anew: {kind} {value}")
+        for c in node.conditions
+        if c.type == MISMATCH
+    )
+    bound = e.BindingChanged(node.id, Binding(kind, value, ask.scene.now))
+    return f"{node.id} is now {kind} {value}", (bound, *settled)
 
 
 def retire(ask: Ask) -> Granted:

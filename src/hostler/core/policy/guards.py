@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from hostler.core import remediators
 from hostler.core.configuration import Budget, Pool
+from hostler.core.identity import misbound
 from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.witnesses import doubted
@@ -28,6 +29,7 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
         ("brake", False, False, True, True, True),
         ("hold", False, False, True, True, True),
         ("remediator", False, False, True, True, False),
+        ("binding", False, False, True, True, True),
         ("incident", False, False, True, True, False),
         ("physical_work", False, False, True, True, True),
         ("budget", False, False, True, True, True),
@@ -131,6 +133,11 @@ def _remediator(scene: Scene, request: Request) -> list[Blocker]:
     if not scene.fleet.cell.remediators:
         return []
     return remediators.blockers(scene.fleet, {node.pool for node in request.nodes})
+
+
+def _binding(_scene: Scene, request: Request) -> list[Blocker]:
+    """Where another machine answers to a node's name, nothing is done under it."""
+    return [found for node in request.nodes if (found := misbound(node)) is not None]
 
 
 def _physical_work(scene: Scene, request: Request) -> list[Blocker]:
@@ -352,6 +359,7 @@ _ANSWERS: dict[str, Answer] = {
     "brake": _brake,
     "hold": _hold,
     "remediator": _remediator,
+    "binding": _binding,
     "physical_work": _physical_work,
     "incident": incident_holds,
     "budget": _budget,

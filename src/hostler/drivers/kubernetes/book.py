@@ -55,6 +55,7 @@ class Book:
         self._claimed: dict[str, None] = {}
         self._views: dict[str, WorkloadView] = {}
         self._ready: dict[str, bool] = {}
+        self._boots: dict[str, str] = {}
 
     async def run(self) -> None:
         """Keep the copies true until cancelled."""
@@ -81,7 +82,7 @@ class Book:
         stale, self._stale = self._stale, {}
         for name in stale:
             self._look(name)
-        return ClusterView(self._views, self._ready, self.lost)
+        return ClusterView(self._views, self._ready, self.lost, self._boots)
 
     def on(self, node: str) -> Iterator[KubePod]:
         """The pods of a node that are told of."""
@@ -138,11 +139,13 @@ class Book:
         if node is None and not works:
             self._views.pop(name, None)
             self._ready.pop(name, None)
+            self._boots.pop(name, None)
             self._on.pop(name, None)
             return
         if node is None:
             self._views[name] = WorkloadView(name, works, listed=False)
             self._ready.pop(name, None)
+            self._boots.pop(name, None)
             return
         if node.annotations.get(SHUT_BY) != self._owner:
             self._claimed.pop(name, None)
@@ -159,6 +162,7 @@ class Book:
             self._views[name] = view
         if node.ready is not None:
             self._ready[name] = node.ready
+        self._boots[name] = node.boot_id if node.ready else ""
 
 
 def _take(index: dict[str, dict[str, Any]], key: str, member: str) -> None:

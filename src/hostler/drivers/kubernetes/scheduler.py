@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
+from hostler.core.identity import misbound
 from hostler.core.model import Node, Operation, Outcome, WorkClass
 from hostler.core.operations import IDLE_CHECK
 from hostler.drivers.kubernetes.actors import remediators
@@ -71,6 +72,8 @@ class KubernetesScheduler:
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Do it once; under a name that another machine answers to only what eases. Raises PortError."""
         name = name_there(node, self)
+        if operation.kind != "uncordon" and (wrong := misbound(node)) is not None:
+            raise RefusedError(f"{wrong.text}; {wrong.ends_when}")
         match operation.kind:
             case "idle_check":
                 return await self.checks.begin(operation, name)

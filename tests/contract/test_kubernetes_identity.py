@@ -1,0 +1,79 @@
+"""A node's name in a real cluster, and the machine that answers to it: two kubelets that have changed places."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.core.identity import MISBOUND_S, MISMATCH
+from hostler.core.model import Binding, Node
+from hostler.engine import intake
+from hostler.engine.ports import RefusedError
+from hostler.engine.schedulers import LOOK_UP_TURNS, SchedulerEye, by_cluster
+from tests.contract.kubernetes_world import until
+from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, operation
+from tests.controlplane.plane import ControlPlane
+from tests.kit import NOW, Drive, a_node, configuration, pool_document
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+NAMES = {"n1": "box-1", "n2": "box-2"}
+
+
+@pytest.fixture
+async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
+    async with kubernetes_world(control_plane) as found:
+        await found.admin.node("box-2")
+        yield found
+
+
+async def kubelets(world: KubernetesWorld, **boots: str) -> None:
+    """The kubelets that answer to these names tell of these boots; kwok keeps what it finds."""
+    for name, boot in boots.items():
+        path = f"/api/v1/nodes/{name.replace('_', '-')}/status"
+        await world.admin.patch(path, {"status": {"nodeInfo": {"bootID": boot}}}, manager="kubelet")
+    shown = {name.replace("_", "-"): boot for name, boot in boots.items()}
+    await until(lambda: dict(world.scheduler.views().boots) == shown, "the boots to be shown")
+
+
+def cell() -> Drive:
+    nodes = [replace(a_node(node), bindings=(Binding("kubernetes", name, NOW),)) for node, name in NAMES.items()]
+    return Drive(configuration({"train": pool_document(target=2)}), nodes)
+
+
+def lives(drive: Drive, eye: SchedulerEye, minutes: int) -> list[str]:
+    """The cell looks at the cluster and hears its agents for so long; the nodes whose name is another's."""
+    for _ in range(LOOK_UP_TURNS):  # seconds, in which a new binding is noticed
+        drive.step(*eye.news())
+    for _ in range(minutes):
+        drive.step(*eye.news(), *(intake.Heard(node, drive.boot_of(node)) for node in NAMES), intake.Tick())
+        drive.now += timedelta(minutes=1)
+    return [node for node in NAMES if any(c.type == MISMATCH for c in drive.node(node).conditions)]
+
+
+async def test_two_nodes_that_answer_to_each_others_names_are_both_named_and_nothing_is_done_to_them(
+    world: KubernetesWorld,
+) -> None:
+    """Until a person has bound them anew. Mutants: the boot id is not read; the driver does not ask."""
+    drive = cell()
+    eye = SchedulerEye(by_cluster([world.scheduler]), lambda: drive.fleet, lambda: drive.controller.present)
+    n1, n2 = drive.boot_of("n1"), drive.boot_of("n2")
+    await kubelets(world, box_1=n1, box_2=n2)
+    assert lives(drive, eye, 30) == []
+    await kubelets(world, box_1=n2, box_2=n1)
+    assert lives(drive, eye, int(MISBOUND_S / 60) + 2) == ["n1", "n2"]
+
+    for kind in ("cordon", "evict", "leave_cluster", "join_cluster"):
+        with pytest.raises(RefusedError, match="another machine answers to the name"):
+            await _perform(world, kind, drive.node("n1"))
+    assert not (await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False)
+
+    for node, name in (("n1", "spare-name"), ("n2", "box-1"), ("n1", "box-2")):
+        assert drive.ask("rebind", node, kind="kubernetes", value=name).granted
+    assert lives(drive, eye, 30) == []
+    await _perform(world, "cordon", drive.node("n1"))
+    assert (await world.admin.get("/api/v1/nodes/box-2"))["spec"]["unschedulable"]
+
+
+async def _perform(world: KubernetesWorld, kind: str, node: Node) -> None:
+    await world.scheduler.perform(operation(kind, node), node)
