@@ -52,6 +52,32 @@ def test_work_whose_gpu_nobody_knows_is_waited_for(parts: tuple[str, ...] | None
     assert "gpu_reset" not in drive.operations()
 
 
+def test_the_nodes_own_agent_says_which_pod_has_which_gpu() -> None:
+    """Mutants: a pod is known by its name; a slice counts as its GPU; what was known before a takeover still is."""
+    addresses = tuple((f"uuid:GPU-{gpu}", f"n1-G{gpu}") for gpu in range(8))
+    pools = {"train": pool_document(target=1)}
+    drive = Drive(configuration(pools, reset=ALONE), [a_node("n1", addresses=(*a_node("n1").addresses, *addresses))])
+    pods = [replace(a_workload(name), uid=uid) for name, uid in (("a", "u1"), ("b", "u2"), ("c", "u3"))]
+    drive.see_work("n1", *pods)
+    facts = {"pod:u1": "GPU-3", "pod:u2": "GPU-1,GPU-2", "pod:u3": "MIG-7", "pod:gone": "GPU-3"}
+    drive.observe("n1", "devices", facts=facts)
+    drive.fault("n1", "ecc", gpu=3)
+    drive.run()
+    assert drive.evicted == ["a"]
+    waiting = drive.node("n1").waiting
+    assert waiting is not None
+    assert [b.name for b in waiting.blockers] == ["c"], "nobody knows where the slice is"
+    drive.restart()
+    drive.see_work("n1", pods[1])
+    waiting = drive.node("n1").waiting
+    assert waiting is not None
+    assert [b.name for b in waiting.blockers] == ["b"], "whoever takes over waits until it is told again"
+    drive.observe("n1", "devices", facts=facts)
+    drive.wait(minutes=10)
+    assert drive.evicted == ["a"]
+    assert not drive.node("n1").conditions
+
+
 def test_a_baseboard_is_reset_when_all_its_work_has_left() -> None:
     drive = node_of(BASEBOARD)
     drive.fault("n1", "ecc", gpu=3)

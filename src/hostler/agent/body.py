@@ -15,7 +15,7 @@ from hostler.agent import child, kubelet
 from hostler.agent.acting import ActFailedError, NotPossibleError, act, say
 from hostler.agent.checks import gate_check
 from hostler.agent.child import Companion, DiedError, HungError
-from hostler.agent.collectors import drives, gpu_state, host_state, inventory, ports
+from hostler.agent.collectors import devices, drives, gpu_state, host_state, inventory, ports
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.reset import Wanted, reset
 from hostler.core.model import Facts, Part, Verdict
@@ -54,6 +54,10 @@ class Body(Protocol):
 
     def ports(self) -> dict[str, str]:
         """The network ports with their states (`collectors.ports.read`)."""
+        ...
+
+    def devices(self) -> dict[str, tuple[str, ...]] | None:
+        """Which pod has which GPUs (`collectors.devices.read`); None where nobody says."""
         ...
 
     def gpus(self) -> gpu_state.Report:
@@ -152,6 +156,9 @@ class RealBody:
     def ports(self) -> dict[str, str]:
         return ports.read(Path("/"))
 
+    def devices(self) -> dict[str, tuple[str, ...]] | None:
+        return devices.read(Path("/"))
+
     def gpus(self) -> gpu_state.Report:
         if not self._nvml_free.acquire(blocking=False):
             return gpu_state.nothing("busy", "a GPU is being reset")
@@ -230,10 +237,13 @@ class RealBody:
 
 
 class Senseless:
-    """A machine of which nothing can be looked at: no ports, NVML, host state or drives."""
+    """A machine of which nothing can be looked at: no ports, kubelet, NVML, host state or drives."""
 
     def ports(self) -> dict[str, str]:
         return {}
+
+    def devices(self) -> dict[str, tuple[str, ...]] | None:
+        return None
 
     def gpus(self) -> gpu_state.Report:
         return gpu_state.nothing("busy", "an emulated machine has no NVML")

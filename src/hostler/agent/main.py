@@ -21,6 +21,7 @@ from hostler.agent import client
 from hostler.agent.acting import ActFailedError
 from hostler.agent.body import Body, Eyes, RealBody
 from hostler.agent.client import Controller, Receipt, RejectedError, UnavailableError, backoff_s
+from hostler.agent.collectors.devices import Devices
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
 from hostler.agent.collectors.ports import Ports
@@ -42,6 +43,7 @@ HEARTBEAT_S = 5.0
 INVENTORY_S = 3600.0
 TIDY_S = 30.0
 PORTS_S = 10.0
+DEVICES_S = 5.0
 PORTS_HANG_S = 30.0
 THREADS = 12
 """The log's reader, an inventory, ports, GPUs, host, drives, an act, and room for short calls to the disk."""
@@ -167,6 +169,7 @@ class Agent:
             self._inventories(),
             self._tidy(),
             self._ports(),
+            self._devices(),
             self._site_checks(),
             self._watch.gpus(),
             self._watch.host(),
@@ -223,6 +226,17 @@ class Agent:
                 facts: Facts = {f"port:{port}": state for port, state in news.items()}
                 await self._note(Sighting("ports", now_s, facts=facts))
             await asyncio.sleep(PORTS_S)
+
+    async def _devices(self) -> None:
+        """Tell which pod has which GPUs whenever that changes."""
+        devices = Devices()
+        while True:
+            seen = await asyncio.to_thread(self._body.devices)
+            now_s = self._spool.now_s()
+            if (news := devices.news(seen, now_s)) is not None:
+                facts: Facts = {f"pod:{uid}": ids for uid, ids in news.items()}
+                await self._note(Sighting("devices", now_s, facts=facts))
+            await asyncio.sleep(DEVICES_S)
 
     async def _site_checks(self) -> None:
         """Run the site's own checks, one after the other; see `plugins`."""

@@ -150,7 +150,7 @@ def _cards(tools: _Tools, wanted: Wanted, root: Path) -> list[Card]:
 
 
 def _is_at(card: Card, addresses: tuple[str, ...]) -> bool:
-    return any(":" in one and card.address.endswith(one[-7:]) for one in addresses)
+    return any(":" in one and one.rjust(16, "0") == card.address.rjust(16, "0") for one in addresses)
 
 
 def _minor(root: Path, bus: str) -> str:

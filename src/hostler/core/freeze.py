@@ -95,14 +95,20 @@ def _lay(scene: Scene, node: Node, row: StepRow, parts: tuple[str, ...]) -> list
         ]
     args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
     if row.operation == "gpu_reset" and sku is not None:
-        args = _how_to_reset(sku.reset, parts)
+        args = _how_to_reset(sku.reset, node, parts)
     if row.operation == "join_cluster" and configuration.policy.join_token_ttl_s:
         args = {**args, "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}"}
     return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]
 
 
-def _how_to_reset(how: Reset, parts: tuple[str, ...]) -> dict[str, str]:
-    """The operation's arguments; what is not said is the agent's to choose."""
+def _how_to_reset(how: Reset, node: Node, parts: tuple[str, ...]) -> dict[str, str]:
+    """The operation's arguments; what is not said is the agent's to choose.
+
+    A GPU is named by its PCI address where that is known: numbers shift when one of them has fallen off the bus.
+    """
+    serials = dict(node.slots)
+    pci = {serial: name.removeprefix("pci:") for name, serial in node.addresses if name.startswith("pci:")}
+    gpus = [f"{pci[serials[slot]]}.0" if serials[slot] in pci else slot for slot in parts]
     links = str(how.links) if how.links else ""
-    said = (("gpu", ",".join(parts)), ("clients", ",".join(how.clients)), ("fabric", how.fabric), ("links", links))
+    said = (("gpu", ",".join(gpus)), ("clients", ",".join(how.clients)), ("fabric", how.fabric), ("links", links))
     return {name: text for name, text in said if text}

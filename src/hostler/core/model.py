@@ -219,7 +219,8 @@ class Workload(Struct, frozen=True):
     `held_by`: what keeps it from being ended though it may be (a disruption budget, its own grace), "" for nothing.
     `check`: the idle check that it is, by its operation; "" for everybody else's work. `progress`: how far its job is.
     `owner` is who is asked for consent, "" for the pool's owner. `agreed_after_s`: it may be ended when a drain has
-    waited for it so long, as those whose it is have agreed; None: they have not.
+    waited for it so long, as those whose it is have agreed; None: they have not. `uid` is what the node itself knows it
+    by (a pod's UID), "" where nothing of the kind.
     """
 
     id: str
@@ -234,6 +235,7 @@ class Workload(Struct, frozen=True):
     progress: str = ""
     owner: str = ""
     agreed_after_s: float | None = None
+    uid: str = ""
 
 
 class Remediator(Struct, frozen=True):

@@ -7,6 +7,7 @@ disturbed. Only the engine writes here, from inputs; `fold` never reads it.
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.events import INTRODUCED
 from hostler.core.model import OWNER, Node, Workload
@@ -20,6 +21,7 @@ UNKNOWN = "unknown"
 class PresentNode(Struct):
     """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
+    `devices`: which work has which GPUs, as its agent says, by the work's `uid`.
     `open` are the clusters that show it without our cordon. `ready` is the scheduler's own opinion (None: none), an
     independent witness beside the agent. `power_at` is when the BMC said `power`. `idle_since`: since when no
     customer's work is shown, None while there is some or it is unknown. `scheduler_boot`: the boot id that its cluster
@@ -31,6 +33,7 @@ class PresentNode(Struct):
     ready: bool | None = None
     workloads: dict[str, tuple[Workload, ...]] = {}
     open: dict[str, None] = {}
+    devices: dict[str, tuple[str, ...]] = {}
     cordoned_by_other: str = ""
     idle_since: datetime | None = None
     heard: bool = False
@@ -124,6 +127,22 @@ class Present:
         told = self.of(node.id).workloads
         if node.assignment is not None:
             known = self.synced(node.assignment.cluster) and not self.lags(node)
-            return told.get(node.assignment.cluster) if known else None
-        said = [works for cluster, works in told.items() if self.synced(cluster)]
-        return tuple(work for works in said for work in works) if said else None
+            works = told.get(node.assignment.cluster) if known else None
+        else:
+            said = [works for cluster, works in told.items() if self.synced(cluster)]
+            works = tuple(work for works in said for work in works) if said else None
+        return works and self._placed(node, works)
+
+    def _placed(self, node: Node, works: tuple[Workload, ...]) -> tuple[Workload, ...]:
+        """The work with the GPUs that the node's agent says it has, where nobody else says."""
+        devices = self.of(node.id).devices
+        if not devices:
+            return works
+        serials = {name.removeprefix("uuid:"): serial for name, serial in node.addresses if name.startswith("uuid:")}
+        slots = {serial: slot for slot, serial in node.slots}
+        return tuple(
+            work
+            if work.parts is not None or work.uid not in devices
+            else replace(work, parts=tuple(slots.get(serials.get(one, ""), one) for one in devices[work.uid]))
+            for work in works
+        )

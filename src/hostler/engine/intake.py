@@ -254,9 +254,19 @@ def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetim
     yield e.InventorySeen(node.id, at, (*parts, *others), addresses=addresses)
 
 
+def see_devices(present: Present, seen: Observation) -> bool:
+    """What a node's agent says of which pod has which GPUs; whether it said anything of it."""
+    if seen.kind != "devices":
+        return False
+    told = ((name.removeprefix("pod:"), str(ids)) for name, ids in seen.facts.items() if name.startswith("pod:"))
+    present.of(seen.node).devices = {uid: tuple(ids.split(",")) for uid, ids in told if ids}
+    return True
+
+
 def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """PCI address → serial, as an agent says it (fact "pci:0000:4c:00" is a slot); a BMC's look leaves it as it was."""
-    stated = {name: slots[str(slot)] for name, slot in seen.facts.items() if name.startswith("pci:") and slot in slots}
+    """PCI address or UUID → serial, as an agent says it ("pci:0000:4c:00" is a slot); a BMC's look changes none."""
+    kinds = ("pci:", "uuid:")
+    stated = {name: slots[str(slot)] for name, slot in seen.facts.items() if name.startswith(kinds) and slot in slots}
     if not stated:
         present = frozenset(slots.values())
         stated = {name: serial for name, serial in node.addresses if serial in present}

@@ -171,9 +171,16 @@ def _facts(root: Path, devices: list[_Device], gpus: nvml.Report, parts: list[Pa
         facts["parts_left_out"] = len(parts) - MAX_PARTS
     for place, device in enumerate(_gpu_devices(devices)):
         facts[f"pci:{device.address.rpartition('.')[0]}"] = f"gpu{place}"
+        here = (gpu.uuid for gpu in gpus.gpus if gpu.uuid and _is_at(gpu.pci, device.address))
+        facts |= {f"uuid:{uuid}": f"gpu{place}" for uuid in here}
         facts[f"gpu{place}.link_width"] = _text(device.path / "current_link_width")
         facts[f"gpu{place}.link_speed"] = _text(device.path / "current_link_speed")
     return facts | _infiniband_facts(root)
+
+
+def _is_at(pci: str, address: str) -> bool:
+    """Whether NVML's address ("00000000:1B:00.0") is this one of sysfs."""
+    return pci.lower()[-12:] == address.lower()
 
 
 def _covers(root: Path) -> list[str]:

@@ -238,6 +238,7 @@ KINDS: dict[str, Judge] = {
     "agent": _agent,
     "power": _power,
     "boot": _nothing,
+    "devices": _nothing,
     "firmware": judge_firmware,
     "part_health": judge_part_health,
 }

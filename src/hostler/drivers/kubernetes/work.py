@@ -100,6 +100,7 @@ def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces, job: K
         check=pod.annotations.get(OPERATION, pod.key) if pod.namespace == CHECKS else "",
         progress=progress(job) if job is not None else "",
         owner=manner.owner,
+        uid=pod.uid,
         agreed_after_s=manner.evict_after_s if INTERRUPTIBLE not in pod.annotations else None,
     )
 

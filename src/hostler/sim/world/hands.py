@@ -11,7 +11,7 @@ from hostler.engine.ports import PortError, RefusedError
 from hostler.engine.ready import Send
 from hostler.sim.bmc.service import Service
 from hostler.sim.bmc.twin import Twin, images_by_name
-from hostler.sim.world.faults import Fault
+from hostler.sim.world.faults import Fault, pci_of
 from hostler.sim.world.host import Host
 from hostler.sim.world.ledger import Effect, Stray
 from hostler.sim.world.scheduler import OURS, Scheduler
@@ -325,7 +325,8 @@ class Hands:
 def _reset(operation: Operation) -> frozenset[str]:
     """The GPUs that a reset is confined to, by slot; none for all of them."""
     named = frozenset(filter(None, operation.args.get("gpu", "").split(",")))
-    return frozenset(slot for slot in map("gpu{}".format, range(8)) if not named.isdisjoint((slot, f"{pci_of(slot)}.0")))
+    slots = (f"gpu{n}" for n in range(8))
+    return frozenset(slot for slot in slots if not named.isdisjoint((slot, f"{pci_of(slot)}.0")))
 
 
 def _works(operation: Operation) -> tuple[str, ...]:
