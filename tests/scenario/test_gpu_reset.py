@@ -32,7 +32,7 @@ def test_a_reset_of_one_gpu_ends_its_own_work_only() -> None:
     assert drive.evicted == ["pod3"]
     assert [w.id for w in drive.work["n1"]] == ["pod1"]
     assert args_of(drive) == {
-        "gpu": "gpu3", "clients": "nvidia-dcgm.service,nvidia-persistenced.service", "links": "18",
+        "gpu": "0000:03:00.0", "clients": "nvidia-dcgm.service,nvidia-persistenced.service", "links": "18",
     }  # fmt: skip
     assert drive.operations("n1")[-2:] == ["run_checks", "uncordon"]
     assert not drive.node("n1").conditions
@@ -97,7 +97,7 @@ def test_faults_of_two_gpus_are_one_reset_of_both() -> None:
         drive.fault("n1", "ecc", gpu=gpu)
     drive.ask("release", next(iter(drive.fleet.holds)))
     drive.wait(minutes=10)
-    assert args_of(drive)["gpu"] == "gpu1,gpu5"
+    assert args_of(drive)["gpu"] == "0000:01:00.0,0000:05:00.0"
     assert drive.evicted == ["pod1"]
 
 
