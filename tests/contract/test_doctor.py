@@ -10,6 +10,7 @@ from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, REFUSE
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.doctor import examine
 from hostler.drivers.kubernetes.rights import JOINING, RIGHTS
+from hostler.drivers.kubernetes.settings import parse
 from hostler.drivers.slurm import doctor as slurm_doctor
 from hostler.engine.finding import Finding
 from tests.contract.kubernetes_world import RIGHTS as MANIFEST
@@ -91,6 +92,17 @@ async def test_each_second_remediator_is_named_with_its_duty(control_plane: Cont
         assert one.bad is one.remediator is (duty[name] == REFUSE)
     assert "nvsentinel/fault-quarantine" in found["NVSentinel"].text
     assert "may not list" in found["MachineHealthCheck"].text  # what may not be seen counts
+
+
+async def test_a_clusters_own_word_of_its_tools_comes_first(control_plane: ControlPlane, admin: Admin) -> None:
+    """Mutant: the table alone is looked at."""
+    await as_hostler(control_plane, admin)
+    for name, image in (("draino", "planetlabs/draino:1"), ("own", "registry.example/repairs:2")):
+        await admin.ask("POST", "/api/v1/namespaces/tools/pods", _pod(name, image))
+    said = "tools: [{name: draino, duty: observe, images: [draino]}, {name: ours, duty: refuse, images: [repairs]}]"
+    async with Api(load_kubeconfig(str(control_plane.kubeconfig("hostler"))), lambda: None) as api:
+        found = of(await examine(api, "k1", OURS, parse("train.yaml", said).actors), "tool")
+    assert {name: one.bad for name, one in found.items()} == {"draino": False, "ours": True}
 
 
 async def test_each_missing_right_is_named(control_plane: ControlPlane, admin: Admin) -> None:

@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from hostler.agent import main as agent
+from hostler.cli.main import build
 from hostler.drivers.kubernetes.api import APPLY, NOT_FOUND
+from hostler.drivers.kubernetes.settings import parse
 from tests.contract.kubernetes_world import PATIENCE_S, RIGHTS, Admin, an_admin, let_go
 from tests.controlplane.chart import CASES, CHART, helm, one, rendered
 from tests.controlplane.plane import ControlPlane
@@ -238,12 +240,25 @@ def test_the_agent_takes_the_arguments_of_the_daemonset() -> None:
     assert "--allow-actions" not in careful["args"]
 
 
+def test_serve_takes_every_argument_and_reads_every_document_that_the_chart_gives_it() -> None:
+    """Mutants: an option is renamed; a field of a cluster's settings is."""
+    objects = rendered("--values", EVERYTHING)
+    (container,) = one(objects, "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    command, given, *_ = build().parse_args(container["args"], exit_on_error=False, print_error=False)
+    assert command.__name__ == "serve"
+    clusters = given.arguments["clusters"].cluster
+    assert [each.partition("=")[0] for each in clusters] == ["train", "serve", "lab"]
+    (document,) = one(objects, "ConfigMap", "hostler-settings")["data"].items()
+    assert clusters[0].endswith(f"+/etc/hostler/settings/{document[0]}")
+    assert parse(*document).actors[0].name == "our own repairs"
+
+
 async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_path: Path) -> None:
     """Its own commands, with its folders elsewhere and without a cluster. Mutant: a flag that serve does not have."""
     plain = ("--set", "controller.tls.existingSecret=", "--set", "controller.tls.insecurePlainHttp=true")
     port = free_port()
     alone = ("--set", f"controller.replicas=1,controller.journal.type=sqlite,controller.service.port={port}")
-    far = ("--set", "controller.clusters=null,controller.slurm=null,controller.inCluster=")
+    far = ("--set", "controller.clusters=null,controller.slurm=null,controller.settings=null,controller.inCluster=")
     objects = rendered("--values", EVERYTHING, *plain, *alone, *far)
     pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
     (container,), (access,) = pod["containers"], pod["initContainers"]
@@ -251,7 +266,7 @@ async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_p
     (tmp_path / "access/bmc/bmc.json").write_text('{"*": {"username": "u", "password": "p"}}')
     (tmp_path / "access/bmc/bmc.json").chmod(0o440)
     (tmp_path / "config").mkdir()
-    for name, text in one(objects, "ConfigMap")["data"].items():
+    for name, text in one(objects, "ConfigMap", "hostler-config")["data"].items():
         (tmp_path / "config" / name).write_text(text)
     policy = Path(agent.__file__).parents[1] / "core/policy/default_policy.yaml"
     with (tmp_path / "config/pools.yaml").open("a") as pools:
