@@ -279,6 +279,7 @@ POOLS = View(
         Column("RESERVED", "reserved"),
         Column("DELIVERED", "delivered"),
         Column("HEALTHY", "healthy"),
+        Column("UNKNOWN", "unknown"),
         Column("IN USE", "in_use"),
         Column("SPARES", "spares"),
         Column("MODES", "pool.modes"),

@@ -7,6 +7,7 @@ from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.configuration import Pool, scaled
 from hostler.core.ending import complete, fail_plan, fail_step, has_left, tickets, undone
+from hostler.core.health import is_unheard
 from hostler.core.model import (
     ActClass,
     Blocker,
@@ -169,7 +170,7 @@ def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
     row = OPERATIONS[step.operation]
     if "boot" in row.needs and plan.boot_id and node.boot_id != plan.boot_id:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    if step.operation == "uncordon" and _cordoned_by_person(scene, node):
+    if step.operation == "uncordon" and (_cordoned_by_person(scene, node) or _stays_cordoned(node, plan)):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if "drained" in row.needs and plan.disruptive and (undrained := _empty(scene, node, plan)):
         return undrained
@@ -178,6 +179,11 @@ def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
     if row.port == "present":
         return _PRESENT[step.operation](scene, node, plan)
     return Act((e.OperationStarted(start(scene, node, plan, step)),))
+
+
+def _stays_cordoned(node: Node, plan: Plan) -> bool:
+    """Unknown is not healthy: who fell silent before new work is let in keeps our cordon until it is heard."""
+    return plan.act_class is not ActClass.easing and is_unheard(node)
 
 
 def _cordoned_by_person(scene: Scene, node: Node) -> bool:

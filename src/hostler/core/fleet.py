@@ -15,6 +15,7 @@ from msgspec import Struct
 from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
+from hostler.core.health import is_doubted
 from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Remediator, Tally, Ticket, Window
 from hostler.core.proof import has_proven_itself
 from hostler.core.reach import Approval, Rollout
@@ -272,6 +273,7 @@ def is_idle(node: Node) -> bool:
 def index_keys(node: Node) -> tuple[str, ...]:
     """The index entries of a node: pool:, healthy:, spare:, phase:, member: and disturbed: domain, waiting, name:.
 
+    "doubted:POOL" are those of "healthy:POOL" of which nobody can say how they are.
     "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others;
     "group:" who is, or is to be, part of one act on many.
     """
@@ -280,6 +282,8 @@ def index_keys(node: Node) -> tuple[str, ...]:
         keys.append(f"pool:{node.assignment.pool}")
         if is_healthy(node):
             keys.append(f"healthy:{node.assignment.pool}")
+            if node.conditions and is_doubted(node):
+                keys.append(f"doubted:{node.assignment.pool}")
     elif is_spare(node):
         keys.append(f"spare:{node.sku}")
     keys.extend(f"member:{domain}" for domain in node.domains)

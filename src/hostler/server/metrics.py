@@ -87,7 +87,9 @@ class CellCollector(Collector):
         for name, pool in sorted(fleet.configuration.pools.items()):
             pools.add_metric([name, "reserved"], pool.target)
             pools.add_metric([name, "delivered"], count(f"pool:{name}"))
-            pools.add_metric([name, "healthy"], count(f"healthy:{name}"))
+            unknown = count(f"doubted:{name}")
+            pools.add_metric([name, "healthy"], count(f"healthy:{name}") - unknown)
+            pools.add_metric([name, "unknown"], unknown)
         yield pools
         spares = GaugeMetricFamily("hostler_spares", "Spares by SKU.", labels=["sku"])
         for sku in sorted(fleet.configuration.skus):

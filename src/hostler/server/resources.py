@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.configuration import Pool
 from hostler.core.events import Event, Record, name_of
 from hostler.core.fleet import Fleet, is_healthy
+from hostler.core.health import is_doubted
 from hostler.core.model import (
     ActClass,
     Condition,
@@ -80,7 +81,7 @@ def node_row(node: Node) -> NodeRow:
         waiting=waiting.blockers[0].text if waiting and waiting.blockers else "",
         waiting_since=waiting.since if waiting else None,
         cordoned=bool(node.cordons),
-        healthy=is_healthy(node),
+        healthy=is_healthy(node) and not is_doubted(node),
         handover=node.handover,
         names={kind: name for kind in ("kubernetes", "slurm") if (name := node.binding(kind))},
     )
@@ -179,13 +180,15 @@ class PoolView(Struct, frozen=True):
     """A pool and its counts (CAP01–03).
 
     `reserved` is what its tenant has reserved (the target), `delivered` what serves it, `healthy` what of that is in
-    service, `in_use` where customer work runs (None: schedulers have not told).
+    service and known, `unknown` what is in service and of which nobody can say how it is,
+    `in_use` where customer work runs (None: schedulers have not told).
     """
 
     pool: Pool
     reserved: int
     delivered: int
     healthy: int
+    unknown: int
     in_use: int | None
     spares: int
 

@@ -164,11 +164,13 @@ def own_pools(fleet: Fleet, who: Identity) -> list[Pool]:
 def pool_view(cell: CellView, pool: Pool) -> PoolView:
     """A pool with its counts."""
     fleet = cell.view
+    unknown = fleet.index.count(f"doubted:{pool.name}")
     return PoolView(
         pool=pool,
         reserved=pool.target,
         delivered=fleet.index.count(f"pool:{pool.name}"),
-        healthy=fleet.index.count(f"healthy:{pool.name}"),
+        healthy=fleet.index.count(f"healthy:{pool.name}") - unknown,
+        unknown=unknown,
         in_use=_in_use(cell, pool),
         spares=fleet.index.count(f"spare:{pool.sku}"),
     )

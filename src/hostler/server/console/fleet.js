@@ -130,13 +130,14 @@ function Pools({ now }) {
     <section>
       <h2>Pools</h2>
       <table>
-        <thead><tr><th>pool</th><th class="number">healthy</th><th class="number">delivered</th><th class="number">reserved</th><th class="number">spares</th></tr></thead>
+        <thead><tr><th>pool</th><th class="number">healthy</th><th class="number">unknown</th><th class="number">delivered</th><th class="number">reserved</th><th class="number">spares</th></tr></thead>
         <tbody>
           ${now.pools.map(
             (row) => html`
               <tr class=${row.healthy < row.reserved ? "short" : ""}>
                 <td>${row.pool.name}</td>
                 <td class="number">${count(row.healthy)}</td>
+                <td class="number">${count(row.unknown)}</td>
                 <td class="number">${count(row.delivered)}</td>
                 <td class="number">${count(row.reserved)}</td>
                 <td class="number">${count(row.spares)}</td>

@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.core.events import Record
 from hostler.core.explain import Explanation, explain
 from hostler.core.fleet import is_healthy
+from hostler.core.health import is_doubted
 from hostler.core.model import Condition, Node, Observation, Phase
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
@@ -121,7 +122,7 @@ async def get_node(room: TheRoom, who: Who, node_id: FromPath[str]) -> NodeView:
     return NodeView(
         node=shown,
         hostname=node.binding("hostname"),
-        healthy=is_healthy(node),
+        healthy=is_healthy(node) and not is_doubted(node),
         power=here.power if here else "unknown",
         agent=room.agent_view(node),
         workloads=room.cell.present.workloads(node),

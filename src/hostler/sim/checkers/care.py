@@ -206,7 +206,7 @@ def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
 
 
 class DoubtIsNotHealth:
-    """Law 7. Back to service and to customers only with passed checks and heard; made-up lines and silence convict nobody."""
+    """Law 7. Into service only with passed checks, and heard; made-up lines and mere silence convict nobody."""
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:
