@@ -84,6 +84,10 @@ class Clustered:
     async def intend(self, verb: str, target: str, **args: str) -> Any:
         return await self._post("/v1/intents", {"verb": verb, "target": target, "reason": "test", "args": args})
 
+    async def activate(self, documents: dict[str, str]) -> Any:
+        """Have this configuration in force."""
+        return await self._post("/v1/config", {"documents": documents, "reason": "test"})
+
     async def read(self, path: str) -> Any:
         async with self._session.get(f"{self.server}{path}", headers=self._headers()) as answer:
             assert answer.status == 200, await answer.text()
@@ -115,16 +119,16 @@ class Clustered:
             raise AssertionError(f"in vain for: {what}\n{_shortly(seen)}\n{log}") from None
         return seen
 
-    async def ended(self, node: str, plan: str, times: int = 1) -> str:
-        """How the node's plan of this name ended, once it has (so many of them)."""
-        found: list[str] = []
+    async def ended(self, node: str, plan: str, times: int = 1) -> tuple[str, str]:
+        """How the node's plan of this name ended and why, once it has (so many of them)."""
+        found: list[tuple[str, str]] = []
 
         def over(history: Any) -> bool:
             names = {
                 r["event"]["plan"]["id"]: r["event"]["plan"]["name"] for r in history["items"] if _is(r, "recorded")
             }
             ends = [r["event"] for r in reversed(history["items"]) if _is(r, "ended")]
-            found[:] = [one["result"] for one in ends if names.get(one["plan"]) == plan]
+            found[:] = [(one["result"], one["reason"]) for one in ends if names.get(one["plan"]) == plan]
             return len(found) >= times
 
         await self.become(f"/v1/nodes/{node}/history?limit=200", over, f"{plan} of {node} to end")
@@ -137,6 +141,18 @@ class Clustered:
     def planned(self, history: Any) -> list[str]:
         """The same, of a page of history."""
         return [r["event"]["plan"]["name"] for r in reversed(history["items"]) if _is(r, "recorded")]
+
+    async def last_words(self, node: str, kind: str, facts: dict[str, str]) -> None:
+        """The node's agent tells this, and is gone without a word; the machine goes on."""
+        self.hosts[node].go_silent()
+        token = (self._folder / "agents" / node / "token").read_text()
+        seen = {"node": node, "kind": kind, "source": "agent", "spool": "last", "sequence": 1, "facts": facts}
+        boot = self.hosts[node].boot_id
+        body = {"node": node, "spool": "last", "boot_id": boot, "observations": [{**seen, "boot_id": boot}]}
+        headers = {"Authorization": f"Bearer {token}"}
+        path = f"{self.server}/v1/agent/observations"
+        async with self._session.post(path, headers=headers, json=body) as answer:
+            assert answer.status == 200, await answer.text()
 
     # --- the cluster ---
 
@@ -226,7 +242,7 @@ class Machines:
         await self._stack.aclose()
 
     async def make(self, node: str, **spec: Any) -> dict[str, Any]:
-        """A server that is up, and its inventory."""
+        """A server, and what an inventory says of it."""
         state = self._folder / "agents" / node
         state.mkdir(parents=True)
         token = state / "token"

@@ -83,7 +83,7 @@ async def test_a_pending_reboot_waits_for_the_job_and_takes_the_node_before_the_
     assert on_nodes(await world.pods("acme"), "first") == before  # nobody was disturbed
     await completes(world, "first")
     assert node not in await runs(world, "next", 7)
-    assert await world.ended(node, "reboot") == "done"
+    assert (await world.ended(node, "reboot"))[0] == "done"
     after = await runs(world, "next", 8)
     rebooted = (await world.node(node))["boot_id"]
     assert rebooted != boot
@@ -105,7 +105,7 @@ async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_de
     world.hosts[broken].suffer(Trouble("gpu.fallen_off_bus", XID79, ("repair",)))
     await world.become(f"/v1/nodes/{broken}", lambda seen: seen["node"]["phase"] == "triage", "the node in triage")
     assert (await world.admin.api.get(f"/api/v1/nodes/{broken}")).status == 404
-    assert await world.ended(SPARE, "deliver") == "done"
+    assert (await world.ended(SPARE, "deliver"))[0] == "done"
     after = await runs(world, "training", 8)
     assert SPARE in after
     others = {node: pod for node, pod in before.items() if node != broken}

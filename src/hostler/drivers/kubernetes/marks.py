@@ -95,6 +95,8 @@ def _healthy(node: Node) -> Shown:
     worst = max(grave, key=lambda c: (c.severity, c.id))
     text = f"{worst.type}: {worst.evidence[-1].text}" if worst.evidence else worst.type
     return Shown("HostlerHealthy", "False", _reason(worst.type), text[:MAX_MESSAGE])
+    if not known:
+        return Shown("HostlerHealthy", "Unknown", "NobodyCanSay", f"not heard any more: {text}"[:MAX_MESSAGE])
 
 
 def _active(works: tuple[Workload, ...] | None) -> Shown:
