@@ -92,11 +92,12 @@ def _healthy(node: Node) -> Shown:
         return Shown("HostlerHealthy", "True", "NothingAils", "")
     if not grave:
         return Shown("HostlerHealthy", "Unknown", "NotInService", "it is being treated, or kept as it is")
-    worst = max(grave, key=lambda c: (c.severity, c.id))
+    known = [condition for condition in grave if condition.unknown_since is None]
+    worst = max(known or grave, key=lambda c: (c.severity, c.id))
     text = f"{worst.type}: {worst.evidence[-1].text}" if worst.evidence else worst.type
-    return Shown("HostlerHealthy", "False", _reason(worst.type), text[:MAX_MESSAGE])
     if not known:
         return Shown("HostlerHealthy", "Unknown", "NobodyCanSay", f"not heard any more: {text}"[:MAX_MESSAGE])
+    return Shown("HostlerHealthy", "False", _reason(worst.type), text[:MAX_MESSAGE])
 
 
 def _active(works: tuple[Workload, ...] | None) -> Shown:
