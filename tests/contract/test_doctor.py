@@ -128,9 +128,11 @@ async def _only_without(plane: ControlPlane, admin: Admin, resource: str) -> lis
 
 async def _settled(plane: ControlPlane, number: int) -> list[str]:
     """What is bad, once the API server has taken over new rules, which it does a moment later."""
+    found = bad(await told(plane, "hostler"))
     for _ in range(100):
-        if len(found := bad(await told(plane, "hostler"))) == number:
+        if len(found) == number:
             break
+        found = bad(await told(plane, "hostler"))
     return found
 
 
