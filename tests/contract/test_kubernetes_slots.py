@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hostler.core.fleet import Fleet
 from hostler.core.model import Operation, Verdict, WorkClass
 from hostler.drivers.kubernetes.jobs import OWNER
+from hostler.drivers.kubernetes.presence import Presence
 from hostler.drivers.kubernetes.slots import JOBS, Tidier, job_name
 from hostler.drivers.kubernetes.work import CHECKS
 from hostler.engine.ports import RefusedError
@@ -100,6 +101,19 @@ async def test_its_rights_end_at_the_namespace_of_the_checks(slots: KubernetesSl
         await api.change("PATCH", f"{JOBS}/{job_name(operation, CELL)}", {}, "application/json-patch+json")
     ).status == 403
     assert (await api.get("/apis/batch/v1/jobs")).status == 200
+
+
+async def test_a_lease_shows_that_hostler_is_up_and_who_decides(slots: KubernetesSlots) -> None:
+    """As the service account of our manifest. Mutants: it is not renewed; a takeover is not told."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{CHECKS}/leases/{CELL}"
+    seen: list[tuple[str, str]] = []
+    for holder in ("ctl-1", "ctl-1", "ctl-2"):
+        await Presence(slots.world.api, CELL, holder).renew()
+        spec = (await slots.world.admin.get(path))["spec"]
+        assert spec["leaseDurationSeconds"] == 40
+        seen.append((spec["holderIdentity"], spec["renewTime"]))
+    assert [holder for holder, _ in seen] == ["ctl-1", "ctl-1", "ctl-2"]
+    assert len({moment for _, moment in seen}) == 3
 
 
 async def test_a_jobs_pod_is_named_by_its_job_and_how_much_of_it_is_left(slots: KubernetesSlots) -> None:

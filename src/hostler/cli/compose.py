@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -44,6 +45,9 @@ THREADS = 512
 
 LAB_BRAKE = "{disruptions: 200, percent: 50, window_s: 3600}"
 """Sixty-four nodes that fail once a minute would latch the default brake within half an hour, rightly."""
+
+LAB_SLOTS = "{period_s: 3600, quiet_s: 60, limit_s: 1500, count: 16, percent: 10, image: check.test/passes}"
+"""An image that whoever plays the kubelets may know; where nobody does, checks end with their time, inconclusively."""
 
 SERVE_THREADS = 64
 """A database that does not answer may hold several for seconds."""
@@ -91,6 +95,7 @@ async def serve(settings: ServeSettings) -> None:
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
+            tidying += [one.presence(standing.name or socket.gethostname()).run for one in kubernetes]
             admitting = [one.admitter.run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             marking = [cell.while_active(run) for run in (*marks, *requests, *tidying, *admitting, *examining)]
@@ -146,7 +151,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
 async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
     """Give the cell the emulated fleet's configuration and nodes, unless its journal knows them already."""
     policy = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
-    for line, lab in (("time_scale", str(scale)), ("brake", LAB_BRAKE)):
+    for line, lab in (("time_scale", str(scale)), ("brake", LAB_BRAKE), ("slots", LAB_SLOTS)):
         policy = re.sub(rf"(?m)^  {line}: .*$", f"  {line}: {lab}", policy)
     documents = {"policy.yaml": policy, "fleet.yaml": fleet.configuration()}
     await ask(house.cell, "activate", FLEET, configuration=parse(documents), documents=documents)

@@ -14,7 +14,7 @@ from hostler.drivers.standalone.hand import StandaloneHand
 from hostler.engine.ports import Hand, Scheduler
 from hostler.engine.runner import Cell
 from hostler.engine.schedulers import Clusters, SchedulerHand, by_cluster
-from hostler.sim.emulated.customers import Customers
+from hostler.sim.emulated.customers import Customers, let_checks_in
 from hostler.sim.emulated.fleet import GPUS_OF_POOLS, EmulatedFleet, jobs_of
 from hostler.sim.emulated.kwok import KwokNodes
 from hostler.sim.emulated.scheduler import EmulatedScheduler
@@ -41,6 +41,7 @@ def in_memory(nodes: int, gate: Gate) -> Lab:
     def begin(fleet: EmulatedFleet, _cell: Cell) -> Work:
         scheduler.gpus = fleet.gpus
         scheduler.alive = lambda node: node in fleet.hosts and fleet.hosts[node].up
+        scheduler.verdict = fleet.idle_verdict
         return [scheduler.watch()]
 
     return Lab(clusters, SchedulerHand(clusters, StandaloneHand(), gate.show), begin, scheduler.restore)
@@ -56,6 +57,7 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
     schedulers: list[Scheduler] = [cluster.scheduler]
     clusters = by_cluster(schedulers)
     gate.offered = offered_by([cluster])
+    await let_checks_in(outside)
 
     def begin(fleet: EmulatedFleet, cell: Cell) -> Work:
         return [
@@ -63,6 +65,8 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             cluster.marker(lambda: cell.view).run(),
             cluster.requester(lambda: cell.view, cell.ask).run(),
             cluster.admitter.run(),
+            cluster.tidier(lambda: cell.view).run(),
+            cluster.presence(cell.name).run(),
             *(one.run() for one in examiners([cluster.scheduler], cell)),
             KwokNodes(outside, cluster.book, fleet.hosts).run(),
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),

@@ -18,6 +18,7 @@ from hostler.drivers.kubernetes.admitting import Admitter
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marker import Marker
+from hostler.drivers.kubernetes.presence import Presence
 from hostler.drivers.kubernetes.requests import Ask, Requester
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.settings import KubernetesSettings
@@ -82,6 +83,10 @@ class Watched(Struct, frozen=True):
     def tidier(self, fleet: Callable[[], Fleet]) -> Tidier:
         """Takes idle checks away that nobody waits for."""
         return Tidier(self.scheduler.checks, self.book, fleet)
+
+    def presence(self, holder: str) -> Presence:
+        """Shows that Hostler is up, and which controller decides."""
+        return Presence(self.api, OWNER, holder)
 
     def requester(self, fleet: Callable[[], Fleet], ask: Ask) -> Requester:
         """Answers what people ask for from inside the cluster."""

@@ -50,6 +50,7 @@ RIGHTS: tuple[Right, ...] = (
     *_rights("name work by its Job", "jobs", "list watch", group="batch"),
     *_rights("check idle nodes", "jobs", "get create delete", group="batch", space="hostler-checks"),
     *_rights("end checks of idle nodes", "pods", "delete", space="hostler-checks"),
+    *_rights("show that Hostler is up", "leases", "create patch", group="coordination.k8s.io", space="hostler-checks"),
 )
 """What every cluster needs."""
 

@@ -11,7 +11,8 @@ import msgspec
 
 from hostler.core.model import WorkClass
 from hostler.drivers.kubernetes.api import CONFLICT, MERGE_PATCH, NOT_FOUND, Api, checked
-from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
+from hostler.drivers.kubernetes.slots import PRIORITY_CLASS
+from hostler.drivers.kubernetes.work import CHECKS, GRACEFUL, INTERRUPTIBLE
 from hostler.engine.ports import PortError
 from hostler.sim.emulated.scheduler import JobSpec
 
@@ -27,6 +28,21 @@ PATIENCE_S = 10
 RETRIES = 1_000_000
 CLASSES = {WorkClass.interruptible: {INTERRUPTIBLE: "true"}, WorkClass.graceful: {GRACEFUL: "true"}}
 AS_CUSTOMER = {"fieldManager": "customer"}
+
+
+async def let_checks_in(api: Api) -> None:
+    """What idle checks need that the cluster may not have: deploy/kubernetes/checks.yaml and their namespace."""
+    lowest = {"metadata": {"name": PRIORITY_CLASS}, "value": -1_000_000, "preemptionPolicy": "Never"}
+    for place, body in (
+        ("/apis/scheduling.k8s.io/v1/priorityclasses", lowest),
+        ("/api/v1/namespaces", {"metadata": {"name": CHECKS}}),
+    ):
+        try:
+            answer = await api.change("POST", place, body, query={"fieldManager": "admin"})
+        except PortError as error:
+            log.info("checks_not_let_in", extra={"reason": str(error)})
+        else:
+            log.info("checks_let_in", extra={"status": answer.status})
 
 
 class Customers:

@@ -12,7 +12,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from hostler.agent.main import AgentSettings
-from hostler.core.model import WorkClass
+from hostler.core.model import Verdict, WorkClass
 from hostler.core.registration import NodeSpec
 from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.machine import make_image
@@ -98,9 +98,14 @@ class EmulatedFleet:
             ("nvl72", "gb200-nvl72", max(0, trays - 2), "tenant-a"),
         ):
             lines += [f"  {pool}:", f"    sku: {sku}", f"    target: {target}", f"    tenant: {tenant}"]
-            lines += ["    cluster: lab", "    modes: {'*': act}", f"    owner: {tenant} on-call"]
+            lines += ["    cluster: lab", "    modes: {'*': act, idle_check: act}", f"    owner: {tenant} on-call"]
             lines += ["    budget: {count: 3, percent: 20, reserve: 1}", "    drain_deadline_s: 864000"]
         return "\n".join(lines) + "\n"
+
+    def idle_verdict(self, node: str) -> tuple[Verdict, str]:
+        """What a check of an idle node finds there."""
+        standing = [trouble for trouble in self.hosts[node].trouble if trouble.cures]
+        return (Verdict.failed, f"{standing[0].name} is there") if standing else (Verdict.passed, "emulated")
 
     async def _add(self, number: int, *, tray: bool) -> None:
         identity, serial = f"c1-n{number + 1:04d}", f"EMU{number + 1:05d}"
