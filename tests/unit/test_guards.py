@@ -316,7 +316,7 @@ def test_consent_is_asked_of_everybody_but_the_doomed(
     drive = four()
     work = a_workload("w", [0] if doomed else [1], kind)
     drive.see_work("a", work)
-    act = Act(act_class, part="a-G0", dooms="part")
+    act = Act(act_class, faulted=("a-G0",), dooms="part")
     said = may_disturb(drive.node("a"), drive.controller.present, act, None)
     assert isinstance(said, tuple)
     assert said[0].allowed is (act_class is C.protective or doomed or willing)
