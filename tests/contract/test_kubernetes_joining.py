@@ -11,9 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
-from hostler.core.model import Operation
+from hostler.core.conclusions import UNINVITED
+from hostler.core.fleet import Fleet
+from hostler.core.model import Binding, Condition, Hold, HoldKind, Node, Operation, Phase, Severity
 from hostler.drivers.kubernetes.admitting import Admitter
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.doorkeeper import Doorkeeper
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.engine.joining import JoinOffer
 from hostler.engine.ports import RefusedError
@@ -21,6 +24,7 @@ from tests.contract.kubelet import REQUESTS, Kubelet
 from tests.contract.kubernetes_world import running, until
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
+from tests.kit import NOW, a_node, configuration, pool_document
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
@@ -32,6 +36,7 @@ async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
     async with kubernetes_world(control_plane) as found:
         await found.admin.delete("/api/v1/nodes/box-1")
         yield found
+        await found.admin.delete("/api/v1/nodes/box-1")
         await found.admin.ask("DELETE", REQUESTS, {})
         for name in await tokens(found):
             await found.admin.delete(f"{SECRETS}/{name}")
@@ -186,6 +191,51 @@ async def test_without_the_right_to_issue_tokens_it_is_said_and_without_a_ttl_no
             await poor.joining.issue(join, world.node, "box-1")
         await poor.joining.issue(replace(join, args={}), world.node, "box-1")
         assert poor.joining.offer("n1") is None
+
+
+async def test_a_node_that_has_left_and_is_listed_again_is_shut_and_taken_off_once_nobody_works_there(
+    world: KubernetesWorld,
+) -> None:
+    """Mutants: it is deleted with a customer's pod on it; another machine of that name is shut; holds do not count."""
+    fleet, gone = _left()
+    keeper = Doorkeeper(world.scheduler, lambda: fleet)
+    await world.admin.node("box-1")  # its kubelet was started again
+    await world.admin.pod("acme", "landed", "box-1", gpus=1)
+    await until(lambda: list(world.book.on("box-1")), "the pod to be seen")
+    await keeper.turn()
+    await keeper.turn()
+    seen = await world.admin.get("/api/v1/nodes/box-1")
+    assert seen["spec"]["unschedulable"]
+    assert "has left this cluster" in seen["metadata"]["annotations"]["hostler.dev/cordon-reason"]
+    await world.admin.ask("DELETE", "/api/v1/namespaces/acme/pods/landed", {"gracePeriodSeconds": 0})
+    await until(lambda: not list(world.book.on("box-1")), "the pod to be gone")
+    fleet.holds.put("h1", Hold("h1", "n1", HoldKind.operator, "ann", "look at it first", NOW))
+    fleet.merge()
+    await keeper.turn()
+    assert (await world.api.get("/api/v1/nodes/box-1")).status == 200
+    fleet.holds.put("h1", None)
+    fleet.merge()
+    await keeper.turn()
+    assert (await world.api.get("/api/v1/nodes/box-1")).status == 404
+
+    fleet.put_node("n1", replace(gone, boot_id="of-n1"))
+    fleet.merge()
+    await world.admin.node("box-1")
+    await world.admin.patch("/api/v1/nodes/box-1/status", {"status": {"nodeInfo": {"bootID": "of-another-machine"}}})
+    await keeper.turn()
+    assert not (await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False)
+
+
+def _left() -> tuple[Fleet, Node]:
+    """A fleet with the node, which has left the cluster and was seen there again."""
+    fleet = Fleet(configuration({"train": pool_document(target=1)}))
+    back = Condition("c1", UNINVITED, "n1", Severity.warning, NOW, NOW, "observation", "hostler")
+    bound = (Binding("kubernetes", "box-1", NOW),)
+    left = {"assignment": None, "phase": Phase.triage, "left_cluster": "k1", "boot_id": ""}
+    gone = replace(a_node("n1"), bindings=bound, conditions=(back,), **left)
+    fleet.put_node("n1", gone)
+    fleet.merge()
+    return fleet, gone
 
 
 async def test_neither_the_offer_nor_its_log_lines_show_the_secret(

@@ -62,6 +62,12 @@ async def runs(world: Clustered, name: str, pods: int) -> dict[str, str]:
     return found
 
 
+async def until_gone(admin: Admin, node: str) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while (await admin.api.get(f"/api/v1/nodes/{node}")).status != 404:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05)
+
+
 async def completes(world: Clustered, name: str) -> None:
     """Every pod of the Job has done its work."""
     for pod in on_nodes(await world.pods("acme"), name).values():
@@ -117,6 +123,11 @@ async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_de
     assert [one for one in secrets if one["type"] == "bootstrap.kubernetes.io/token"] == []
 
     words = ("--server", world.server, "--token-file", str(world.operator))
+    await admin.node(broken)  # its kubelet was started again, and lists it, open to work
+    await world.until("its kubelet lists it there again", f"/v1/nodes/{broken}/history?limit=50")
+    await until_gone(admin, broken)
+    assert broken not in on_nodes(await world.pods("acme"))
+
     code, said = await run(HOSTLER, "node", "explain", broken, *words)
     assert code == 0
     for told in (

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.conclusions import UNLISTED_S
+from hostler.core.fold import evolve
 from hostler.core.model import Assignment, Phase
 from hostler.core.phases import PHASES
 from hostler.engine import intake
@@ -23,6 +24,38 @@ def standing_at(phase: Phase, **fields: Any) -> Drive:
 
 def stands(drive: Drive, kind: str, node: str = "a") -> bool:
     return any(c.type == kind for c in drive.node(node).conditions)
+
+
+# --- listed where it has left
+
+
+def test_who_is_listed_again_in_the_cluster_that_it_left_is_told_of_until_it_is_gone() -> None:
+    """Mutants: every Node of a spare counts; another cluster's counts; the silence of the cluster ends it."""
+    drive = standing_at(Phase.debug, left_cluster=CLUSTER)
+
+    def seen(*, listed: bool, lost: str = "", cluster: str = CLUSTER) -> bool:
+        views = () if lost else (WorkloadView("a", (), listed=listed),)
+        drive.step(intake.WorkSeen(views, whole=not lost, cluster=cluster, lost=lost))
+        return stands(drive, "node.uninvited")
+
+    assert not seen(listed=False)
+    assert not seen(listed=True, cluster="another")
+    assert seen(listed=True)
+    assert seen(listed=True, lost="silent")
+    assert not seen(listed=False)
+
+
+def test_who_has_left_a_cluster_is_known_until_it_is_back() -> None:
+    """Mutant: the first assignment of all forgets it."""
+    fleet = Drive(configuration(), [a_node("a")]).controller.fleet
+    said: tuple[tuple[e.Event, str], ...] = (
+        (e.NodeReleased("a", NOW, "test"), CLUSTER),
+        (e.NodeAssigned("a", Assignment("train", "acme", "another", NOW)), CLUSTER),
+        (e.NodeAssigned("a", Assignment("train", "acme", CLUSTER, NOW)), ""),
+    )
+    for number, (event, left) in enumerate(said):
+        evolve(fleet, e.Record(number + 1, NOW, 1, "", event))
+        assert fleet.nodes["a"].left_cluster == left
 
 
 # --- standing still

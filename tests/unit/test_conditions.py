@@ -51,9 +51,11 @@ OUR_OWN = {
     *("agent.lost", "agent.outdated", "bmc.unreachable", "bmc.refused", "binding.mismatch", "remedy.failed"),
     *("node.stuck", "work.unknown", "gpu.suspect", "node.suspect", "part.suspect", "bmc.suspect"),
 }
+    "node.uninvited",
 """What Hostler concludes by itself, from what it hears and does: there is nobody who could fall silent about it."""
 TRUE_OF: dict[str, dict[str, Any]] = {
-    "node.stuck": {"phase": Phase.debug, "phase_since": NOW - timedelta(days=30), "assignment": None}
+    "node.stuck": {"phase": Phase.debug, "phase_since": NOW - timedelta(days=30), "assignment": None},
+    "node.uninvited": {"left_cluster": "k9"},
 }
 """How a node must be for what Hostler concludes of it to be so."""
 WISHES = {f"operator.{wish}" for wish in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")}

@@ -97,6 +97,7 @@ async def serve(settings: ServeSettings) -> None:
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
             tidying += [one.presence(standing.name or socket.gethostname()).run for one in kubernetes]
             admitting = [one.admitter.run for one in kubernetes]
+            admitting += [one.doorkeeper(lambda: cell.view).run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             marking = [cell.while_active(run) for run in (*marks, *requests, *tidying, *admitting, *examining)]
             await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])

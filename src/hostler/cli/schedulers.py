@@ -17,6 +17,7 @@ from hostler.core.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.admitting import Admitter
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.doorkeeper import Doorkeeper
 from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.presence import Presence
 from hostler.drivers.kubernetes.requests import Ask, Requester
@@ -74,6 +75,10 @@ class Watched(Struct, frozen=True):
     def marker(self, fleet: Callable[[], Fleet]) -> Marker:
         """Shows the cluster's users what Hostler knows and does."""
         return Marker(self.scheduler, self.api, self.book, fleet)
+
+    def doorkeeper(self, fleet: Callable[[], Fleet]) -> Doorkeeper:
+        """Turns away nodes that have left and are listed again."""
+        return Doorkeeper(self.scheduler, fleet)
 
     @property
     def admitter(self) -> Admitter:

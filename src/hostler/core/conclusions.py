@@ -1,4 +1,4 @@
-"""What Hostler concludes of a node by itself: it stands still, nobody says what runs on it, its name is another's."""
+"""What Hostler concludes of a node: it stands still, nobody says what runs on it, its name is another's, it is back."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -14,18 +14,20 @@ from hostler.core.scene import Scene
 from hostler.core.standing import stand
 
 WORK_UNKNOWN = "work.unknown"
+UNINVITED = "node.uninvited"
 UNLISTED_S = 600.0
 """A cluster that has been heard for so long would have listed a node that has been its member for as long."""
 _NAMES = ("kubernetes", "slurm", "hostname")
 
 
 def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
-    """The events that make both conditions agree with how the node is now; mostly none."""
+    """The events that make these conditions agree with how the node is now; mostly none."""
     standing = frozenset(c.type for c in node.conditions)
     findings = (
         _stuck(scene, node, STUCK in standing),
         _unlisted(scene, node, WORK_UNKNOWN in standing),
         _misbound(scene, node, MISMATCH in standing),
+        _uninvited(scene, node, UNINVITED in standing),
     )
     told = (stand(node, f, Evidence(scene.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
     return tuple(event for event in told if event is not None)
@@ -116,6 +118,20 @@ def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
         f"under {node.boot_id}: another machine answers to the name"
     )
     return stands(MISMATCH, text, facts={"cluster": cluster, "there": here.scheduler_boot, "here": node.boot_id})
+
+
+def _uninvited(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    """A kubelet that was restarted lists the node again, open to work, in the cluster that it has left."""
+    left, here = node.left_cluster, scene.present.nodes.get(node.id)
+    if left and not scene.present.synced(left):
+        return None
+    stands_now = bool(left) and left != _serves(node) and here is not None and left in here.listed
+    if stands_now == stood:
+        return None
+    if stood:
+        return over(UNINVITED, "it is listed there no more, or has come back")
+    text = f"it has left cluster {left}, and its kubelet lists it there again: it is shut there and taken off the list"
+    return stands(UNINVITED, text, facts={"cluster": left})
 
 
 def _serves(node: Node) -> str:

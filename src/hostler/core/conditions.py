@@ -986,5 +986,14 @@ CONDITIONS: dict[str, ConditionKind] = {
             one_per="node",
             source="hostler",
         ),
+        ConditionKind(
+            "node.uninvited",
+            _WARNING,
+            "observation",
+            "The node is listed again in the cluster that it was taken out of: its kubelet runs on, or was started again.",
+            "Why the kubelet starts there: it has kubeconfigs that its agent did not take away, or no agent is heard.",
+            one_per="node",
+            source="hostler",
+        ),
     )
 }

@@ -17,6 +17,7 @@ from hostler.core.model import (
     OWNER,
     STUCK,
     ActClass,
+    Assignment,
     Attempt,
     CheckResult,
     Condition,
@@ -134,12 +135,9 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
         case e.PartMoved():
             _move_part(fleet, event, at)
         case e.NodeAssigned():
-            fleet.put_node(event.node, replace(_node(fleet, event.node), assignment=event.assignment))
+            fleet.put_node(event.node, _assigned(_node(fleet, event.node), event.assignment))
         case e.NodeReleased():
-            node = _node(fleet, event.node)  # what serves nobody is in no cluster, and needs no cordon
-            fleet.put_node(
-                node.id, replace(node, assignment=None, cordons=tuple(c for c in node.cordons if c != OWNER))
-            )
+            fleet.put_node(event.node, _released(_node(fleet, event.node)))
         case e.NodeCertified():
             fleet.put_node(event.node, replace(_node(fleet, event.node), certified_by=event.person))
         case e.HoldPlaced(hold=hold):
@@ -447,6 +445,18 @@ def _runs(node: Node, firmware: tuple[tuple[str, str], ...], at: datetime) -> No
     if not changed:
         return replace(node, firmware=firmware)
     return replace(node, firmware=firmware, changed=changed, changed_at=at)
+
+
+def _assigned(node: Node, assignment: Assignment) -> Node:
+    back = assignment.cluster == node.left_cluster
+    return replace(node, assignment=assignment, left_cluster="" if back else node.left_cluster)
+
+
+def _released(node: Node) -> Node:
+    """What serves nobody is in no cluster, and needs no cordon."""
+    left = (node.assignment.cluster if node.assignment is not None else "") or node.left_cluster
+    others = tuple(c for c in node.cordons if c != OWNER)
+    return replace(node, assignment=None, cordons=others, left_cluster=left)
 
 
 def _record_check(fleet: Fleet, node_id: str, check: CheckResult) -> None:

@@ -517,6 +517,7 @@ class Node(Struct, frozen=True):
     BMC's power cycle for restarted: the BMC of such a node may be an emulator. `changed` are the components
     ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service. `compared` and
     `differences` are what came of looking at it after the journal was restored, until that restore is released.
+    `left_cluster` is the cluster that it was taken out of last and has not come back to.
     `unheard` are the sources (`silence`) of its conditions that are silent, each since when; `heard_again` is when the
     last of them came back. `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
     """
@@ -553,6 +554,7 @@ class Node(Struct, frozen=True):
     changed: tuple[str, ...] = ()
     changed_at: datetime | None = None
     certified_by: str = ""
+    left_cluster: str = ""
     handover: datetime | None = None
     probation_until: datetime | None = None
     visits: tuple[Attempt, ...] = ()

@@ -22,10 +22,11 @@ class PresentNode(Struct):
     """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
     `devices`: which work has which GPUs, as its agent says, by the work's `uid`.
-    `open` are the clusters that show it without our cordon. `ready` is the scheduler's own opinion (None: none), an
-    independent witness beside the agent. `power_at` is when the BMC said `power`. `idle_since`: since when no
-    customer's work is shown, None while there is some or it is unknown. `scheduler_boot`: the boot id that its cluster
-    shows ("": none, or its node is not ready), which differs from the agent's `boots_differ_since`.
+    `listed` are the clusters that list it, `open` those of them that show it without our cordon. `ready` is the
+    scheduler's own opinion (None: none), an independent witness beside the agent. `power_at` is when the BMC said
+    `power`. `idle_since`: since when no customer's work is shown, None while there is some or it is unknown.
+    `scheduler_boot`: the boot id that its cluster shows ("": none, or its node is not ready), which differs from the
+    agent's `boots_differ_since`.
     """
 
     power: str = UNKNOWN
@@ -33,6 +34,7 @@ class PresentNode(Struct):
     ready: bool | None = None
     workloads: dict[str, tuple[Workload, ...]] = {}
     open: dict[str, None] = {}
+    listed: dict[str, None] = {}
     devices: dict[str, tuple[str, ...]] = {}
     cordoned_by_other: str = ""
     idle_since: datetime | None = None

@@ -339,6 +339,11 @@ def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> 
     """Whether it shows anything new."""
     is_open = view.cordoned is False
     before = (here.workloads.get(cluster), here.cordoned_by_other, cluster in here.open, here.idle_since is not None)
+    is_news = (cluster in here.listed) is not view.listed
+    if view.listed:
+        here.listed[cluster] = None
+    else:
+        here.listed.pop(cluster, None)
     here.workloads[cluster] = view.workloads
     here.cordoned_by_other = view.cordoned_by_other
     if is_open:
@@ -347,7 +352,7 @@ def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> 
         here.open.pop(cluster, None)
     idle = all(w.work_class is WorkClass.infrastructure for told in here.workloads.values() for w in told)
     here.idle_since = (here.idle_since or now) if idle else None
-    return before != (view.workloads, view.cordoned_by_other, is_open, idle)
+    return is_news or before != (view.workloads, view.cordoned_by_other, is_open, idle)
 
 
 def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldPlaced]:
@@ -471,6 +476,7 @@ def _see_effect(scene: Scene, node: Node, operation: Operation, outcome: Outcome
         here.workloads |= {name: _without(works, operation, outcome) for name, works in shown.items()}
     if operation.kind == "leave_cluster":
         here.workloads.pop(cluster, None)
+        here.listed.pop(cluster, None)
     if operation.kind == "join_cluster":
         here.workloads.setdefault(cluster, ())
 

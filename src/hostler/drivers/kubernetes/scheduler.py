@@ -245,14 +245,49 @@ class KubernetesScheduler:
         if lost := self._book.lost:
             raise UnreachableError(f"what runs on {name} is not known: {lost}")
         left = [pod for pod in self._book.on(name) if not pod.ends]
-        if works := [pod.key for pod in left if class_of(pod, self._spaces) is not WorkClass.infrastructure]:
+        if works := self._works(left):
             raise RefusedError(f"{name} still runs {', '.join(works[:8])}: drain it first")
         if stopped := [why for why in await asyncio.gather(*map(self._evict_one, left)) if why]:
             return _said(operation, "not_done", "; ".join(stopped))
-        answer = await self._api.change("DELETE", _node_path(name), {"preconditions": {"uid": seen.uid}})
-        if answer.status != NOT_FOUND:
-            checked(answer, f"node {name}")
+        await self._take_off(seen)
         return _said(operation, "done")
+
+    async def turn_away(self, node: Node, *, keep: bool) -> str:
+        """Shut a Node that is listed although its node has left; then, unless it is kept, take it off the list.
+
+        What was done now, "" where there is nothing to do yet. One that another boot runs under is another machine
+        and is not touched. Raises PortError.
+        """
+        name = name_there(node, self)
+        reason = f"{node.id} has left this cluster and was listed again"
+        seen = await self._read(name)
+        if seen is None or (seen.boot_id and node.boot_id and seen.boot_id != node.boot_id):
+            return ""
+        if cordoning(seen, self._owner, reason):
+            await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
+            return "shut"
+        if keep or self._book.lost or await unseen(self._api, self._book, name):
+            return ""
+        if self._works(list(self._book.on(name))):
+            return ""
+        await self._take_off(seen)
+        return "taken off the list"
+
+    def _works(self, pods: list[KubePod]) -> list[str]:
+        """The customers' pods among these."""
+        return [pod.key for pod in pods if class_of(pod, self._spaces) is not WorkClass.infrastructure]
+
+    async def _take_off(self, seen: KubeNode) -> None:
+        """Delete the very Node that was seen; return once the copy shows that it is gone, or soon."""
+        answer = await self._api.change("DELETE", _node_path(seen.key), {"preconditions": {"uid": seen.uid}})
+        if answer.status != NOT_FOUND:
+            checked(answer, f"node {seen.key}")
+        until = asyncio.get_running_loop().time() + SHOWN_S
+        while asyncio.get_running_loop().time() < until:
+            found = self._book.nodes.items.get(seen.key)
+            if self._book.lost or found is None or found.uid != seen.uid:
+                return
+            await asyncio.sleep(0.05)
 
 
 def _node_path(name: str) -> str:
