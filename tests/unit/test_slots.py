@@ -7,23 +7,33 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core import slots
+from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Slots
 from hostler.core.errors import InvalidInputError
+from hostler.core.fleet import Fleet
 from hostler.core.model import (
+    ActClass,
     Assignment,
+    Attempt,
     HoldKind,
     Node,
     Operation,
     Outcome,
+    Plan,
     Profile,
+    Radius,
+    Step,
     Verdict,
     WorkClass,
     Workload,
 )
 from hostler.core.operations import IDLE_CHECK
+from hostler.core.present import Present
+from hostler.core.scene import Scene
 from hostler.engine import intake
 from hostler.engine.ports import WorkloadView
 from tests.kit import CLUSTER, NOW, Drive, a_hold, a_node, a_workload, configuration, pool_document
@@ -142,6 +152,61 @@ def test_nobody_is_checked_who_works_is_held_is_unwell_or_unknown(happens: Calla
     happens(drive)
     drive.wait(hours=3)
     assert checked(drive) == []
+
+
+def a_plan(node: Node) -> Plan:
+    step = Step("run_checks", 60.0)
+    return Plan("p1", node.id, "x", ActClass.easing, (step,), ("",), (), "", "", Radius((node.id,)), NOW)
+
+
+@pytest.mark.parametrize(
+    ("why", "node", "cell"),
+    [
+        ("x is under way", {"plan": a_plan(a_node("n1"))}, {}),
+        ("it is cordoned", {"cordons": ("hostler",)}, {}),
+        ("the storm brake is latched", {}, {"brake": "many"}),
+        ("the journal or the clock is in doubt", {}, {"doubt": Doubt(NOW, "leap")}),
+        ("the journal or the clock is in doubt", {}, {"restored": NOW}),
+        ("it is paused", {}, {"paused": ("rack:r1",)}),
+        ("it has not proven itself", {"attempts": (Attempt("reboot", "", NOW),)}, {}),
+        ("", {}, {}),
+    ],
+)
+def test_what_stands_on_node_or_cell_keeps_a_check_away(why: str, node: dict[str, Any], cell: dict[str, Any]) -> None:
+    fleet = Fleet(a_configuration())
+    fleet.put_node("n1", replace(a_node("n1"), **node))
+    fleet.singles.put("cell", replace(fleet.cell, **cell))
+    said = slots.keeps_away(Scene(fleet, Present(), NOW), fleet.nodes["n1"])
+    assert said.startswith(why)
+    assert bool(said) is bool(why)
+
+
+def test_between_two_jobs_nobody_is_checked() -> None:
+    """Mutant: the check begins the moment the node is empty, and the next job meets it."""
+    drive = a_drive()
+    for _ in range(200):
+        busy(drive)
+        drive.wait(minutes=1)
+        drive.see_work("n1")
+        drive.wait(seconds=50)
+    assert checked(drive) == []
+    drive.wait(seconds=20)
+    assert len(checked(drive)) == 1
+
+
+def test_who_was_checked_late_in_a_slot_is_left_in_peace_in_the_next() -> None:
+    drive = a_drive()
+    for hour in range(2):
+        while drive.now < NOW + timedelta(hours=hour + 1) or len(checked(drive)) < hour:
+            drive.wait(minutes=5)
+    begins = slots.slot_begins(Scene(drive.fleet, drive.controller.present, drive.now), drive.node("n1"))
+    busy(drive)
+    drive.wait(seconds=(begins + timedelta(minutes=110) - drive.now).total_seconds())
+    drive.see_work("n1")
+    drive.wait(hours=3)
+    moments = [s.operation.started for s in checked(drive)]
+    assert min(b - a for a, b in pairwise(moments)) >= timedelta(minutes=30)
+    assert len(moments) >= 3
 
 
 def test_unmanaged_nodes_and_spares_are_not_checked() -> None:
@@ -287,10 +352,14 @@ def test_a_start_or_a_new_configuration_makes_nobody_due_at_once() -> None:
     assert len(checked(drive, "")) <= 5
     drive.wait(hours=3)
     before = len(checked(drive, ""))
-    drive.activate(a_configuration(target=41))
     drive.restart(gap_s=7 * HOUR_S)
     drive.wait(seconds=90)
     assert len(checked(drive, "")) - before <= 5
+    quiet = a_drive(*nodes, config=a_configuration({"*": "act"}))
+    quiet.wait(hours=3)
+    quiet.activate(a_configuration())
+    quiet.wait(seconds=90)
+    assert len(checked(quiet, "")) <= 5
 
 
 def test_a_restart_observes_a_check_under_way_and_begins_no_second() -> None:

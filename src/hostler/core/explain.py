@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.model import Condition, Evidence, Node, Operation, Phase, Plan, Waiting
+from hostler.core.operations import IDLE_CHECK
 from hostler.core.sentences import sentence
 
 CHAINS_MAX = 50
@@ -271,6 +272,10 @@ class _Story:
             case e.PlanEnded():
                 course = self._last = self._course(record, event.plan)
                 course.ended, course.ended_at = event, record.at
+            case e.OperationStarted(operation=operation) if operation.kind == IDLE_CHECK:
+                pass  # belongs to no plan; what it came to is recorded as a check
+            case e.OperationFinished(kind=kind) if kind == IDLE_CHECK:
+                pass
             case e.OperationStarted(operation=operation):
                 self._start(record, operation)
             case e.OperationFinished():
