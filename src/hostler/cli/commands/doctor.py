@@ -70,7 +70,7 @@ def _cell(connect: Connect) -> tuple[dict[str, dict[str, dict[str, str]]], dict[
         for node in client.pages("/v1/nodes"):
             if cluster := served.get(node["pool"]):
                 for kind in ("kubernetes", "slurm"):
-                    called = node["names"].get(kind, "").removeprefix(f"{cluster}/") or node["id"]
+                    called = node.get("names", {}).get(kind, "").removeprefix(f"{cluster}/") or node["id"]
                     names.setdefault(cluster, {}).setdefault(kind, {})[called] = node["id"]
     except CommandError as error:
         say(f"hostler: no cell was asked, so names of nodes are not compared: {error}")

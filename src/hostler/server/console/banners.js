@@ -24,6 +24,8 @@ export function Banners({ now }) {
   for (const text of now.approvals.slice(0, BANNERS)) told.push(["warning", `Waits for ${text}`]);
   const others = now.approvals.length - BANNERS;
   if (others > 0) told.push(["warning", `${count(others)} more wait for a second person`]);
+  for (const one of now.remediators.filter((other) => !other.accepted_by).slice(0, BANNERS))
+    told.push(["critical", `${one.name} treats nodes of cluster ${one.cluster} too: nothing is disturbed there until it is gone, or accepted (hostler doctor)`]);
   if (now.paused.length) told.push(["warning", `Disruption is paused for ${now.paused.join(", ")}`]);
   return html`<div class="banners">${told.map(([kind, text]) => html`<p class="banner ${kind}" role="alert">${text}</p>`)}</div>`;
 }
