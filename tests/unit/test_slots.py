@@ -20,6 +20,7 @@ from hostler.core.model import (
     Assignment,
     Attempt,
     HoldKind,
+    Incident,
     Node,
     Operation,
     Outcome,
@@ -45,7 +46,8 @@ HOUR_S = 3600
 def a_configuration(modes: dict[str, str] | None = None, target: int = 40, **limits: Any) -> Configuration:
     wanted = {"quiet_s": 60, "count": 40, "percent": 100, **limits}
     pools = {"train": pool_document(target=target, modes=MODES if modes is None else modes)}
-    return configuration(pools, lambda policy: policy.update(slots={**policy["slots"], **wanted}))
+    reach = {"nodes": 1000}
+    return configuration(pools, lambda policy: policy.update(slots={**policy["slots"], **wanted}, reach=reach))
 
 
 def a_drive(*nodes: Node, config: Configuration | None = None, **script: str) -> Drive:
@@ -179,6 +181,29 @@ def test_what_stands_on_node_or_cell_keeps_a_check_away(why: str, node: dict[str
     said = slots.keeps_away(Scene(fleet, Present(), NOW), fleet.nodes["n1"])
     assert said.startswith(why)
     assert bool(said) is bool(why)
+
+
+def test_a_member_of_an_incident_is_left_in_peace() -> None:
+    fleet = Fleet(a_configuration())
+    fleet.put_node("n1", a_node("n1"))
+    members, later = {"n1": NOW}, NOW + timedelta(hours=1)
+    fleet.put_incident("i1", Incident("i1", "rack:r1", "s", (), members, 3, 3, NOW, later, "ann", "t1"))
+    assert slots.keeps_away(Scene(fleet, Present(), NOW), fleet.nodes["n1"]) == "it belongs to an incident"
+
+
+def test_what_came_of_a_check_is_looked_for_before_it_is_given_up_for_its_time() -> None:
+    """Mutant: the deadline counts though nobody has looked since the start."""
+    drive = mid_check()
+    (started,) = checked(drive)
+    drive.wait(seconds=(started.operation.deadline - drive.now).total_seconds() - 10)
+    drive.restart(gap_s=1)
+    drive.pending.clear()
+    drive.now += timedelta(seconds=60)
+    drive.step(intake.Tick())
+    assert slots.running(drive.node("n1")) is not None
+    drive.now += timedelta(minutes=6)
+    drive.step(intake.Tick())
+    assert slots.running(drive.node("n1")) is None
 
 
 def test_between_two_jobs_nobody_is_checked() -> None:
