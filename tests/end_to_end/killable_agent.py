@@ -55,6 +55,9 @@ class WrittenBody:
     def ports(self) -> dict[str, str]:
         return {}
 
+    def devices(self) -> None:
+        """No kubelet is here."""
+
     def gpus(self) -> gpu_state.Report:
         return gpu_state.nothing("busy", "a machine that is not there has no NVML")
 

@@ -12,10 +12,6 @@ from msgspec import Struct
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Blocker, Condition, Node, Phase, Plan
-from hostler.core.policy.radius import domains_of
-
-KINDS = ("rack", "nvlink", "power", "leaf")
-"""Kinds of domain that a bare name is looked for among, in this order."""
 
 
 class Stage(IntEnum):
@@ -29,18 +25,6 @@ class Stage(IntEnum):
 
 
 _STAGES = {"cordon": Stage.cordon, "drain": Stage.drain, "uncordon": Stage.open}
-
-
-def group_of(fleet: Fleet, target: str, what: str) -> str:
-    """The group of an act on this rack, domain or asset, told apart by `what`; "" where the target is no domain."""
-    domains = domains_of(fleet, target)
-    return f"{domains[0]}/{what}" if domains else ""
-
-
-def resolve(fleet: Fleet, name: str) -> tuple[str, ...]:
-    """The domain that a name means: as it stands, an asset's, or a rack's or NVLink domain's own; none: unknown."""
-    domains = domains_of(fleet, name) or tuple(f"{kind}:{name}" for kind in KINDS)
-    return tuple(domain for domain in domains if not fleet.index.lacks(f"member:{domain}"))[:1]
 
 
 def scope_of(group: str) -> str:

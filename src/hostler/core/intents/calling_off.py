@@ -1,8 +1,9 @@
 """Calling a domain act off: nobody asks for it any more, and what has begun is undone whole."""
 
 from hostler.core import events as e
-from hostler.core.domains import DomainAct, acts, resolve, wish_of
+from hostler.core.domains import DomainAct, acts, wish_of
 from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.policy.radius import resolve
 
 
 def call_off(ask: Ask) -> Granted:

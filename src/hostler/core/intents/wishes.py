@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core import events as e
-from hostler.core.domains import group_of, scope_of
+from hostler.core.domains import scope_of
 from hostler.core.ending import HOURS
 from hostler.core.freeze import Frame, freeze
 from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of, number_of
@@ -12,7 +12,7 @@ from hostler.core.model import Condition, Evidence, Facts, HoldKind, Node, Phase
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import may_disturb
 from hostler.core.policy.guards import Request, blockers
-from hostler.core.policy.radius import blast_radius
+from hostler.core.policy.radius import blast_radius, group_of
 from hostler.core.policy.response import need_of
 from hostler.core.recipes import RECIPES
 

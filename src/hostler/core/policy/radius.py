@@ -11,6 +11,9 @@ _DOMAIN_OF = {
 }
 """Kinds of asset that *are* a failure domain: its members are the nodes that name it."""
 
+KINDS = ("rack", "nvlink", "power", "leaf")
+"""Kinds of domain that a bare name is looked for among, in this order."""
+
 _HARMLESS = {AssetKind.bmc}
 """Kinds whose remedies disturb nobody."""
 
@@ -36,6 +39,18 @@ def domains_of(fleet: Fleet, target: str) -> tuple[str, ...]:
     if asset is not None:
         return tuple(key.removeprefix("member:") for key in _keys(asset))
     return (target,) if ":" in target and not target.startswith("pool:") else ()
+
+
+def group_of(fleet: Fleet, target: str, what: str) -> str:
+    """The group of an act on this rack, domain or asset, told apart by `what`; "" where the target is no domain."""
+    domains = domains_of(fleet, target)
+    return f"{domains[0]}/{what}" if domains else ""
+
+
+def resolve(fleet: Fleet, name: str) -> tuple[str, ...]:
+    """The domain that a name means: as it stands, an asset's, or a rack's or NVLink domain's own; none: unknown."""
+    domains = domains_of(fleet, name) or tuple(f"{kind}:{name}" for kind in KINDS)
+    return tuple(domain for domain in domains if not fleet.index.lacks(f"member:{domain}"))[:1]
 
 
 def _keys(asset: Asset) -> list[str]:
