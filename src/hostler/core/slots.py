@@ -223,7 +223,7 @@ def _operation(scene: Scene, node: Node) -> Operation:
 def wakes_at(scene: Scene, node: Node) -> datetime | None:
     """When the clock alone may begin or end a check of the node."""
     if (check := running(node)) is not None:
-        return check.deadline
+        return max(check.deadline, scene.present.unobserved.get(check.id, check.deadline))
     if not serves(scene.fleet, node):
         return None
     idle_since = scene.present.of(node.id).idle_since
