@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hostler.core.domains import acts
 from hostler.core.model import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
@@ -32,6 +33,7 @@ async def test_progress_and_blockers_of_all_members_are_in_one_place(world: Hous
     assert all(member["blockers"] for member in one["members"][row["id"]])
     wish = {"verb": "call-off", "target": "rack:r0", "reason": "next week"}
     assert (await world.operator.post("/v1/intents", wish))[0] == 200
+    await world.until(lambda: not acts(world.cell.view))
     assert (await world.operator.get("/v1/domains"))["items"] == []
 
 
