@@ -194,16 +194,14 @@ def test_a_member_of_an_incident_is_left_in_peace() -> None:
 def test_what_came_of_a_check_is_looked_for_before_it_is_given_up_for_its_time() -> None:
     """Mutant: the deadline counts though nobody has looked since the start."""
     drive = mid_check()
-    (started,) = checked(drive)
-    drive.wait(seconds=(started.operation.deadline - drive.now).total_seconds() - 10)
-    drive.restart(gap_s=1)
-    drive.pending.clear()
-    drive.now += timedelta(seconds=60)
-    drive.step(intake.Tick())
-    assert slots.running(drive.node("n1")) is not None
-    drive.now += timedelta(minutes=6)
-    drive.step(intake.Tick())
-    assert slots.running(drive.node("n1")) is None
+    check, present = drive.node("n1").operation, drive.controller.present
+    assert check is not None
+    late = Scene(drive.fleet, present, check.deadline + timedelta(seconds=1))
+    present.unobserved[check.id] = late.now + timedelta(minutes=5)
+    assert slots.end(late, drive.node("n1"), check) is None
+    assert slots.wakes_at(late, drive.node("n1")) == late.now + timedelta(minutes=5)
+    present.unobserved.clear()
+    assert slots.end(late, drive.node("n1"), check) is not None
 
 
 def test_between_two_jobs_nobody_is_checked() -> None:
