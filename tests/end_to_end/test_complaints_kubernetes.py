@@ -139,8 +139,8 @@ async def test_a_repeated_line_reboots_in_a_loop(world: Clustered, admin: Admin)
 async def test_it_uncordons_others_cordons(world: Clustered, admin: Admin) -> None:
     """Rule: a cordon has its owner. Mutant: `unschedulable` is cleared whoever set it."""
     await admin.patch("/api/v1/nodes/others-1", {"spec": {"unschedulable": True}}, manager="kubectl-cordon")
-    await world.ask("reboot", "others-1")
-    assert await world.ended("others-1", "reboot") == DONE
+    await world.ask("reset-gpu", "others-1")
+    assert await world.ended("others-1", "gpu_reset") == DONE
     assert await world.spec("others-1") == (True, [])
 
 
@@ -184,13 +184,13 @@ async def test_a_vanished_node_holds_the_lock(world: Clustered, admin: Admin) ->
     """Rule: what holds a slot has to exist. Mutant: a drain waits for work on a Node that is listed no more."""
     one, other = names("vanished")
     await works(admin, one)
-    await world.ask("reboot", one)
+    await world.ask("reset-gpu", one)
     await world.waits(one, "may not be interrupted")
-    await world.ask("reboot", other)
+    await world.ask("reset-gpu", other)
     await world.waits(other, "rack:vanished: 1 of 2 nodes disturbed")
     await admin.delete(f"/api/v1/nodes/{one}")
     await finishes(admin, one)
-    assert await world.ended(other, "reboot") == DONE
+    assert await world.ended(other, "gpu_reset") == DONE
 
 
 async def test_a_node_is_left_cordoned(world: Clustered) -> None:
@@ -219,13 +219,12 @@ async def test_a_fixed_share_is_useless_for_a_small_pool(world: Clustered, admin
     """Rule: count and percent, and one node at least. Mutants: 20 % of 3 is none; the stricter does not win."""
     one, other, _ = names("small")
     await works(admin, one)
-    await world.ask("reboot", one)
+    await world.ask("reset-gpu", one)
     await world.waits(one, "may not be interrupted")  # so it has begun
-    await world.ask("reboot", other)
+    await world.ask("reset-gpu", other)
     await world.waits(other, "pool small: 1 of 3 unavailable, 1 more would pass the budget of 1")
     await finishes(admin, one)
-    assert await world.ended(one, "reboot") == DONE
-    assert await world.ended(other, "reboot") == DONE
+    assert await world.ended(other, "gpu_reset") == DONE
 
 
 async def test_a_budget_of_the_cluster_blocks_for_ever(world: Clustered, admin: Admin) -> None:
@@ -243,12 +242,12 @@ async def test_there_is_no_global_stop(world: Clustered) -> None:
     """Rule: a pause for the fleet, a cluster or a pool. Mutant: a scope is not among those of a node."""
     for scope in ("fleet", "cluster:k1", "pool:paused"):
         await world.intend("pause", scope)
-    await world.ask("reboot", "paused-1")
+    await world.ask("reset-gpu", "paused-1")
     for scope in ("fleet", "cluster:k1", "pool:paused"):
         await world.waits("paused-1", f"disruption is paused for {scope}")
         assert await world.plans("paused-1") == []
         await world.intend("resume", scope)
-    assert await world.ended("paused-1", "reboot") == DONE
+    assert await world.ended("paused-1", "gpu_reset") == DONE
 
 
 async def test_what_is_in_repair_counts_as_healthy(world: Clustered) -> None:
