@@ -3,6 +3,40 @@
 from bench.detection import codes, kernel_lines, states
 from bench.detection.plants import Placed, Plant, placed
 
+NOT_PLANTED = {
+    **{
+        f"operator.{wish}": "a person asks for it; no fault and no looker is meant"
+        for wish in ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
+    },
+    "remedy.failed": "it follows from a plan of ours that failed, and here nobody acts",
+    "nvswitch.fabric_manager": "only user space says so, which convicts nobody: its lines are planted as forged",
+    "node.uninvited": "a cluster's list shows it of a node that has left; the tests of clusters plant it",
+}
+"""Conditions without a planted fault, and why."""
+
+LOOKERS = {
+    "GPUs by NVML": "NVML",
+    "GPUs by DCGM's exporter": "DCGM's exporter",
+    "the host's own readings": "the host's readings",
+    "BMC readings": "the BMC's sensors",
+}
+"""Family of the table → who looks, as `diagnose.rules` calls it."""
+NOT_PLANTED_HERE = {
+    "GPUs by NVML": {
+        "gpu.drain_and_reset": "one field says which action the driver asks for; a reset is planted",
+        "gpu.reboot_required": "as gpu.drain_and_reset",
+        "gpu.driver_investigate": "as gpu.drain_and_reset",
+        "pcie.correctable": "the same counter is planted by DCGM's exporter",
+    },
+    "BMC readings": {
+        "firmware.drift": "planted among inventory and firmware",
+        "part.unhealthy": "planted among inventory and firmware",
+        "storage.failed": "a drive that its BMC calls failing: as part.unhealthy",
+        "observation.unreadable": "a reading that is no number: planted as a kernel line",
+    },
+}
+"""What a looker shows beside its plants, and where it is planted."""
+
 
 def of_the_kernel() -> tuple[Plant, ...]:
     """Faults that the kernel itself tells."""

@@ -49,6 +49,12 @@ class Nvml(Struct, frozen=True, tag=True):
     fresh: bool = False
 
 
+class Dcgm(Struct, frozen=True, tag=True):
+    """DCGM's exporter shows this of the node's fourth GPU: field without its prefix → value."""
+
+    fields: dict[str, float]
+
+
 class Files(Struct, frozen=True, tag=True):
     """Files of sysfs and procfs change."""
 
@@ -96,6 +102,21 @@ class Entry(Struct, frozen=True, tag=True):
     severity: str
     message: str
     times: int = 1
+
+
+class Ails(Struct, frozen=True, tag=True):
+    """The BMC calls a part so; parts are read so often."""
+
+    part: str
+    health: str = "Critical"
+    every_s: float = 1_800.0
+
+
+class Runs(Struct, frozen=True, tag=True):
+    """A component runs this firmware, says the BMC."""
+
+    component: str
+    version: str
 
 
 class Crash(Struct, frozen=True, tag=True):
@@ -153,7 +174,8 @@ class Swapped(Struct, frozen=True, tag=True):
     """What the cluster calls by the node's name is another machine."""
 
 
-Watched = Nvml | Files | Facts | Gone | Extra | Check | Sensor | Entry | Crash
+ByBmc = Sensor | Entry | Ails | Runs
+Watched = Nvml | Dcgm | Files | Facts | Gone | Extra | Check | ByBmc | Crash
 Happens = Reports | Silent | Outdated | Bmc | Restarts | Stays | Unlisted | Swapped
 Shows = Watched | Happens
 
@@ -170,6 +192,7 @@ class State(Struct, frozen=True):
 
 
 _NVML = "GPUs by NVML"
+_DCGM = "GPUs by DCGM's exporter"
 _HOST = "the host's own readings"
 _SITE = "checks of the site and other watchers"
 _BMC = "BMC readings"
@@ -209,6 +232,35 @@ GPUS = (
     State(_NVML, "an NVLink with many errors", Nvml("nvlink_errors"), "gpu.nvlink_degraded", "{gpu3}"),
     State(_NVML, "a degraded fabric", Nvml("fabric_degraded"), "gpu.fabric_degraded", "{gpu3}"),
 )
+
+EXPORTED = (
+    State(_DCGM, "uncorrectable errors counted", Dcgm({"ECC_DBE_VOL_TOTAL": 1}), "gpu.ecc_counted", "{gpu3}"),
+    State(_DCGM, "a row not remapped", Dcgm({"ROW_REMAP_FAILURE": 1}), "gpu.row_remap_failure", "{gpu3}"),
+    State(_DCGM, "a remap pending", Dcgm({"ROW_REMAP_PENDING": 1}), "gpu.row_remap_pending", "{gpu3}"),
+    State(_DCGM, "a hot GPU", Dcgm({"CLOCKS_EVENT_REASONS": 0x40}), "gpu.thermal", "{gpu3}"),
+    State(_DCGM, "the power brake", Dcgm({"CLOCKS_EVENT_REASONS": 0x80}), "gpu.hw_slowdown", "{gpu3}"),
+    State(_DCGM, "a narrow PCIe link", Dcgm({"PCIE_LINK_WIDTH": 8}), "pcie.degraded_link", "{gpu3}"),
+    State(_DCGM, "many PCIe replays", Dcgm({"PCIE_REPLAY_COUNTER": 900}), "pcie.correctable", "{gpu3}"),
+    State(
+        _DCGM, "NVLinks that recover", Dcgm({"NVLINK_RECOVERY_ERROR_COUNT_TOTAL": 3}), "gpu.nvlink_degraded", "{gpu3}"
+    ),
+)
+HEALTHY_EXPORTED = {
+    "GPU_TEMP": 45.0,
+    "SLOWDOWN_TEMP": 87.0,
+    "CLOCKS_EVENT_REASONS": 0,
+    "ECC_DBE_VOL_TOTAL": 0,
+    "ROW_REMAP_FAILURE": 0,
+    "ROW_REMAP_PENDING": 0,
+    "PCIE_LINK_WIDTH": 16,
+    "PCIE_MAX_LINK_WIDTH": 16,
+    "PCIE_LINK_GEN": 5,
+    "PCIE_MAX_LINK_GEN": 5,
+    "PCIE_REPLAY_COUNTER": 0,
+    "NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": 0,
+    "NVLINK_RECOVERY_ERROR_COUNT_TOTAL": 0,
+}
+"""A healthy GPU as DCGM's exporter shows it."""
 
 FILES = (
     State(_HOST, "a processor offline", Files({f"{_CPU}/online": "0-3,5-7"}), "host.cpu_offline", ""),
@@ -384,17 +436,18 @@ OTHERS = (
     State(
         _PARTS,
         "firmware off its baseline",
-        Reports("firmware", {"firmware.BMC": "0.9"}, source="bmc"),
+        Runs("BMC", "0.9"),
         "firmware.drift",
         "BMC",
     ),
     State(
         _PARTS,
         "a part that its BMC calls unwell",
-        Reports("part_health", {"health:nic:nic2": "Warning"}, source="bmc"),
+        Ails("nic2", "Warning"),
         "part.unhealthy",
-        "nic2",
+        "SN1-NIC2",
     ),
+    State(_PARTS, "a GPU that its BMC calls unwell", Ails("gpu3", every_s=10.0), "part.unhealthy", "{gpu3}"),
     State(
         _AGENT,
         "a crash record of an earlier boot",
@@ -469,4 +522,4 @@ OTHERS = (
 
 def states() -> tuple[State, ...]:
     """All of them."""
-    return (*GPUS, *FILES, *FACTS, *CHECKS, *SENSORS, *ENTRIES, *OTHERS)
+    return (*GPUS, *EXPORTED, *FILES, *FACTS, *CHECKS, *SENSORS, *ENTRIES, *OTHERS)

@@ -1,6 +1,7 @@
 """Faults that no kernel line tells, in virtual time: the collectors' own polls, then diagnosis and controller."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,19 +16,20 @@ from bench.detection.plants import GPUS, Wish, serial
 from bench.detection.states import State
 from bench.detection.table import Name, Seen
 from hostler.agent.bounded import Ended
-from hostler.agent.collectors import gpu_reading, gpu_state, host_reading, nvml_twin, ports, pstore
+from hostler.agent.collectors import dcgm_reading, gpu_reading, gpu_state, host_reading, nvml_twin, ports, pstore
+from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
 from hostler.agent.collectors.ports import Ports
 from hostler.agent.plugins import Plugin, Schedule, read_answers, sightings
 from hostler.agent.sighting import Sighting
 from hostler.core.diagnose.debounce import Heard, settle, told
-from hostler.core.diagnose.sensors import subjects
 from hostler.core.model import Binding, Condition, Node, Observation, Part
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.sim.bmc.machine import Machine, gpu_server
+from hostler.engine.looks import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, Errand
+from hostler.sim.bmc.machine import Ailment, Machine, gpu_server
 from hostler.sim.bmc.service import Request, Service
 from tests.kit import NOW, Drive
 
@@ -141,6 +143,8 @@ def _poll_of(state: State, place: Path, node: Node) -> tuple[float, Poll]:
     match state.shows:
         case states.Nvml(state=name, fresh=fresh):
             return 10.0, _gpus(name, fresh=fresh)
+        case states.Dcgm(fields=fields):
+            return 30.0, _exported(fields)
         case states.Files() | states.Facts():
             files = state.shows.files if isinstance(state.shows, states.Files) else {}
             facts = state.shows.facts if isinstance(state.shows, states.Facts) else {}
@@ -149,10 +153,8 @@ def _poll_of(state: State, place: Path, node: Node) -> tuple[float, Poll]:
             return 3600.0, _inventory(state.shows)
         case states.Check():
             return 300.0, _check(state.shows)
-        case states.Sensor():
-            return 10.0, _sensors(state.shows, node)
-        case states.Entry():
-            return 900.0, _entries(state.shows, node)
+        case states.Sensor() | states.Entry() | states.Ails() | states.Runs():
+            return _of_bmc(state.shows, node)
         case states.Crash(log=log):
             return 60.0, _crash(place, log)
         case _:
@@ -183,6 +185,18 @@ def _report(state: str) -> gpu_state.Report:
         return _CHILD_ENDS[state]
     reader = gpu_reading.Reader(nvml_twin.Twin(str(STATES / f"{state}.json")), lambda _: None)
     return gpu_state.decoded(json.dumps({**reader.report(0.0), "gpus_on_pci": GPUS}).encode())
+
+
+def _exported(fields: dict[str, float]) -> Poll:
+    follower, address = DcgmState("boot", None), twin_addresses()[3]
+    named = f'{{gpu="3",UUID="GPU-3",pci_bus_id="0000{address}.0",device="nvidia3"}}'
+
+    def poll(now_s: float, bad: bool) -> list[Told]:
+        shown = states.HEALTHY_EXPORTED | (fields if bad else {})
+        page = "".join(f"DCGM_FI_DEV_{name}{named} {value}\n" for name, value in shown.items())
+        return [*follower.take(gpu_state.decoded(json.dumps(dcgm_reading.report(page)).encode()), now_s)]
+
+    return poll
 
 
 def _host(place: Path, files: dict[str, str], facts: dict[str, Any]) -> Poll:
@@ -259,24 +273,37 @@ def ail(machine: Machine, sensor: states.Sensor) -> None:
     machine.leaks |= sensor.leaks
 
 
-def _sensors(sensor: states.Sensor, node: Node) -> Poll:
+def _of_bmc(shows: states.ByBmc, node: Node) -> tuple[float, Poll]:
+    match shows:
+        case states.Sensor():
+            return 10.0, _looked_at(node, SENSORS, lambda machine: ail(machine, shows))
+        case states.Ails(part=part, health=health):
+            return shows.every_s, _looked_at(node, PARTS, lambda machine: machine.sicken(part, Ailment(health)))
+        case states.Runs(component=name, version=version):
+            return FIRMWARE_S, _looked_at(node, FIRMWARE, lambda machine: machine.firmware.update({name: version}))
+        case states.Entry():
+            return 900.0, _entries(shows, node)
+
+
+def _looked_at(node: Node, errand: Errand, befall: Callable[[Machine], None]) -> Poll:
+    """One of the watch's errands, again and again, as far as it has repeated itself."""
     machine = machine_of(1)
     eyes, heard = _eyes(machine), dict[str, Heard]()
     sku = configuration().skus[node.sku]
 
     def poll(_now_s: float, bad: bool) -> list[Told]:
         if bad:
-            ail(machine, sensor)
-        read = at_once(_read(eyes, node))
-        settled = settle(heard, read, subjects(read, node, sku))
+            befall(machine)
+        read = at_once(_read(eyes, node, errand))
+        settled = settle(heard, read, errand.subjects(read, node, sku))
         told(heard)
         return [settled.observation] if settled.news else []
 
     return poll
 
 
-async def _read(eyes: RedfishEyes, node: Node) -> Observation:
-    return await (await eyes.look(node)).sensors()
+async def _read(eyes: RedfishEyes, node: Node, errand: Errand) -> Observation:
+    return await errand.read(await eyes.look(node))
 
 
 def _entries(entry: states.Entry, node: Node) -> Poll:

@@ -17,6 +17,7 @@ from hostler.core.diagnose.families.accelerator import FABRIC_MANAGER
 from hostler.core.diagnose.family import read_line
 from hostler.core.diagnose.kernel_log import FAMILIES
 from hostler.core.diagnose.line import line_at
+from hostler.core.diagnose.rules import RULES
 from hostler.core.diagnose.sxid_catalog import SXIDS
 from hostler.core.diagnose.xid_catalog import XIDS
 from hostler.sim.drive import Drive
@@ -60,13 +61,20 @@ def test_the_planted_lines_cover_all_that_can_be_diagnosed() -> None:
     assert {code for code in SXIDS if not any(name.startswith(f"SXid {code},") for name in named)} == set()
 
 
-def test_every_condition_that_a_fault_raises_is_planted() -> None:
-    """Mutant: a new condition that nobody plants."""
+def test_every_condition_is_planted_or_it_is_said_why_not() -> None:
+    """Mutants: a new condition that nobody plants; a reason for one that is planted."""
     planted = {plant.wish.condition for plant in kinds.lines()} | {state.condition for state in kinds.shown()}
-    raised_otherwise = {kind for kind in CONDITIONS if kind.startswith("operator.")} | {"remedy.failed"}
-    of_user_space = {"nvswitch.fabric_manager"}
-    assert set(CONDITIONS) - planted - raised_otherwise - of_user_space == set()
+    assert set(CONDITIONS) - planted == set(kinds.NOT_PLANTED)
     assert planted <= set(CONDITIONS)
+    assert all(len(reason.split()) >= 6 for reason in kinds.NOT_PLANTED.values())
+
+
+def test_every_looker_plants_what_its_rules_say_that_it_shows() -> None:
+    """Mutants: DCGM's plants are left out; a reason for what is planted."""
+    for family, looker in kinds.LOOKERS.items():
+        shows = {kind for kind, rules in RULES.items() if any(rule.by == looker for rule in rules)}
+        planted = {state.condition for state in kinds.shown() if state.family == family}
+        assert shows - planted == set(kinds.NOT_PLANTED_HERE.get(family, {})), family
 
 
 def test_healthy_boots_accuse_nobody() -> None:

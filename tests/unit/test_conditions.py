@@ -13,7 +13,7 @@ from hostler.agent.collectors import ports as agent_ports
 from hostler.agent.collectors.gpu_state import DRIVER_POLLS
 from hostler.agent.collectors.settling import UNKNOWN_POLLS, Kept, Settling
 from hostler.agent.main import PORTS_S
-from hostler.agent.watch import GPUS_EVERY_S, HOST_EVERY_S
+from hostler.agent.watch import DCGM_EVERY_S, GPUS_EVERY_S, HOST_EVERY_S
 from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS, ConditionKind
 from hostler.core.configuration import Sku
@@ -27,6 +27,7 @@ from hostler.core.diagnose.recurrence import RECURRENCES
 from hostler.core.diagnose.rules import (
     BMC_LOOK_S,
     BMC_MISSED_LOOKS,
+    DCGM_POLL_S,
     GPU_POLL_S,
     GPU_SHOWN,
     HOST_POLL_S,
@@ -50,8 +51,8 @@ KINDS = list(CONDITIONS.values())
 OUR_OWN = {
     *("agent.lost", "agent.outdated", "bmc.unreachable", "bmc.refused", "binding.mismatch", "remedy.failed"),
     *("node.stuck", "work.unknown", "gpu.suspect", "node.suspect", "part.suspect", "bmc.suspect"),
-}
     "node.uninvited",
+}
 """What Hostler concludes by itself, from what it hears and does: there is nobody who could fall silent about it."""
 TRUE_OF: dict[str, dict[str, Any]] = {
     "node.stuck": {"phase": Phase.debug, "phase_since": NOW - timedelta(days=30), "assignment": None},
@@ -198,6 +199,7 @@ def test_the_rules_know_every_condition_that_a_log_line_can_raise() -> None:
 def test_the_rules_say_what_the_lookers_do() -> None:
     """Agents and the BMC's watch have their numbers where they look; the table repeats them for people."""
     assert (GPU_POLL_S, HOST_POLL_S, PORT_POLL_S) == (GPUS_EVERY_S, HOST_EVERY_S, PORTS_S)
+    assert DCGM_POLL_S == DCGM_EVERY_S
     assert PORT_DOWN_LOOKS * PORT_POLL_S == agent_ports.DOWN_S
     assert (DRIVER_POLLS["answers"], UNKNOWN_POLLS) == (NVML_ANSWERS_LOOKS, UNREADABLE_LOOKS)
     assert (MISSED, Pace().period_s) == (BMC_MISSED_LOOKS, BMC_LOOK_S)

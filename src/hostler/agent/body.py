@@ -3,10 +3,12 @@
 Every command is a fixed argument vector; nothing from an operation reaches a shell or becomes an option.
 """
 
+import socket
 import sys
 import threading
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +23,7 @@ from hostler.agent.reset import Wanted, reset
 from hostler.core.model import Facts, Part, Verdict
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
-GPUS_S, HOST_S = 20.0, 20.0
+GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
 """How long the GPUs' driver and the host's sysfs may take to tell their state; a poll of a sound node takes a tenth of
 a second, the first one of a driver without persistence some seconds."""
 _COLLECTORS = "hostler.agent.collectors"
@@ -64,6 +66,10 @@ class Body(Protocol):
         """The GPUs' state. Never raises: a hang or crash is a report."""
         ...
 
+    def dcgm(self) -> gpu_state.Report:
+        """What DCGM's exporter says of the GPUs, "absent" where none answers. Never raises."""
+        ...
+
     def host(self) -> Facts | None:
         """The host's readings; None where there is nothing to read. Raises the children's errors, see `child`."""
         ...
@@ -96,10 +102,15 @@ class Body(Protocol):
 
 
 class Eyes(Struct, frozen=True):
-    """What a body looks at. `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's."""
+    """What a body looks at.
+
+    `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's; `dcgm`: the page of DCGM's
+    exporter, on a loopback address, "" for none.
+    """
 
     units: tuple[str, ...] = ()
     nvml_twin: str = ""
+    dcgm: str = ""
 
 
 class RealBody:
@@ -121,6 +132,8 @@ class RealBody:
         self._scratch = scratch
         self._nvml = Companion((sys.executable, "-m", f"{_COLLECTORS}.gpu_reading", eyes.nvml_twin))
         self._nvml_free = threading.Lock()
+        self._dcgm_url = eyes.dcgm
+        self._dcgm = Companion((sys.executable, "-m", f"{_COLLECTORS}.dcgm_reading", eyes.dcgm))
         self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reading", "/", ",".join(eyes.units)))
 
     def boot_id(self) -> str:
@@ -174,6 +187,17 @@ class RealBody:
         finally:
             self._nvml_free.release()
 
+    def dcgm(self) -> gpu_state.Report:
+        if not self._dcgm_url or (self._dcgm.pid is None and not _listens(self._dcgm_url)):
+            return gpu_state.nothing("absent", "no exporter of DCGM listens")
+        try:
+            return gpu_state.decoded(self._dcgm.ask("read", DCGM_S))
+        except (HungError, DiedError, OSError) as error:
+            return gpu_state.nothing("absent", error)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            self._dcgm.close()
+            return gpu_state.nothing("absent", f"its answer cannot be read: {error}")
+
     def host(self) -> Facts | None:
         return host_state.decoded(self._host.ask("read", HOST_S))
 
@@ -183,6 +207,7 @@ class RealBody:
     def close(self) -> None:
         """End the children that read for us."""
         self._nvml.close()
+        self._dcgm.close()
         self._host.close()
 
     def check(self, profile: str) -> gate_check.Report:
@@ -247,6 +272,9 @@ class Senseless:
 
     def gpus(self) -> gpu_state.Report:
         return gpu_state.nothing("busy", "an emulated machine has no NVML")
+
+    def dcgm(self) -> gpu_state.Report:
+        return gpu_state.nothing("absent", "an emulated machine has no DCGM")
 
     def host(self) -> Facts | None:
         return None
@@ -323,6 +351,16 @@ class EmulatedBody(Senseless):
         self.asked.append(what)
         if error := self.gone_wrong.pop(what.split(maxsplit=1)[0], None):
             raise error
+
+
+def _listens(url: str) -> bool:
+    """Whether anybody accepts connections there; no child is started to look at nothing."""
+    try:
+        parts = urlsplit(url)
+        socket.create_connection((parts.hostname or "", parts.port or 9400), 1.0).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def this_boot() -> str:

@@ -42,6 +42,7 @@ VERSION = "0.1.0"
 HEARTBEAT_S = 5.0
 INVENTORY_S = 3600.0
 TIDY_S = 30.0
+DCGM = "http://127.0.0.1:9400/metrics"
 PORTS_S = 10.0
 DEVICES_S = 5.0
 PORTS_HANG_S = 30.0
@@ -58,7 +59,8 @@ class AgentSettings(Struct, frozen=True):
 
     `server`: the cell's controllers, with commas between.
     `kernel_log` is /dev/kmsg, or a pipe with the same records, or "journal" for systemd's journal; "" reads none.
-    `units` are systemd's units that must run. `nvml_twin` is a file of recorded GPUs, for a machine without any.
+    `units` are systemd's units that must run. `nvml_twin` is a file of recorded GPUs, for a machine without any; `dcgm`
+    the page of DCGM's exporter on this machine, "" for none.
     """
 
     node: str
@@ -72,6 +74,7 @@ class AgentSettings(Struct, frozen=True):
     checks_dir: str = str(CHECKS)
     units: tuple[str, ...] = ()
     nvml_twin: str = ""
+    dcgm: str = DCGM
 
 
 async def run_agent(settings: AgentSettings) -> None:
@@ -86,7 +89,7 @@ async def run_agent(settings: AgentSettings) -> None:
         settings.state_dir,
         allow_actions=settings.allow_actions,
         scratch=settings.scratch,
-        eyes=Eyes(settings.units, settings.nvml_twin),
+        eyes=Eyes(settings.units, settings.nvml_twin, settings.dcgm),
     )
     try:
         await serve(settings, body, stop)
@@ -172,6 +175,7 @@ class Agent:
             self._devices(),
             self._site_checks(),
             self._watch.gpus(),
+            self._watch.dcgm(),
             self._watch.host(),
             self._watch.drives(),
         ]
@@ -318,6 +322,9 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument("--scratch", nargs="*", default=(), help="devices that sanitise may erase")
     parser.add_argument("--units", nargs="*", default=(), help="systemd units that must run, beside the usual ones")
     parser.add_argument("--nvml-twin", default="", help="a file of recorded GPUs in place of the driver's (for labs)")
+    parser.add_argument(
+        "--dcgm", default=DCGM, help='DCGM exporter\'s page on loopback, read where one answers; "": none'
+    )
     parser.add_argument("--checks-dir", default=str(CHECKS), help="the site's own checks, owned by root")
     parser.add_argument("--rss", action="store_true", help="print this process's memory when loaded, and end")
     given = vars(parser.parse_args(arguments))

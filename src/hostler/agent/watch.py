@@ -9,7 +9,8 @@ import msgspec
 
 from hostler.agent.body import Body
 from hostler.agent.child import DiedError, HungError
-from hostler.agent.collectors import gpu_state, host_state
+from hostler.agent.collectors import dcgm_state, gpu_state, host_state
+from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
 from hostler.agent.sighting import Sighting, collector_failed, collector_started
@@ -18,6 +19,9 @@ from hostler.core.model import Facts
 
 GPUS_EVERY_S = 10.0
 HOST_EVERY_S = 30.0
+DCGM_EVERY_S, DCGM_LOOK_FOR_S = 30.0, 300.0
+DCGM_GONE_LOOKS = 3
+"""An exporter that is updated is away for less."""
 DRIVES_EVERY_S = 3_600.0
 MAX_BACKOFF_S = 300.0
 
@@ -48,6 +52,23 @@ class Watch:
                 seen.append(collector_failed("nvml", now_s, word) if word else collector_started("nvml", now_s))
             await self._note(seen, state.cursor())
             await asyncio.sleep(pause_s(GPUS_EVERY_S, failures))
+
+    async def dcgm(self) -> None:
+        """Read DCGM's exporter where one answers; one that was there and is gone is a reader that died."""
+        state = DcgmState(self._body.boot_id(), self._spool.cursor(dcgm_state.CURSOR))
+        answered, gone = False, 0
+        while True:
+            report = await asyncio.to_thread(self._body.dcgm)
+            now_s, seen = self._spool.now_s(), list[Sighting]()
+            if report.state == "answers":
+                seen = [collector_started("dcgm", now_s)] if gone >= DCGM_GONE_LOOKS or not answered else []
+                answered, gone = True, 0
+                seen += state.take(report, now_s)
+            elif answered:
+                gone += 1
+                seen = [collector_failed("dcgm", now_s, report.reason)] if gone == DCGM_GONE_LOOKS else []
+            await self._note(seen, state.cursor())
+            await asyncio.sleep(DCGM_EVERY_S if answered else DCGM_LOOK_FOR_S)
 
     async def host(self) -> None:
         """Poll the host's own readings."""

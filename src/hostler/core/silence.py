@@ -27,6 +27,7 @@ has then looked and told what is otherwise."""
 COLLECTORS = {
     "kernel_log": "collector:kernel_log",
     "gpu_state": "collector:nvml",
+    "dcgm_state": "collector:dcgm",
     "host_state": "collector:host",
     "ports": "collector:ports",
     "inventory": "collector:inventory",

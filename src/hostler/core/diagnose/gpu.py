@@ -7,6 +7,8 @@ the hardware does not give neither convicts nor clears.
 
 import math
 
+from msgspec.structs import replace
+
 from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number, over, stands
 from hostler.core.model import Facts, Severity
 
@@ -295,3 +297,7 @@ GPU_ASPECTS: dict[str, Aspect] = {
     )
 }
 """Aspect → row. A poll is ten seconds; what latches in the driver counts at once."""
+
+_OF_DCGM = ("ecc", "row_remap", "thermal", "slowdown", "pcie", "pcie_errors", "nvlink_errors")
+DCGM_ASPECTS: dict[str, Aspect] = {name: replace(GPU_ASPECTS[name], expected=False) for name in _OF_DCGM}
+"""Those of them that DCGM's exporter can show, none of which it must; a page is read every thirty seconds."""

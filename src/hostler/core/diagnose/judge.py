@@ -20,7 +20,7 @@ from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_health import judge_part_health
 from hostler.core.diagnose.ports import judge_ports
 from hostler.core.diagnose.sensors import judge_sensors
-from hostler.core.diagnose.state import judge_gpu_state, judge_host_state
+from hostler.core.diagnose.state import judge_dcgm_state, judge_gpu_state, judge_host_state
 from hostler.core.model import Facts, Node, Observation, Phase, Scalar, Verdict
 
 KERNEL_FACILITY = 0
@@ -232,6 +232,7 @@ KINDS: dict[str, Judge] = {
     "event_log": judge_event_log,
     "ports": judge_ports,
     "gpu_state": judge_gpu_state,
+    "dcgm_state": judge_dcgm_state,
     "host_state": judge_host_state,
     "external": judge_external,
     "verdict": _verdict,

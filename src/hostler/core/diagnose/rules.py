@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.aspect import Aspect
-from hostler.core.diagnose.gpu import GPU_ASPECTS
+from hostler.core.diagnose.gpu import DCGM_ASPECTS, GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.recurrence import RECURRENCES
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 
-GPU_POLL_S, HOST_POLL_S, PORT_POLL_S, BMC_LOOK_S = 10.0, 30.0, 10.0, 10.0
+GPU_POLL_S, DCGM_POLL_S, HOST_POLL_S, PORT_POLL_S, BMC_LOOK_S = 10.0, 30.0, 30.0, 10.0, 10.0
 PORT_DOWN_LOOKS, BMC_MISSED_LOOKS, PLUGIN_RUNS = 9, 3, 2
 """Ports train again within a minute and a half; a BMC misses three looks in a row; a plug-in says it twice."""
 NVML_ANSWERS_LOOKS, UNREADABLE_LOOKS = 2, 3
@@ -126,6 +126,8 @@ _WISHES = ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
 def _rules() -> Iterator[Rule]:
     yield from (Rule(kind, "a line of the kernel log") for kind in _LOGGED)
     yield from _of_aspects("NVML", GPU_ASPECTS, GPU_SHOWN, GPU_POLL_S)
+    shown = {name: GPU_SHOWN[name] for name in DCGM_ASPECTS}
+    yield from _of_aspects("DCGM's exporter", DCGM_ASPECTS, shown, DCGM_POLL_S)
     yield from _of_aspects("the host's readings", HOST_ASPECTS, HOST_SHOWN, HOST_POLL_S)
     for rule in SENSOR_RULES.values():
         margin = f"over {rule.hysteresis_c:g} °C below the threshold" if rule.hysteresis_c else ""

@@ -7,7 +7,7 @@ from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.aspect import MISSING, UNKNOWN, UNSETTLED, WORD_CHARS, Aspect, names, number
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.diagnose.gpu import GPU_ASPECTS
+from hostler.core.diagnose.gpu import DCGM_ASPECTS, GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.line import printable
 from hostler.core.model import Facts, Node, Observation, Severity
@@ -29,6 +29,17 @@ def judge_gpu_state(observation: Observation, node: Node, sku: Sku | None) -> li
         return [stands("observation.unreadable", "a GPU's state that names no GPU", "gpu_state")]
     found = [_placed(finding, part, node) for finding in judged(facts, GPU_ASPECTS)]
     return found + verified(facts, GPU_ASPECTS, part)
+
+
+def judge_dcgm_state(observation: Observation, node: Node, _sku: Sku | None) -> list[Finding]:
+    """One GPU as DCGM's exporter shows it: a second look at what NVML shows, and the only one where NVML is not read.
+
+    What the exporter does not show is missed by nobody.
+    """
+    part = part_of(observation.facts, node)
+    if not part:
+        return [stands("observation.unreadable", "a GPU's state that names no GPU", "dcgm_state")]
+    return [_placed(finding, part, node) for finding in judged(observation.facts, DCGM_ASPECTS)]
 
 
 def judge_host_state(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:

@@ -1,0 +1,60 @@
+"""From reports of DCGM's exporter to sightings: one story per GPU, of what the exporter happens to show."""
+
+import msgspec
+from msgspec import Struct
+
+from hostler.agent.collectors.gpu_state import COUNTERS, Report
+from hostler.agent.collectors.growth import Growth
+from hostler.agent.collectors.settling import Kept, Settling
+from hostler.agent.sighting import Rank, Sighting
+from hostler.core.diagnose.gpu import DCGM_ASPECTS
+from hostler.core.model import Facts
+
+CURSOR = KIND = "dcgm_state"
+
+
+class _Memory(Struct):
+    """What outlives the process, of one boot: what was told of each GPU."""
+
+    boot_id: str = ""
+    gpus: dict[str, Kept] = {}
+
+
+class DcgmState:
+    """Follows the GPUs of one node from page to page. Knows no clock and no network."""
+
+    def __init__(self, boot_id: str, kept: bytes | None) -> None:
+        self._memory = _remembered(boot_id, kept)
+        self._stories = {name: Settling(DCGM_ASPECTS, kept) for name, kept in self._memory.gpus.items()}
+        self._growth = Growth()
+
+    def take(self, report: Report, now_s: float) -> list[Sighting]:
+        """What is to be told after this page; mostly nothing."""
+        return [one for gpu in report.gpus if (one := self._of_gpu(gpu.index, dict(gpu.facts), now_s)) is not None]
+
+    def cursor(self) -> tuple[str, bytes]:
+        """What to keep with the sightings."""
+        return CURSOR, msgspec.json.encode(self._memory)
+
+    def _of_gpu(self, index: int, facts: Facts, now_s: float) -> Sighting | None:
+        name = str(facts.get("pci") or f"gpu{index}")
+        facts |= {} if "pci" in facts else {"gpu": name}
+        if name not in self._stories:
+            self._memory.gpus[name] = Kept()
+            self._stories[name] = Settling(DCGM_ASPECTS, self._memory.gpus[name])
+        for counter, rate in COUNTERS.items():
+            if type(count := facts.get(counter)) is int:
+                facts[rate] = self._growth.per_hour(f"{name} {counter}", count, now_s)
+        record = self._stories[name].take(facts, now_s)
+        if record is None:
+            return None
+        text = f"DCGM of GPU {name}: {'; '.join(record.changed) or 'as before'}"
+        return Sighting(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)
+
+
+def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
+    try:
+        memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
+    except msgspec.MsgspecError:
+        memory = _Memory()
+    return memory if memory.boot_id == boot_id else _Memory(boot_id)
