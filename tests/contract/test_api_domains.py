@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.core.domains import acts
+from hostler.core.domains import Stage, acts
 from hostler.core.model import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
@@ -22,10 +22,12 @@ async def test_progress_and_blockers_of_all_members_are_in_one_place(world: Hous
     world.hand.works("n1", (Workload("job-7", "acme", WorkClass.uninterruptible),))
     status, body = await world.operator.post("/v1/racks/r0/drain", {"reason": "the manifold is replaced"})
     assert status == 200, body
+    await world.until(lambda: [m for act in acts(world.cell.view) for m in act.members if m.stage is Stage.drain])
+    await world.until(lambda: all(m.blockers for act in acts(world.cell.view) for m in act.members))
     (row,) = (await world.operator.get("/v1/domains"))["items"]
     assert (row["scope"], row["remedy"], row["nodes"]) == ("rack:r0", "drain", 2)
     assert row["reason"] == "the manifold is replaced"
-    assert row["waits_for"], "two nodes pass the budget of one, or the job runs: by name"
+    assert any("job-7" in text for text in row["waits_for"]), "whom all of it waits for, by name"
     one = await world.operator.get("/v1/domains/r0")
     assert one["scope"] == "rack:r0"
     assert one["nodes"] == ["n0", "n1"]
