@@ -15,7 +15,7 @@ from hostler.agent import main as agent
 from hostler.cli.main import build
 from hostler.drivers.kubernetes.api import APPLY, NOT_FOUND
 from hostler.drivers.kubernetes.settings import parse
-from tests.contract.kubernetes_world import PATIENCE_S, RIGHTS, Admin, an_admin, let_go
+from tests.contract.kubernetes_world import CHECKING, PATIENCE_S, RIGHTS, Admin, an_admin, let_go
 from tests.controlplane.chart import CASES, CHART, helm, one, rendered
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.processes import answers, free_port, process, run
@@ -222,6 +222,8 @@ def test_checks_stand_below_everything_that_says_nothing() -> None:
     check = one(rendered("--values", SINGLE), "PriorityClass", "hostler-check")
     assert check["value"] < 0
     assert check["preemptionPolicy"] == "Never"
+    del check["metadata"]["labels"]
+    assert check == yaml.safe_load(CHECKING.read_text())
 
 
 def test_the_agent_takes_the_arguments_of_the_daemonset() -> None:
