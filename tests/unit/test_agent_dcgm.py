@@ -1,5 +1,6 @@
 """DCGM's exporter, from pages in its published form to conditions: read by the real child, joined with NVML's."""
 
+import asyncio
 import contextlib
 import json
 import sys
@@ -15,12 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.agent.body import Eyes, RealBody
+from hostler.agent import watch
+from hostler.agent.body import EmulatedBody, Eyes, RealBody
 from hostler.agent.child import Companion, HungError
 from hostler.agent.collectors import dcgm_reading, gpu_state
 from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import Report
 from hostler.agent.sighting import Sighting
+from hostler.agent.spool import Spool
 from hostler.core import events as e
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.rules import DCGM_POLL_S
@@ -244,3 +247,42 @@ def test_what_dcgm_does_not_show_is_missed_by_nobody() -> None:
     facts = told[0].facts if told else {"pci": PCI}
     seen = replace(Observation("n1", "dcgm_state", "agent", "s", 1), facts=facts)
     assert not [f for f in judge(seen, NODE, SKU) if f.standing]
+
+
+class Exporting(EmulatedBody):
+    """A machine whose exporter shows these pages, one after the other; None where none answers."""
+
+    def __init__(self, pages: list[str | None]) -> None:
+        super().__init__("n1")
+        self._pages = pages
+        self._over = 0
+        self.looked = threading.Event()
+
+    def dcgm(self) -> Report:
+        if len(self._pages) == 1:
+            self._over += 1
+            time.sleep(0.01)
+        if self._over > 3:
+            self.looked.set()
+        text = self._pages.pop(0) if len(self._pages) > 1 else self._pages[0]
+        return read(text) if text is not None else gpu_state.nothing("absent", "refused")
+
+
+async def test_an_exporter_that_was_there_and_is_gone_is_a_reader_that_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that never was there is no fault. Mutants: `answered` is not asked; it is told at each look."""
+    monkeypatch.setattr(watch, "DCGM_EVERY_S", 0.0)
+    monkeypatch.setattr(watch, "DCGM_LOOK_FOR_S", 0.0)
+    spool = Spool(tmp_path, "n1-boot-1", time.monotonic, lambda: "s")
+    pages = [None] * 5 + [page()] + [None] * 2 + [page()] + [None] * 9 + [page()]
+    body = Exporting(pages)
+    task = asyncio.create_task(watch.Watch(body, spool, lambda: None).dcgm())
+    await asyncio.to_thread(body.looked.wait, 20)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    told = [one.sighting for one in spool.pending(100, 1 << 20)]
+    events = [seen.facts["event"] for seen in told if seen.kind == "agent"]
+    assert events == ["collector_started", "collector_failed", "collector_started"]
+    assert [seen.kind for seen in told].count("dcgm_state") == 1
+    spool.close()
