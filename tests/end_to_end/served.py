@@ -60,7 +60,7 @@ class Served:
 
 @asynccontextmanager
 async def served_beside(
-    folder: Path, cluster: str, bound: dict[str, str], how: Sequence[str], patience_s: float
+    folder: Path, cluster: str, bound: dict[str, str], how: Sequence[str], patience_s: float, policy: Path = POLICY
 ) -> AsyncIterator[Served]:
     """The node, `bound` to its name in the cluster, in production; `how` tells `serve` where the cluster is."""
     data, log = folder / "data", folder / "log"
@@ -74,7 +74,7 @@ async def served_beside(
         path.chmod(0o600)
     store.close()
     server = f"http://127.0.0.1:{(port := free_port())}"
-    documents = ["--config", str(POLICY), "--config", str(folder / "pools.yaml")]
+    documents = ["--config", str(policy), "--config", str(folder / "pools.yaml")]
     serve = ["serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", *how, *documents]
     agent = ["agent", "--server", server, "--node", NODE, "--token-file", str(token), "--kmsg", ""]
     async with aiohttp.ClientSession() as session, process(HOSTLER, *serve, log=log):

@@ -1,6 +1,7 @@
 """A served cell beside a real Kubernetes: whose work waits is named, budgets too, and a person's uncordon is a hold."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hostler.cli.exit_codes import ExitCode
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go
 from tests.controlplane.plane import ControlPlane
-from tests.end_to_end.served import NODE, Served, served_beside
+from tests.end_to_end.served import NODE, POLICY, Served, served_beside
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 BOX = "box-1"
@@ -101,3 +102,19 @@ async def test_no_pool_acts_beside_another_remediator_before_a_person_has_accept
     assert code == ExitCode.ok, said
     assert "accepted by ann" in said
     await served.say("pool", "mode", "train", "act", "--reason", "begin")
+
+
+async def test_an_idle_node_is_checked_by_a_job_whose_verdict_is_told(
+    admin: Admin, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """An hour is fifteen seconds here. Mutants: no hand makes a Job; its verdict is not read; no Lease is renewed."""
+    policy = re.sub(r"(?m)^  time_scale: .*$", "  time_scale: 240", POLICY.read_text())
+    lab = tmp_path / "policy.yaml"
+    lab.write_text(policy.replace("cluster_count: 64}", "cluster_count: 64, image: check.test/passes}"))
+    how = ["--cluster", f"k1={await as_hostler(control_plane, admin)}@x"]
+    async with served_beside(tmp_path, "k1", {"kubernetes": BOX}, how, PATIENCE_S, lab) as served:
+        await served.say("pool", "mode", "train", "act", "--remedy", "idle_check", "--reason", "try it")
+        await served.until('"verdict":"passed"')
+        await served.until('"detail":"8 GPUs"')
+    lease = await admin.get("/apis/coordination.k8s.io/v1/namespaces/hostler-checks/leases/hostler")
+    assert lease["spec"]["holderIdentity"]

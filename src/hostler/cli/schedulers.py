@@ -31,7 +31,8 @@ from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Transport
 from hostler.engine.joining import JoinOffer
-from hostler.engine.ports import SCHEDULED, Hand, PortError, RefusedError, UnreachableError
+from hostler.engine.ports import Hand, PortError, RefusedError, UnreachableError
+from hostler.engine.schedulers import SchedulerHand
 
 OWNER = "hostler"
 """Whose cordons are ours, in a cluster that one cell serves."""
@@ -148,7 +149,7 @@ class Escort:
     It is told where it is heard, and what it says decides nothing: the cluster shows who is there.
     """
 
-    kinds = SCHEDULED
+    kinds = SchedulerHand.kinds
 
     def __init__(self, schedulers: Hand, gate: Gate, clusters: Iterable[Watched]) -> None:
         self._schedulers = schedulers
