@@ -346,8 +346,11 @@ async def test_a_job_that_ends_holds_its_node_until_it_has(world: World) -> None
     """Mutant: COMPLETING counts as gone."""
     number = await world.people.submit(ONE, script="slow", no_requeue="")
     await world.transport.cancel(number)
-    (work,) = (await world.view(ONE)).workloads
-    assert (work.job, work.held_by) == (f"job {number}", "Slurm is ending it")
+
+    async def ending() -> bool:
+        return [work.held_by for work in (await world.view(ONE)).workloads] == ["Slurm is ending it"]
+
+    await world.eventually(ending)
     assert (await world.observe("evict", ONE, f"job-{number}.0")).result == "busy"
 
 
