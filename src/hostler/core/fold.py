@@ -118,8 +118,8 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             fleet.put_node(node.id, replace(node, settling=tuple(o for o in node.settling if o.id != event.operation)))
         case e.OutcomeLate():
             node = _node(fleet, event.node)
-            left = tuple(o for o in node.given_up if o != event.operation)
-            fleet.put_node(node.id, replace(node, given_up=left))
+            awaited = tuple(o for o in node.given_up if o != event.operation)
+            fleet.put_node(node.id, replace(node, given_up=awaited))
         case e.WaitingChanged():
             fleet.put_node(event.node, replace(_node(fleet, event.node), waiting=event.waiting))
         case e.BootObserved():
