@@ -1,10 +1,13 @@
 """Many clusters as one hand and one eye: who is asked in which order, and what is told when."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Assignment, Binding, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.operations import IDLE_CHECK
 from hostler.core.present import Present
 from hostler.drivers.standalone.hand import StandaloneHand
 from hostler.engine import intake
@@ -194,3 +197,28 @@ def test_an_override_is_told_until_it_is_over() -> None:
     two.kubernetes.show(WorkloadView("a", (), cordoned=False, overridden="ann"))
     assert two.seen() == [("k1", ["a"], True), ("k2", [], True)]
     assert two.seen() == [("k1", ["a"], False)]
+
+
+async def test_an_idle_check_is_asked_of_the_one_scheduler_that_offers_it_and_refused_where_none_does() -> None:
+    """Mutants: each scheduler of a cluster checks the node; a check that nobody made counts as done."""
+    node, asked = a_node("a"), list[str]()
+
+    class Checker:
+        cluster, kind = "k1", "kubernetes"
+
+        def __init__(self, name: str, *offers: str) -> None:
+            self.kinds = SCHEDULED | frozenset(offers)
+            self.name = name
+
+        async def perform(self, operation: Operation, node: Node) -> Outcome:
+            asked.append(self.name)
+            return Outcome(operation.id, node.id, "unknown")
+
+    own: Any = (Checker("slurm"), Checker("one", IDLE_CHECK), Checker("two", IDLE_CHECK))
+    check = Operation("a-idle-1", IDLE_CHECK, "a", "", 0, NOW, after(minutes=20))
+    hand = SchedulerHand({"k1": own}, StandaloneHand(), lambda: None)
+    assert (await hand.perform(check, node)).result == "unknown"
+    assert asked == ["one"]
+    for clusters in ({"k1": own[:1]}, {}):
+        with pytest.raises(RefusedError, match="can check idle nodes"):
+            await SchedulerHand(clusters, StandaloneHand(), lambda: None).perform(check, node)
