@@ -204,11 +204,6 @@ def the_doubted_are_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fleet, "is_spare", is_free)
 
 
-def the_silent_are_let_back(patch: pytest.MonkeyPatch) -> None:
-    """Nobody looks whether the node is heard before new work is let in."""
-    patch.setattr(advance, "is_unheard", lambda _node: False)
-
-
 def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
     """An operation without an answer is waited for, whatever its deadline."""
     outstanding = advance._outstanding
@@ -315,7 +310,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("silence alone convicts", 7, "no second witness", silence_convicts),
     Mutant("a remedy forgets its checks", 7, "no check has passed since", a_remedy_forgets_its_checks),
     Mutant("the doubted are delivered", 7, "is delivered, and nobody can say", the_doubted_are_delivered),
-    Mutant("the silent are let back", 7, "is let back to work", the_silent_are_let_back),
     Mutant("nothing times out", 8, "was due at", nothing_times_out),
     Mutant("deadlines before observation", 8, "before anybody has looked", deadlines_before_observation),
     Mutant("everybody is doomed", 9, "without a right to", everybody_is_doomed),
