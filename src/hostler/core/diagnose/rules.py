@@ -158,9 +158,9 @@ def _rules() -> Iterator[Rule]:
     yield Rule("remedy.failed", "a remedy's failure", 1, None)
     yield Rule("node.stuck", "the clock, by the phase's usual stay", 1, 1)
     yield Rule("work.unknown", "the whole list of a cluster that has been heard for 10 min", 1, 1)
+    yield Rule("node.uninvited", "what the cluster lists that it has left", 1, 1)
     yield Rule("binding.mismatch", "the boot id that its cluster shows beside the agent's, for 5 min", 1, None)
     yield from (Rule(f"operator.{wish}", "a person", 1, None) for wish in _WISHES)
-    yield Rule("node.uninvited", "what the cluster lists that it has left", 1, 1)
     for row in RECURRENCES.values():
         yield Rule(row.result, f"{row.name}, on one {row.subject} within {_span(row.window_s)}", row.count)
 

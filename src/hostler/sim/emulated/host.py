@@ -164,6 +164,7 @@ class EmulatedServer(Senseless):
         if any(t.name == "gpu.fallen_off_bus" for t in self._host.trouble):
             raise ActFailedError("a GPU does not answer on PCIe: it cannot be reset")
         self._host.cure("gpu_reset")
+        return "reset"
 
     def reset_bmc(self) -> None:
         self._loop.call_soon_threadsafe(self._host.reset_bmc)
@@ -173,7 +174,6 @@ class EmulatedServer(Senseless):
 
     def inventory(self) -> Inventory:
         return Inventory(parts=self._host.machine.parts)
-        return "reset"
 
     def check(self, profile: str) -> gate_check.Report:
         self._called_off.clear()
