@@ -400,6 +400,10 @@ class Drive:
                 gone = set(operation.args["workloads"].split(","))
                 self.evicted.extend(sorted(gone))
                 self.work[node_id] = tuple(w for w in self.work.get(node_id, ()) if w.id not in gone)
+            case "join_cluster":
+                self.work.setdefault(node_id, ())
+            case "leave_cluster":
+                self.work.pop(node_id, None)
             case _:
                 pass
 

@@ -15,8 +15,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from hostler.agent.body import Senseless
 from hostler.agent.checks import gate_check
-from hostler.agent.collectors import gpu_state
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.reset import Wanted
@@ -26,7 +26,7 @@ TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
 """How long an act takes: long enough to be killed in."""
 
 
-class WrittenBody:
+class WrittenBody(Senseless):
     """A machine (`agent.body.Body`) that does nothing but write down what it is made to do, for which operation."""
 
     def __init__(self, node: str, directory: Path) -> None:
@@ -51,21 +51,6 @@ class WrittenBody:
     def evidence(self) -> Facts:
         self._act("collect_evidence")
         return {"emulated": True}
-
-    def ports(self) -> dict[str, str]:
-        return {}
-
-    def devices(self) -> None:
-        """No kubelet is here."""
-
-    def gpus(self) -> gpu_state.Report:
-        return gpu_state.nothing("busy", "a machine that is not there has no NVML")
-
-    def host(self) -> None:
-        return None
-
-    def drives(self) -> Facts:
-        return {}
 
     def inventory(self) -> Inventory:
         replaced = self._directory / "gpu"

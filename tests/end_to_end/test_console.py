@@ -61,7 +61,7 @@ async def tab(world: House) -> AsyncIterator[Tab]:
 async def test_the_fleet_is_shown_and_follows_what_happens(world: House, tab: Tab) -> None:
     await tab.open(world.operator.token)
     await expect(tab.page.locator(".phase")).to_contain_text(["4production"])
-    await expect(tab.page.locator("table", has_text="alpha")).to_contain_text("alpha4430")
+    await expect(tab.page.locator("table", has_text="alpha")).to_contain_text("alpha40430")
     world.work("n2", "acme")
     await world.operator.post("/v1/nodes/n2/reboot", {"reason": "kernel update"})
     await expect(tab.page.locator(".waits").first).to_contain_text("acme/train-0 of acme runs here")

@@ -8,6 +8,7 @@ import pytest
 from hostler.core import events as e
 from hostler.core.model import ActClass, HoldKind, Mode, Node, Phase
 from hostler.engine import intake
+from hostler.engine.ports import WorkloadView
 from tests.kit import (
     CLUSTER,
     NOW,
@@ -626,8 +627,11 @@ def test_a_spare_that_would_not_leave_the_cluster_is_no_spare_with_a_cordon_that
     drive.script("leave_cluster", "failed")
     drive.ask("mode", "pool:train", mode="act")
     drive.wait(hours=2)
-    assert drive.node("s").pool == "train"
-    assert drive.node("s").cordons == ()
+    node = drive.node("s")
+    assert (node.pool, node.cordons, [c.type for c in node.conditions]) == ("", (), ["node.uninvited"])
+    drive.step(intake.WorkSeen((WorkloadView("s", (), listed=False),), cluster=CLUSTER))  # it was turned away there
+    drive.wait(hours=2)
+    assert (drive.node("s").pool, drive.node("s").cordons) == ("train", ())
 
 
 @pytest.mark.parametrize("kind", ["uncordon", "run_checks", "power_on", "cordon"])

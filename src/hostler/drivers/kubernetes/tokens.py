@@ -113,9 +113,7 @@ def _wrong_with_request(pem: bytes, name: str) -> str:
     except (ValueError, InvalidSignature, x509.InvalidVersion) as wrong:
         return f"what it asks for cannot be read: {wrong}"
     if (names, groups) != ([f"system:node:{name}"], ["system:nodes"]) or len(list(asked.subject)) != 2:
-        return (
-            f"it is for {asked.subject.rfc4514_string()[:99]}: its token is for system:node:{name} of system:nodes"
-        )
+        return f"it is for {asked.subject.rfc4514_string()[:99]}: its token is for system:node:{name} of system:nodes"
     if extended or not signed:
         return "it asks for further names or extensions, or its signature does not fit its key"
     return ""
