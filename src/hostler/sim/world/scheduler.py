@@ -54,7 +54,8 @@ class Scheduler:
         seat = self.seat(node)
         foreign = next((owner for owner in seat.cordons if owner != OURS), "")
         check = (Workload(seat.check, "", WorkClass.infrastructure, check=seat.check),) if seat.check else ()
-        return WorkloadView(node, (*seat.works.values(), *check), foreign, cordoned=OURS in seat.cordons)
+        works = (*seat.works.values(), *check)
+        return WorkloadView(node, works, foreign, cordoned=OURS in seat.cordons, listed=seat.joined)
 
     def tell(self, node: str) -> None:
         """Let the controller see this node's work, as soon as its watcher does."""
