@@ -221,6 +221,7 @@ async def test_a_node_that_has_left_and_is_listed_again_is_shut_and_taken_off_on
     fleet.put_node("n1", replace(gone, boot_id="of-n1"))
     fleet.merge()
     await world.admin.node("box-1")
+    await until(lambda: world.scheduler.views().ready.get("box-1"), "the other machine's kubelet")
     await world.admin.patch("/api/v1/nodes/box-1/status", {"status": {"nodeInfo": {"bootID": "of-another-machine"}}})
     await until(lambda: [n.boot_id for n in world.book.nodes.items.values()] == ["of-another-machine"], "its boot id")
     await keeper.turn()
