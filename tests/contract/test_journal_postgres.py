@@ -57,7 +57,7 @@ class Proxy:
                 threading.Thread(target=self._pass, args=(client, server), daemon=True).start()
 
     def _pass(self, client: socket.socket, server: socket.socket) -> None:
-        with contextlib.suppress(OSError), client, server:
+        with contextlib.suppress(OSError, ValueError), client, server:  # ValueError: closed under select
             while True:
                 for ready in select.select([client, server], [], [])[0]:
                     data = ready.recv(1 << 16)
