@@ -56,7 +56,14 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
             yield from (mate.id for mate, _ in mates(fleet, fleet.nodes[node_id]))
         case e.IncidentUpdated(incident=incident, state="individual"):
             yield from fleet.incidents[incident].members
-        case e.HoldPlaced() | e.WindowScheduled() | e.ApprovalRequested() | e.PauseSet() | e.BrakeReleased():
+        case (
+            e.HoldPlaced()
+            | e.WindowScheduled()
+            | e.ApprovalRequested()
+            | e.PauseSet()
+            | e.BrakeLatched()
+            | e.ClockGap()
+        ):
             yield from fleet.index.members("operating")
         case e.ModeSet(pool=pool, remedy=remedy) if remedy == IDLE_CHECK:
             yield from fleet.index.members(f"pool:{pool}")
@@ -69,8 +76,17 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
             pass
 
 
-REGROUPING = (e.ConditionRaised, e.PlanRecorded, e.WaitingChanged)
-"""Events after which the nodes of one act (a rack) may be other ones than before."""
+REGROUPING = (
+    e.ConditionRaised,
+    e.PlanRecorded,
+    e.PlanAdvanced,
+    e.PlanUndoing,
+    e.OperationStarted,
+    e.OperationFinished,
+    e.TicketOpened,
+    e.WaitingChanged,
+)
+"""Events after which the nodes of one act (a rack) may be other ones than before, or wait for another of them."""
 
 EASING = (
     e.PlanRecorded,
