@@ -7,8 +7,8 @@ import pytest
 from hostler.agent import reset as resetting
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError
 from hostler.agent.holders import holders
-from hostler.agent.reset import CLIENTS, Wanted, reset
-from hostler.core.configuration import RESET_CLIENTS
+from hostler.agent.reset import Wanted, reset
+from hostler.core.model import RESET_CLIENTS
 from tests.unit.gpu_tools import Machine
 
 DCGM, PERSISTENCED, FABRIC = "nvidia-dcgm.service", "nvidia-persistenced.service", "nvidia-fabricmanager.service"
@@ -125,7 +125,7 @@ def test_only_clients_of_the_platform_are_ever_stopped(machine: Machine) -> None
     with pytest.raises(NotPossibleError, match=r"sshd\.service may not be stopped"):
         reset(Wanted(clients=("sshd.service",)), machine.root)
     assert machine.asked("systemctl") == []
-    assert all(unit.endswith(".service") for unit in CLIENTS)
+    assert all(unit.endswith(".service") for unit in RESET_CLIENTS)
 
 
 def test_a_gpu_that_is_not_listed_is_not_reset(machine: Machine) -> None:
@@ -139,7 +139,3 @@ def test_a_gpu_that_is_not_listed_is_not_reset(machine: Machine) -> None:
 def test_a_process_that_ends_while_it_is_looked_at_holds_nothing(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     assert holders(tmp_path, ("/dev/nvidia0",), (8,)) == ()
-
-
-def test_a_sku_names_no_client_that_an_agent_would_not_stop() -> None:
-    assert set(RESET_CLIENTS) == CLIENTS

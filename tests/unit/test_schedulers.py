@@ -57,7 +57,7 @@ class Two:
         self.kubernetes = Written("kubernetes", "k1", self.log)
         self.other = Written("kubernetes", "k2", self.log)
         self.clusters = by_cluster([self.slurm, self.kubernetes, self.other])
-        self.hand = SchedulerHand(self.clusters, StandaloneHand(), lambda: self.log.append("shown"))
+        self.hand = SchedulerHand(self.clusters, StandaloneHand(), lambda node: self.log.append(f"shown {node.id}"))
         self.fleet = Fleet(configuration({"train": pool_document(target=2)}))
         for name in ("a", "b"):
             self.put(a_node(name))
@@ -91,7 +91,7 @@ def work(name: str) -> Workload:
 @pytest.mark.parametrize(
     ("kind", "order"),
     [
-        ("cordon", ["slurm cordon", "kubernetes cordon", "shown"]),
+        ("cordon", ["slurm cordon", "kubernetes cordon", "shown a"]),
         ("leave_cluster", ["slurm leave_cluster", "kubernetes leave_cluster"]),
         ("uncordon", ["kubernetes uncordon", "slurm uncordon"]),
         ("join_cluster", ["kubernetes join_cluster", "slurm join_cluster"]),
@@ -131,7 +131,7 @@ async def test_a_cluster_that_nobody_serves_is_refused_and_a_node_in_none_is_its
     with pytest.raises(RefusedError, match="serves cluster k9"):
         await two.hand.perform(operation("cordon"), stranger)
     assert (await two.hand.perform(operation("cordon"), a_node("a", pool=""))).result == "done"
-    assert two.log == ["shown"]
+    assert two.log == ["shown a"]
 
 
 def test_a_cluster_is_told_whole_once_and_then_what_changes() -> None:
@@ -152,6 +152,26 @@ def test_a_cluster_is_told_whole_once_and_then_what_changes() -> None:
     assert two.seen() == [("k1", ["a"], False)]
     two.present.forget(NOW)
     assert two.seen() == [("k1", ["a", "b"], True), ("k2", [], True)]
+
+
+def test_what_a_cordon_asks_to_see_is_told_of_that_node_alone_and_not_forgotten() -> None:
+    """Mutants: all nodes are merged for each cordon; what was told so is not known to be told."""
+    two = Two()
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", ()))
+    a = two.fleet.nodes["a"]
+    assert [one.whole for one in two.eye.of_node(a) if isinstance(one, intake.WorkSeen)] == [True]
+    two.present.clusters["k1"] = ""
+    two.slurm.show(WorkloadView("a", (work("job 1"),)))
+    two.kubernetes.show(WorkloadView("a", (work("p1"),)), WorkloadView("b", (work("p2"),)))
+    (seen,) = two.eye.of_node(a)
+    assert isinstance(seen, intake.WorkSeen)
+    assert [(v.node, [w.id for w in v.workloads]) for v in seen.views] == [("a", ["job 1", "p1"])]
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", (work("p2"),)))
+    assert two.seen()[0] == ("k1", ["a", "b"], False)
+    two.kubernetes.show(lost="gone")
+    assert [one.lost for one in two.eye.of_node(a) if isinstance(one, intake.WorkSeen)] == ["kubernetes: gone"]
 
 
 def test_who_is_listed_no_more_runs_nothing_and_who_never_was_is_unknown() -> None:
@@ -216,9 +236,9 @@ async def test_an_idle_check_is_asked_of_the_one_scheduler_that_offers_it_and_re
 
     own: Any = (Checker("slurm"), Checker("one", IDLE_CHECK), Checker("two", IDLE_CHECK))
     check = Operation("a-idle-1", IDLE_CHECK, "a", "", 0, NOW, after(minutes=20))
-    hand = SchedulerHand({"k1": own}, StandaloneHand(), lambda: None)
+    hand = SchedulerHand({"k1": own}, StandaloneHand(), lambda _node: None)
     assert (await hand.perform(check, node)).result == "unknown"
     assert asked == ["one"]
     for clusters in ({"k1": own[:1]}, {}):
         with pytest.raises(RefusedError, match="can check idle nodes"):
-            await SchedulerHand(clusters, StandaloneHand(), lambda: None).perform(check, node)
+            await SchedulerHand(clusters, StandaloneHand(), lambda _node: None).perform(check, node)

@@ -14,20 +14,8 @@ from msgspec import Struct
 
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError, act
 from hostler.agent.holders import holders, named
+from hostler.core.model import RESET_CLIENTS
 
-CLIENTS = frozenset(
-    {
-        "dcgm-exporter.service",
-        "nvidia-dcgm.service",
-        "nvidia-device-plugin.service",
-        "nvidia-fabricmanager.service",
-        "nvidia-imex.service",
-        "nvidia-persistenced.service",
-        "nvsm.service",
-        "prometheus-dcgm-exporter.service",
-    }
-)
-"""Services that may be stopped and started for a reset; nothing else ever is."""
 TOTAL_S = 270.0
 """All of it together; the operation's deadline is 300 s."""
 RESET_S, SERVICE_S, QUERY_S, LINKS_S = 120.0, 30.0, 15.0, 60.0
@@ -65,8 +53,8 @@ def reset(wanted: Wanted, root: Path) -> str:
     Raises BusyError (somebody holds one: nothing was reset), ActFailedError, FateUnknownError and NotPossibleError.
     `root` is the file system that shows /proc.
     """
-    if refused := sorted({*wanted.clients, wanted.fabric} - CLIENTS - {""}):
-        raise NotPossibleError(f"{', '.join(refused)} may not be stopped; these may: {', '.join(sorted(CLIENTS))}")
+    if refused := sorted({*wanted.clients, wanted.fabric} - {*RESET_CLIENTS, ""}):
+        raise NotPossibleError(f"{', '.join(refused)} may not be stopped; these may: {', '.join(RESET_CLIENTS)}")
     tools = _Tools(time.monotonic() + TOTAL_S)
     cards = _cards(tools, wanted, root)
     before = {card.index: _links(tools, card) for card in cards}

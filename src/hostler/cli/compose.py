@@ -82,7 +82,7 @@ async def serve(settings: ServeSettings) -> None:
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
-        scheduling = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show), gate, kubernetes)
+        scheduling = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show_node), gate, kubernetes)
         hands: list[Hand] = [RedfishHand(clients, gate.now), scheduling, rebooter]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
@@ -90,7 +90,7 @@ async def serve(settings: ServeSettings) -> None:
             eyes = RedfishEyes(clients)
             watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
             eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
-            gate.eye = lambda: [work_of(cell.view), *eye.news()]
+            gate.eye, gate.glance = lambda: [work_of(cell.view), *eye.news()], eye.of_node
             telling = cell.while_active(lambda: _tell(gate))
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
@@ -144,7 +144,8 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
             await _resume(inside, fleet, lab, known)
             _announce(inside, settings)
             cell = inside.cell
-            gate.eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.present).news
+            eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.present)
+            gate.eye, gate.glance = eye.news, eye.of_node
             watch = Watch(cell, RedfishEyes(clients), now)
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.model import FLEET, Intent
+from hostler.core.model import FLEET, Intent, Node
 from hostler.core.policy.documents import parse
 from hostler.core.present import Release
 from hostler.engine import intake
@@ -70,7 +70,7 @@ class House(Struct):
 class Gate:
     """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
 
-    `offered` gives what lets a node's kubelet in now.
+    `offered` gives what lets a node's kubelet in now, `glance` what the schedulers show of one node.
     """
 
     def __init__(self) -> None:
@@ -78,6 +78,7 @@ class Gate:
         self.agents: Hand | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.eye: Callable[[], Iterable[intake.Input]] = tuple
+        self.glance: Callable[[Node], Iterable[intake.Input]] = lambda _node: ()
 
     def opens(self) -> bool:
         """Whether anything may be sent now."""
@@ -94,9 +95,16 @@ class Gate:
 
     def show(self) -> None:
         """Put what the schedulers show now before the controller."""
+        self._tell(self.eye())
+
+    def show_node(self, node: Node) -> None:
+        """The same for one node."""
+        self._tell(self.glance(node))
+
+    def _tell(self, seen: Iterable[intake.Input]) -> None:
         if self.cell is not None:
-            for seen in self.eye():
-                self.cell.tell(seen)
+            for one in seen:
+                self.cell.tell(one)
 
     def __call__(self) -> None:
         """Raises UnreachableError where nothing may be sent."""

@@ -44,7 +44,7 @@ def in_memory(nodes: int, gate: Gate) -> Lab:
         scheduler.verdict = fleet.idle_verdict
         return [scheduler.watch()]
 
-    return Lab(clusters, SchedulerHand(clusters, StandaloneHand(), gate.show), begin, scheduler.restore)
+    return Lab(clusters, SchedulerHand(clusters, StandaloneHand(), gate.show_node), begin, scheduler.restore)
 
 
 async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExitStack) -> Lab:
@@ -72,5 +72,5 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),
         ]
 
-    hand = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show), gate, [cluster])
+    hand = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show_node), gate, [cluster])
     return Lab(clusters, hand, begin, lambda _node: None)

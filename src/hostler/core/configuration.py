@@ -12,19 +12,7 @@ from hostler.core.model import Mode, Profile
 REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
 """The escalation ladder, gentlest first. Above `triage` stands RMA, which only triage itself decides (`is_lemon`)."""
 
-
 RESET_DOMAINS = ("gpu", "baseboard")
-RESET_CLIENTS = (
-    "dcgm-exporter.service",
-    "nvidia-dcgm.service",
-    "nvidia-device-plugin.service",
-    "nvidia-fabricmanager.service",
-    "nvidia-imex.service",
-    "nvidia-persistenced.service",
-    "nvsm.service",
-    "prometheus-dcgm-exporter.service",
-)
-"""Services that an agent stops and starts for a reset; it stops no others."""
 
 
 class Reset(Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,9 +16,22 @@ FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
 
 NODES = "nodes"
+"""The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
+
 OWNER = "hostler"
 """Whose cordons, holds and notes are Hostler's own."""
-"""The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
+
+RESET_CLIENTS = (
+    "dcgm-exporter.service",
+    "nvidia-dcgm.service",
+    "nvidia-device-plugin.service",
+    "nvidia-fabricmanager.service",
+    "nvidia-imex.service",
+    "nvidia-persistenced.service",
+    "nvsm.service",
+    "prometheus-dcgm-exporter.service",
+)
+"""Services that an agent stops and starts for a reset; it stops no others."""
 
 STUCK = "node.stuck"
 """The condition of a node that stands in its phase for too long."""

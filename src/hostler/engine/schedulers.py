@@ -1,6 +1,7 @@
 """Many schedulers as one hand and one eye: each node is asked of its own cluster's, and what they show is merged."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,13 +32,13 @@ class SchedulerHand:
     """The Hand for `SCHEDULED`: asks the schedulers of the node's own cluster, and `rest` where that has none here.
 
     To take a node away they are asked in their order, to give it back in the opposite one, so that nothing is placed
-    on a node that the next one does not yet serve. `show` puts what they show before the controller: so that is told
-    before a cordon counts as done, and nobody who came before it is missed.
+    on a node that the next one does not yet serve. `show` puts what they show of it before the controller: that is
+    told before a cordon counts as done, so that nobody who came before it is missed.
     """
 
     kinds = SCHEDULED | {IDLE_CHECK}
 
-    def __init__(self, clusters: Clusters, rest: Hand, show: Callable[[], None]) -> None:
+    def __init__(self, clusters: Clusters, rest: Hand, show: Callable[[Node], None]) -> None:
         self._clusters = clusters
         self._rest = rest
         self._show = show
@@ -49,7 +50,7 @@ class SchedulerHand:
             said = await hand.perform(part, node)
             if said.result != "done":
                 return said
-        return self._shown(operation, said)
+        return self._shown(operation, node, said)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Done where all show it; not_done where one does not and none is unknown."""
@@ -57,16 +58,16 @@ class SchedulerHand:
         others = [one for one in said if one.result != "done"]
         unknown = [one for one in others if one.result != "not_done"]
         done = Outcome(operation.id, node.id, "done", attempt=operation.attempt)
-        return self._shown(operation, (unknown or others or said or [done])[0])
+        return self._shown(operation, node, (unknown or others or said or [done])[0])
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Call it off with each of them."""
         for hand, part in self._asked(operation, node):
             await hand.revoke(part, node)
 
-    def _shown(self, operation: Operation, said: Outcome) -> Outcome:
+    def _shown(self, operation: Operation, node: Node, said: Outcome) -> Outcome:
         if operation.kind == "cordon" and said.result == "done":
-            self._show()
+            self._show(node)
         return said
 
     def _asked(self, operation: Operation, node: Node) -> Iterator[tuple[Hand, Operation]]:
@@ -121,6 +122,20 @@ class SchedulerEye:
     def news(self) -> list[WorkSeen | NodeSeen]:
         """What is to be told now."""
         return [one for cluster in self._clusters for one in self._of(cluster)]
+
+    def of_node(self, node: Node) -> list[WorkSeen | NodeSeen]:
+        """What its own cluster shows of one node now, without a look at its others while the cluster is in touch."""
+        cluster = node.assignment.cluster if node.assignment else ""
+        own = self._clusters.get(cluster, ())
+        views = [one.views() for one in own]
+        if own and (not self._present().synced(cluster) or any(view.lost for view in views)):
+            return list(self._of(cluster))
+        named = [(name_there(node, one), view.nodes) for one, view in zip(own, views, strict=True)]
+        found = [nodes[name] for name, nodes in named if name in nodes]
+        if not found:
+            return []
+        told = self._told[cluster].views[node.id] = replace(reduce(_both, found), node=node.id)
+        return [WorkSeen((told,), cluster=cluster)]
 
     def _of(self, cluster: str) -> Iterator[WorkSeen | NodeSeen]:
         present, own = self._present(), self._clusters[cluster]

@@ -78,12 +78,10 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
 
 REGROUPING = (
     e.ConditionRaised,
-    e.PlanRecorded,
     e.PlanAdvanced,
     e.PlanUndoing,
     e.OperationStarted,
     e.OperationFinished,
-    e.TicketOpened,
     e.WaitingChanged,
 )
 """Events after which the nodes of one act (a rack) may be other ones than before, or wait for another of them."""

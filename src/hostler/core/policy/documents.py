@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from hostler.core.configuration import (
     REMEDIES,
-    RESET_CLIENTS,
     RESET_DOMAINS,
     STRIKES_KEPT_S,
     Configuration,
@@ -26,7 +25,7 @@ from hostler.core.configuration import (
 )
 from hostler.core.diagnose.common_cause import CAUSES
 from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.model import Mode
+from hostler.core.model import RESET_CLIENTS, Mode
 from hostler.core.operations import IDLE_CHECK
 from hostler.core.phases import PHASES
 from hostler.core.recipes import RECIPES
