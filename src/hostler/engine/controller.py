@@ -214,6 +214,7 @@ class Controller:
                 self._eased = self._eased or changed
                 for node_id in intake.see_work(self.present, one, self._now):
                     self._touch(node_id, "scheduler")
+                    self._touch_all(waiters.beside(self.fleet, node_id), "scheduler")
                 if one.whole:
                     self._touch_all(conclusions.unlisted(self._scene(), one.cluster), "scheduler")
                 self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")

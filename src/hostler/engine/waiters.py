@@ -76,6 +76,14 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
             pass
 
 
+def beside(fleet: Fleet, node_id: str) -> Iterator[str]:
+    """Who waits and shares a domain with the node: what runs on one member of a domain act concerns them all."""
+    node = fleet.nodes.get(node_id)
+    if node is not None and not fleet.index.lacks("waiting"):
+        for domain in node.domains:
+            yield from (i for i in fleet.index.members(f"member:{domain}") if fleet.nodes[i].waiting is not None)
+
+
 REGROUPING = (
     e.ConditionRaised,
     e.PlanAdvanced,
