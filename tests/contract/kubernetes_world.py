@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import gc
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ import yaml
 from aiohttp import web
 
 from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, load_kubeconfig
+from hostler.drivers.kubernetes.rights import JOINING
+from hostler.drivers.kubernetes.rights import RIGHTS as WANTED
 from tests.controlplane.plane import ControlPlane
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 FAKE = {"kwok.x-k8s.io/node": "fake"}
 
 
@@ -26,6 +28,16 @@ async def until(holds: Callable[[], object], what: str) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while not holds():  # noqa: ASYNC110 - another process rings no bell
                 await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"in vain for: {what}") from None
+
+
+async def until_asked(asks: Callable[[], Awaitable[object]], what: str) -> None:
+    """The same of what has to be asked for."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not await asks():  # noqa: ASYNC110 - another process rings no bell
+                await asyncio.sleep(0.05)
     except TimeoutError:
         raise AssertionError(f"in vain for: {what}") from None
 
@@ -109,14 +121,27 @@ PLACES = {
 
 
 async def as_hostler(plane: ControlPlane, admin: Admin) -> Path:
-    """The kubeconfig of the service account of our own manifest, with exactly the rights that stand there."""
+    """The kubeconfig of the service account of our own manifest, with exactly the rights that stand there, in force."""
+    made = False
     for document in (one for file in (RIGHTS, CHECKING) for one in yaml.safe_load_all(file.read_text())):
         place = PLACES[document["kind"]].format(space=document["metadata"].get("namespace", ""))
         answer = await admin.api.change("POST", place, document)
         assert answer.status in (201, 409), answer
+        made = made or answer.status == 201
     account = "/api/v1/namespaces/hostler/serviceaccounts/hostler-controller/token"
     token = await admin.ask("POST", account, {"spec": {"expirationSeconds": 3600}})
-    return plane.kubeconfig("hostler", token["status"]["token"])
+    kubeconfig = plane.kubeconfig("hostler", token["status"]["token"])
+    if made:
+        async with Api(load_kubeconfig(str(kubeconfig)), lambda: None) as api:
+            await until_asked(lambda: _may_all(Admin(api)), "the rights that were just granted")
+    return kubeconfig
+
+
+async def _may_all(account: Admin) -> bool:
+    """Whether the API server has taken over the rules, which it does a moment after they are written."""
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    reviews = await asyncio.gather(*(account.ask("POST", path, right.review()) for right in (*WANTED, *JOINING)))
+    return all(review["status"]["allowed"] for review in reviews)
 
 
 @asynccontextmanager

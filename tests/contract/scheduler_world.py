@@ -1,5 +1,7 @@
 """Worlds in which a scheduler is tried: each gives a node, the `Scheduler` of its cluster, and its customers."""
 
+import asyncio
+import contextlib
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,9 +18,9 @@ from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
-from hostler.engine.ports import Scheduler, WorkloadView
+from hostler.engine.ports import ConflictError, Scheduler, WorkloadView
 from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
-from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go, running, until
+from tests.contract.kubernetes_world import PATIENCE_S, Admin, an_admin, as_hostler, let_go, running, until
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node
 from tests.slurm import RealSlurm
@@ -54,6 +56,23 @@ async def perform(world: World, kind: str, **args: str) -> Outcome:
 
 async def observe(world: World, kind: str, **args: str) -> str:
     return (await world.scheduler.observe(operation(kind, world.node, **args), world.node)).result
+
+
+async def carry_out(world: World, kind: str, **args: str) -> Outcome:
+    """As the engine does it, until it is done: others write at the same time, and what a cluster shows is late."""
+    asked, said = operation(kind, world.node, **args), None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while said is None or said.result != "done":
+                if said is not None and said.result in ("unknown", "busy"):
+                    said = await world.scheduler.observe(asked, world.node)
+                else:
+                    with contextlib.suppress(ConflictError):
+                        said = await world.scheduler.perform(asked, world.node)
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"in vain for: {kind} to be done; {said}") from None
+    return said
 
 
 def view(world: World) -> WorkloadView | None:

@@ -21,14 +21,14 @@ from hostler.drivers.kubernetes.wire import (
 from hostler.drivers.kubernetes.work import Spaces, class_of, counts, held_by, workload
 
 
-def a_pod(space: str = "acme", owner: str = "", gpus: int = 0, **meta: Any) -> KubePod:
+def a_pod(space: str = "acme", owner: str = "", gpus: int = 0, phase: str = "Running", **meta: Any) -> KubePod:
     kind, _, name = owner.partition("/")
     owners = [{"kind": kind, "name": name, "controller": True}] if owner else []
     asked = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
     body = {
         "metadata": {"name": "p", "namespace": space, "uid": "0123456789", "ownerReferences": owners, **meta},
         "spec": {"nodeName": "n", "containers": [{"image": "i", "resources": asked}]},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]},
     }
     return read_pod(msgspec.json.encode(body))
 
@@ -115,6 +115,13 @@ def test_a_budget_that_allows_it_holds_nobody_and_one_without_a_selector_protect
     assert held_by(a_pod(), [a_budget("b", allowed=1)]) == ""
     nobody = read_budget(b'{"metadata":{"name":"b","namespace":"acme"},"spec":{}}')
     assert held_by(a_pod(), [nobody]) == ""
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_no_budget_holds_a_pod_that_has_not_begun(number: int) -> None:
+    """The Eviction API asks none. Mutant: a pod whose image nobody can pull holds up its node's drain."""
+    assert held_by(a_pod(phase="Pending"), [a_budget(f"b{n}") for n in range(number)]) == ""
+    assert held_by(a_pod(phase="Running"), [a_budget(f"b{n}") for n in range(number)])
 
 
 @pytest.mark.parametrize(

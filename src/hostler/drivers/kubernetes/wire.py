@@ -112,7 +112,8 @@ class KubeNode(Struct, frozen=True):
 class KubePod(Struct, frozen=True):
     """A Pod that is bound to a node and has not ended. `owner` is its controller as "Kind/name".
 
-    `gpus` is how many it requests; `ends` is until when it has its grace, "" where it is not ending.
+    `gpus` is how many it requests; `ends` is until when it has its grace, "" where it is not ending. `pending`: its
+    containers have not been started.
     """
 
     key: str
@@ -123,6 +124,7 @@ class KubePod(Struct, frozen=True):
     owner: str
     job: str
     mirror: bool
+    pending: bool
     ready: bool
     gpus: int
     image: str
@@ -260,6 +262,7 @@ class _PodSpec(Struct, frozen=True):
 
 
 class _PodStatus(Struct, frozen=True):
+    phase: str = ""
     conditions: tuple[Shown, ...] = ()
 
 
@@ -353,6 +356,7 @@ def read_pod(body: bytes | msgspec.Raw) -> KubePod:
         owner=owner,
         job=named or owner.removeprefix("Job/") if named or owner.startswith("Job/") else "",
         mirror=MIRROR in (meta.annotations or {}),
+        pending=seen.status.phase == "Pending",
         ready=any(c.type == "Ready" and c.status == "True" for c in seen.status.conditions),
         gpus=sum(_gpus(container) for container in seen.spec.containers),
         image=seen.spec.containers[0].image if seen.spec.containers else "",

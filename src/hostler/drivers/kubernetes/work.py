@@ -127,6 +127,8 @@ def held_by(pod: KubePod, budgets: Iterable[KubeBudget]) -> str:
     """What keeps the pod from being evicted now, by name; "" for nothing."""
     if pod.ends:
         return f"it is ending, and has until {pod.ends}"
+    if pod.pending:
+        return ""  # the Eviction API asks no budget of a pod that has not begun
     found = [budget for budget in budgets if protects(budget, pod)]
     if len(found) > 1:
         names = ", ".join(sorted(budget.key for budget in found))
