@@ -49,6 +49,41 @@ def test_once_it_is_released_what_was_asked_for_goes_on() -> None:
     assert overrides(drive) == []
 
 
+def test_a_drain_that_has_evicted_some_and_waits_for_others_is_called_off_too() -> None:
+    """Mutants: a plan that has ended any work goes on, without the cordon for which it then waits for ever."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    drive.see_work("a", a_workload("w0", kind="interruptible"), a_workload("w1"))
+    assert drive.ask("reboot", "a").granted
+    drive.wait(seconds=10)
+    assert drive.evicted == ["w0"]
+    lifted(drive)
+    node = drive.node("a")
+    assert (node.plan, node.cordons, len(overrides(drive))) == (None, (), 1)
+    assert "reboot" not in drive.operations("a")
+    drive.wait(hours=1)
+    assert drive.node("a").plan is None
+    assert drive.ask("release", overrides(drive)[0]).granted
+    drive.see_work("a")
+    drive.wait(minutes=10)
+    assert drive.operations("a").count("reboot") == 1
+
+
+def test_hardware_that_was_acted_upon_proves_itself_and_then_the_rest_of_our_cordon_goes() -> None:
+    """Mutants: it is let go unproven; what is shown without our cordon is taken for old, and the check never comes."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    drive.see_work("a")
+    assert drive.ask("reboot", "a").granted
+    while "reboot" not in drive.operations("a"):
+        drive.serve(drive.pending.pop(0))
+    view = WorkloadView("a", (), cordoned=False, overridden="somebody")
+    drive.step(intake.WorkSeen((view,), cluster=CLUSTER))
+    drive.wait(minutes=10)
+    node = drive.node("a")
+    assert len(overrides(drive)) == 1
+    assert (node.plan, node.cordons) == (None, ())
+    assert drive.operations("a")[-3:] == ["reboot", "run_checks", "uncordon"]
+
+
 def test_nobody_overrides_in_a_cluster_that_the_node_does_not_serve() -> None:
     """Another cluster may have a node of that name."""
     drive = drained()

@@ -142,7 +142,7 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     graver = need is not None and need.act_class is not ActClass.protective and _is_graver(need, plan)
     if need is not None and graver and not domains.scope_of(plan.group) and may_begin(scene, node, need):
         return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
-    if why := domains.turned_back(scene.fleet, node):
+    if why := domains.turned_back(scene.fleet, node) or _overridden(scene, node, plan):
         return (e.PlanUndoing(node.id, plan.id, why),)
     if plan.disturbed or domains.has_disturbed(scene.fleet, node):
         return None
@@ -153,6 +153,17 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
     return None
+
+
+def _overridden(scene: Scene, node: Node, plan: Plan) -> str:
+    """Who lifted our cordon, "" where nobody did, while the hardware is as it was: a drain without a cordon never ends.
+
+    It does not matter that some work was ended already; hardware that was acted upon has to prove itself first.
+    """
+    if has_left(plan) or plan.touched or any(theirs.touched for _, theirs in domains.mates(scene.fleet, node)):
+        return ""
+    found = (h for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind is HoldKind.override)
+    return next((held(hold).text for hold in found), "")
 
 
 def _is_graver(need: Need, plan: Plan) -> bool:

@@ -336,8 +336,8 @@ def see_work(present: Present, seen: WorkSeen, now: datetime) -> list[str]:
 
 
 def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> bool:
-    """Whether it shows anything new."""
-    is_open = view.cordoned is False
+    """Whether it shows anything new. Who shows that our cordon was lifted does not lag behind it."""
+    is_open = view.cordoned is False and not view.overridden
     before = (here.workloads.get(cluster), here.cordoned_by_other, cluster in here.open, here.idle_since is not None)
     is_news = (cluster in here.listed) is not view.listed
     if view.listed:
