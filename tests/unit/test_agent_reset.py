@@ -76,6 +76,17 @@ def test_who_holds_it_without_a_file_of_its_own_is_told_by_the_driver(machine: M
     assert machine.knows("resets") == ["3"]
 
 
+def test_a_persistence_daemon_in_a_container_is_nvidia_smis_own_to_ask(machine: Machine) -> None:
+    """Mutants: it is in the way of every reset beside a driver's container; where it does hold on nobody is named."""
+    machine.process(77, "nvidia-persiste", POD, *(f"/dev/nvidia{gpu}" for gpu in range(8)))
+    reset(BASEBOARD, machine.root)
+    assert machine.knows("resets") == ["all"]
+    machine.tell(in_use=True)
+    with pytest.raises(BusyError) as told:
+        reset(BASEBOARD, machine.root)
+    assert [one.split(",")[0] for one in told.value.holders] == ["nvidia-persiste (pid 77"]
+
+
 def test_who_comes_in_between_makes_it_busy_and_no_fault(machine: Machine) -> None:
     machine.tell(in_use=True)
     with pytest.raises(BusyError, match="in use by"):

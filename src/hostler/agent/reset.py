@@ -13,16 +13,19 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError, act
-from hostler.agent.holders import holders, named
+from hostler.agent.holders import Holder, holders, named
 from hostler.core.model import RESET_CLIENTS
 
 TOTAL_S = 270.0
-"""All of it together; the operation's deadline is 300 s."""
+"""All of it together; of the operation's 420 s its cluster may take 90 to clear the way."""
 RESET_S, SERVICE_S, QUERY_S, LINKS_S = 120.0, 30.0, 15.0, 60.0
 POLL_S = 1.0
 _LINK_UP = re.compile(r"^\s*Link \d+: [\d.]+ GB/s", re.MULTILINE)
 _FABRIC = re.compile(r"^\s*Fabric\s*\n\s*State\s*:\s*(.+?)\s*$", re.MULTILINE)
 _IN_USE = "in use by"
+PERSISTENCE = "nvidia-persiste"
+"""NVIDIA's persistence daemon, as the kernel cuts its name. It may run in a driver's container, where no unit stops it:
+nvidia-smi has it let go of what is reset, and says that it is in use where it cannot."""
 
 
 class Wanted(Struct, frozen=True):
@@ -160,13 +163,18 @@ def _devices(cards: list[Card], wanted: Wanted, root: Path) -> Iterator[str]:
 
 
 def _nobody_holds(tools: _Tools, cards: list[Card], wanted: Wanted, root: Path) -> None:
+    found = tuple(one for one in _holding(tools, cards, wanted, root) if one.comm != PERSISTENCE)
+    if found:
+        names = named(found)
+        raise BusyError(f"held open by {'; '.join(names)}", names)
+
+
+def _holding(tools: _Tools, cards: list[Card], wanted: Wanted, root: Path) -> tuple[Holder, ...]:
     uuids = {card.uuid for card in cards}
     told = tools.run(("nvidia-smi", "--query-compute-apps=pid,gpu_uuid", "--format=csv,noheader"), QUERY_S)
     rows = (line.split(",") for line in told.splitlines() if line.count(",") == 1)
     listed = [int(pid) for pid, uuid in rows if uuid.strip() in uuids and pid.strip().isdigit()]
-    if found := holders(root / "proc", _devices(cards, wanted, root), listed):
-        names = named(found)
-        raise BusyError(f"held open by {'; '.join(names)}", names)
+    return holders(root / "proc", _devices(cards, wanted, root), listed)
 
 
 def _reset(tools: _Tools, wanted: Wanted, cards: list[Card], root: Path) -> None:
@@ -176,7 +184,8 @@ def _reset(tools: _Tools, wanted: Wanted, cards: list[Card], root: Path) -> None
     except ActFailedError as error:
         if _IN_USE in str(error):  # somebody came in between, or hides from us
             _nobody_holds(tools, cards, wanted, root)
-            raise BusyError(str(error), ("a process that nvidia-smi does not name",)) from error
+            names = named(_holding(tools, cards, wanted, root)) or ("a process that nvidia-smi does not name",)
+            raise BusyError(str(error), names) from error
         raise
 
 

@@ -21,7 +21,7 @@ from hostler.cli import context
 from hostler.cli.examining import examiners
 from hostler.cli.house import Gate, House, Standing, ask, house, now
 from hostler.cli.lab import Lab, in_kubernetes, in_memory
-from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, slurm_clusters
+from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
 from hostler.cli.settings import ServeSettings, UpSettings
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Node, Phase
@@ -83,7 +83,7 @@ async def serve(settings: ServeSettings) -> None:
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
         scheduling = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show_node), gate, kubernetes)
-        hands: list[Hand] = [RedfishHand(clients, gate.now), scheduling, rebooter]
+        hands: list[Hand] = [RedfishHand(clients, gate.now), scheduling, rebooter, resetter(kubernetes, gate)]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
@@ -95,6 +95,7 @@ async def serve(settings: ServeSettings) -> None:
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
+            tidying += [one.restorer(lambda: cell.view).run for one in kubernetes]
             tidying += [one.presence(standing.name or socket.gethostname()).run for one in kubernetes]
             admitting = [one.admitter.run for one in kubernetes]
             admitting += [one.doorkeeper(lambda: cell.view).run for one in kubernetes]
@@ -122,7 +123,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
     stop = _told_to_stop()
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
-    hands: list[Hand] = [RedfishHand(clients, gate.now), lab.hand]
+    hands: list[Hand] = [RedfishHand(clients, gate.now), *lab.hands]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(

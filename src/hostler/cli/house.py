@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.fleet import Fleet
 from hostler.core.model import FLEET, Intent, Node
 from hostler.core.policy.documents import parse
 from hostler.core.present import Release
@@ -87,6 +88,12 @@ class Gate:
     def now(self) -> datetime:
         """Controller time: what deadlines are measured by, whatever the wall clock does."""
         return self.cell.now() if self.cell is not None else now()
+
+    def fleet(self) -> Fleet:
+        """What is committed. Raises UnreachableError before the controller has started."""
+        if self.cell is None:
+            raise UnreachableError("the controller has not started")
+        return self.cell.view
 
     def is_heard(self, node: str) -> bool:
         """Whether the node's agent is heard now."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from hostler.cli.examining import examiners
 from hostler.cli.house import Gate
-from hostler.cli.schedulers import Escort, kubernetes_access, kubernetes_clusters, offered_by
+from hostler.cli.schedulers import Escort, kubernetes_access, kubernetes_clusters, offered_by, resetter
 from hostler.core.model import Node
 from hostler.drivers.standalone.hand import StandaloneHand
 from hostler.engine.ports import Hand, Scheduler
@@ -25,10 +25,10 @@ Work = Sequence[Coroutine[Any, Any, None]]
 
 
 class Lab(Struct, frozen=True):
-    """The cluster's schedulers and the hand to them; what runs there once fleet and cell are; who comes back."""
+    """The cluster's schedulers and the hands to them; what runs there once fleet and cell are; who comes back."""
 
     clusters: Clusters
-    hand: Hand
+    hands: tuple[Hand, ...]
     begin: Callable[[EmulatedFleet, Cell], Work]
     restore: Callable[[Node], None]
 
@@ -44,7 +44,7 @@ def in_memory(nodes: int, gate: Gate) -> Lab:
         scheduler.verdict = fleet.idle_verdict
         return [scheduler.watch()]
 
-    return Lab(clusters, SchedulerHand(clusters, StandaloneHand(), gate.show_node), begin, scheduler.restore)
+    return Lab(clusters, (SchedulerHand(clusters, StandaloneHand(), gate.show_node),), begin, scheduler.restore)
 
 
 async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExitStack) -> Lab:
@@ -66,6 +66,7 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             cluster.requester(lambda: cell.view, cell.ask).run(),
             cluster.admitter.run(),
             cluster.tidier(lambda: cell.view).run(),
+            cluster.restorer(lambda: cell.view).run(),
             cluster.presence(cell.name).run(),
             *(one.run() for one in examiners([cluster.scheduler], cell)),
             KwokNodes(outside, cluster.book, fleet.hosts).run(),
@@ -73,4 +74,4 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
         ]
 
     hand = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show_node), gate, [cluster])
-    return Lab(clusters, hand, begin, lambda _node: None)
+    return Lab(clusters, (hand, resetter([cluster], gate)), begin, lambda _node: None)

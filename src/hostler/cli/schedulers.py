@@ -19,8 +19,10 @@ from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.doorkeeper import Doorkeeper
 from hostler.drivers.kubernetes.marker import Marker
+from hostler.drivers.kubernetes.operands import Operands
 from hostler.drivers.kubernetes.presence import Presence
 from hostler.drivers.kubernetes.requests import Ask, Requester
+from hostler.drivers.kubernetes.resetting import Place, Resetter, Restorer
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.settings import KubernetesSettings
 from hostler.drivers.kubernetes.settings import parse as parse_kubernetes
@@ -90,6 +92,15 @@ class Watched(Struct, frozen=True):
         """Takes idle checks away that nobody waits for."""
         return Tidier(self.scheduler.checks, self.book, fleet)
 
+    @property
+    def operands(self) -> Operands:
+        """What holds GPUs there and goes for a reset."""
+        return Operands(self.api, OWNER, self.book.settings.operands, self.book.settings.actors)
+
+    def restorer(self, fleet: Callable[[], Fleet]) -> Restorer:
+        """Lets back what went for a GPU reset that is over."""
+        return Restorer(self.operands, self.book, fleet)
+
     def presence(self, holder: str) -> Presence:
         """Shows that Hostler is up, and which controller decides."""
         return Presence(self.api, OWNER, holder)
@@ -141,6 +152,11 @@ async def _transport(settings: SlurmSettings, stack: AsyncExitStack) -> Transpor
         return CommandTransport(settings.commands or Commands())
     session = await stack.enter_async_context(settings.rest.session())
     return RestTransport(session, settings.rest)
+
+
+def resetter(clusters: Sequence[Watched], gate: Gate) -> Resetter:
+    """The hand for GPU resets, around the agents'."""
+    return Resetter([Place(one.scheduler, one.operands) for one in clusters], lambda: gate.agents, gate.fleet)
 
 
 class Escort:

@@ -98,7 +98,7 @@ RECIPES: dict[str, Recipe] = {
             disruptive=True,
         ),
         # remedies
-        Recipe("gpu_reset", (_CORDON, _DRAIN, _EVIDENCE, StepRow("gpu_reset", 300), _GATE, _UNCORDON), disruptive=True),
+        Recipe("gpu_reset", (_CORDON, _DRAIN, _EVIDENCE, StepRow("gpu_reset", 420), _GATE, _UNCORDON), disruptive=True),
         Recipe(
             "reboot",
             (_CORDON, _DRAIN, _EVIDENCE, StepRow("reboot", 300), StepRow("wait_boot", 1200), _GATE, _UNCORDON),

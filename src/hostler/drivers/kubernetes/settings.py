@@ -1,5 +1,6 @@
 """The document that says what is particular to one Kubernetes cluster: its platform, how work is drained, its tools."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -8,9 +9,11 @@ from msgspec import Struct
 
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, Actor
+from hostler.drivers.kubernetes.operands import OPERANDS, Operand
 from hostler.drivers.kubernetes.work import CHECKS, EVICT, WAIT, Manner, Spaces
 
 MAX_TEXT = 64 * 1024
+LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 LONGEST_S = 30 * 86_400.0
 """Nobody waits longer for work before it is evicted."""
 
@@ -20,12 +23,13 @@ class KubernetesSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `platform`: namespaces whose pods are infrastructure, in place of the usual ones. `namespaces`: how work there is
     drained whose pods say nothing themselves. `tools`: who else changes its nodes, beside those that are known, or with
-    another duty than is known of them.
+    another duty than is known of them. `operands`: what is let go around a GPU reset, in place of the usual ones.
     """
 
     platform: tuple[str, ...] = Spaces().platform
     namespaces: dict[str, Manner] = {}
     tools: tuple[Actor, ...] = ()
+    operands: tuple[Operand, ...] = OPERANDS
 
     @property
     def spaces(self) -> Spaces:
@@ -60,6 +64,9 @@ def _problems(found: KubernetesSettings) -> list[tuple[str, str]]:
     wrong = [problem for name, manner in found.namespaces.items() for problem in _of_manner(found, name, manner)]
     if "" in (*found.platform, *found.namespaces):
         wrong.append(("a namespace without a name", "name it"))
+    instead = "write it as kubectl does: acme.io/gpu"
+    unnamed = [one.label[:100] for one in found.operands if not LABEL.fullmatch(one.label)]
+    wrong.extend((f"operands: '{label}' is no label's key", instead) for label in unnamed)
     return [*wrong, *(problem for tool in found.tools for problem in _of_tool(tool))]
 
 

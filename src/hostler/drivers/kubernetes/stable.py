@@ -6,7 +6,7 @@ What stands here keeps its meaning from version to version; a test holds the tab
 from msgspec import Struct
 
 from hostler.core.phases import PHASES
-from hostler.drivers.kubernetes import jobs, ownership, work
+from hostler.drivers.kubernetes import jobs, operands, ownership, work
 from hostler.drivers.kubernetes.marker import TOLD
 from hostler.drivers.kubernetes.requests import MEANINGS
 from hostler.drivers.kubernetes.wire import ANSWER, OURS, REASON_GIVEN, REQUEST
@@ -66,6 +66,7 @@ TAINTS = (Name(ownership.CORDON, "no new work: Hostler's own cordon, which goes 
 ANNOTATIONS = (
     Name(ownership.REASON, "why it is cordoned, by which plan, since when"),
     Name(ownership.SHUT_BY, "`spec.unschedulable` was set by Hostler; without it it is somebody else's and stays"),
+    Name(operands.PAUSED_FOR, "what holds its GPUs has gone for this reset, and comes back when that is over"),
     Name(ANSWER, "what became of the last request: granted or refused, why, when"),
 )
 """On Nodes, written by Hostler."""

@@ -24,6 +24,9 @@ JOB_LABELS = (
 GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/gpu", "gpu.intel.com/")
 """How the names of resources begin that are GPUs or slices of them."""
 
+PAUSED = "paused-for-"
+"""How the value of a label begins by which somebody keeps what it deploys from its node."""
+
 REQUEST = f"{OURS}request"
 REASON_GIVEN = f"{OURS}request-reason"
 ANSWER = f"{OURS}request-answer"
@@ -89,7 +92,7 @@ class KubeNode(Struct, frozen=True):
 
     `labels` and `annotations` are our own, `shown` our conditions; `marks` the keys of everybody's labels (with
     "=value"), annotations and taints by which other actors are recognised. `shut_by` is the field manager that made it
-    unschedulable.
+    unschedulable; `paused` are labels, with their values, by which somebody keeps away what they deploy.
     """
 
     key: str
@@ -107,6 +110,7 @@ class KubeNode(Struct, frozen=True):
     has_annotations: bool
     shown: tuple[Shown, ...]
     asked: Asked | None = None
+    paused: tuple[tuple[str, str], ...] = ()
 
 
 class KubePod(Struct, frozen=True):
@@ -338,6 +342,7 @@ def read_node(body: bytes | msgspec.Raw) -> KubeNode:
         has_annotations=bool(meta.annotations),
         shown=tuple(c for c in seen.status.conditions if c.type in OUR_CONDITIONS),
         asked=_asked(meta),
+        paused=tuple(one for one in (meta.labels or {}).items() if one[1].startswith(PAUSED)),
     )
 
 
