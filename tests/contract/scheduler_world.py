@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass, Workload
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.reflector import Patience
@@ -20,6 +20,10 @@ from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.engine.ports import ConflictError, Scheduler, WorkloadView
 from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
+from hostler.sim.world.clock import Clock
+from hostler.sim.world.host import Host
+from hostler.sim.world.scheduler import Scheduler as SimulatedScheduler
+from hostler.sim.world.site import Site
 from tests.contract.kubernetes_world import PATIENCE_S, Admin, an_admin, as_hostler, let_go, running, until
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node
@@ -32,7 +36,7 @@ ANNOTATIONS = {WorkClass.interruptible: {INTERRUPTIBLE: "true"}, WorkClass.grace
 
 
 class World(Protocol):
-    """`node` is a member that is ready; `works` puts a customer's work on it, `uncordon` is a person's own act."""
+    """`node` is a member that is ready; `works` puts a customer's work on it; people use its own means."""
 
     node: Node
 
@@ -40,6 +44,8 @@ class World(Protocol):
     def scheduler(self) -> Scheduler: ...
 
     async def works(self, kind: WorkClass) -> str: ...
+
+    async def person_cordons(self) -> None: ...
 
     async def person_uncordons(self) -> None: ...
 
@@ -117,8 +123,34 @@ class EmulatedWorld:
         self._make()
         return self.scheduler.views().nodes["box-1"].workloads[-1].id
 
+    async def person_cordons(self) -> None:
+        self.scheduler.cordon("box-1", "somebody")
+
     async def person_uncordons(self) -> None:
-        self.scheduler.override("box-1", "somebody")
+        self.scheduler.open("box-1", "somebody")
+
+
+class SimulatedWorld:
+    """The scheduler of the simulated worlds, on which the proofs of the laws rest: one host in virtual time."""
+
+    def __init__(self) -> None:
+        self.node = replace(a_node("n1"), bindings=_bound("simulated"))
+        self.site = Site(Clock(NOW), 1, silence_s=30.0)
+        self.host = Host(self.site, "box-1", 1)
+        self.host.start_running()
+        self.scheduler = SimulatedScheduler(self.site, {"box-1": self.host})
+        self.scheduler.seat("box-1").joined = True
+
+    async def works(self, kind: WorkClass) -> str:
+        work = Workload(f"w{next(_SERIAL)}", "acme", kind)
+        self.scheduler.start("box-1", work)
+        return work.id
+
+    async def person_cordons(self) -> None:
+        self.scheduler.cordon("box-1", "kubectl")
+
+    async def person_uncordons(self) -> None:
+        self.scheduler.open("box-1", "somebody with kubectl")
 
 
 class KubernetesWorld:
@@ -139,6 +171,9 @@ class KubernetesWorld:
         await until(lambda: found in works_of(self), f"{found} to be seen")
         return found
 
+    async def person_cordons(self) -> None:
+        await self.admin.patch("/api/v1/nodes/box-1", {"spec": {"unschedulable": True}})
+
     async def person_uncordons(self) -> None:
         await self.admin.patch("/api/v1/nodes/box-1", {"spec": {"unschedulable": None}})
 
@@ -155,6 +190,9 @@ class SlurmWorld:
         number = await self._people.submit("box-1", comment=f"hostler:{kind.value}")
         await until(lambda: f"job-{number}.0" in works_of(self), f"job {number} to be seen")
         return f"job-{number}.0"
+
+    async def person_cordons(self) -> None:
+        await self._people.admin("box-1", "DRAIN", "a fan is noisy")
 
     async def person_uncordons(self) -> None:
         await self._people.admin("box-1", "RESUME")

@@ -9,6 +9,7 @@ from hostler.engine.ports import RefusedError
 from tests.contract.kubernetes_world import until
 from tests.contract.scheduler_world import (
     EmulatedWorld,
+    SimulatedWorld,
     World,
     carry_out,
     kubernetes_world,
@@ -23,11 +24,13 @@ from tests.slurm_twin import SlurmTwin
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 
+IN_MEMORY: dict[str, type[EmulatedWorld | SimulatedWorld]] = {"emulated": EmulatedWorld, "simulated": SimulatedWorld}
 
-@pytest.fixture(params=["kubernetes", "emulated", "slurm", "slurm-twin"])
+
+@pytest.fixture(params=["kubernetes", "emulated", "simulated", "slurm", "slurm-twin"])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
-    if request.param == "emulated":
-        yield EmulatedWorld()
+    if request.param in IN_MEMORY:
+        yield IN_MEMORY[request.param]()
         return
     if request.param.startswith("slurm"):
         people = request.getfixturevalue("slurm") if request.param == "slurm" else SlurmTwin()
@@ -64,18 +67,35 @@ async def test_work_is_told_by_its_class_and_evicted_by_its_id_alone(world: Worl
 
 
 async def test_what_a_person_lifts_is_told_as_an_override_and_not_as_our_cordon(world: World) -> None:
-    """Mutant: the taint alone counts."""
+    """Mutants: the taint alone counts; once lifted it counts as ours when somebody asks what came of the cordon."""
     await perform(world, "cordon")
     await sees(world, "the cordon", cordoned=True)
     await world.person_uncordons()
     seen = await sees(world, "the override", cordoned=False)
     assert seen.overridden.startswith("somebody")
-    await perform(world, "uncordon")
+    assert await observe(world, "cordon") == "not_done"
+    assert await observe(world, "uncordon") == "not_done"
+    await carry_out(world, "uncordon")
     await sees(world, "nothing of ours", cordoned=False, overridden="")
+    await carry_out(world, "cordon")
+    await sees(world, "our cordon again", cordoned=True, overridden="")
+
+
+async def test_a_cordon_of_somebody_else_is_named_and_only_its_owner_ends_it(world: World) -> None:
+    """Mutants: an uncordon of ours opens the node; who ends their own cordon overrides us."""
+    await world.person_cordons()
+    await until(lambda: (seen := view(world)) and seen.cordoned_by_other, "their cordon")
+    for kind in ("cordon", "uncordon"):
+        await carry_out(world, kind)
+        seen = view(world)
+        assert seen is not None
+        assert seen.cordoned_by_other
+    await world.person_uncordons()
+    await sees(world, "an open node", cordoned_by_other="", cordoned=False, overridden="")
 
 
 async def test_a_node_leaves_and_joins_cordoned(world: World) -> None:
-    """Mutant: it joins open, and work lands on it before it was checked."""
+    """Mutant: it joins open, though it may be listed already, and work lands on it before it was checked."""
     assert await observe(world, "leave_cluster") == "not_done"
     for _ in range(2):
         assert (await perform(world, "leave_cluster")).result == "done"
@@ -86,6 +106,8 @@ async def test_a_node_leaves_and_joins_cordoned(world: World) -> None:
     await sees(world, "it to be listed", cordoned=True)
     assert (await perform(world, "uncordon")).result == "done"
     await sees(world, "it to be open", cordoned=False)
+    assert (await perform(world, "join_cluster")).result in ("done", "unknown")
+    await sees(world, "it to be shut", cordoned=True)
 
 
 async def test_who_is_not_listed_cannot_be_cordoned_and_has_nothing_to_lift(world: World) -> None:

@@ -75,11 +75,8 @@ class Sender:
                     said = await hand.observe(operation, node)
                 else:
                     said = await hand.perform(operation, node)
-        except (UnreachableError, ConflictError, TimeoutError) as away:
-            return _outcome(operation, "unknown", str(away) or type(away).__name__)
-        except RefusedError as refused:
-            result = "unknown" if send.how == "observe" else "refused"
-            return _outcome(operation, result, str(refused))
+        except (UnreachableError, ConflictError, RefusedError, TimeoutError) as error:
+            return fate(send, error)
         except Exception as bug:  # the one place: a driver's bug must not stop the cell
             log.exception("driver_failed", extra={"node": node.id, "operation": operation.id})
             return _outcome(operation, "unknown", f"driver error: {type(bug).__name__}: {bug}")
@@ -91,6 +88,12 @@ class Sender:
                 await hand.revoke(send.operation, send.node)
         except (UnreachableError, ConflictError, RefusedError, TimeoutError) as away:
             log.info("revoke_failed", extra={"operation": send.operation.id, "reason": str(away)})
+
+
+def fate(send: Send, error: Exception) -> Outcome:
+    """What a driver's error means: what it would not do is refused; of all else nobody knows what came."""
+    refused = isinstance(error, RefusedError) and send.how == "perform"
+    return _outcome(send.operation, "refused" if refused else "unknown", str(error) or type(error).__name__)
 
 
 def _outcome(operation: Operation, result: str, detail: str) -> Outcome:

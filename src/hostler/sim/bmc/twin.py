@@ -38,17 +38,17 @@ class Twin:
 
     def perform(self, operation: Operation, node: Node, now: datetime) -> Outcome:
         self._now = now
-        return _at_once(self._hand.perform(operation, node))
+        return at_once(self._hand.perform(operation, node))
 
     def observe(self, operation: Operation, node: Node, now: datetime) -> Outcome:
         self._now = now
-        return _at_once(self._hand.observe(operation, node))
+        return at_once(self._hand.observe(operation, node))
 
     def look(self, node: Node, now: datetime) -> tuple[str, Observation]:
         """Power, and the readings."""
         self._now = now
-        sight = _at_once(self._eyes.look(node))
-        return sight.power, _at_once(sight.sensors())
+        sight = at_once(self._eyes.look(node))
+        return sight.power, at_once(sight.sensors())
 
     def _client(self, origin: str) -> RedfishClient:
         if origin not in self._clients:
@@ -84,15 +84,15 @@ def images_by_name(url: str) -> bytes | None:
     return make_image(parts[1], parts[2]) if len(parts) == 3 else None
 
 
-def _at_once(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine that never waits for anything to its end."""
+def at_once(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine that never waits for anything to its end: a driver in virtual time."""
     try:
         work.send(None)
     except StopIteration as finished:
         value: _T = finished.value
         return value
     work.close()
-    raise AssertionError("the Redfish driver waited for something in virtual time")
+    raise AssertionError("a driver waited for something in virtual time")
 
 
 def _lower(reply: Reply) -> dict[str, str]:

@@ -47,6 +47,12 @@ class _Member(Struct):
     check: _Check | None = None
     cordoned: bool = False
     overridden: str = ""
+    cordoned_by: str = ""
+
+    @property
+    def barred(self) -> bool:
+        """Whether anybody keeps new work away; a cordon of ours that was lifted does not."""
+        return bool(self.cordoned_by) or (self.cordoned and not self.overridden)
 
 
 class EmulatedScheduler:
@@ -83,7 +89,8 @@ class EmulatedScheduler:
         member = self._members.get(name)
         match operation.kind:
             case "join_cluster":
-                self._members[name] = _Member(node.pool, cordoned=True)
+                joined = self._members.setdefault(name, _Member(node.pool))
+                joined.cordoned, joined.overridden = True, ""
             case "leave_cluster":
                 self._lose(name, None)
                 self._members.pop(name, None)
@@ -114,7 +121,7 @@ class EmulatedScheduler:
         seen = {
             "join_cluster": member is not None,
             "leave_cluster": member is None,
-            "cordon": member is not None and member.cordoned,
+            "cordon": member is not None and member.cordoned and not member.overridden,
             "uncordon": member is None or not member.cordoned,
             "evict": not any(work.id in named for work in self._work_on(name)),
         }[operation.kind]
@@ -130,15 +137,20 @@ class EmulatedScheduler:
         """One more job, which begins at the next turn where there is room."""
         self._jobs.append(self._submit(spec))
 
-    def override(self, name: str, person: str) -> None:
-        """A person lifts our cordon by the scheduler's own means."""
-        self._members[name].overridden = person
+    def cordon(self, name: str, person: str) -> None:
+        """A person keeps new work away by the scheduler's own means."""
+        self._members[name].cordoned_by = person
+
+    def open(self, name: str, person: str) -> None:
+        """A person lets new work in by the scheduler's own means, whoever keeps it away."""
+        member = self._members[name]
+        member.cordoned_by, member.overridden = "", person if member.cordoned else ""
 
     def views(self) -> ClusterView:
         """Its members and what runs on them now."""
         nodes = {
             name: WorkloadView(
-                name, self._work_on(name), cordoned=m.cordoned and not m.overridden, overridden=m.overridden
+                name, self._work_on(name), m.cordoned_by, m.cordoned and not m.overridden, overridden=m.overridden
             )
             for name, m in self._members.items()
         }
@@ -194,7 +206,7 @@ class EmulatedScheduler:
         free = [
             n
             for n, m in self._members.items()
-            if m.pool == job.spec.pool and (not m.cordoned or m.overridden) and n not in busy and self.alive(n)
+            if m.pool == job.spec.pool and not m.barred and n not in busy and self.alive(n)
         ]
         if len(free) >= job.spec.nodes:
             job.nodes = tuple(sorted(free, key=lambda n: (self._members[n].check is not None, n))[: job.spec.nodes])

@@ -6,22 +6,27 @@ from functools import partial
 
 from msgspec import Struct
 
-from hostler.core.model import Facts, Operation, Outcome
-from hostler.engine.ports import PortError, RefusedError
+from hostler.core.model import Node, Operation, Outcome
+from hostler.core.operations import IDLE_CHECK
+from hostler.drivers.standalone.hand import StandaloneHand
+from hostler.engine.ports import ConflictError, PortError
 from hostler.engine.ready import Send
+from hostler.engine.schedulers import SchedulerHand, by_cluster
+from hostler.engine.sending import fate
 from hostler.sim.bmc.service import Service
-from hostler.sim.bmc.twin import Twin, images_by_name
+from hostler.sim.bmc.twin import Twin, at_once, images_by_name
 from hostler.sim.world.faults import Fault, pci_of
 from hostler.sim.world.host import Host
 from hostler.sim.world.ledger import Effect, Stray
-from hostler.sim.world.scheduler import OURS, Scheduler
+from hostler.sim.world.scheduler import Scheduler
 from hostler.sim.world.site import Site, Span
 
 BMC_LATENCY_S = (0.05, 0.5)
 SCHEDULER_LATENCY_S = (0.02, 0.3)
 AGENT_LATENCY_S = (0.05, 1.0)
 NO_ANSWER_S = 30.0
-SCHEDULER_KINDS = ("cordon", "uncordon", "evict", "join_cluster", "leave_cluster", "idle_check")
+VERSIONED = ("cordon", "uncordon", "join_cluster", "leave_cluster")
+"""Operations of a scheduler that write the node itself, and test the version of it that they were made from."""
 
 WORK_S: dict[str, Span] = {
     "collect_evidence": (1.0, 4.0),
@@ -30,7 +35,6 @@ WORK_S: dict[str, Span] = {
     "reboot": (0.5, 2.0),
     "sanitise": (60.0, 300.0),
     "gate": (45.0, 90.0),
-    "idle": (600.0, 1300.0),
     "seatrial": (600.0, 1800.0),
     "suspect": (3600.0, 7200.0),
     "burn_in": (86_400.0, 90_000.0),
@@ -55,16 +59,15 @@ class Hands:
         self._site = site
         self._hosts = hosts
         self._scheduler = scheduler
+        self._placing = SchedulerHand(by_cluster([scheduler]), StandaloneHand(), _is_told)
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
         self._services = services
         self._twin = Twin(services, images_by_name)
         self._marks: dict[str, Mark] = {}
         self._busy: dict[str, str] = {}
         self._epochs: dict[str, int] = {}
-        self._versions: dict[str, int] = {}
         self.on_remedied: Ended = _ignore
         self.on_changed: Callable[[str], None] = lambda _node: None
-        self.on_cordon: Callable[[str], None] = lambda _node: None
 
     def take(self, send: Send, epoch: int) -> None:
         """Something the controller sends; what it does takes place after the way there."""
@@ -75,8 +78,8 @@ class Hands:
         kind = send.operation.kind
         late_s = self._site.troubles.lateness_s(send.node.id) if send.how == "perform" else 0.0
         act: Callable[[Send, int], None]
-        if kind in SCHEDULER_KINDS:
-            seen = self._versions.get(send.node.id, 0)
+        if kind in self._placing.kinds:
+            seen = self._scheduler.seat(send.node.id).version
             span, act = SCHEDULER_LATENCY_S, partial(self._schedule, seen=seen)
         elif kind in self._twin.kinds:
             span, act = BMC_LATENCY_S, self._redfish
@@ -105,8 +108,7 @@ class Hands:
         try:
             outcome = ask(operation, send.node, self._site.clock.now)
         except PortError as error:
-            result = "refused" if isinstance(error, RefusedError) else "unknown"
-            outcome = Outcome(operation.id, operation.node, result, str(error), attempt=operation.attempt)
+            outcome = fate(send, error)
         if sum(reached.machine.counts.values()) != before:
             self._effect(operation, epoch)
             if reached is not host:
@@ -144,95 +146,32 @@ class Hands:
         if works and self._scheduler.disturbs(host.node, operation.id, host.faults, works):
             self.on_changed(host.node)
 
-    # the scheduler
+    # the scheduler, behind the hand that chooses it in production
 
     def _schedule(self, send: Send, epoch: int, *, seen: int) -> None:
-        """Writes carry the version that was seen: one that others have overtaken conflicts, and changes nothing."""
-        if send.operation.kind == "idle_check":
-            self._idle_check(send, epoch)
-            return
-        if send.how == "revoke":
-            return
-        operation, node = send.operation, send.node.id
-        if self._scheduler.away:
-            self._site.reply(_outcome(operation, "unknown", "the scheduler does not answer"), NO_ANSWER_S)
-            return
-        result = "done" if self._is_so(operation) else "not_done"
-        if send.how == "perform" and result == "not_done":
-            if self._versions.get(node, 0) == seen:
-                self._effect(operation, epoch)
-                self._change(operation, node)
-                result = "done"
-            else:
-                result = "failed"
-        said = Outcome(operation.id, node, result, attempt=operation.attempt)
-        self._site.reply(said, self._hosts[node].draw(SCHEDULER_LATENCY_S))
-
-    def _idle_check(self, send: Send, epoch: int) -> None:
+        """Writes of the node itself carry the version that was seen: one that others have overtaken changes nothing."""
         operation, scheduler, host = send.operation, self._scheduler, self._hosts[send.node.id]
-        if scheduler.away:
+        before = scheduler.changes
+        try:
+            if send.how == "revoke":
+                at_once(self._placing.revoke(operation, send.node))
+                scheduler.tell(host.node)
+                return
+            if send.how == "perform" and operation.kind in VERSIONED and scheduler.seat(host.node).version != seen:
+                raise ConflictError(f"{host.node} has changed under us")
+            ask = self._placing.perform if send.how == "perform" else self._placing.observe
+            outcome = at_once(ask(operation, send.node))
+        except PortError as error:
             if send.how != "revoke":
-                self._site.reply(_outcome(operation, "unknown", "the scheduler does not answer"), NO_ANSWER_S)
+                self._site.reply(fate(send, error), NO_ANSWER_S if scheduler.away else host.draw(SCHEDULER_LATENCY_S))
             return
-        if send.how == "revoke":
-            scheduler.end_check(host.node, operation.id, "inconclusive", "called off")
-            scheduler.tell(host.node)
-            return
-        if send.how == "perform" and operation.id not in scheduler.checks:
+        if scheduler.changes != before:
             self._effect(operation, epoch)
-            scheduler.begin_check(host.node, operation.id, fits=host.running)
-            scheduler.tell(host.node)
-            boot = host.boot_id
-            self._site.clock.after(host.draw(WORK_S["idle"]), lambda: self._idle_checked(host, operation.id, boot))
-        if (known := scheduler.checks.get(operation.id)) is None:
-            said = _outcome(operation, "not_done", "there is no such check")
-        elif not known[0]:
-            said = _outcome(operation, "unknown", "it goes on")
-        else:
-            facts: Facts = {"verdict": known[0]}
-            said = Outcome(operation.id, host.node, "done", known[1], facts, attempt=operation.attempt)
-        self._site.reply(said, host.draw(SCHEDULER_LATENCY_S))
-
-    def _idle_checked(self, host: Host, check: str, boot: str) -> None:
-        """It has run to its end, where it runs still and its machine was up all the time."""
-        if self._scheduler.seat(host.node).check == check:
-            found = host.check("idle") if host.running and host.boot_id == boot else ("inconclusive", "cut off")
-            self._scheduler.end_check(host.node, check, *found)
-            self._scheduler.tell(host.node)
-
-    def _is_so(self, operation: Operation) -> bool:
-        seat = self._scheduler.seat(operation.node)
-        match operation.kind:
-            case "cordon":
-                return OURS in seat.cordons
-            case "uncordon":
-                return OURS not in seat.cordons
-            case "join_cluster":
-                return seat.joined
-            case "leave_cluster":
-                return not seat.joined
-            case _:
-                return not any(work in seat.works for work in _works(operation))
-
-    def _change(self, operation: Operation, node: str) -> None:
-        self._versions[node] = self._versions.get(node, 0) + 1
-        seat = self._scheduler.seat(node)
-        match operation.kind:
-            case "cordon":
-                self.on_cordon(node)
-                self._scheduler.cordon(node, OURS)
-            case "uncordon":
-                self._scheduler.uncordon(node, OURS)
-            case "join_cluster":
-                seat.joined = True
-                self._scheduler.cordon(node, OURS)
-            case "leave_cluster":
-                seat.joined = False
-                self._scheduler.uncordon(node, OURS)
-                self._scheduler.disturbs(node, operation.id, self._hosts[node].faults)
-            case _:
-                self._scheduler.disturbs(node, operation.id, self._hosts[node].faults, _works(operation))
-        self.on_changed(node)
+            if operation.kind == IDLE_CHECK:
+                scheduler.tell(host.node)
+            else:
+                self.on_changed(host.node)
+        self._site.reply(outcome, host.draw(SCHEDULER_LATENCY_S))
 
     # the agent
 
@@ -329,12 +268,12 @@ def _reset(operation: Operation) -> frozenset[str]:
     return frozenset(slot for slot in slots if not named.isdisjoint((slot, f"{pci_of(slot)}.0")))
 
 
-def _works(operation: Operation) -> tuple[str, ...]:
-    return tuple(operation.args.get("workloads", "").split(","))
-
-
 def _outcome(operation: Operation, result: str, detail: str = "") -> Outcome:
     return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)
+
+
+def _is_told(_node: Node) -> None:
+    """What changes on a node is told as it changes (`on_changed`), before the answer comes."""
 
 
 def _ignore(_host: Host, _remedy: str, _ended: list[Fault]) -> None:

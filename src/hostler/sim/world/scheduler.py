@@ -1,48 +1,77 @@
-"""The customer's scheduler: who is a member, who keeps new work away, and what runs where."""
+"""The customer's scheduler: who is a member, who keeps new work away, and what runs where; a `ports.Scheduler`."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.model import WorkClass, Workload
+from hostler.core.model import Facts, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.operations import IDLE_CHECK
 from hostler.engine import intake
-from hostler.engine.ports import WorkloadView
+from hostler.engine.ports import (
+    SCHEDULED,
+    ClusterView,
+    RefusedError,
+    UnreachableError,
+    WorkloadView,
+    name_there,
+)
 from hostler.sim.world.faults import Fault
+from hostler.sim.world.host import Host
 from hostler.sim.world.ledger import Disturbance
-from hostler.sim.world.site import Site
+from hostler.sim.world.site import Site, Span
 
 OURS = "hostler"
 CLUSTER = "k1"
 """The cluster that every pool of a drawn cell is in."""
 CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastructure)
+IDLE_S: Span = (600.0, 1300.0)
+"""How long an idle check runs."""
+
+SILENT = "silent: it answers nobody"
 
 
 class Seat(Struct):
     """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
 
-    `lost` are those that a fault has ended though they stay listed: they hang. `check` is the idle check there.
+    `lifted` is who has lifted our cordon, until we take that mark back. `lost` are those that a fault has ended though
+    they stay listed: they hang. `check` is the idle check there. `version` counts what anybody wrote of the node.
     """
 
     joined: bool = False
     cordons: tuple[str, ...] = ()
+    lifted: str = ""
     works: dict[str, Workload] = {}
     lost: dict[str, None] = {}
     check: str = ""
+    version: int = 0
 
 
 class Scheduler:
-    """What runs where, in truth. Hostler sees it through `view`; `shown` is whose work it was told of, and since when.
+    """What runs where, in truth, in virtual time. `shown` is whose work Hostler was told of, and since when.
 
-    `checks` are the idle checks that were ever begun: what each came to, verdict and detail, "" while it goes on.
+    It does as it is asked: who lets a node leave, or ends work, under a customer ends that customer's work, which is
+    written into the ledger. `checks` are the idle checks that were begun and not called off: what each came to, verdict
+    and detail, "" while it goes on; `verdict` is what one finds on a node. `changes` counts what operations have
+    changed. `on_cordon` is told of a node that is about to be cordoned by us. While it is `away` it answers nobody.
     """
 
-    def __init__(self, site: Site) -> None:
+    kinds = SCHEDULED | {IDLE_CHECK}
+    kind = "simulated"
+    cluster = CLUSTER
+
+    def __init__(self, site: Site, hosts: dict[str, Host]) -> None:
         self.away = False
+        self.changes = 0
         self.seats: dict[str, Seat] = {}
         self.checks: dict[str, tuple[str, str]] = {}
         self.shown: dict[str, tuple[list[str], datetime]] = {}
+        self.on_cordon: Callable[[str], None] = lambda _node: None
+        self.verdict: Callable[[str], tuple[str, str]] = lambda node: hosts[node].check("idle")
         self._site = site
+        self._hosts = hosts
+        self._views: dict[str, WorkloadView] = {}
 
     def seat(self, node: str) -> Seat:
         found = self.seats.get(node)
@@ -50,12 +79,31 @@ class Scheduler:
             found = self.seats[node] = Seat(works={}, lost={})
         return found
 
+    # the eye
+
     def view(self, node: str) -> WorkloadView:
+        """What it shows of the node now: the same object as before where nothing has changed."""
         seat = self.seat(node)
         foreign = next((owner for owner in seat.cordons if owner != OURS), "")
         check = (Workload(seat.check, "", WorkClass.infrastructure, check=seat.check),) if seat.check else ()
         works = (*seat.works.values(), *check)
-        return WorkloadView(node, works, foreign, cordoned=OURS in seat.cordons, listed=seat.joined)
+        ours = OURS in seat.cordons
+        view = WorkloadView(node, works, foreign, cordoned=ours, listed=seat.joined, overridden=seat.lifted)
+        known = self._views.get(node)
+        if known is None or known != view:
+            known = self._views[node] = view
+        return known
+
+    def views(self) -> ClusterView:
+        """Its members and what runs there."""
+        here = [name for name, seat in self.seats.items() if seat.joined]
+        ready = {name: self._hosts[name].running for name in here}
+        boots = {name: self._hosts[name].boot_id for name in here if ready[name]}
+        return ClusterView({name: self.view(name) for name in here}, ready, SILENT if self.away else "", boots)
+
+    async def watch(self) -> None:
+        """It is seen as it is: nothing to keep up with."""
+        await asyncio.get_running_loop().create_future()
 
     def tell(self, node: str) -> None:
         """Let the controller see this node's work, as soon as its watcher does."""
@@ -83,29 +131,120 @@ class Scheduler:
         views = tuple(self._show(node) for node in self.seats)
         self._site.tell(intake.WorkSeen(views, whole=True, cluster=CLUSTER))
 
+    # the hand
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Done; a join is unknown until the node's machine runs. Raises UnreachableError, or RefusedError."""
+        name = self._asked(node)
+        listed = name in self.seats and self.seats[name].joined
+        match operation.kind:
+            case "join_cluster":
+                self.seat(name).joined = True
+                self._cordon(name)
+            case "idle_check" | "cordon" if not listed:
+                raise RefusedError(f"cluster {CLUSTER} lists no node {name}: bind its name there or let it join")
+            case "idle_check":
+                self._begin_check(operation.id, name)
+            case "cordon":
+                self._cordon(name)
+            case "leave_cluster" if listed:
+                self._leave(name, operation.id)
+            case "uncordon" if listed:
+                self.changes += self.uncordon(name, OURS)
+            case "evict":
+                self.changes += bool(self.disturbs(name, operation.id, self._hosts[name].faults, _works(operation)))
+            case _:
+                pass  # nothing of ours is on a node that it does not list
+        said = await self.observe(operation, node)
+        return _said(operation, "unknown", said.detail) if said.result == "not_done" else said
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Done where it shows. Raises UnreachableError."""
+        name = self._asked(node)
+        if operation.kind == IDLE_CHECK:
+            return self._checked(operation)
+        seat = self.seats.get(name, Seat())
+        seen = {
+            "cordon": OURS in seat.cordons,
+            "uncordon": OURS not in seat.cordons and not seat.lifted,
+            "evict": not any(work in seat.works for work in _works(operation)),
+            "join_cluster": seat.joined and self._hosts[name].running,
+            "leave_cluster": not seat.joined,
+        }[operation.kind]
+        return _said(operation, "done" if seen else "not_done")
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """A check ends and is forgotten; other acts are over at once. Raises UnreachableError."""
+        name = self._asked(node)
+        if self.seat(name).check == operation.id:
+            self.seat(name).check = ""
+        self.checks.pop(operation.id, None)
+
+    def _asked(self, node: Node) -> str:
+        if self.away:
+            raise UnreachableError("the scheduler does not answer")
+        return name_there(node, self)
+
+    def _cordon(self, name: str) -> None:
+        if OURS not in self.seat(name).cordons:
+            self.on_cordon(name)
+            self.cordon(name, OURS)
+            self.changes += 1
+
+    def _leave(self, name: str, operation: str) -> None:
+        seat = self.seats[name]
+        self.end_check(name, seat.check, "inconclusive", "the node has left")
+        self.disturbs(name, operation, self._hosts[name].faults)
+        seat.joined, seat.cordons, seat.lifted, seat.version = False, (), "", seat.version + 1
+        self.changes += 1
+
+    # idle checks
+
+    def _begin_check(self, check: str, name: str) -> None:
+        """Once only, and only where nobody works: it waits for no room, and takes none from anybody."""
+        seat, host = self.seats[name], self._hosts[name]
+        if check in self.checks:
+            return
+        self.changes += 1
+        self.checks[check] = ("", "")
+        if not host.running or seat.cordons or customers(seat.works.values()):
+            self.checks[check] = ("inconclusive", "there is no room")
+        else:
+            seat.check = check
+        boot = host.boot_id
+        self._site.clock.after(host.draw(IDLE_S), lambda: self._check_ends(name, check, boot))
+
+    def _check_ends(self, name: str, check: str, boot: str) -> None:
+        """It has run to its end, where it runs still and its machine was up all the time."""
+        host = self._hosts[name]
+        if self.seat(name).check == check:
+            found = self.verdict(name) if host.running and host.boot_id == boot else ("inconclusive", "cut off")
+            self.end_check(name, check, *found)
+            self.tell(name)
+
+    def end_check(self, node: str, check: str, verdict: str, detail: str = "") -> None:
+        """It comes to this, where it runs still."""
+        seat = self.seat(node)
+        if check and seat.check == check:
+            seat.check = ""
+            self.checks[check] = (verdict, detail)
+
+    def _checked(self, operation: Operation) -> Outcome:
+        known = self.checks.get(operation.id)
+        if known is None:
+            return _said(operation, "not_done", "there is no such check")
+        if not known[0]:
+            return _said(operation, "unknown", "it goes on")
+        facts: Facts = {"verdict": known[0]}
+        return Outcome(operation.id, operation.node, "done", known[1], facts, attempt=operation.attempt)
+
+    # what others do
+
     def start(self, node: str, work: Workload) -> None:
         seat = self.seat(node)
         if seat.check and work.work_class is not WorkClass.infrastructure:
             self.end_check(node, seat.check, "inconclusive", f"pre-empted: {work.id} has come")
         seat.works[work.id] = work
-
-    def begin_check(self, node: str, check: str, *, fits: bool) -> None:
-        """Once only, and only where nobody works: it waits for no room, and takes none from anybody."""
-        seat = self.seat(node)
-        if check in self.checks:
-            return
-        self.checks[check] = ("", "")
-        if not fits or seat.cordons or not seat.joined or customers(seat.works.values()):
-            self.checks[check] = ("inconclusive", "there is no room")
-        else:
-            seat.check = check
-
-    def end_check(self, node: str, check: str, verdict: str, detail: str = "") -> None:
-        """It comes to this, where it runs still."""
-        seat = self.seat(node)
-        if seat.check == check:
-            seat.check = ""
-            self.checks[check] = (verdict, detail)
 
     def finish(self, node: str, work: str) -> None:
         self.seat(node).works.pop(work, None)
@@ -121,12 +260,28 @@ class Scheduler:
 
     def cordon(self, node: str, owner: str) -> None:
         seat = self.seat(node)
+        if owner == OURS:
+            seat.lifted = ""
         if owner not in seat.cordons:
-            seat.cordons = (*seat.cordons, owner)
+            seat.cordons, seat.version = (*seat.cordons, owner), seat.version + 1
 
-    def uncordon(self, node: str, owner: str) -> None:
+    def uncordon(self, node: str, owner: str) -> bool:
+        """The owner's own cordon goes; whether there was anything of theirs."""
         seat = self.seat(node)
+        before = (seat.cordons, seat.lifted)
         seat.cordons = tuple(o for o in seat.cordons if o != owner)
+        if owner == OURS:
+            seat.lifted = ""
+        changed = before != (seat.cordons, seat.lifted)
+        seat.version += changed
+        return changed
+
+    def open(self, node: str, person: str) -> None:
+        """A person opens the node by the scheduler's own means: nobody's cordon is left, and that ours was shows."""
+        seat = self.seat(node)
+        if OURS in seat.cordons:
+            seat.lifted = person
+        seat.cordons, seat.version = (), seat.version + 1
 
     def disturbs(self, node: str, by: str, faults: list[Fault], works: tuple[str, ...] = ()) -> list[Workload]:
         """An operation ends these live workloads (all of the node without a list): written down with the truth."""
@@ -161,3 +316,11 @@ def dooms(fault: Fault, work: Workload) -> bool:
     if fault.kind.ends == "node":
         return True
     return fault.kind.ends == "part" and (work.parts is None or fault.slot in work.parts)
+
+
+def _works(operation: Operation) -> tuple[str, ...]:
+    return tuple(operation.args.get("workloads", "").split(","))
+
+
+def _said(operation: Operation, result: str, detail: str = "") -> Outcome:
+    return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)

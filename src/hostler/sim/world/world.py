@@ -44,7 +44,7 @@ class World:
         self.site = Site(self.clock, ground.seed, ground.silence_s, troubles)
         names = [f"n{number:05d}" for number in range(ground.nodes)]
         self.hosts = {name: Host(self.site, name, number, ground.gpus) for number, name in enumerate(names)}
-        self.scheduler = Scheduler(self.site)
+        self.scheduler = Scheduler(self.site, self.hosts)
         self.people = People(self.site, self.hosts, ground.paces)
         self.hands = Hands(self.site, self.hosts, self.scheduler)
         self.training: Training | None = None
@@ -53,7 +53,7 @@ class World:
         self.watched: dict[str, None] = {}
         self.struck: Callable[[Fault], None] = lambda _fault: None
         self.hands.on_changed = self.changed
-        self.hands.on_cordon = self._lands
+        self.scheduler.on_cordon = self._lands
         for host in self.hosts.values():
             host.on_down = self._down
             host.on_up = self._up
