@@ -199,6 +199,34 @@ def test_names_are_bound_to_nodes_and_looked_up_anew() -> None:
     assert two.present.workloads(two.fleet.nodes["a"]) == (work("p1"),)
 
 
+def test_a_quiet_cluster_is_not_gone_through_node_by_node() -> None:
+    """Mutants: every node is merged at each turn; a name that means another node now keeps the first one's work."""
+    two = Two()
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("a", (work("p1"),)), WorkloadView("b", (work("p2"),)))
+    two.seen()
+    shown = two.kubernetes.shown
+    told = two.eye._told["k1"]  # noqa: SLF001 - what is not done shows nowhere else
+    told.ids.clear()
+    two.kubernetes.shown = ClusterView({**shown.nodes, "b": WorkloadView("b", ())}, shown.ready)
+    merged = two.eye._moved("k1", [two.slurm.shown, two.kubernetes.shown], told)  # noqa: SLF001
+    assert merged == ["b"]
+
+
+def test_a_name_that_means_another_node_takes_its_work_along() -> None:
+    """Mutant: the node that is no longer meant keeps it."""
+    two = Two()
+    two.slurm.show()
+    two.kubernetes.show(WorkloadView("a", (work("p1"),)))
+    two.seen()
+    b = two.fleet.nodes["b"]
+    two.put(replace(b, bindings=(*b.bindings, Binding("kubernetes", "k1/a", NOW))))
+    told = [node for _ in range(2 * LOOK_UP_TURNS) for _, nodes, _ in two.seen() for node in nodes]
+    assert sorted(told) == ["a", "b"]
+    assert two.present.workloads(two.fleet.nodes["b"]) == (work("p1"),)
+    assert two.present.workloads(two.fleet.nodes["a"]) == ()
+
+
 def test_another_clusters_node_of_the_same_name_says_nothing_of_ours() -> None:
     """Mutants: what one cluster tells counts for all; its readiness does."""
     two = Two()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -98,13 +99,19 @@ def _evictions(operation: Operation, node: Node, own: Sequence[Scheduler]) -> It
 
 
 class _Told(Struct):
-    """What was told of a cluster, by node; `ids` are the nodes that its schedulers' names mean."""
+    """What was told of a cluster, by node, and what its schedulers had shown then.
+
+    `ids` are the nodes that a scheduler's names mean, "" for none of ours; `names` is the way back. An override is told
+    until it is over.
+    """
 
     views: dict[str, WorkloadView] = {}
     ready: dict[str, bool] = {}
     boots: dict[str, str] = {}
-    ids: dict[tuple[str, str], str] = {}
-    turn: int = 0
+    ids: dict[tuple[int, str], str] = {}
+    names: dict[str, dict[tuple[int, str], None]] = {}
+    shown: tuple[ClusterView, ...] = ()
+    overridden: dict[str, None] = {}
 
 
 class SchedulerEye:
@@ -147,63 +154,102 @@ class SchedulerEye:
             return
         whole = not present.synced(cluster)
         told = self._told[cluster] = _Told() if whole else self._told[cluster]
-        if told.turn % LOOK_UP_TURNS == 0:
-            told.ids.clear()
-        told.turn += 1
-        merged, ready = self._merged(cluster, views, told)
-        if news := [view for i, view in merged.items() if view.overridden or _differs(told.views.get(i), view)]:
-            yield WorkSeen(tuple(news), whole=whole, cluster=cluster)
-        elif whole:
-            yield WorkSeen((), whole=True, cluster=cluster)
-        yield from (NodeSeen(i, ready=is_ready) for i, is_ready in ready.items() if told.ready.get(i) is not is_ready)
-        boots = self._boots(cluster, views, told)
-        yield from (NodeSeen(i, boot_id=boot) for i, boot in boots.items() if told.boots.get(i, "") != boot)
-        yield from (NodeSeen(i, boot_id="") for i in told.boots if i not in boots)
-        told.views, told.ready, told.boots = merged, ready, boots
+        moved = self._moved(cluster, views, told)
+        yield from self._works(cluster, views, moved, whole=whole)
+        yield from self._nodes(cluster, views, moved)
 
-    def _merged(
-        self, cluster: str, views: Sequence[ClusterView], told: _Told
-    ) -> tuple[dict[str, WorkloadView], dict[str, bool]]:
-        """What is shown of each node by its id.
+    def _moved(self, cluster: str, views: Sequence[ClusterView], told: _Told) -> list[str]:
+        """The nodes of which something else may be shown than was told."""
+        found = dict.fromkeys(told.overridden)
+        found.update(dict.fromkeys(self._looked_up_again(cluster, views, told)))
+        before = told.shown or (ClusterView({}, {}),) * len(views)
+        changed = [_changed(old, new) for old, new in zip(before, views, strict=True)]
+        for i, (one, names) in enumerate(zip(self._clusters[cluster], changed, strict=True)):
+            found.update(dict.fromkeys(self._node_of(told, i, one, name) for name in names))
+        if any(changed) or not told.shown:
+            told.shown = tuple(ClusterView(dict(v.nodes), dict(v.ready), v.lost, dict(v.boots)) for v in views)
+        found.pop("", None)
+        return sorted(found)
 
-        Who was listed and is no more runs nothing there. A member that was never listed stays unknown: its name may
-        be another there than we believe.
+    def _looked_up_again(self, cluster: str, views: Sequence[ClusterView], told: _Told) -> Iterator[str]:
+        """A part of the names each turn: one may mean another node by now, and a node belong to another cluster."""
+        for key in list(islice(told.ids, -(-len(told.ids) // LOOK_UP_TURNS))):
+            i, name = key
+            yield (known := told.ids.pop(key))  # a name that is known again stands at the end
+            del told.names[known][key]
+            if name in views[i].nodes or name in views[i].boots:
+                yield self._node_of(told, i, self._clusters[cluster][i], name)
+
+    def _works(
+        self, cluster: str, views: Sequence[ClusterView], moved: Iterable[str], *, whole: bool
+    ) -> Iterator[WorkSeen]:
+        """What runs where. Who was listed and is no more runs nothing there.
+
+        A member that was never listed stays unknown: its name may be another there than we believe.
         """
-        merged: dict[str, WorkloadView] = {}
-        ready: dict[str, bool] = {}
-        for one, seen in zip(self._clusters[cluster], views, strict=True):
-            for name, view in seen.nodes.items():
-                if not (node_id := self._node_of(one, name, told)):
-                    continue
-                named = view if view.node == node_id else replace(view, node=node_id)
-                merged[node_id] = _both(merged[node_id], named) if node_id in merged else named
-                if name in seen.ready and self._speaks_for(cluster, node_id):
-                    ready[node_id] = ready.get(node_id, True) and seen.ready[name]
-        for node_id in told.views:
-            if node_id not in merged:
-                merged[node_id] = WorkloadView(node_id, (), listed=False)
-        return merged, ready
+        told, news = self._told[cluster], list[WorkloadView]()
+        for node_id in moved:
+            found = [views[i].nodes[name] for i, name in sorted(told.names.get(node_id, ())) if name in views[i].nodes]
+            before = told.views.get(node_id)
+            if not found and before is None:
+                continue
+            view = reduce(_both, found) if found else WorkloadView(node_id, (), listed=False)
+            named = view if view.node == node_id else replace(view, node=node_id)
+            if named.overridden or _differs(before, named):
+                news.append(named)
+            if named.overridden:
+                told.overridden[node_id] = None
+            else:
+                told.overridden.pop(node_id, None)
+            told.views[node_id] = named
+        if news or whole:
+            yield WorkSeen(tuple(news), whole=whole, cluster=cluster)
 
-    def _boots(self, cluster: str, views: Sequence[ClusterView], told: _Told) -> dict[str, str]:
-        """The boot ids that the cluster shows of its own members."""
-        found: dict[str, str] = {}
-        for one, seen in zip(self._clusters[cluster], views, strict=True):
-            for name, boot in seen.boots.items():
-                node_id = self._node_of(one, name, told)
-                if node_id and self._speaks_for(cluster, node_id):
-                    found[node_id] = boot
-        return found
+    def _nodes(self, cluster: str, views: Sequence[ClusterView], moved: Iterable[str]) -> Iterator[NodeSeen]:
+        """Whether the cluster's own members are ready, and the boot ids that it shows of them."""
+        told = self._told[cluster]
+        boots = list[NodeSeen]()
+        for node_id in moved:
+            names = sorted(told.names.get(node_id, ())) if self._speaks_for(cluster, node_id) else []
+            ready = [views[i].ready[name] for i, name in names if name in views[i].ready]
+            if ready and told.ready.get(node_id) is not all(ready):
+                told.ready[node_id] = all(ready)
+                yield NodeSeen(node_id, ready=all(ready))
+            elif not ready:
+                told.ready.pop(node_id, None)
+            boot = next((views[i].boots[name] for i, name in reversed(names) if name in views[i].boots), None)
+            if told.boots.get(node_id, "") != (boot or ""):
+                boots.append(NodeSeen(node_id, boot_id=boot or ""))
+            if boot is None:
+                told.boots.pop(node_id, None)
+            else:
+                told.boots[node_id] = boot
+        yield from boots
 
-    def _node_of(self, one: Scheduler, name: str, told: _Told) -> str:
+    def _node_of(self, told: _Told, index: int, one: Scheduler, name: str) -> str:
         """The id of the node that the scheduler calls so, "" for one that is none of ours."""
-        known = told.ids.get((one.kind, name))
+        known = told.ids.get((index, name))
         if known is None:
-            known = told.ids[one.kind, name] = _look_up(self._fleet(), one, name)
+            known = told.ids[index, name] = _look_up(self._fleet(), one, name)
+            told.names.setdefault(known, {})[index, name] = None
         return known
 
     def _speaks_for(self, cluster: str, node_id: str) -> bool:
         node = self._fleet().nodes.get(node_id)
         return node is not None and (node.assignment is None or node.assignment.cluster == cluster)
+
+
+def _changed(before: ClusterView, now: ClusterView) -> list[str]:
+    """The names of which something else is shown; what has not changed is the same object as before."""
+    sides: tuple[tuple[Mapping[str, object], Mapping[str, object]], ...]
+    sides = (before.nodes, now.nodes), (before.ready, now.ready), (before.boots, now.boots)
+    found: list[str] = []
+    for old, new in sides:
+        other = [name for name, shown in new.items() if old.get(name) is not shown]
+        if len(old) + sum(name not in old for name in other) != len(new):
+            found += [name for name in old if name not in new]
+        found += other
+    return found
 
 
 def _look_up(fleet: Fleet, one: Scheduler, name: str) -> str:
