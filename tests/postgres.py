@@ -11,7 +11,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -22,6 +21,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
+from tests.end_to_end.processes import free_port
 
 USER = "hostler"
 START_S = 60.0
@@ -72,7 +73,7 @@ class PostgresServer:
     def start(self) -> None:
         """Start, on the same port where there was one, and return once it answers."""
         for _ in range(3):
-            port = self.port or _free_port()
+            port = self.port or free_port()
             if self._started(port):
                 self.port = port
                 return
@@ -222,9 +223,3 @@ def _as_somebody() -> list[str]:
     except KeyError:
         pytest.skip("PostgreSQL refuses to run as root and there is no user postgres: apt-get install postgresql")
     return [*dying, f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

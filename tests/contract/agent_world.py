@@ -14,7 +14,7 @@ from aiohttp import web
 from hostler.agent.client import Order
 from hostler.core.model import Observation, Outcome
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 Trouble = Callable[[int], str]
 
 

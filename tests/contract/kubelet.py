@@ -17,7 +17,7 @@ from hostler.drivers.kubernetes.api import Answer, Api, load_kubeconfig
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 MUCH = {"cpu": "128", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": "8"}
 
 

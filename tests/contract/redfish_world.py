@@ -8,7 +8,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +27,7 @@ from hostler.sim.bmc.machine import Delays, Hardware, Machine, Quirks, gpu_serve
 from hostler.sim.bmc.service import Service
 from hostler.sim.bmc.tls import Certificate, self_signed
 from hostler.sim.bmc.twin import Twin, images_by_name
+from tests.end_to_end.processes import free_port
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 USER, PASSWORD = "admin", "correct horse"
@@ -214,9 +215,7 @@ def start_sushy_tools(folder: Path, systems: int = 40) -> tuple[SushyTools, subp
         f"SUSHY_EMULATOR_FAKE_SYSTEMS = {fakes!r}\n"
         f"SUSHY_EMULATOR_STATE_DIR = {str(folder)!r}\n"
     )
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     program = Path(sys.executable).with_name("sushy-emulator")
     with (folder / "emulator.log").open("wb") as log:
         process = subprocess.Popen(

@@ -1,6 +1,5 @@
 """Worlds in which idle checks are tried: a real Kubernetes with its scheduler, and the cluster in memory."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from hostler.core.operations import IDLE_CHECK
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES
 from hostler.engine.ports import Scheduler
 from hostler.sim.emulated.scheduler import JobSpec
-from tests.contract.kubernetes_world import until
+from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.scheduler_world import EmulatedWorld, KubernetesWorld, kubernetes_world
 from tests.controlplane.plane import ControlPlane
 
@@ -104,10 +103,11 @@ async def kubernetes_slots(plane: ControlPlane) -> AsyncIterator[KubernetesSlots
 async def ends(world: SlotWorld, operation: Operation) -> Outcome:
     """What the check comes to."""
     said: list[Outcome] = []
-    for _ in range(600):
+
+    async def ended() -> bool:
         await world.settles()
-        said = [await world.scheduler.observe(operation, world.node)]
-        if said[0].result != "unknown":
-            return said[0]
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"it does not end: {said}")
+        said[:] = [await world.scheduler.observe(operation, world.node)]
+        return said[0].result != "unknown"
+
+    await until_asked(ended, f"the end of {operation.id}")
+    return said[0]

@@ -11,7 +11,7 @@ import pytest
 from yarl import URL
 
 from hostler.server.routes import cell as cell_routes
-from tests.contract.api_world import House, house
+from tests.contract.api_world import PATIENCE_S, House, house
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ async def test_a_huge_body_is_not_read_to_its_end(world: House) -> None:
             yield b"x" * 65_536
 
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             status, _ = await post_raw(world, "/v1/config", endless())
             assert status == 413
     except aiohttp.ClientError:
@@ -82,7 +82,8 @@ async def test_a_huge_body_is_not_read_to_its_end(world: House) -> None:
 
 async def test_an_anonymous_body_is_not_read_at_all(world: House) -> None:
     headers = {"Content-Type": "application/json", "Content-Length": str(10**12)}
-    async with asyncio.timeout(5), world.session.post(world.url + "/v1/intents", headers=headers, data=b"x") as answer:
+    asked = world.session.post(world.url + "/v1/intents", headers=headers, data=b"x")
+    async with asyncio.timeout(PATIENCE_S), asked as answer:
         assert answer.status == 401
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import DOCUMENTS, POLICY, XID79, Client, House, house
+from tests.contract.api_world import DOCUMENTS, PATIENCE_S, POLICY, XID79, Client, House, house
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_a_tenant_sees_its_own_nodes_in_it_and_nobody_elses(world: House) 
 async def events_of(client: Client, named: str) -> dict[str, Any]:
     """The first event of this name on the client's stream, from the beginning on."""
     headers = {"Authorization": f"Bearer {client.token}", "Last-Event-ID": "1"}
-    async with asyncio.timeout(5), client.session.get(f"{client.url}/v1/events", headers=headers) as answer:
+    async with asyncio.timeout(PATIENCE_S), client.session.get(f"{client.url}/v1/events", headers=headers) as answer:
         async for line in answer.content:
             if line.startswith(b"data: ") and (found := json.loads(line[6:]))["name"] == named:
                 return dict(found)

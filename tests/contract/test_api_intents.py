@@ -8,7 +8,7 @@ import pytest
 
 from hostler.core import events as e
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import XID79, House, house
+from tests.contract.api_world import PATIENCE_S, XID79, House, house
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ async def test_what_an_operator_writes_is_veiled_in_a_tenants_stream_too(world: 
     alice = world.client(Grant("alice", Role.tenant, tenant="acme"))
     headers = {"Authorization": f"Bearer {alice.token}", "Last-Event-ID": "1"}
     told: list[str] = []
-    async with asyncio.timeout(5), world.session.get(world.url + "/v1/events", headers=headers) as answer:
+    async with asyncio.timeout(PATIENCE_S), world.session.get(world.url + "/v1/events", headers=headers) as answer:
         async for line in answer.content:
             told.append(line.decode())
             if "hold_placed" in told[-1]:

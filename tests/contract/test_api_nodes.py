@@ -10,7 +10,7 @@ import pytest
 
 from hostler.engine.ports import Archived
 from hostler.server.tokens import Grant, Role
-from tests.contract.api_world import XID79, House, house
+from tests.contract.api_world import PATIENCE_S, XID79, House, house
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ async def messages(world: House, path: str, count: int, **headers: str) -> list[
     """The first `count` records of a stream."""
     sent = {"Authorization": f"Bearer {world.operator.token}", **headers}
     found: list[dict[str, Any]] = []
-    async with asyncio.timeout(5), world.session.get(world.url + path, headers=sent) as answer:
+    async with asyncio.timeout(PATIENCE_S), world.session.get(world.url + path, headers=sent) as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         async for line in answer.content:
@@ -248,7 +248,7 @@ async def test_a_stream_that_missed_too_much_is_told_so(world: House, monkeypatc
 async def test_a_silent_stream_says_that_it_is_there(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hostler.server.stream.ALIVE_S", 0.02)
     headers = {"Authorization": f"Bearer {world.operator.token}"}
-    async with asyncio.timeout(5), world.session.get(world.url + "/v1/events", headers=headers) as answer:
+    async with asyncio.timeout(PATIENCE_S), world.session.get(world.url + "/v1/events", headers=headers) as answer:
         async for line in answer.content:
             if line == b": alive\n":
                 break

@@ -14,7 +14,7 @@ from hostler.drivers.kubernetes.settings import parse
 from hostler.drivers.slurm import doctor as slurm_doctor
 from hostler.engine.finding import Finding
 from tests.contract.kubernetes_world import RIGHTS as MANIFEST
-from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go
+from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go, until_asked
 from tests.controlplane.plane import ControlPlane
 from tests.slurm_twin import SlurmTwin
 
@@ -75,9 +75,11 @@ async def test_each_second_remediator_is_named_with_its_duty(control_plane: Cont
     crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     await admin.ask("POST", crds, HEALTH_CHECKS)
     try:
+        await _served(admin, HEALTH_CHECKS["spec"]["group"], served=True)
         found = of(await told(control_plane, "hostler"), "tool")
     finally:
         await admin.delete(f"{crds}/{HEALTH_CHECKS['metadata']['name']}")
+        await _served(admin, HEALTH_CHECKS["spec"]["group"], served=False)
     duty = {actor.name: actor.duty for actor in ACTORS}
     assert set(found) == {
         "NVSentinel",
@@ -128,12 +130,23 @@ async def _only_without(plane: ControlPlane, admin: Admin, resource: str) -> lis
 
 async def _settled(plane: ControlPlane, number: int) -> list[str]:
     """What is bad, once the API server has taken over new rules, which it does a moment later."""
-    found = bad(await told(plane, "hostler"))
-    for _ in range(100):
-        if len(found) == number:
-            break
-        found = bad(await told(plane, "hostler"))
+    found: list[str] = []
+
+    async def settled() -> bool:
+        found[:] = bad(await told(plane, "hostler"))
+        return len(found) == number
+
+    await until_asked(settled, f"{number} bad findings")
     return found
+
+
+async def _served(admin: Admin, group: str, *, served: bool) -> None:
+    """Until the API server offers the group, or does not any more: a moment after it was defined, or its end."""
+
+    async def so() -> bool:
+        return (group in [one["name"] for one in (await admin.get("/apis"))["groups"]]) is served
+
+    await until_asked(so, f"{group} to be {'served' if served else 'gone'}")
 
 
 async def test_names_that_the_cluster_does_not_list_are_told(control_plane: ControlPlane, admin: Admin) -> None:

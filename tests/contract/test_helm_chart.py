@@ -15,7 +15,7 @@ from hostler.agent import main as agent
 from hostler.cli.main import build
 from hostler.drivers.kubernetes.api import APPLY, NOT_FOUND
 from hostler.drivers.kubernetes.settings import parse
-from tests.contract.kubernetes_world import CHECKING, PATIENCE_S, RIGHTS, Admin, an_admin, let_go
+from tests.contract.kubernetes_world import CHECKING, PATIENCE_S, RIGHTS, Admin, an_admin, let_go, until_asked
 from tests.controlplane.chart import CASES, CHART, helm, one, rendered
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.processes import answers, free_port, process, run
@@ -116,6 +116,11 @@ async def test_a_real_api_server_takes_every_object(admin: Admin, values: Path) 
         if monitored:
             at = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podmonitors.monitoring.coreos.com"
             await admin.delete(at)
+            await until_asked(lambda: _is_gone(admin, at), "the definition to be gone")
+
+
+async def _is_gone(admin: Admin, path: str) -> bool:
+    return (await admin.api.get(path)).status == NOT_FOUND
 
 
 async def _is_taken(admin: Admin, each: dict[str, Any]) -> None:
@@ -292,6 +297,6 @@ async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_p
             asked = container[probe]["httpGet"]
             url = f"{asked['scheme'].lower()}://127.0.0.1:{port}{asked['path']}"
             try:
-                await answers(session, url, 30.0)
+                await answers(session, url, PATIENCE_S)
             except TimeoutError:
                 raise AssertionError(f"{url} does not answer: {controller.returncode} {log.read_text()}") from None

@@ -138,9 +138,10 @@ def test_who_begins_to_wait_after_the_change_is_not_kept(journal: Journal) -> No
 def test_a_renewal_or_an_observation_wakes_nobody(journal: Journal) -> None:
     epoch = journal.acquire("a")
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(journal.wait, 0, journal.lease(), 1.0)
+        waiting = pool.submit(journal.wait, 0, journal.lease(), FOREVER_S)
         journal.renew(epoch)
         journal.append(Batch(observations=(observed("n1", 1),)), epoch)
         with pytest.raises(TimeoutError):
             waiting.result(timeout=0.4)
+        journal.resign(epoch)
         waiting.result(timeout=30)

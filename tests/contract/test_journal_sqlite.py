@@ -427,7 +427,7 @@ def test_an_append_waits_for_another_writer_and_then_succeeds(path: Path) -> Non
         time.sleep(0.1)
         other.execute("INSERT INTO cursors VALUES ('n', 's', 1)")
         other.execute("COMMIT")
-        appended.result(timeout=10)
+        appended.result(timeout=60)
     other.close()
     assert (journal.latest_seq(), journal.cursors()) == (3, {"n": ("s", 1)})
     journal.close()

@@ -24,6 +24,7 @@ NAMES = {"n1": "box-1", "n2": "box-2"}
 async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
     async with kubernetes_world(control_plane) as found:
         await found.admin.node("box-2")
+        await until(lambda: found.scheduler.views().ready.get("box-2"), "its kubelet, which writes its boot id")
         yield found
 
 

@@ -10,7 +10,7 @@ import pytest
 from hostler.drivers.kubernetes.api import Api, load_kubeconfig
 from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
 from hostler.drivers.kubernetes.wire import KubeNode, read_node
-from tests.contract.kubernetes_world import Admin, Proxy, a_proxy, an_admin, let_go, running, until
+from tests.contract.kubernetes_world import Admin, Proxy, a_proxy, an_admin, let_go, running, until, until_asked
 from tests.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
@@ -44,15 +44,12 @@ class Copy:
             page = await self.admin.get("/api/v1/nodes")
             return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in page["items"]}
 
-        truth, shown = {"": ""}, {"": "?"}
-        for _ in range(300):
+        async def same() -> bool:
             truth = await listed()
             shown = {name: node.version for name, node in self.reflector.items.items()}
-            if shown == truth and not self.reflector.lost:
-                assert self.told == self.reflector.items
-                return
-            await asyncio.sleep(0.05)
-        raise AssertionError(f"shown {shown}, listed {truth}, lost {self.reflector.lost}")
+            return shown == truth and not self.reflector.lost and self.told == self.reflector.items
+
+        await until_asked(same, "the copy to show what is listed")
 
 
 @pytest.fixture
@@ -142,8 +139,7 @@ async def test_nothing_counts_before_a_whole_list_was_read(copy: Copy) -> None:
     )
     copy.proxy.mood = "error"
     async with running(fresh.run()):
-        await asyncio.sleep(0.1)
-        assert "not been listed" in fresh.lost
+        await until(lambda: "not been listed yet: HTTP 500" in fresh.lost, "an answer that is no list")
         assert fresh.items == {}
         copy.proxy.mood = ""
         await until(lambda: not fresh.lost, "it to be listed")

@@ -13,7 +13,7 @@ from hostler.drivers.kubernetes.presence import Presence
 from hostler.drivers.kubernetes.slots import JOBS, Tidier, job_name
 from hostler.drivers.kubernetes.work import CHECKS
 from hostler.engine.ports import RefusedError
-from tests.contract.kubernetes_world import until
+from tests.contract.kubernetes_world import running, until
 from tests.contract.scheduler_world import OWNER as CELL
 from tests.contract.slot_world import KubernetesSlots, a_check, ends, kubernetes_slots
 from tests.controlplane.plane import WORKS, ControlPlane
@@ -60,8 +60,8 @@ async def test_checks_nobody_waits_for_are_tidied_away_and_others_are_left(slots
     for fleet in (Fleet(configuration()), a_fleet(slots, None), a_fleet(slots, slots.check(None))):
         await slots.scheduler.perform(operation, slots.node)
         await until(lambda: world.book.jobs.items.get(key), "the Job to be seen")
-        await Tidier(world.scheduler.checks, world.book, partial(_given, fleet)).turn()
-        await until(lambda: key not in world.book.jobs.items, "the Job to be gone")
+        async with running(Tidier(world.scheduler.checks, world.book, partial(_given, fleet)).run()):
+            await until(lambda: key not in world.book.jobs.items, "the Job to be gone")
     assert f"{CHECKS}/theirs" in world.book.jobs.items
 
 

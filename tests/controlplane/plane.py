@@ -10,7 +10,6 @@ import datetime as dt
 import ipaddress
 import json
 import shutil
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests.controlplane.building import NoControlPlaneError, programs
+from tests.end_to_end.processes import free_port
 
 START_S = 240.0
 USERS = {"admin": "system:masters", "alice": "customers"}
@@ -69,7 +69,7 @@ class ControlPlane:
         self.folder = Path(tempfile.mkdtemp(prefix="hostler-kube-", dir="/tmp"))
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         names = ("etcd", "peer", "api", "controllers", "scheduler", "kwok")
-        self._ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        self._ports = {name: free_port() for name in names}
         self.url = f"https://127.0.0.1:{self._ports['api']}"
         self.ca = self.folder / "ca.crt"
         try:
@@ -314,14 +314,6 @@ def _certificate(subject: x509.Name, issuer: x509.Name, key: Key, authority: Key
 def _private(key: Key) -> bytes:
     shape, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, shape, plain)
-
-
-def _free_ports(number: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        taken = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in taken]
 
 
 def a_plane(*extra: str) -> Iterator[ControlPlane]:

@@ -14,7 +14,8 @@ HOSTLER = str(Path(sys.executable).parent / "hostler")
 
 def main(words: list[str]) -> int:
     """Run both until Ctrl-C or the end of one; nothing of either is left."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job would ignore the first
+        signal.signal(number, signal.default_int_handler)
     say("Starting Kubernetes (the first time it is built, which takes some minutes) …")
     try:
         plane = ControlPlane()
