@@ -101,6 +101,20 @@ async def test_a_pending_reboot_waits_for_the_job_and_takes_the_node_before_the_
     await completes(world, "next")
 
 
+async def test_a_gpu_reset_lets_the_gpu_operators_operands_go_and_come_back(world: Clustered, admin: Admin) -> None:
+    """Mutants: the agent's hand is asked past the cluster; nobody lets back what has gone."""
+    node, label = NODES[1], "nvidia.com/gpu.deploy.dcgm"
+    await admin.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {label: "true"}}})
+    await world.ask("reset-gpu", node)
+    assert (await world.ended(node, "gpu_reset"))[0] == "done"
+    async with asyncio.timeout(PATIENCE_S):
+        while (meta := (await admin.get(f"/api/v1/nodes/{node}"))["metadata"])["labels"][label] != "true":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    wrote = [one["manager"] for one in meta["managedFields"] if f'"f:{label}"' in json.dumps(one["fieldsV1"])]
+    assert wrote == ["hostler"], "it has been another value, and who wrote it last is on record"
+    assert "hostler.dev/operands-paused-for" not in meta["annotations"]
+
+
 async def test_a_catastrophic_fault_takes_one_node_and_its_pod_goes_on_on_the_delivered_spare(
     world: Clustered, admin: Admin
 ) -> None:

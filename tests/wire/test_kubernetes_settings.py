@@ -5,6 +5,7 @@ import pytest
 from hostler.core.errors import InvalidInputError
 from hostler.core.model import WorkClass
 from hostler.drivers.kubernetes.actors import ACTORS, OBSERVE, by_manager, remediators
+from hostler.drivers.kubernetes.operands import OPERANDS
 from hostler.drivers.kubernetes.settings import KubernetesSettings, parse
 from hostler.drivers.kubernetes.work import CHECKS, GRACEFUL, INTERRUPTIBLE, class_of, workload
 from tests.wire.test_kubernetes_wire import a_pod
@@ -46,6 +47,14 @@ def test_a_clusters_own_tools_come_before_those_that_are_known() -> None:
     assert parse("empty.yaml", "") == KubernetesSettings()
 
 
+def test_what_goes_for_a_gpu_reset_may_be_told_whole() -> None:
+    """Mutant: the usual operands go all the same."""
+    given = "operands: [{label: acme.io/watcher}, {label: nvidia.com/gpu.deploy.client, serves: '*'}]"
+    found = parse("k1.yaml", given).operands
+    assert [(one.label, one.serves) for one in found] == [("acme.io/watcher", ""), (OPERANDS[-1].label, "*")]
+    assert parse("k1.yaml", "operands: []").operands == ()
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -60,6 +69,8 @@ def test_a_clusters_own_tools_come_before_those_that_are_known() -> None:
         ("tools: [{name: x, duty: refuse, managers: ['']}]", "an empty sign is everybody's"),
         ("namespace: {}", "unknown field"),
         ("platform: kube-system", "Expected"),
+        ("operands: [{label: acme.io/a b}]", "no label's key"),
+        ("operands: [acme.io/watcher]", "Expected"),
         ("a: [", "while parsing"),
         ("x" * 70_000, "70000 characters"),
     ],

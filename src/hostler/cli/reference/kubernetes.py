@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from hostler.cli.reference.markdown import code, table
 from hostler.drivers.kubernetes.actors import ACTORS, DUTIES
+from hostler.drivers.kubernetes.operands import ALWAYS, OPERANDS
 from hostler.drivers.kubernetes.requests import MEANINGS
 from hostler.drivers.kubernetes.rights import JOINING, RIGHTS, Right
 from hostler.drivers.kubernetes.stable import (
@@ -41,6 +42,11 @@ _SECTIONS = (
     ),
 )
 
+_OPERANDS = (
+    "What a GPU reset lets go: labels of the node that are `true` become `paused-for-hostler-reset`, and `true` again. "
+    "What work may live on goes only where all GPUs are reset."
+)
+
 
 def page() -> str:
     """The page."""
@@ -58,6 +64,7 @@ def page() -> str:
     tools = ((one.name, one.duty, ", ".join(map(code, (*one.images, *one.apis, *one.marks[:2])))) for one in ACTORS)
     parts += ["## Known tools\n", *(f"- **{duty}**: {text}." for duty, text in DUTIES.items()), ""]
     parts += [table(("tool", "duty", "shows by"), tools)]
+    parts += ["## Operands\n", f"{_OPERANDS}\n", table(("label", "work may live on it"), _operands())]
     parts += ["## Rights\n", "Granted by `deploy/kubernetes/rbac.yaml`, and asked for by `hostler doctor`.\n"]
     parts += [table(("right", "what for"), (*_rights(RIGHTS), *_rights(JOINING)))]
     return "\n".join(parts)
@@ -66,6 +73,12 @@ def page() -> str:
 def _rows(names: Iterable[Name]) -> Iterator[tuple[str, ...]]:
     for one in names:
         yield code(one.name), one.text, one.values
+
+
+def _operands() -> Iterator[tuple[str, ...]]:
+    for one in OPERANDS:
+        where = "always" if one.serves == ALWAYS else f"where {code(one.serves)} is `true`" if one.serves else "no"
+        yield code(one.label), where
 
 
 def _args(args: dict[str, str]) -> str:

@@ -40,7 +40,7 @@ KUBELETS = "kubernetes.io/kube-apiserver-client-kubelet"
 
 RIGHTS: tuple[Right, ...] = (
     *_rights("see nodes", "nodes", "get list watch"),
-    *_rights("cordon, label and annotate nodes", "nodes", "patch"),
+    *_rights("cordon, label and annotate nodes, let operands go for a GPU reset", "nodes", "patch"),
     *_rights("list nodes before their kubelet comes, and take them off the list", "nodes", "create delete"),
     *_rights("show conditions", "nodes/status", "patch"),
     *_rights("see whose work runs where", "pods", "list watch"),
