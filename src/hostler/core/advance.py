@@ -218,6 +218,7 @@ def start(scene: Scene, node: Node, plan: Plan, step: Step) -> Operation:
         boot_id=node.boot_id if row.port == "agent" else plan.boot_id,
         disturbs=row.disrupts,
         touches=row.touches,
+        restarts=row.restarts,
     )
 
 
@@ -377,7 +378,9 @@ def _consent_ticket(scene: Scene, node: Node, plan: Plan, waits_for: Blocker, po
 
 
 def _wait_boot(scene: Scene, node: Node, plan: Plan) -> Answer:
-    booted = node.boot_id != plan.boot_id or not plan.boot_id or node.test_mode
+    """Another boot than the one that ended: a node that has restarted by itself meanwhile has not for that."""
+    before = plan.boot_id if plan.left_boot is None else plan.left_boot
+    booted = node.boot_id != before or not before or node.test_mode
     return _wait_heard(scene, node, plan, done=booted)
 
 

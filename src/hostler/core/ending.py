@@ -172,8 +172,8 @@ def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
         return [*remediable, *(c for c in node.conditions if c.clears == "age" and c.boot_id not in ("", node.boot_id))]
     if plan.name == "return_to_service":
         return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]
-    fresh = plan.boot_id
-    return [c for c in remediable if c.id in plan.causes and (not fresh or c.boot_id in ("", fresh))]
+    ended = ("", plan.boot_id, plan.left_boot)
+    return [c for c in remediable if c.id in plan.causes and (not plan.boot_id or c.boot_id in ended)]
 
 
 def tickets(fleet: Fleet, node_id: str) -> list[Ticket]:

@@ -400,6 +400,8 @@ def _start_operation(fleet: Fleet, operation: Operation) -> None:
     plan = node.plan
     if plan is not None and (operation.disturbs or operation.touches):
         plan = replace(plan, disturbed=plan.disturbed or operation.disturbs, touched=plan.touched or operation.touches)
+    if plan is not None and operation.restarts:
+        plan = replace(plan, left_boot=plan.left_boot or node.boot_id)
     fleet.put_node(node.id, replace(node, operation=operation, plan=plan))
 
 

@@ -325,7 +325,8 @@ class Plan(Struct, frozen=True):
     that takes it back ("" for none). `result` and `reason` tell how an undoing plan will have ended. `disturbed`:
     work may have been ended by now; `touched`: the hardware was acted upon. `parts` are the slots that it is confined
     to, () for the whole node: work that is known to use none of them stays. `busy`: what it was to act upon was held by
-    somebody, and so was left as it is.
+    somebody, and so was left as it is. `boot_id` is the boot in which it was recorded; `left_boot` the one that was
+    known when it first acted on the node's boot ("": none was), None while it has not.
     """
 
     id: str
@@ -358,12 +359,14 @@ class Plan(Struct, frozen=True):
     touched: bool = False
     parts: tuple[str, ...] = ()
     busy: bool = False
+    left_boot: str | None = None
 
 
 class Operation(Struct, frozen=True):
     """One small idempotent act that a driver is asked for, recorded before it is sent.
 
-    `boot_id` is the boot it is meant for; an agent of another boot refuses it. `attempt` counts sends.
+    `boot_id` is the boot it is meant for; an agent of another boot refuses it. `attempt` counts sends. `restarts`: the
+    node's boot ends or begins with it.
     """
 
     id: str
@@ -379,6 +382,7 @@ class Operation(Struct, frozen=True):
     disturbs: bool = False
     touches: bool = False
     settling: bool = False
+    restarts: bool = False
 
 
 class Attempt(Struct, frozen=True):

@@ -13,7 +13,8 @@ class OperationRow(Struct, frozen=True):
     "power" (no physical-work or power hold), "boot" (meant for the plan's boot). `repeatable`: may be sent again
     once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
     long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
-    the hardware was acted upon, so that only a passed check says that the node is sound.
+    the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
+    ends or begins with it.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class OperationRow(Struct, frozen=True):
     disrupts: bool = False
     removes_power: bool = False
     touches: bool = False
+    restarts: bool = False
 
 
 IDLE_CHECK = "idle_check"
@@ -37,7 +39,7 @@ OPERATIONS: dict[str, OperationRow] = {
     for row in (
         # the BMC
         OperationRow("set_boot_network", "bmc", "the boot override is read back", ("power",)),
-        OperationRow("power_on", "bmc", "power state is on", ("power",), settle_s=30),
+        OperationRow("power_on", "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
         OperationRow(
             "power_off",
             "bmc",
@@ -47,6 +49,7 @@ OPERATIONS: dict[str, OperationRow] = {
             disrupts=True,
             removes_power=True,
             touches=True,
+            restarts=True,
         ),
         OperationRow("locate_on", "bmc", "the LED is lit"),
         OperationRow("locate_off", "bmc", "the LED is dark"),
@@ -85,6 +88,7 @@ OPERATIONS: dict[str, OperationRow] = {
             settle_s=300,
             disrupts=True,
             touches=True,
+            restarts=True,
         ),
         OperationRow(
             "bmc_cold_reset",
@@ -104,7 +108,7 @@ OPERATIONS: dict[str, OperationRow] = {
         OperationRow(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
         # nothing is sent: the present shows it
         OperationRow("drain", "present", "the scheduler shows no customer work on the node"),
-        OperationRow("wait_boot", "present", "the agent is heard with another boot id"),
+        OperationRow("wait_boot", "present", "the agent is heard with another boot id than before the restart"),
         OperationRow("wait_agent", "present", "the agent is heard"),
         OperationRow("wait_bmc", "present", "the BMC answers a look"),
     )
