@@ -10,7 +10,16 @@ from hostler.core.fleet import Fleet
 from hostler.core.model import Node
 from hostler.drivers.kubernetes.api import APPLY, Api, checked
 from hostler.drivers.kubernetes.book import Book
-from hostler.drivers.kubernetes.marks import DUTIES, LABELS, Marks, applied, labelled, marks
+from hostler.drivers.kubernetes.marks import (
+    DUTIES,
+    LABELS,
+    Marks,
+    applied,
+    has_changed,
+    is_stale,
+    labelled,
+    marks,
+)
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.wire import KubeNode, Shown
 from hostler.engine.ports import PortError, WorkloadView, name_there
@@ -76,15 +85,15 @@ class Marker:
         self._done[name] = now
 
     async def _conditions(self, name: str, listed: KubeNode, wanted: Marks) -> None:
-        """On transition only: a status or reason that is another than what stands there."""
-        stands = {one.type: (one.status, one.reason) for one in listed.shown}
-        changed = [one for one in wanted.conditions if stands.get(one.type) != (one.status, one.reason)]
+        """Only what differs from what stands there."""
+        stands = {one.type: one for one in listed.shown}
+        stale = [one for one in wanted.conditions if is_stale(one, stands.get(one.type))]
         at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        for manager in dict.fromkeys(DUTIES[one.type] for one in changed):
+        for manager in dict.fromkeys(DUTIES[one.type] for one in stale):
             own = tuple(one for one in wanted.conditions if DUTIES[one.type] == manager)
-            await self._apply(name, "/status", manager, applied(name, listed.uid, own, at))
-        for one in changed:
-            if TOLD.get(one.type) == one.status:
+            await self._apply(name, "/status", manager, applied(name, listed, own, at))
+        for one in stale:
+            if TOLD.get(one.type) == one.status and has_changed(one, stands.get(one.type)):
                 await self._event(name, one, at)
 
     async def _apply(self, name: str, sub: str, manager: str, body: object) -> None:

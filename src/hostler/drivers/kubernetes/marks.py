@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from hostler.core.fleet import is_healthy
 from hostler.core.model import Node, Plan, Severity, WorkClass, Workload
-from hostler.drivers.kubernetes.wire import OURS, Shown
+from hostler.drivers.kubernetes.wire import OURS, KubeNode, Shown
 
 HEALTH, MAINTENANCE, LABELS = "hostler-health", "hostler-maintenance", "hostler-labels"
 """Field managers, one for each duty."""
@@ -26,6 +26,9 @@ DUTIES = {
     "MaintenanceInProgress": MAINTENANCE,
 }
 """Who writes which condition."""
+
+NAMING = ("MaintenancePlanned", "DrainInProgress")
+"""Their messages name who is waited for, and are written again when those are others."""
 
 MAX_MESSAGE = 500
 MAX_LABEL = 63
@@ -45,20 +48,36 @@ def marks(node: Node, works: tuple[Workload, ...] | None) -> Marks:
     return Marks(_labels(node), (_healthy(node), _active(works), *_maintenance(node, works)))
 
 
-def applied(name: str, uid: str, shown: tuple[Shown, ...], at: str) -> dict[str, Any]:
-    """The body of a server-side apply of these conditions, which became so at this moment (RFC 3339)."""
+def has_changed(one: Shown, stands: Shown | None) -> bool:
+    """Whether it is another status or reason than stands there, which is told as an Event too."""
+    return stands is None or (one.status, one.reason) != (stands.status, stands.reason)
+
+
+def is_stale(one: Shown, stands: Shown | None) -> bool:
+    """Whether it is to be written: a change, or others who are waited for. What ails is told once by its evidence."""
+    return has_changed(one, stands) or (
+        one.type in NAMING and stands is not None and one.status == "True" and one.message != stands.message
+    )
+
+
+def applied(name: str, listed: KubeNode, shown: tuple[Shown, ...], at: str) -> dict[str, Any]:
+    """The body of a server-side apply of these conditions at this moment (RFC 3339).
+
+    One whose status stands there already keeps the moment since when it does.
+    """
+    since = {(one.type, one.status): one.lastTransitionTime for one in listed.shown}
     conditions = [
         {
             "type": one.type,
             "status": one.status,
             "reason": one.reason,
             "message": one.message,
-            "lastTransitionTime": at,
+            "lastTransitionTime": since.get((one.type, one.status)) or at,
             "lastHeartbeatTime": at,
         }
         for one in shown
     ]
-    return {**_named(name, uid), "status": {"conditions": conditions}}
+    return {**_named(name, listed.uid), "status": {"conditions": conditions}}
 
 
 def labelled(name: str, uid: str, labels: dict[str, str]) -> dict[str, Any]:

@@ -60,12 +60,13 @@ class Taint(Struct, frozen=True):
 
 
 class Shown(Struct, frozen=True):
-    """A condition as a node shows it; `status` is True, False or Unknown."""
+    """A condition as a node shows it; `status` is True, False or Unknown, since `lastTransitionTime` (RFC 3339)."""
 
     type: str
     status: str
     reason: str = ""
     message: str = ""
+    lastTransitionTime: str | None = None  # noqa: N815 - the API's name
 
 
 class Asked(Struct, frozen=True):
