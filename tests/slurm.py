@@ -26,7 +26,7 @@ from tests.end_to_end.processes import free_port
 
 NODES = ("gpu001", "gpu002", "box-1")
 GPUS = 8
-START_S = 30.0
+START_S = 60.0
 MESSAGE_S = 3
 """Slurm's own patience: so long its commands wait for a controller that hangs, before they print an empty list."""
 
@@ -53,8 +53,8 @@ SelectType=select/cons_tres
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=1
-KillWait=5
-SlurmdTimeout=9
+KillWait=15
+SlurmdTimeout=300
 MessageTimeout={patience}
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
@@ -69,18 +69,21 @@ NODE = (
     "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=4 RealMemory=100 Gres=gpu:h100:{gpus}\n"
 )
 JOB = """#!/bin/sh
+: > {folder}/begun/$SLURM_JOB_ID
 exec sleep 900
 """
 DEAF = """#!/bin/sh
 trap 'echo TERM >> {folder}/signals/$SLURM_JOB_ID; told=$((told + 1)); [ $told -lt 2 ] || exit' TERM
+: > {folder}/begun/$SLURM_JOB_ID
 while :; do sleep 0.1; done
 """
 SLOW = """#!/bin/sh
-trap 'sleep 3; exit' TERM
+trap 'until [ -e {folder}/let-go/$SLURM_JOB_ID ]; do sleep 0.1; done; exit' TERM
+: > {folder}/begun/$SLURM_JOB_ID
 while :; do sleep 0.1; done
 """
 SCRIPTS = {"job": JOB, "deaf": DEAF, "slow": SLOW}
-"""Jobs that end when they are told to, when they are told twice, and three seconds after they are told."""
+"""Jobs that end when they are told to, when they are told twice, and when they are told and let go."""
 
 
 class RealSlurm:
@@ -111,7 +114,7 @@ class RealSlurm:
         return done.stdout
 
     async def submit(self, *nodes: str, gpus: int = 0, **options: str) -> int:
-        """A job that runs until it is ended, on just these nodes; its number once it runs."""
+        """A job that runs until it is ended, on just these nodes; its number once it runs and hears signals."""
         script = self.folder / options.pop("script", "job")
         words = ["sbatch", "--parsable", "-o", "/dev/null", "-D", "/", "-w", ",".join(nodes), "-N", str(len(nodes))]
         words += [f"--gres=gpu:{gpus}"] if gpus else []
@@ -119,6 +122,7 @@ class RealSlurm:
         named = {name.replace("_", "-"): value for name, value in options.items()}
         words += [f"--{name}={value}" if value else f"--{name}" for name, value in named.items()]
         number = int(self.run(*words, str(script)))
+        await self.until((self.folder / "begun" / str(number)).exists)
         await self.until(lambda: self.run("squeue", "-h", "-j", str(number), "-o", "%T").strip() == "RUNNING")
         return number
 
@@ -137,6 +141,10 @@ class RealSlurm:
         """How many SIGTERMs a deaf job has counted."""
         counted = self.folder / "signals" / str(job)
         return len(counted.read_text().splitlines()) if counted.exists() else 0
+
+    def let_go(self, job: int) -> None:
+        """A slow job that was told to end does so now."""
+        (self.folder / "let-go" / str(job)).touch()
 
     async def stop_answering(self, node: str) -> None:
         """The node's slurmd dies, and slurmctld notices."""
@@ -238,7 +246,8 @@ class RealSlurm:
         for device in devices:
             device.touch()
         (self.folder / "gres.conf").write_text(f"Name=gpu Type=h100 File={self.folder}/dev/nvidia[0-{GPUS - 1}]\n")
-        (self.folder / "signals").mkdir()
+        for name in ("begun", "signals", "let-go"):
+            (self.folder / name).mkdir()
         for name, text in SCRIPTS.items():
             (self.folder / name).write_text(text.replace("{folder}", str(self.folder)))
         key, jwt_key = self.folder / "munge" / "key", self.folder / "state" / "jwt.key"

@@ -101,6 +101,14 @@ class Admin:
         body = {"metadata": {"name": name, **meta}, "spec": spec}
         return await self.ask("POST", f"/api/v1/namespaces/{space}/pods", body)
 
+    async def begun(self, space: str, name: str) -> None:
+        """Until a kubelet has started the pod: before that the Eviction API asks no budget."""
+
+        async def so() -> bool:
+            return bool((await self.get(f"/api/v1/namespaces/{space}/pods/{name}"))["status"]["phase"] != "Pending")
+
+        await until_asked(so, f"{space}/{name} to begin")
+
     async def budget(self, space: str, name: str, least: int, **match: str) -> None:
         spec = {"minAvailable": least, "selector": {"matchLabels": match}}
         where = f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets"

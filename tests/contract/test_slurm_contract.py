@@ -86,8 +86,8 @@ class World(Struct):
         return await self.state(name)
 
     async def eventually(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Within half a minute; in the model at once."""
-        for _ in range(1 if isinstance(self.people, SlurmTwin) else 300):
+        """Within a minute; in the model at once."""
+        for _ in range(1 if isinstance(self.people, SlurmTwin) else 600):
             if await holds():
                 return
             await asyncio.sleep(0.1)
@@ -352,6 +352,9 @@ async def test_a_job_that_ends_holds_its_node_until_it_has(world: World) -> None
 
     await world.eventually(ending)
     assert (await world.observe("evict", ONE, f"job-{number}.0")).result == "busy"
+    if isinstance(world.people, RealSlurm):
+        world.people.let_go(number)
+        await world.until_done("evict", ONE, f"job-{number}.0")
 
 
 # membership

@@ -29,11 +29,13 @@ from hostler.drivers.slurm.transport import Change
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.engine.intake import WorkSeen, of_override
 from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError, WorkloadView
+from tests.contract.kubernetes_world import PATIENCE_S, running, until
 from tests.kit import NOW, a_node
 from tests.slurm import MESSAGE_S, RealSlurm
 from tests.slurm_twin import SlurmTwin, by_rest, node_document, served
 
 WHOLE = json.dumps({"errors": [], "nodes": [node_document(SlurmNode("gpu001", "IDLE"))]})
+HANGS = "did not end"
 OLD, NEW = "slurm-wlm 22.05.8", "slurm 23.11.4"
 
 
@@ -53,9 +55,8 @@ async def test_a_controller_that_hangs_is_unreachable_and_not_empty(slurm: RealS
         assert [type(one) for one in said] == [UnreachableError] * 2
         await scheduler.look()
         assert "did not end" in scheduler.views().lost
-    await slurm.until(lambda: "idle" in slurm.run("sinfo", "-h", "-o", "%T"))
-    await scheduler.look()
-    assert scheduler.views().lost == ""
+    async with running(scheduler.watch()):
+        await until(lambda: not scheduler.views().lost, "it to be heard again")
 
 
 async def test_a_real_slurm_shows_its_settings_and_treats_no_node_by_itself(slurm: RealSlurm) -> None:
@@ -108,10 +109,10 @@ async def test_a_command_that_fails_tells_nothing(
     """Mutants: the exit status is not looked at; a list that is cut off is read; what a command began lives on."""
     monkeypatch.setattr(commands, "MAX_OUTPUT", 200_000)
     _fake(tmp_path, "sinfo", body)
-    transport = CommandTransport(Commands(directory=str(tmp_path), timeout_s=1.0))
+    transport = CommandTransport(Commands(directory=str(tmp_path), timeout_s=1.0 if HANGS in says else PATIENCE_S))
     with pytest.raises(error, match=says):
         await transport.nodes()
-    assert not _running(tmp_path)
+    await until(lambda: not _running(tmp_path), "the end of all that it began")
 
 
 async def test_newer_versions_list_their_nodes_by_another_command(tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ async def test_an_answer_that_is_none(
     monkeypatch.setattr(rest, "MAX_ANSWER", 200_000)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
-    async with by_rest(app, tmp_path, timeout_s=1.0) as transport:
+    async with by_rest(app, tmp_path, timeout_s=1.0 if handler is _hangs else PATIENCE_S) as transport:
         if error is None:
             assert set(await transport.nodes()) == {"gpu001"}
             return

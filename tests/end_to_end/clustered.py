@@ -3,9 +3,10 @@
 import asyncio
 import json
 import re
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -24,7 +25,7 @@ from tests.end_to_end.processes import HOSTLER, answers, end, free_port, spawn
 
 POLICY = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
 CLUSTER = "k1"
-PATIENCE_S = 25.0
+PATIENCE_S = 60.0
 FASTER = 60.0
 """Machines boot and check themselves so many times faster than real ones."""
 
@@ -62,7 +63,10 @@ class Clustered:
         documents = [word for name in ("policy.yaml", "pools.yaml") for word in ("--config", str(self._folder / name))]
         data = ["--data", str(self._folder / "data"), "--listen", f"127.0.0.1:{self._port}"]
         self._serving = await spawn(HOSTLER, "serve", *data, *clusters, *documents, log=self._folder / "log")
-        await answers(self._session, f"{self.server}/readyz", PATIENCE_S)
+        try:
+            await answers(self._session, f"{self.server}/readyz", PATIENCE_S, self._serving)
+        except (AssertionError, TimeoutError) as why:
+            raise AssertionError(f"{why}\n{(self._folder / 'log').read_text()[-2_000:]}") from None
 
     async def stop(self) -> None:
         """The cell is served no more."""
@@ -168,10 +172,33 @@ class Clustered:
             while (await self.spec(node))[0] is not shut:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
 
+    @asynccontextmanager
+    async def watching(self, node: str) -> AsyncIterator[list[bool]]:
+        """Whether the Node was unschedulable after each change from now on: no moment is too short to be seen."""
+        listed = await self.admin.get("/api/v1/nodes")
+        query = {"resourceVersion": listed["metadata"]["resourceVersion"], "fieldSelector": f"metadata.name={node}"}
+        told: list[bool] = []
+
+        async def follow() -> None:
+            async with self.admin.api.watch("/api/v1/nodes", query, 10 * PATIENCE_S) as lines:
+                async for line in lines:
+                    change = json.loads(line)
+                    if change["type"] == "MODIFIED":
+                        told.append(bool(change["object"]["spec"].get("unschedulable", False)))
+
+        async with running(follow()):
+            yield told
+
     async def pods(self, space: str) -> list[Any]:
         return list((await self.admin.get(f"/api/v1/namespaces/{space}/pods"))["items"])
 
     # --- machines ---
+
+    def spooled(self, node: str) -> str:
+        """What the node's agent has on its disk."""
+        path = self._folder / "agents" / node / "spool.sqlite"
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            return " ".join(bytes(body).decode() for (body,) in db.execute("SELECT body FROM rows"))
 
     def enter(self, kubelet: Kubelet, kubeconfig: str) -> None:
         """Its kubelet is let into the cluster, or has to go."""

@@ -95,7 +95,7 @@ class JournalFile:
         return [(spool, sequence, json.loads(body)) for spool, sequence, body in rows]
 
     def _ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=5.0)) as db:
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=60.0)) as db:
             return db.execute(query, values).fetchall()
 
 

@@ -67,10 +67,11 @@ async def end(child: Process) -> None:
         await child.wait()
 
 
-async def answers(session: aiohttp.ClientSession, url: str, within_s: float) -> None:
-    """Return once the address answers 200. Raises TimeoutError."""
+async def answers(session: aiohttp.ClientSession, url: str, within_s: float, child: Process | None = None) -> None:
+    """Return once the address answers 200. Raises TimeoutError; a child that has ended is not waited for."""
     async with asyncio.timeout(within_s):
         while True:
+            assert child is None or child.returncode is None, f"{url} does not answer: its server ended"
             try:
                 async with session.get(url) as answer:
                     if answer.status == 200:

@@ -77,9 +77,12 @@ async def served_beside(
     documents = ["--config", str(policy), "--config", str(folder / "pools.yaml")]
     serve = ["serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", *how, *documents]
     agent = ["agent", "--server", server, "--node", NODE, "--token-file", str(token), "--kmsg", ""]
-    async with aiohttp.ClientSession() as session, process(HOSTLER, *serve, log=log):
+    async with aiohttp.ClientSession() as session, process(HOSTLER, *serve, log=log) as serving:
         world = Served(server, operator, session, patience_s)
-        await answers(session, f"{server}/readyz", patience_s)
+        try:
+            await answers(session, f"{server}/readyz", patience_s, serving)
+        except (AssertionError, TimeoutError) as why:
+            raise AssertionError(f"{why}\n{log.read_text()[-2_000:]}") from None
         await world.say("adopt", str(folder / "fleet.json"), "--reason", "test")
         async with process(HOSTLER, *agent, "--state-dir", str(folder / "agent"), log=log):
             await world.until('"phase":"production"')

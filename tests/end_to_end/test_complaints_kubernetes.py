@@ -89,14 +89,16 @@ async def world(
 
 
 async def works(admin: Admin, node: str, **annotations: str) -> str:
-    """A customer's pod on the node, and its name."""
+    """A customer's pod that runs on the node, and its name."""
     await admin.pod(SPACE, f"on-{node}", node, gpus=1, labels={"on": node}, annotations=annotations)
+    await admin.begun(SPACE, f"on-{node}")
     return f"on-{node}"
 
 
 async def finishes(admin: Admin, node: str) -> None:
-    """The customer's work on the node ends by itself."""
-    await admin.ask("DELETE", f"/api/v1/namespaces/{SPACE}/pods/on-{node}", {"gracePeriodSeconds": 0})
+    """The customer's work on the node ends by itself, or with its Node."""
+    answer = await admin.api.change("DELETE", f"/api/v1/namespaces/{SPACE}/pods/on-{node}", {"gracePeriodSeconds": 0})
+    assert answer.status in (200, 404), answer
 
 
 async def runs_still(admin: Admin, node: str) -> bool:
@@ -109,9 +111,9 @@ async def health(admin: Admin, node: str, status: str) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             conditions = (await admin.get(f"/api/v1/nodes/{node}"))["status"]["conditions"]
-            told: dict[str, Any] = next(one for one in conditions if one["type"] == "HostlerHealthy")
-            if told["status"] == status:
-                return told
+            told: list[dict[str, Any]] = [one for one in conditions if one["type"] == "HostlerHealthy"]
+            if told and told[0]["status"] == status:
+                return told[0]
             await asyncio.sleep(0.1)
 
 
@@ -195,9 +197,9 @@ async def test_a_vanished_node_holds_the_lock(world: Clustered, admin: Admin) ->
 
 async def test_a_node_is_left_cordoned(world: Clustered) -> None:
     """Rule: a cordon may have an end, and then ends by itself. Mutant: holds have no end."""
-    await world.ask("cordon", "deadline-1", hours="0.0005")
-    await world.shut("deadline-1")
-    await world.shut("deadline-1", shut=False)
+    async with world.watching("deadline-1") as shut:
+        await world.ask("cordon", "deadline-1", hours="0.001")
+        await until(lambda: True in shut and not shut[-1], "the cordon to come and to go")
     assert (await world.spec("deadline-1")) == (False, [])
 
 
@@ -207,9 +209,10 @@ async def test_a_failed_drain_leaves_the_node_cordoned(world: Clustered, admin: 
     Mutant: past its deadline work is evicted, or the node stays shut.
     """
     await works(admin, "failed-1")
-    await world.ask("reboot", "failed-1")
-    await world.shut("failed-1")
-    assert (await world.ended("failed-1", "reboot"))[0] == "cancelled"
+    async with world.watching("failed-1") as shut:
+        await world.ask("reboot", "failed-1")
+        assert (await world.ended("failed-1", "reboot"))[0] == "cancelled"
+        await until(lambda: True in shut and not shut[-1], "the cordon to come and to go")
     assert await world.spec("failed-1") == (False, [])
     assert await runs_still(admin, "failed-1")
     await world.waits("failed-1", "research is asked to consent")
@@ -291,14 +294,14 @@ async def test_a_cold_start_replays_an_old_fault_on_a_busy_node(world: Clustered
     host, boot = world.hosts["cold-1"], (await world.node("cold-1"))["boot_id"]
     await world.stop()
     host.say(XID79)
-    await asyncio.sleep(1.0)  # its agent has it on disk
+    await until(lambda: "fallen off the bus" in world.spooled("cold-1"), "the line on its agent's disk")
     host.reboot()
     await until(lambda: host.up and host.boot_id != boot, "the machine to be up again")
     await works(admin, "cold-1")
     await world.start()
     await world.until("GPU has fallen off the bus", "/v1/nodes/cold-1/observations")
-    assert (await world.node("cold-1"))["boot_id"] != boot
-    await asyncio.sleep(1.0)
+    await world.become("/v1/nodes/cold-1", lambda seen: seen["node"]["boot_id"] == host.boot_id, "the new boot")
+    await asyncio.sleep(1.0)  # several turns in which something might be planned
     assert await world.plans("cold-1") == []
     assert await runs_still(admin, "cold-1")
 

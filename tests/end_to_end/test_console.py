@@ -14,7 +14,10 @@ from tests.contract.api_world import XID79, House, house
 
 CHROMIUM = shutil.which("chromium")
 CONSOLE = Path(__file__).parents[2] / "src/hostler/server/console"
+PATIENCE_MS = 60_000
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+
+expect.set_options(timeout=PATIENCE_MS)
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
@@ -50,8 +53,9 @@ async def world(tmp_path: Path) -> AsyncIterator[House]:
 @pytest.fixture
 async def tab(world: House) -> AsyncIterator[Tab]:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS, timeout=PATIENCE_MS)
         page = await browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(PATIENCE_MS)
         found = Tab(page, world)
         yield found
         assert found.complaints == []

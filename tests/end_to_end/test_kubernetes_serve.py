@@ -14,7 +14,7 @@ from tests.end_to_end.served import NODE, POLICY, Served, served_beside
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 BOX = "box-1"
-PATIENCE_S = 45.0
+PATIENCE_S = 90.0
 
 
 @pytest.fixture
@@ -45,6 +45,7 @@ async def test_a_drain_names_who_it_waits_for_and_a_persons_uncordon_holds_it_of
 ) -> None:
     await admin.budget("acme", "guard", 1, app="db")
     await admin.pod("acme", "db", BOX, labels={"app": "db"}, annotations={"hostler.dev/interruptible": "true"})
+    await admin.begun("acme", "db")
     await admin.pod("acme", "train", BOX, gpus=8)
     await served.until("acme/train:")
     await served.say("node", "drain", NODE, "--reason", "new kernel")

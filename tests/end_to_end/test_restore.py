@@ -16,6 +16,9 @@ from tests.end_to_end.kill_world import SLOW, Box, World, check_spool, until, wo
 from tests.end_to_end.processes import HOSTLER, run
 
 PATIENCE_S = 90.0
+DIFFERENCES = 8
+"""What the drill brings about, in all."""
+
 QUIET_S = 12.0
 """Longer than a poll of every BMC and two heartbeats of every agent."""
 
@@ -113,6 +116,10 @@ async def test_a_restored_cell_compares_and_touches_nothing_until_it_is_released
         names = {r.name for r in cell.journal.records(copied)}
         assert not names & {"operation_started", "plan_recorded", "plan_advanced", "plan_ended"}, names
         found = await differences(cell)
+        async with asyncio.timeout(PATIENCE_S):  # what agents tell of themselves comes one by one
+            while sum(len(told) for told in found.values()) < DIFFERENCES:
+                await asyncio.sleep(0.5)
+                found = await differences(cell)
         ahead = {name: [d for d in told if d[0] == "cursor"] for name, told in found.items()}
         assert [name for name, told in ahead.items() if len(told) == 1] == ["n1", "n2", "n3"], ahead
         assert all("sent again" in reality for told in ahead.values() for _, _, reality in told)

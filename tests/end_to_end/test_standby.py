@@ -17,7 +17,7 @@ from hostler.engine.journal.check import check
 from hostler.server.forwarding import MARK
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.http import Farm
-from tests.end_to_end.kill_world import Box, Served, Witness, adopt, drive, ended, heard, now, until
+from tests.end_to_end.kill_world import DEADLINE_S, Box, Served, Witness, adopt, drive, ended, heard, now, until
 from tests.end_to_end.standby_world import LEASE_S, Cluster, Process, cluster, well
 from tests.postgres import PostgresServer
 
@@ -165,7 +165,7 @@ async def test_everything_may_be_asked_of_the_one_that_stands_by(tmp_path: Path,
 
     Mutants: the hop drops the token, or a request is carried in a circle.
     """
-    async with cluster(tmp_path, postgres_url) as cell:
+    async with cluster(tmp_path, postgres_url, lease_s=60.0) as cell:
         old = await cell.active()
         other = next(process for process in cell.processes if process is not old)
         spec = {"id": "n1", "sku": "h100", "serial": "SN-n1", "pool": "lab"}
@@ -282,7 +282,7 @@ def holds(cell: Cluster, scope: str) -> list[Any]:
 
 async def until_read(process: Process, path: str, status: int, holds: Any = lambda _: True) -> None:
     """Ask until it is answered so: a standby reads what was recorded a moment later."""
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             got, body, _ = await process.call("GET", path)
             if got == status and holds(body):

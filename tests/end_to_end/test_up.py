@@ -52,8 +52,8 @@ async def test_make_up_kubernetes_brings_machines_into_a_real_cluster_and_jobs_o
             admin = Admin(api)
             pod = await _first(admin, "/api/v1/pods?labelSelector=job-name&fieldSelector=status.phase=Running", log)
             name = pod["spec"]["nodeName"]
-            node = await admin.get(f"/api/v1/nodes/{name}")
-            assert node["metadata"]["labels"]["hostler.dev/phase"] == "production"
+            production = f"labelSelector=hostler.dev/phase=production&fieldSelector=metadata.name={name}"
+            node = await _first(admin, f"/api/v1/nodes?{production}", log)  # its label follows a moment later
             assert node["metadata"]["annotations"]["kwok.x-k8s.io/node"] == "fake"
             assert pod["spec"]["nodeSelector"]["hostler.dev/pool"] == node["metadata"]["labels"]["hostler.dev/pool"]
             code, said = await run(*newcomer, HOSTLER, "node", "drain", name, "--reason", "to see")
