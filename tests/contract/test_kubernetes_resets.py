@@ -4,7 +4,7 @@ kwok runs no process, so that of each pod on the node is put into the /proc that
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from hostler.drivers.kubernetes import resetting
 from hostler.drivers.kubernetes.api import Answer, Api, load_kubeconfig
 from hostler.drivers.kubernetes.operands import DEPLOY, OPERANDS, PAUSED_FOR, Operands
 from hostler.drivers.kubernetes.resetting import Place, Resetter, Restorer
-from tests.contract.kubernetes_world import until
+from tests.contract.kubernetes_world import PATIENCE_S, until
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
 from tests.kit import configuration
@@ -177,7 +177,7 @@ async def a_site(plane: ControlPlane, machine: Machine) -> AsyncIterator[Site]:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine(tmp_path)
+    made = Machine(tmp_path, gpus=1)
     monkeypatch.setenv("PATH", made.path)
     monkeypatch.setattr(resetting_by_agent, "POLL_S", 0.1)
     monkeypatch.setattr(resetting, "AGAIN_S", 0.1)
@@ -215,20 +215,24 @@ async def test_operands_go_for_a_reset_and_come_back_when_it_is_over(site: Site)
 
 
 class CutApi(Api):
-    """The process ends at one of its requests: before it is sent, or after it was answered."""
+    """Something happens at one of its requests: before it is sent, or after it was answered."""
 
-    def __init__(self, kubeconfig: Path, at: int, *, after: bool) -> None:
+    def __init__(self, kubeconfig: Path, at: int, happens: Callable[[], None], *, after: bool = False) -> None:
         super().__init__(load_kubeconfig(str(kubeconfig)), lambda: None)
-        self.left, self.after = at, after
+        self.left, self.happens, self.after = at, happens, after
 
     async def _ask(self, *args: Any) -> Answer:
         self.left -= 1
         if self.left == 0 and not self.after:
-            raise asyncio.CancelledError
+            self.happens()
         answer = await super()._ask(*args)
-        if self.left == 0:
-            raise asyncio.CancelledError
+        if self.left == 0 and self.after:
+            self.happens()
         return answer
+
+
+def killed() -> None:
+    raise asyncio.CancelledError
 
 
 async def test_whoever_takes_over_lets_back_what_was_cut_off_anywhere(site: Site, control_plane: ControlPlane) -> None:
@@ -240,7 +244,7 @@ async def test_whoever_takes_over_lets_back_what_was_cut_off_anywhere(site: Site
         for after in (False, True):
             await site.label(**{DCGM: "true", PLUGIN: "true"})
             site.recorded = replace(site.node, operation=site.operation)
-            async with CutApi(control_plane.kubeconfig("hostler"), cut, after=after) as api:
+            async with CutApi(control_plane.kubeconfig("hostler"), cut, killed, after=after) as api:
                 operands = Operands(api, OWNER, OPERANDS)
                 doing = asyncio.ensure_future(site.resetter(operands=operands).perform(site.operation, site.node))
                 await asyncio.wait([doing])
@@ -255,6 +259,24 @@ async def test_whoever_takes_over_lets_back_what_was_cut_off_anywhere(site: Site
     assert done == 2
     assert cut > 5, "look, change, look at pods, and both looks again"
     assert len(site.agent.orders) == 2, "nobody was asked before they had gone"
+
+
+async def test_called_off_at_any_moment_the_agent_is_not_asked(site: Site, control_plane: ControlPlane) -> None:
+    """Mutant: it is looked whether the operation stands before the last look, not after it."""
+
+    def called_off() -> None:
+        site.recorded = site.node
+
+    for at in range(1, 6):
+        await site.label(**{DCGM: "true", PLUGIN: None})
+        site.recorded = replace(site.node, operation=site.operation)
+        async with CutApi(control_plane.kubeconfig("hostler"), at, called_off) as api:
+            resetter = site.resetter(operands=Operands(api, OWNER, OPERANDS))
+            said = await resetter.perform(site.operation, site.node)
+        assert (said.result, api.left <= 0) == ("refused", True)
+        await site.shown(DCGM, (await site.labels())[DCGM].replace("true", ""))
+        await site.let_back()
+    assert site.agent.orders == []
 
 
 @pytest.mark.parametrize(
@@ -286,7 +308,7 @@ async def test_pods_that_are_no_operands_hold_it_by_name_and_no_strike(site: Sit
     await site.runs("dcgm", "watcher")
     said = await site.perform()
     (pod,) = await site.pods()
-    assert said.result == "failed"
+    assert (said.result, "not gone" in said.detail) == ("failed", False)
     assert str(said.facts[HELD]).startswith(f"watcher (pid 100, pod {pod['metadata']['uid']}")
     assert site.agent.machine.knows("resets") == []
     site.recorded = site.node
@@ -299,10 +321,11 @@ async def test_a_pod_that_does_not_go_is_the_agents_to_name(site: Site) -> None:
     await site.label(**{DCGM: "true"})
     await site.deploys("dcgm", DCGM, stays=True)
     await site.runs("dcgm")
-    waiting = asyncio.ensure_future(site.perform())
+    waiting = asyncio.ensure_future(site.perform(clear_s=3600.0))
     await asyncio.sleep(0.5)
     site.recorded = site.node
-    said = await waiting
+    async with asyncio.timeout(PATIENCE_S):
+        said = await waiting
     assert (said.result, site.agent.orders) == ("refused", [])
     site.recorded = replace(site.node, operation=site.operation)
     said = await site.perform(clear_s=0.3)
