@@ -18,6 +18,7 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 PATIENCE_S = 60.0
+UNKNOWN = 401
 MUCH = {"cpu": "128", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": "8"}
 
 
@@ -44,6 +45,12 @@ class Kubelet:
         body = {"metadata": {"name": request}, "spec": spec}
         return await api.change("POST", REQUESTS, body)
 
+    async def let_in(self, api: Api) -> None:
+        """Until the API server knows the bearer, which it does a moment after the token was issued."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (await api.get(f"{REQUESTS}/none")).status == UNKNOWN:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+
     async def answer(self, api: Api, request: str) -> dict[str, Any]:
         """What became of the request: its status once it is signed or denied."""
         async with asyncio.timeout(PATIENCE_S):
@@ -65,6 +72,7 @@ class Kubelet:
     async def join(self, kubeconfig: Path, request: str) -> Path:
         """Do what a kubelet does with its bootstrap kubeconfig, until its node is ready; its own kubeconfig."""
         async with self.bootstrapping(kubeconfig) as api:
+            await self.let_in(api)
             answer = await self.ask(api, request)
             assert answer.status == 201, answer
             status = await self.answer(api, request)

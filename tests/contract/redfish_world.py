@@ -113,7 +113,7 @@ async def emulated(
     backend: str = "http",
     machine: Machine | None = None,
     rules: tuple[Rule, ...] = (),
-    timeout_s: float = 5,
+    timeout_s: float = 30,
 ) -> AsyncIterator[World]:
     """Our emulated BMC: over "http", "https", as one of many systems in a "shared" service, or as the "twin"."""
     machine = machine or a_machine()

@@ -12,7 +12,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.model import Binding, Condition, Severity
 from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.stable import LABELS
-from tests.contract.kubernetes_world import until
+from tests.contract.kubernetes_world import PATIENCE_S, until
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, perform
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node, configuration, pool_document
@@ -32,7 +32,7 @@ async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
 def kubectl(plane: ControlPlane, *words: str) -> list[str]:
     """The line of box-1."""
     command = ("kubectl", f"--kubeconfig={plane.kubeconfig('admin')}", "get", "nodes", *words)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("box-1 ")]
     return line.split()

@@ -20,8 +20,8 @@ from hostler.drivers.kubernetes.doorkeeper import Doorkeeper
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.engine.joining import JoinOffer
 from hostler.engine.ports import RefusedError
-from tests.contract.kubelet import REQUESTS, Kubelet
-from tests.contract.kubernetes_world import running, until
+from tests.contract.kubelet import REQUESTS, UNKNOWN, Kubelet
+from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node, configuration, pool_document
@@ -97,7 +97,9 @@ async def test_the_api_server_knows_whose_token_it_is_and_it_opens_nothing_else(
     world: KubernetesWorld, tmp_path: Path
 ) -> None:
     _, offer = await issued(world)
-    async with Kubelet(tmp_path, "box-1").bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer:
+    box = Kubelet(tmp_path, "box-1")
+    async with box.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer:
+        await box.let_in(bearer)
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         answer = await bearer.change("POST", WHO, body)
         who = msgspec.json.decode(answer.body)["status"]["userInfo"]
@@ -124,6 +126,7 @@ async def test_what_another_node_would_be_is_not_signed(
         thief.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer,
         running(Admitter(world.api, world.scheduler.joining).run()),
     ):
+        await thief.let_in(bearer)
         answer = await thief.ask(bearer, "theft", **asked)
         if answer.status == 201:  # the API server itself refuses some
             status = await thief.answer(bearer, "theft")
@@ -162,7 +165,7 @@ async def test_a_join_that_is_given_up_undone_or_taken_over_leaves_no_old_token(
     assert await tokens(world) == []
     assert heir.joining.offer("n1") is None
     async with Kubelet(tmp_path, "box-1").bootstrapping(kubeconfig_of(new, tmp_path)) as bearer:
-        assert (await bearer.get(REQUESTS)).status == 401
+        await until_asked(lambda: _is_refused(bearer), "the API server to see that the token is gone")
     await heir.perform(join, world.node)
     assert len(await tokens(world)) == 1
     undo = replace(join, id="n1-o99", kind="leave_cluster", args={})
@@ -170,9 +173,13 @@ async def test_a_join_that_is_given_up_undone_or_taken_over_leaves_no_old_token(
     assert await tokens(world) == []
 
 
+async def _is_refused(bearer: Api) -> bool:
+    return (await bearer.get(REQUESTS)).status == UNKNOWN
+
+
 async def test_a_token_expires_by_itself(world: KubernetesWorld, tmp_path: Path) -> None:
     """Nobody is there to delete it: the API server refuses it all the same."""
-    _, offer = await issued(world, ttl_s="1")
+    _, offer = await issued(world, ttl_s="3")
     box = Kubelet(tmp_path, "box-1")
     async with box.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer:
         await until(lambda: datetime.now(UTC) > offer.expires, "its end")

@@ -70,7 +70,7 @@ async def watched(machine: Machine, clock: Clock, enough: Any, firmware: dict[st
         pace = Pace(period_s=0.02, close_s=0.01)
         task = asyncio.ensure_future(Watch(cell, RedfishEyes(clients), lambda: drive.now, pace).run())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not enough(drive):
                     await asyncio.sleep(0.01)
                     assert not task.done(), task
