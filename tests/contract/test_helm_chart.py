@@ -222,6 +222,19 @@ def test_nothing_secret_is_rendered_and_several_controllers_have_a_budget() -> N
     assert not [o for o in rendered("--values", SINGLE) if o["kind"] == "PodDisruptionBudget"]
 
 
+@pytest.mark.parametrize(("values", "folder"), [(SINGLE, "/var/lib/hostler"), (HA, ""), (EVERYTHING, "/archive")])
+def test_what_leaves_the_journal_goes_where_it_outlives_the_pod(values: str, folder: str) -> None:
+    """Mutants: the archive of a database lies on a volume that goes with its pod; a journal in a file only grows."""
+    pod = one(rendered("--values", values), "StatefulSet")["spec"]
+    (container,) = pod["template"]["spec"]["containers"]
+    given = [word.partition("=")[2] for word in container["args"] if word.startswith("--archive=")]
+    assert bool(given) is bool(folder)
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    gone = {volume["name"] for volume in pod["template"]["spec"].get("volumes", []) if "emptyDir" in volume}
+    for path in given:
+        assert next(name for mount, name in mounts.items() if Path(path).is_relative_to(mount)) not in gone
+
+
 def test_checks_stand_below_everything_that_says_nothing() -> None:
     """Mutant: a check that may push others away, or that nobody preempts."""
     check = one(rendered("--values", SINGLE), "PriorityClass", "hostler-check")

@@ -1,5 +1,6 @@
 """`hostler journal` over both databases, as an operator types it."""
 
+import asyncio
 import io
 import json
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hostler.cli.compacting import Compacting
 from hostler.cli.exit_codes import ExitCode
 from hostler.engine.journal.opening import open_journal
 from hostler.engine.ports import Batch, Snapshot
@@ -109,3 +111,24 @@ def test_an_import_of_nothing(
     assert hostler("journal", "import", str(tmp_path / "copy"), str(tmp_path / "none.jsonl")) == ExitCode.usage
     assert "No such file" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_controller_has_it_done_again_and_again(
+    place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutants: it is done once and never again; what fails ends it."""
+    fill(place)
+    archive = tmp_path / "archive"
+    archive.write_text("no folder")
+    caplog.set_level("INFO", logger="hostler")
+    at_work = asyncio.create_task(Compacting(place, archive, first_s=0.0, period_s=0.2).run())
+    async with asyncio.timeout(60.0):
+        while "journal_not_compacted" not in caplog.messages:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05)
+        archive.unlink()
+        while "journal_compacted" not in caplog.messages:  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05)
+    at_work.cancel()
+    await asyncio.gather(at_work, return_exceptions=True)
+    assert hostler("journal", "check", place, "--archive", str(archive)) == ExitCode.ok
+    assert "records 11 to 20 stand" in capsys.readouterr().out

@@ -18,8 +18,9 @@ from pathlib import Path
 import msgspec
 
 from hostler.cli import context
+from hostler.cli.compacting import Compacting
 from hostler.cli.examining import examiners
-from hostler.cli.house import Gate, House, Standing, ask, house, now
+from hostler.cli.house import Gate, House, Standing, ask, house, journal_of, now
 from hostler.cli.lab import Lab, in_kubernetes, in_memory
 from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
 from hostler.cli.settings import ServeSettings, UpSettings
@@ -100,7 +101,9 @@ async def serve(settings: ServeSettings) -> None:
             admitting = [one.admitter.run for one in kubernetes]
             admitting += [one.doorkeeper(lambda: cell.view).run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
-            marking = [cell.while_active(run) for run in (*marks, *requests, *tidying, *admitting, *examining)]
+            compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
+            turns = (*marks, *requests, *tidying, *admitting, *examining, *compacting)
+            marking = [cell.while_active(run) for run in turns]
             await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])
 
 

@@ -139,7 +139,7 @@ async def house(
     with ExitStack() as stack:
         alone = _locked(standing, stack)
         seat = _seat(settings, standing, alone=alone)
-        journal: Journal = await asyncio.to_thread(open_journal, _journal_of(standing))
+        journal: Journal = await asyncio.to_thread(open_journal, journal_of(standing))
         stack.callback(journal.close)
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
@@ -184,7 +184,8 @@ async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up",
         return reply
 
 
-def _journal_of(standing: Standing) -> Path | str:
+def journal_of(standing: Standing) -> Path | str:
+    """A file, or a postgresql:// URL."""
     return standing.journal if on_server(standing.journal) else _file_of(standing)
 
 

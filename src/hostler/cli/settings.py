@@ -25,8 +25,9 @@ class ServeSettings(Struct, frozen=True):
 
     `journal` "" is a file in `data`, which no other process may serve then. Controllers that name the same journal, a
     file or a postgresql:// URL, stand by each other: `advertise` is where the others reach this one, `name` what it is
-    called ("": host and port), `lease_s` how long the others wait for one that has fallen silent. `slurm` are clusters,
-    each "NAME" or "NAME=FILE" (`drivers/slurm/settings`); `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]".
+    called ("": host and port), `lease_s` how long the others wait for one that has fallen silent. `archive` is the
+    folder for what has had its time in the journal; "": all of it stays there. `slurm` are clusters, each
+    "NAME" or "NAME=FILE" (`drivers/slurm/settings`); `clusters` are Kubernetes', each "NAME=KUBECONFIG[@CONTEXT]".
     """
 
     data: str
@@ -40,6 +41,7 @@ class ServeSettings(Struct, frozen=True):
     name: str = ""
     advertise: str = ""
     lease_s: float = 5.0
+    archive: str = ""
     peers_ca: str = ""
     slurm: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 app = App(name="journal", help="What stands in a journal: check, copy, keep small.")
 
+Place = Annotated[str, Parameter(env_var="HOSTLER_JOURNAL")]
 Days = Annotated[int, Parameter(validator=Number(gte=1))]
 
 
 @app.command(name="check")
-def check_(place: str, *, archive: Path | None = None, show: ShowOnce = SHOW_ONCE) -> int:
+def check_(place: Place, *, archive: Path | None = None, show: ShowOnce = SHOW_ONCE) -> int:
     """Read a whole journal and say what stands. Changes nothing; exit status 7 where anything is amiss.
 
     Parameters
@@ -49,7 +50,7 @@ def check_(place: str, *, archive: Path | None = None, show: ShowOnce = SHOW_ONC
 
 
 @app.command(name="export")
-def export_(place: str, file: str = "-") -> int:
+def export_(place: Place, file: str = "-") -> int:
     """Write a journal as it stands at one moment, verified, as JSON lines. A controller may go on.
 
     Parameters
@@ -98,7 +99,7 @@ def import_(place: str, file: str = "-") -> int:
 
 
 @app.command(name="compact")
-def compact_(place: str, *, archive: Path, observations_days: Days = 30, records_days: Days = 90) -> int:
+def compact_(place: Place, *, archive: Path, observations_days: Days = 30, records_days: Days = 90) -> int:
     """Move what has had its time into files, and out of the journal. A controller may go on.
 
     Raw observations go to one Parquet file a day. Records go, where a snapshot stands for them, to JSON lines that

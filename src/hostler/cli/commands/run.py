@@ -83,6 +83,13 @@ class Peers:
     lease: Annotated[
         float, Parameter(help="Seconds after which another takes over from one that has fallen silent.")
     ] = _SERVE.lease_s
+    archive: Annotated[
+        str,
+        Parameter(
+            show_default=False,
+            help="Once a day move there what has had its time (`hostler journal compact`); else the journal grows.",
+        ),
+    ] = ""
     peers_ca: Annotated[
         str, Parameter(show_default=False, help="Trust these authorities for the other controllers, not the system's.")
     ] = ""
@@ -155,6 +162,7 @@ def serve(
         name=peers.name,
         advertise=peers.advertise,
         lease_s=peers.lease,
+        archive=peers.archive,
         peers_ca=peers.peers_ca,
         slurm=clusters.slurm,
         clusters=clusters.cluster,
