@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.model import Verdict, WorkClass, Workload
 from hostler.engine.ports import RefusedError
-from tests.contract.kubernetes_world import until
+from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.slot_world import EmulatedSlots, SlotWorld, ends, kubernetes_slots
 from tests.kit import a_node
 
@@ -77,7 +77,11 @@ async def test_a_check_that_is_called_off_leaves_the_node(world: SlotWorld) -> N
     for _ in range(2):
         await world.scheduler.revoke(operation, world.node)
     await until(lambda: not works(world), "it to be gone")
-    assert (await ends(world, operation)).result == "not_done"
+
+    async def unknown_here() -> bool:  # its Job and its pod are told of by two watches
+        return (await world.scheduler.observe(operation, world.node)).result == "not_done"
+
+    await until_asked(unknown_here, "nothing to be known of it")
 
 
 async def test_of_a_check_that_was_never_begun_nothing_is_known(world: SlotWorld) -> None:

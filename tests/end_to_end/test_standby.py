@@ -165,7 +165,7 @@ async def test_everything_may_be_asked_of_the_one_that_stands_by(tmp_path: Path,
 
     Mutants: the hop drops the token, or a request is carried in a circle.
     """
-    async with cluster(tmp_path, postgres_url, lease_s=10.0) as cell:
+    async with cluster(tmp_path, postgres_url, lease_s=5.0) as cell:
         old = await cell.active()
         other = next(process for process in cell.processes if process is not old)
         spec = {"id": "n1", "sku": "h100", "serial": "SN-n1", "pool": "lab"}
@@ -205,11 +205,12 @@ async def test_everything_may_be_asked_of_the_one_that_stands_by(tmp_path: Path,
 
 
 async def test_who_ends_in_order_is_followed_without_waiting_for_the_lease(tmp_path: Path, postgres_url: str) -> None:
-    """The lease lasts ten minutes; nobody waits for it. Mutant: an end without resignation."""
-    async with cluster(tmp_path, postgres_url, lease_s=600.0) as cell:
+    """The lease lasts a minute; nobody waits for it. Mutant: an end without resignation."""
+    async with cluster(tmp_path, postgres_url, lease_s=60.0) as cell:
         old = await cell.active()
         old.signal(signal.SIGTERM)
-        await cell.active(but=old.name)
+        async with asyncio.timeout(55.0):
+            await cell.active(but=old.name)
         assert await old.ended() == 0
 
 
