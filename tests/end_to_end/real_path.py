@@ -144,7 +144,8 @@ def read_up(state: Path) -> None:
     newest = -1
     with contextlib.suppress(BlockingIOError):
         while True:
-            newest = int(os.read(log, 16_384).split(b",", 2)[1])
+            with contextlib.suppress(BrokenPipeError):  # the oldest record was overwritten meanwhile: the next is read
+                newest = int(os.read(log, 16_384).split(b",", 2)[1])
     os.close(log)
     boot = this_boot()
     spool = Spool(state, boot, time.monotonic, lambda: secrets.token_hex(8))
@@ -162,5 +163,5 @@ def explain_by_command(world: RealWorld) -> Any:
     """`hostler node explain -o json`, run as a person runs it."""
     env = {**os.environ, "HOSTLER_SERVER": world.server, "HOSTLER_TOKEN": world.token}
     argv = [HOSTLER, "node", "explain", NODE, "-o", "json"]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     return json.loads(done.stdout)
