@@ -257,7 +257,7 @@ async def test_whoever_takes_over_lets_back_what_was_cut_off_anywhere(site: Site
             await site.let_back()
             assert await site.labels() == {DCGM: "true", PLUGIN: "true"}
     assert done == 2
-    assert cut > 5, "look, change, look at pods, and both looks again"
+    assert cut > 6, "the node, its change, its pods; the node, its pods, and its pods in the store"
     assert len(site.agent.orders) == 2, "nobody was asked before they had gone"
 
 
@@ -267,7 +267,7 @@ async def test_called_off_at_any_moment_the_agent_is_not_asked(site: Site, contr
     def called_off() -> None:
         site.recorded = site.node
 
-    for at in range(1, 6):
+    for at in range(1, 7):
         await site.label(**{DCGM: "true", PLUGIN: None})
         site.recorded = replace(site.node, operation=site.operation)
         async with CutApi(control_plane.kubeconfig("hostler"), at, called_off) as api:

@@ -136,7 +136,10 @@ class Operands:
         patch = pausing(seen, self._operands, self.mark, operation, whole=whole)
         if patch and not await self._write(name, patch):
             return Look(changed=True)
-        left = await self._pods(name, {one.label for one in self._operands if not stays(one, seen.labels, whole=whole)})
+        labels = {one.label for one in self._operands if not stays(one, seen.labels, whole=whole)}
+        left = await self._pods(name, labels, resourceVersion="0")
+        if not left and not patch:
+            left = await self._pods(name, labels)
         return Look(left=left, changed=bool(patch))
 
     async def let_back(self, node: KubeNode) -> bool:
@@ -155,10 +158,13 @@ class Operands:
         checked(answer, f"node {name}")
         return True
 
-    async def _pods(self, name: str, labels: set[str]) -> tuple[str, ...]:
-        """The DaemonSets' pods on the node that one of these labels brought there, by name; from the store itself."""
+    async def _pods(self, name: str, labels: set[str], **query: str) -> tuple[str, ...]:
+        """The DaemonSets' pods on the node that one of these labels brought there, by name.
+
+        Read from the store itself, which may cost the API server a look at all pods; version "0" is from its memory.
+        """
         selector = f"spec.nodeName={name},status.phase!=Succeeded,status.phase!=Failed"
-        body = checked(await self._api.get("/api/v1/pods", fieldSelector=selector), f"pods of {name}")
+        body = checked(await self._api.get("/api/v1/pods", fieldSelector=selector, **query), f"pods of {name}")
         try:
             pods = msgspec.json.decode(body, type=_Pods).items or ()
         except msgspec.DecodeError as wrong:
