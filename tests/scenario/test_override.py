@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from hostler.core.model import OWNER, HoldKind, Workload
+from hostler.core.policy.guards import has_second_witness
 from hostler.engine import intake
 from hostler.engine.ports import WorkloadView
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
@@ -84,6 +85,41 @@ def test_hardware_that_was_acted_upon_proves_itself_and_then_the_rest_of_our_cor
     assert drive.operations("a")[-3:] == ["reboot", "run_checks", "uncordon"]
 
 
+def dark_and_opened() -> Drive:
+    """A leak took the node's power, and it was cordoned; dark as it is, somebody opens it."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    drive.see_work("a")
+    drive.leak("a")
+    drive.wait(minutes=2)
+    assert drive.operations("a")[-1] == "cordon"
+    lifted(drive)
+    return drive
+
+
+def test_what_a_person_has_opened_is_not_cordoned_against_them() -> None:
+    """Mutant: who is dark is cordoned, whatever anybody says."""
+    drive = dark_and_opened()
+    drive.wait(hours=1)
+    assert drive.operations("a").count("cordon") == 1
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert [blocker.name for blocker in waiting.blockers] == overrides(drive)
+
+
+def test_an_override_that_was_released_does_not_come_back_with_the_next_look() -> None:
+    """The scheduler shows the lift until something of ours is written. Mutant: each look at it is another override."""
+    drive = dark_and_opened()
+    drive.script("cordon", "failed", node="a")
+    assert drive.ask("release", overrides(drive)[0]).granted
+    drive.wait(seconds=30)
+    lifted(drive)
+    assert overrides(drive) == []
+    drive.wait(minutes=10)
+    assert OWNER in drive.node("a").cordons
+    lifted(drive)
+    assert len(overrides(drive)) == 1  # somebody has opened it once more
+
+
 def test_nobody_overrides_in_a_cluster_that_the_node_does_not_serve() -> None:
     """Another cluster may have a node of that name."""
     drive = drained()
@@ -106,6 +142,17 @@ def test_a_node_whose_own_cluster_is_lost_has_unknown_work_and_others_are_as_the
     waiting = drive.node("a").waiting
     assert waiting is not None
     assert "cluster k1 has not been heard (kubernetes: nodes are not watched)" in waiting.blockers[0].text
+
+
+def test_what_a_cluster_believed_of_a_node_that_it_lists_no_more_is_no_witness() -> None:
+    """It left while it was down. Mutant: that belief and a silent agent are enough to disturb a spare."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
+    drive.see_work("a")
+    drive.step(intake.NodeSeen("a", ready=False))
+    assert has_second_witness(drive.controller.present, drive.node("a"))
+    gone = WorkloadView("a", (), listed=False)
+    drive.step(intake.WorkSeen((gone,), cluster=CLUSTER))
+    assert not has_second_witness(drive.controller.present, drive.node("a"))
 
 
 def test_work_that_a_budget_holds_is_waited_for_by_name_and_evicted_when_it_may() -> None:

@@ -14,6 +14,7 @@ from hostler.core.deadlines import extend
 from hostler.core.fleet import ANSWERS_KEPT, SHELF_KEPT, Answered, Closure, Fleet, Removal
 from hostler.core.model import (
     HELD,
+    LIFTED,
     OWNER,
     STUCK,
     ActClass,
@@ -21,6 +22,8 @@ from hostler.core.model import (
     Attempt,
     CheckResult,
     Condition,
+    Hold,
+    HoldKind,
     Node,
     Operation,
     Part,
@@ -142,6 +145,7 @@ def _evolve(fleet: Fleet, event: e.Event, at: datetime) -> None:  # noqa: C901, 
             fleet.put_node(event.node, replace(_node(fleet, event.node), certified_by=event.person))
         case e.HoldPlaced(hold=hold):
             fleet.holds.put(hold.id, hold)
+            _lift(fleet, hold)
         case e.HoldReleased():
             fleet.holds.put(event.hold, None)
         case e.WindowScheduled(window=window):
@@ -418,9 +422,9 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished, at: datetime) ->
         given_up = (*given_up, operation.id)[-GIVEN_UP_KEPT:]
     cordons = node.cordons
     if event.result == "done" and operation.kind in ("cordon", "join_cluster"):
-        cordons = (*(c for c in cordons if c != OWNER), OWNER)
+        cordons = (*_others(cordons), OWNER)
     if event.result == "done" and operation.kind in ("uncordon", "leave_cluster"):
-        cordons = tuple(c for c in cordons if c != OWNER)
+        cordons = _others(cordons)
     if event.result == "done" and operation.kind == "verify_firmware":
         node = _runs(node, tuple(sorted((k, str(v)) for k, v in event.facts.items())), at)
     plan = node.plan
@@ -457,8 +461,18 @@ def _assigned(node: Node, assignment: Assignment) -> Node:
 def _released(node: Node) -> Node:
     """What serves nobody is in no cluster, and needs no cordon."""
     left = (node.assignment.cluster if node.assignment is not None else "") or node.left_cluster
-    others = tuple(c for c in node.cordons if c != OWNER)
-    return replace(node, assignment=None, cordons=others, left_cluster=left)
+    return replace(node, assignment=None, cordons=_others(node.cordons), left_cluster=left)
+
+
+def _others(cordons: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(c for c in cordons if c not in (OWNER, LIFTED))
+
+
+def _lift(fleet: Fleet, hold: Hold) -> None:
+    """A person's override is of the cordon that stands: once it is released, a lift that still shows is no other."""
+    node = fleet.nodes.get(hold.scope) if hold.kind is HoldKind.override else None
+    if node is not None and OWNER in node.cordons:
+        fleet.put_node(node.id, replace(node, cordons=(*_others(node.cordons), LIFTED)))
 
 
 def _record_check(fleet: Fleet, node_id: str, check: CheckResult) -> None:

@@ -21,6 +21,9 @@ NODES = "nodes"
 OWNER = "hostler"
 """Whose cordons, holds and notes are Hostler's own."""
 
+LIFTED = "hostler (lifted)"
+"""In the place of OWNER among a node's cordons: a person has lifted ours, and what is left of it is not cleared yet."""
+
 RESET_CLIENTS = (
     "dcgm-exporter.service",
     "nvidia-dcgm.service",

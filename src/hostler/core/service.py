@@ -30,12 +30,14 @@ def serve(scene: Scene, node: Node) -> Answer:
     """What a node in production needs that needs no remedy."""
     if scene.fleet.holds.bare and not node.cordons and not node.attempts:
         return Rest()
-    kept = keeping_away(scene.fleet.holds_on(scopes(scene, node)))
+    holds = list(scene.fleet.holds_on(scopes(scene, node)))
+    kept = keeping_away(holds)
     if kept and OWNER not in node.cordons and node.assignment is not None:
-        return _cordon(scene, node, kept)
+        overrides = tuple(held(hold) for hold in holds if hold.kind is HoldKind.override)
+        return Wait("cordon", overrides) if overrides else _cordon(scene, node, kept)
     if kept:
         return Wait("cordoned", tuple(held(hold) for hold in kept))
-    if OWNER in node.cordons or not has_proven_itself(node):
+    if node.cordons or not has_proven_itself(node):
         name = "uncordon" if has_proven_itself(node) else "return_to_service"
         again = Act((record(scene, node, RECIPES[name], Frame(ActClass.easing)),))
         return tired(scene, node, name) or again

@@ -15,7 +15,6 @@ from hostler.core.answers import Act
 from hostler.core.configuration import Slots, scaled
 from hostler.core.fleet import Fleet
 from hostler.core.model import (
-    OWNER,
     CheckResult,
     Mode,
     Node,
@@ -94,7 +93,7 @@ def _wanted_by_others(scene: Scene, node: Node) -> str:
         return f"{ailing.type} stands on it"
     if scene.fleet.incidents_of(node.id):
         return "it belongs to an incident"
-    if OWNER in node.cordons or scene.present.of(node.id).cordoned_by_other:
+    if node.cordons or scene.present.of(node.id).cordoned_by_other:
         return "it is cordoned"
     if node.settling or not has_proven_itself(node):
         return "it has not proven itself since it was acted upon"

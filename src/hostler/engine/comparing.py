@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from hostler.core import events as e
 from hostler.core.fleet import Fleet
-from hostler.core.model import Difference, HoldKind, Node, Observation, Outcome, Phase, Plan, WorkClass
+from hostler.core.model import OWNER, Difference, HoldKind, Node, Observation, Outcome, Phase, Plan, WorkClass
 from hostler.core.present import OFF, ON
 from hostler.engine import intake
 from hostler.engine.ports import WorkloadView
@@ -107,9 +107,9 @@ def _view(node: Node, view: WorkloadView) -> Iterator[Difference]:
         yield Difference("work", f"{node.phase.value}, in no pool", f"runs {', '.join(customers[:SHOWN])}")
     elif node.assignment is None and view.cordoned is not None:
         yield Difference("membership", f"{node.phase.value}, in no pool", "in a cluster")
-    if view.cordoned is not None and node.assignment is not None and view.cordoned != bool(node.cordons):
+    if view.cordoned is not None and node.assignment is not None and view.cordoned != (OWNER in node.cordons):
         states = {True: "cordoned by hostler", False: "not cordoned by hostler"}
-        yield Difference("cordon", states[bool(node.cordons)], states[view.cordoned])
+        yield Difference("cordon", states[OWNER in node.cordons], states[view.cordoned])
 
 
 def _cursor(node: Node, seen: tuple[Observation, ...], cursors: Cursors) -> Iterator[Difference]:

@@ -343,7 +343,7 @@ def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> 
     if view.listed:
         here.listed[cluster] = None
     else:
-        here.listed.pop(cluster, None)
+        _unlist(here, cluster)
     here.workloads[cluster] = view.workloads
     here.cordoned_by_other = view.cordoned_by_other
     if is_open:
@@ -353,6 +353,13 @@ def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> 
     idle = all(w.work_class is WorkClass.infrastructure for told in here.workloads.values() for w in told)
     here.idle_since = (here.idle_since or now) if idle else None
     return is_news or before != (view.workloads, view.cordoned_by_other, is_open, idle)
+
+
+def _unlist(here: PresentNode, cluster: str) -> None:
+    """What a cluster believed of a node that it lists no more is no witness."""
+    here.listed.pop(cluster, None)
+    if not here.listed:
+        here.ready = None
 
 
 def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldPlaced]:
@@ -476,7 +483,7 @@ def _see_effect(scene: Scene, node: Node, operation: Operation, outcome: Outcome
         here.workloads |= {name: _without(works, operation, outcome) for name, works in shown.items()}
     if operation.kind == "leave_cluster":
         here.workloads.pop(cluster, None)
-        here.listed.pop(cluster, None)
+        _unlist(here, cluster)
     if operation.kind == "join_cluster":
         here.workloads.setdefault(cluster, ())
 

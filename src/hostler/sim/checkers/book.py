@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration, Pool
-from hostler.core.model import Condition, Hold, Incident, Node, Operation, Phase, Plan, Waiting
+from hostler.core.model import Condition, Hold, HoldKind, Incident, Node, Operation, Phase, Plan, Waiting
 
 OURS = "hostler"
 HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")
@@ -42,6 +42,8 @@ class Page(Struct):
     operation: Operation | None = None
     settling: dict[str, datetime] = {}
     cordoned: bool = False
+    cordoned_at: datetime | None = None
+    lifted: bool = False
     waiting: Waiting | None = None
     deadline: datetime | None = None
 
@@ -216,13 +218,13 @@ def _started(book: Book, event: e.OperationStarted, _at: datetime) -> Page:
     return page
 
 
-def _finished(book: Book, event: e.OperationFinished, _at: datetime) -> Page:
+def _finished(book: Book, event: e.OperationFinished, at: datetime) -> Page:
     page = book.pages[event.node]
     page.operation = None
     if event.settle_until is not None:
         page.settling[event.operation] = event.settle_until
     if event.result == "done" and event.kind in ("cordon", "uncordon", "leave_cluster"):
-        page.cordoned = event.kind == "cordon"
+        page.cordoned, page.cordoned_at, page.lifted = event.kind == "cordon", at, False
     return page
 
 
@@ -293,6 +295,8 @@ def _config(book: Book, event: e.ConfigActivated) -> None:
 
 def _held(book: Book, event: e.HoldPlaced) -> None:
     book.holds[event.hold.id] = event.hold
+    if event.hold.kind is HoldKind.override:
+        book.pages[event.hold.scope].lifted = True
 
 
 def _unheld(book: Book, event: e.HoldReleased) -> None:

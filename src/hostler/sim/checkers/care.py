@@ -167,8 +167,15 @@ def _asks(book: Book, page: Page, condition: Condition) -> bool:
     return bool(condition.remedy or (rule and rule.remedy and not rule.shadow))
 
 
+KNOWN = timedelta(minutes=2)
+"""So long after it was told that a person has lifted our cordon, nobody can say that he has not heard yet."""
+
+
 class OnlyYourOwn:
-    """Law 6. A person's cordon, hold or work is ended by persons only; no BMC but the node's own is ever actuated."""
+    """Law 6. A person's cordon, hold or work is ended by persons only; no BMC but the node's own is ever actuated.
+
+    Who lifts our cordon overrides us: that is recorded, and not fought.
+    """
 
     def __init__(self) -> None:
         self._persons: dict[str, None] = {}
@@ -179,6 +186,9 @@ class OnlyYourOwn:
         for stray in strays[self._judged :]:
             yield f"{stray.kind} of {stray.node} ({stray.operation}) reached the BMC of {stray.machine}"
         self._judged = len(strays)
+        for node, since in case.world.scheduler.opened.items():
+            if _is_unrecorded(case.book, case.book.pages[node], since):
+                yield f"our cordon of {node} was lifted by a person, and that is not recorded"
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:
@@ -193,10 +203,23 @@ class OnlyYourOwn:
                     yield f"{person or 'nobody'} releases {hold} of {placed.owner}"
             case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
                 page = case.book.pages[operation.node]
-                if kept := case.book.held(page, "cordon", "physical_work"):
+                overridden = case.book.held(page, "override")
+                if kept := case.book.held(page, *(() if overridden else ("cordon",)), "physical_work"):
                     yield f"{page.id} is uncordoned against {kept[0].id} of {kept[0].owner}"
+            case e.OperationStarted(operation=operation) if operation.kind == "cordon":
+                page = case.book.pages[operation.node]
+                if lifted := case.book.held(page, "override"):
+                    yield f"{page.id} is cordoned again against {lifted[0].id}: {lifted[0].owner} has opened it"
             case _:
                 pass
+
+
+def _is_unrecorded(book: Book, page: Page, since: datetime) -> bool:
+    """Whether the journal says that our cordon stands though it was told long ago that somebody has lifted it."""
+    assert book.now is not None, "a batch has records"
+    asked = page.operation is not None and page.operation.kind in ("cordon", "uncordon")
+    stands = page.cordoned and not page.lifted and bool(page.pool) and not asked
+    return stands and book.now - max(since, page.cordoned_at or since) > KNOWN
 
 
 def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
@@ -280,6 +303,7 @@ class SacredWork:
         self._judged = 0
         self._plans: dict[str, tuple[Plan, datetime, str]] = {}
         self._consented: dict[str, str] = {}
+        self._sent: dict[str, datetime] = {}
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:
@@ -287,6 +311,7 @@ class SacredWork:
                 self._consented |= {work.workload: work.remedy for work in works}
             case e.OperationStarted(operation=operation):
                 page = case.book.pages[operation.node]
+                self._sent[operation.id] = record.at
                 if page.plan is not None:
                     self._plans[operation.id] = (page.plan, page.plan.recorded_at, page.pool)
             case _:
@@ -301,7 +326,13 @@ class SacredWork:
         self._judged = len(ledger.disturbances)
 
     def _excused(self, book: Book, disturbed: Disturbance) -> bool:
-        """Protection, a person's consent to this remedy, or the pool's recorded agreement after its drain deadline."""
+        """Protection, a person's consent to this remedy, or the pool's recorded agreement after its drain deadline.
+
+        What was on its way already may still land on whom a person let in against our cordon, before we knew.
+        """
+        sent = self._sent.get(disturbed.by)
+        if disturbed.invited and sent is not None and (disturbed.opened is None or sent < disturbed.opened):
+            return True
         found = self._plans.get(disturbed.by)
         if found is None:
             return False

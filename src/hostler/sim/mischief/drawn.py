@@ -141,7 +141,8 @@ MISCHIEF: dict[str, Row] = {
     "consents": Row(staff.consents, per_world=0.5),
     "done_without_work": Row(staff.done_without_work, per_node=0.1),
     "domain_act": Row(staff.domain_act, per_world=1.5),
+    "uncordon": Row(staff.uncordon, per_world=1.5),
 }
 """Everything that may go wrong, and how often. New kinds are added at the end of their group: it redraws the worlds."""
 
-_COUNTED_WHEN_THEY_STRIKE = (*controllers.WEATHERS, "crash", "gap", "commit_fails", "stands_still")
+_COUNTED_WHEN_THEY_STRIKE = (*controllers.WEATHERS, "crash", "gap", "commit_fails", "stands_still", "uncordon")

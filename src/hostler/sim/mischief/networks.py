@@ -100,10 +100,5 @@ def _activate(stage: Stage, documents: dict[str, str]) -> None:
 def scheduler_away(stage: Stage, _node: str, chance: Random) -> None:
     """The scheduler answers nobody for hours; work starts and ends all the same."""
     scheduler = stage.world.scheduler
-    scheduler.away = True
-
-    def back() -> None:
-        scheduler.away = False
-        scheduler.tell_all()
-
-    stage.lasts(chance.uniform(600, 5 * HOUR_S), back)
+    scheduler.go_away()
+    stage.lasts(chance.uniform(600, 5 * HOUR_S), scheduler.come_back)

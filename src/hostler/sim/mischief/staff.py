@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hostler.core.model import Phase
 from hostler.sim.mischief.stage import Stage
 from hostler.sim.world.people import Errand
+from hostler.sim.world.scheduler import OURS
 
 HOUR_S = 3600.0
 WISHES = ("reboot", "power-cycle", "reset-gpu", "return-for-maintenance", "drain", "update-firmware", "release-node")
@@ -35,6 +36,23 @@ def foreign_cordon(stage: Stage, node: str, chance: Random) -> None:
         scheduler.tell(node)
 
     stage.lasts(chance.uniform(600, 2 * HOUR_S), lift)
+
+
+def uncordon(stage: Stage, _node: str, chance: Random) -> None:
+    """Somebody opens what Hostler has cordoned, with the scheduler's own tool, and wants it back in service."""
+
+    def lift(node: str) -> None:
+        stage.later(chance.uniform(0, chance.choice((2, 60, 1200))), lambda: _opens(stage, node))
+
+    stage.on_cordon(lift)
+
+
+def _opens(stage: Stage, node: str) -> None:
+    scheduler = stage.world.scheduler
+    if OURS in scheduler.seat(node).cordons and not scheduler.away:
+        scheduler.open(node, "somebody with kubectl")
+        stage.world.changed(node)
+        stage.troubles.injected["cordon lifted"] += 1
 
 
 def pause(stage: Stage, _node: str, chance: Random) -> None:

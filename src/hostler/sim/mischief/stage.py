@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from hostler.core.events import PlanRecorded, Record, TicketClosed, TicketOpened
+from hostler.core.events import OperationFinished, PlanRecorded, Record, TicketClosed, TicketOpened
 from hostler.sim.cells import Shape
 from hostler.sim.drive import Drive
 from hostler.sim.world.faults import Fault, FaultKind
@@ -28,6 +28,7 @@ class Stage:
         self.tickets: dict[str, str] = {}
         self._lasting: list[Callable[[], None]] = []
         self._ambush: list[Callable[[str], None]] = []
+        self._beside: list[Callable[[str], None]] = []
         drive.watchers.append(self._see)
 
     @property
@@ -60,9 +61,14 @@ class Stage:
         """Have it happen to the next node for which a plan with power or firmware in it is laid down."""
         self._ambush.append(act)
 
+    def on_cordon(self, act: Callable[[str], None]) -> None:
+        """Have it happen to the next node that Hostler has cordoned."""
+        self._beside.append(act)
+
     def heal(self) -> None:
         """Whatever still lasts ends now, and nobody lies in wait any more."""
         self._ambush.clear()
+        self._beside.clear()
         lasting, self._lasting = self._lasting, []
         for end in lasting:
             end()
@@ -87,6 +93,8 @@ class Stage:
                 self.tickets.pop(ticket_id, None)
             case PlanRecorded(plan=plan) if self._ambush and any(step.operation in _GRAVE for step in plan.steps):
                 self._ambush.pop(0)(plan.node)
+            case OperationFinished(kind="cordon", result="done", node=node) if self._beside:
+                self._beside.pop(0)(node)
             case _:
                 pass
 

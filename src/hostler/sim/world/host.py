@@ -51,6 +51,7 @@ class Host:
         self.down_since: datetime | None = None
         self.on_up: Callable[[Host], None] = _ignore
         self.on_down: Callable[[Host], None] = _ignore
+        self.on_ready: Callable[[Host, bool], None] = lambda _host, _ready: None
         self._life = 0
         self._tending: datetime | None = None
         self._ports: dict[str, str] = {}
@@ -198,7 +199,8 @@ class Host:
         """What polls of the BMC and the scheduler's opinion are just now."""
         away = self.machine.away(self.site.clock.now) or not self.eyes.open
         power = "unknown" if away else self.machine.power.lower()
-        self.site.tell(intake.NodeSeen(self.node, power=power, ready=self.running, bmc_unreachable=self.unreached))
+        self.site.tell(intake.NodeSeen(self.node, power=power, bmc_unreachable=self.unreached))
+        self.on_ready(self, self.running)
 
     def sever(self) -> None:
         """The management network loses the node: neither agent nor BMC is reached, and its work goes on."""
@@ -357,7 +359,7 @@ class Host:
             self.site.tell(intake.Heard(self.node, self.boot_id))
             self.spool.post_soon()
         if self.running:
-            self.site.tell(intake.NodeSeen(self.node, ready=True))
+            self.on_ready(self, True)
 
     def _again(self, fault: Fault) -> None:
         if fault.active and self.heard:
@@ -365,7 +367,7 @@ class Host:
 
     def _missed(self, life: int) -> None:
         if self._life == life or not self.boot_id:
-            self.site.tell(intake.NodeSeen(self.node, ready=False))
+            self.on_ready(self, False)
 
     def _silent(self, _life: int) -> None:
         if not self.heard and self.down_since is not None:

@@ -20,7 +20,8 @@ class Effect(Struct, frozen=True):
 class Disturbance(Struct, frozen=True):
     """A customer's live workload ended by an operation. `doomed`: a fault had already taken what it uses.
 
-    `consent` says that its class (or its pool's agreement) allows it; `protective` that hardware was in danger.
+    `consent` says that its class (or its pool's agreement) allows it; `protective` that hardware was in danger;
+    `invited` that it had come because a person lifted our cordon, `opened` since when Hostler knows of that.
     """
 
     at: datetime
@@ -30,6 +31,8 @@ class Disturbance(Struct, frozen=True):
     doomed: bool
     consent: bool
     protective: bool
+    invited: bool = False
+    opened: datetime | None = None
 
 
 class Stray(Struct, frozen=True):

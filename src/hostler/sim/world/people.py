@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.model import Condition, HoldKind, Intent, Phase, Ticket
+from hostler.core.model import Condition, Hold, HoldKind, Intent, Phase, Ticket
 from hostler.engine import intake
 from hostler.engine.ready import Reply
 from hostler.sim.world.host import Host
@@ -72,8 +72,8 @@ class People:
         match event:
             case e.PhaseChanged(node=node, after=after):
                 self._phase(node, after)
-            case e.HoldPlaced(hold=hold) if hold.kind is HoldKind.power and hold.owner == "hostler":
-                self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope, hold.id))
+            case e.HoldPlaced(hold=hold):
+                self._held(hold)
             case e.BrakeLatched():
                 self._go(self._paces.operator, Errand("release-brake", "fleet", "olga", "looked at: no storm"))
             case e.ApprovalRequested(approval=approval):
@@ -106,6 +106,12 @@ class People:
                 self._go(self._paces.engineer, Errand("onboard", node, "erik", "repaired"))
             case _:
                 pass
+
+    def _held(self, hold: Hold) -> None:
+        if hold.kind is HoldKind.power and hold.owner == "hostler":
+            self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope, hold.id))
+        if hold.kind is HoldKind.override:
+            self._go(self._paces.technician, Errand("release", hold.id, "olga", "looked at: Hostler may go on"))
 
     def _condition(self, condition: Condition) -> None:
         cleared = {"condition": condition.id}

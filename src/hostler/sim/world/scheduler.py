@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -29,14 +29,18 @@ CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastruct
 IDLE_S: Span = (600.0, 1300.0)
 """How long an idle check runs."""
 
-SILENT = "silent: it answers nobody"
+SILENT_S = 70.0
+"""After so long without a word what it showed counts no more: the watchdog of the slower of the drivers."""
+REMIND_S = 10.0
+"""How often it is told again that a person has lifted our cordon, as long as that shows."""
 
 
 class Seat(Struct):
     """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
 
     `lifted` is who has lifted our cordon, until we take that mark back. `lost` are those that a fault has ended though
-    they stay listed: they hang. `check` is the idle check there. `version` counts what anybody wrote of the node.
+    they stay listed: they hang; `invited` those that came because somebody had lifted our cordon. `check` is the idle
+    check there. `version` counts what anybody wrote of the node.
     """
 
     joined: bool = False
@@ -44,6 +48,7 @@ class Seat(Struct):
     lifted: str = ""
     works: dict[str, Workload] = {}
     lost: dict[str, None] = {}
+    invited: dict[str, None] = {}
     check: str = ""
     version: int = 0
 
@@ -51,6 +56,8 @@ class Seat(Struct):
 class Scheduler:
     """What runs where, in truth, in virtual time. `shown` is whose work Hostler was told of, and since when.
 
+    `opened` are the nodes of which it was told that a person has lifted our cordon, and since when. Whoever it does not
+    list it says nothing of, but once, when they have left.
     It does as it is asked: who lets a node leave, or ends work, under a customer ends that customer's work, which is
     written into the ledger. `checks` are the idle checks that were begun and not called off: what each came to, verdict
     and detail, "" while it goes on; `verdict` is what one finds on a node. `changes` counts what operations have
@@ -67,16 +74,22 @@ class Scheduler:
         self.seats: dict[str, Seat] = {}
         self.checks: dict[str, tuple[str, str]] = {}
         self.shown: dict[str, tuple[list[str], datetime]] = {}
+        self.opened: dict[str, datetime] = {}
         self.on_cordon: Callable[[str], None] = lambda _node: None
         self.verdict: Callable[[str], tuple[str, str]] = lambda node: hosts[node].check("idle")
         self._site = site
         self._hosts = hosts
         self._views: dict[str, WorkloadView] = {}
+        self._listed: dict[str, None] = {}
+        self._ready: dict[str, bool] = {}
+        self._late: dict[str, datetime] = {}
+        self._lost = ""
+        self._silent = 0
 
     def seat(self, node: str) -> Seat:
         found = self.seats.get(node)
         if found is None:
-            found = self.seats[node] = Seat(works={}, lost={})
+            found = self.seats[node] = Seat(works={}, lost={}, invited={})
         return found
 
     # the eye
@@ -97,39 +110,87 @@ class Scheduler:
     def views(self) -> ClusterView:
         """Its members and what runs there."""
         here = [name for name, seat in self.seats.items() if seat.joined]
-        ready = {name: self._hosts[name].running for name in here}
-        boots = {name: self._hosts[name].boot_id for name in here if ready[name]}
-        return ClusterView({name: self.view(name) for name in here}, ready, SILENT if self.away else "", boots)
+        ready = {name: self._ready[name] for name in here if name in self._ready}
+        boots = {name: self._hosts[name].boot_id for name in here if ready.get(name)}
+        return ClusterView({name: self.view(name) for name in here}, ready, self._lost, boots)
 
     async def watch(self) -> None:
         """It is seen as it is: nothing to keep up with."""
         await asyncio.get_running_loop().create_future()
 
     def tell(self, node: str) -> None:
-        """Let the controller see this node's work, as soon as its watcher does."""
-        late_s = self._site.troubles.staleness_s(node)
-        if late_s > 0.0:
-            self._site.clock.after(late_s, lambda: self._tell(node))
+        """Let the controller see this node's work, as soon as its watcher does; words keep their order."""
+        now = self._site.clock.now
+        late = now + timedelta(seconds=self._site.troubles.staleness_s(node))
+        late = self._late[node] = max(late, self._late.get(node, now))
+        if late > now:
+            self._site.clock.at(late, lambda: self.tell_of([node]))
         else:
-            self._tell(node)
+            self.tell_of([node])
 
-    def _tell(self, node: str) -> None:
+    def tell_of(self, nodes: Iterable[str]) -> None:
+        """The same of many, at once."""
         if self.away:
             return
-        self._site.tell(intake.WorkSeen((self._show(node),), cluster=CLUSTER))
+        joining = [node for node in nodes if node not in self._listed and self.seat(node).joined]
+        told = [node for node in nodes if node in self._listed or self.seat(node).joined]
+        if told:
+            self._site.tell(intake.WorkSeen(tuple(self._show(node) for node in told), cluster=CLUSTER))
+        for node in joining:
+            self._tell_ready(node)
 
     def _show(self, node: str) -> WorkloadView:
-        works = customers(self.seat(node).works.values())
+        seat, now = self.seat(node), self._site.recorded
+        works = customers(seat.works.values())
         if self.shown.get(node, ([], None))[0] != works:
-            self.shown[node] = (works, self._site.recorded)
+            self.shown[node] = (works, now)
+        for listing, belongs in ((self._listed, seat.joined), (self.opened, bool(seat.lifted))):
+            if not belongs:
+                listing.pop(node, None)
+        if seat.joined:
+            self._listed[node] = None
+        if seat.lifted:
+            self.opened.setdefault(node, now)
         return self.view(node)
 
     def tell_all(self) -> None:
-        """A fresh list of everything, as after a (re)start."""
+        """A fresh list of everything, as after a (re)start; that there is none, while it is away."""
+        self._listed.clear()
         if self.away:
+            self._lost = "not listed yet"
+            self._site.tell(intake.WorkSeen((), cluster=CLUSTER, lost=self._lost))
             return
-        views = tuple(self._show(node) for node in self.seats)
+        views = tuple(self._show(node) for node, seat in self.seats.items() if seat.joined)
         self._site.tell(intake.WorkSeen(views, whole=True, cluster=CLUSTER))
+        for node in self._listed:
+            self._tell_ready(node)
+
+    def judge(self, node: str, *, ready: bool) -> None:
+        """Its own opinion of a node, which it tells of its members."""
+        self._ready[node] = ready
+        if not self.away and node in self._listed:
+            self._tell_ready(node)
+
+    def _tell_ready(self, node: str) -> None:
+        if node in self._ready:
+            self._site.tell(intake.NodeSeen(node, ready=self._ready[node]))
+
+    def go_away(self) -> None:
+        """It answers nobody from now on; after a while that counts as not being heard."""
+        self.away = True
+        self._silent += 1
+        silent = self._silent
+        self._site.clock.after(SILENT_S, lambda: self._missed(silent))
+
+    def _missed(self, silent: int) -> None:
+        if self.away and not self._lost and self._silent == silent:
+            self._lost = f"silent for {SILENT_S:g} s"
+            self._site.tell(intake.WorkSeen((), cluster=CLUSTER, lost=self._lost))
+
+    def come_back(self) -> None:
+        """It answers again, and is listed anew."""
+        self.away, self._lost = False, ""
+        self.tell_all()
 
     # the hand
 
@@ -245,6 +306,8 @@ class Scheduler:
         if seat.check and work.work_class is not WorkClass.infrastructure:
             self.end_check(node, seat.check, "inconclusive", f"pre-empted: {work.id} has come")
         seat.works[work.id] = work
+        if seat.lifted:
+            seat.invited[work.id] = None
 
     def finish(self, node: str, work: str) -> None:
         self.seat(node).works.pop(work, None)
@@ -281,7 +344,15 @@ class Scheduler:
         seat = self.seat(node)
         if OURS in seat.cordons:
             seat.lifted = person
+            self.opened.pop(node, None)
+            self._site.clock.after(REMIND_S, lambda: self._remind(node))
         seat.cordons, seat.version = (), seat.version + 1
+
+    def _remind(self, node: str) -> None:
+        """What is looked at again and again shows it as often."""
+        if self.seat(node).lifted:
+            self.tell(node)
+            self._site.clock.after(REMIND_S, lambda: self._remind(node))
 
     def disturbs(self, node: str, by: str, faults: list[Fault], works: tuple[str, ...] = ()) -> list[Workload]:
         """An operation ends these live workloads (all of the node without a list): written down with the truth."""
@@ -302,6 +373,8 @@ class Scheduler:
                 doomed=work.id in self.seat(node).lost or any(dooms(fault, work) for fault in faults),
                 consent=work.work_class in CONSENTING,
                 protective=any(fault.kind.shows in ("heat", "leak") for fault in faults),
+                invited=work.id in self.seat(node).invited,
+                opened=self.opened.get(node),
             )
         )
 

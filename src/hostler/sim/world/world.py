@@ -12,7 +12,7 @@ from hostler.sim.world.faults import COMPONENTS, KINDS, OTHER, Fault, FaultKind
 from hostler.sim.world.hands import Hands
 from hostler.sim.world.host import Host
 from hostler.sim.world.people import Paces, People
-from hostler.sim.world.scheduler import CLUSTER, Scheduler
+from hostler.sim.world.scheduler import Scheduler
 from hostler.sim.world.site import Site
 from hostler.sim.world.spool import Said
 from hostler.sim.world.tenants import Tenants
@@ -57,6 +57,7 @@ class World:
         for host in self.hosts.values():
             host.on_down = self._down
             host.on_up = self._up
+            host.on_ready = self._judged
 
     # what breaks
 
@@ -137,9 +138,7 @@ class World:
     def show_work(self) -> None:
         """Work started or ended: the nodes that anybody looks at are told. Nobody looks at what is well again."""
         self.watched = {node: None for node in self.watched if not self._well(node)}
-        views = tuple(self.scheduler.view(node) for node in self.watched)
-        if views:
-            self.site.tell(intake.WorkSeen(views, cluster=CLUSTER))
+        self.scheduler.tell_of(self.watched)
 
     def _well(self, node: str) -> bool:
         seat = self.scheduler.seat(node)
@@ -160,6 +159,9 @@ class World:
                 training.interrupted(node)
             else:
                 training.loses(node)
+
+    def _judged(self, host: Host, ready: bool) -> None:
+        self.scheduler.judge(host.node, ready=ready)
 
     def _down(self, host: Host) -> None:
         self.hands.cut_off(host)
