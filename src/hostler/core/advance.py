@@ -35,6 +35,9 @@ from hostler.core.scene import Scene
 CHECK_ENDS_S = 60.0
 """So long an idle check that was called off may hold up what called it off: a machine that hangs never ends it."""
 
+DEAD_S = 60.0
+"""So long the work of a node that is lost with all of it has for being told to end and shown as ended."""
+
 
 def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     """The plan's next event, or what its current step waits for."""
@@ -288,12 +291,14 @@ def _asks_since(plan: Plan) -> datetime:
 
 
 def _next_agreement(scene: Scene, node: Node, plan: Plan, pool: Pool | None) -> datetime | None:
-    """When some work that is waited for may be ended, by its own agreement or its pool's."""
+    """When some work that is waited for may be ended, by its own agreement or its pool's, or is not waited for."""
     scale = scene.fleet.policy_of(node).time_scale
     own = (w.agreed_after_s for w in scene.present.workloads(node) or ())
     moments = [_asks_since(plan) + timedelta(seconds=s / scale) for s in own if s is not None]
     if pool is not None and pool.evict_after_deadline:
         moments.append(_agreed_at(scene, node, plan, pool))
+    if (over := _nobody_ends_it_after(scene, node, plan)) is not None:
+        moments.append(over)
     return min((at for at in moments if at > scene.now), default=None)
 
 
@@ -321,7 +326,27 @@ def _empty(scene: Scene, node: Node, plan: Plan) -> Answer | None:
         step = Step("evict", max(60.0, min(left, 600.0)), {"workloads": ",".join(allowed[:64])})
         return Act((e.OperationStarted(start(scene, node, plan, step)),))
     stopped = tuple(c.blocker or _held_work(c.workload) for c in consents)
-    return _overdue(scene, node, plan, stopped) if stopped else None
+    if not stopped or _is_past_ending(scene, node, plan):
+        return None
+    return _overdue(scene, node, plan, stopped)
+
+
+def _is_past_ending(scene: Scene, node: Node, plan: Plan) -> bool:
+    """Whether what the fault has ended may be left as its scheduler lists it: nobody there is left to take it away."""
+    until = _nobody_ends_it_after(scene, node, plan)
+    return until is not None and until <= scene.now
+
+
+def _nobody_ends_it_after(scene: Scene, node: Node, plan: Plan) -> datetime | None:
+    """When work on a node that is lost with all of it is waited for no longer; None while somebody there is heard.
+
+    A kubelet or slurmd that is dead never says that what it ran is gone, and no budget protects what has ended.
+    """
+    if scene.present.of(node.id).heard or _lost_already(scene, node, plan)[0] != "node":
+        return None
+    policy, asked = scene.fleet.policy_of(node), _asks_since(plan)
+    told_s = max(scaled(policy, DEAD_S), policy.agent_silence_s)
+    return max(asked, scene.present.started or asked) + timedelta(seconds=told_s)
 
 
 def _ending_check(scene: Scene, node: Node, plan: Plan) -> Wait | None:
