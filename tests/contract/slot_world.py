@@ -1,4 +1,4 @@
-"""Worlds in which idle checks are tried: a real Kubernetes with its scheduler, and the cluster in memory."""
+"""Worlds in which idle checks are tried: a real Kubernetes with its scheduler, and clusters in memory."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from hostler.drivers.kubernetes.wire import GPU_RESOURCES
 from hostler.engine.ports import Scheduler
 from hostler.sim.emulated.scheduler import JobSpec
 from tests.contract.kubernetes_world import until, until_asked
-from tests.contract.scheduler_world import EmulatedWorld, KubernetesWorld, kubernetes_world
+from tests.contract.scheduler_world import EmulatedWorld, KubernetesWorld, SimulatedWorld, kubernetes_world
 from tests.controlplane.plane import ControlPlane
 
 _NUMBERS = count(1)
@@ -61,6 +61,28 @@ class EmulatedSlots(EmulatedWorld):
     async def settles(self) -> None:
         self._now_s += 2.0
         self.scheduler.turn(self._now_s)
+
+
+class SimulatedSlots(SimulatedWorld):
+    """An hour passes as it is asked, where a check is to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passes_s = 0.0
+
+    def check(self, finds: Verdict | None) -> Operation:
+        self._passes_s = 0.0 if finds is None else 3600.0
+        self.scheduler.verdict = lambda _node: ((finds or Verdict.passed).value, "gpu3: it computes otherwise")
+        return a_check(self.node, "any")
+
+    async def wants(self) -> str:
+        return await self.works(WorkClass.uninterruptible)
+
+    async def settles(self) -> None:
+        until = self.site.clock.now + timedelta(seconds=self._passes_s)
+        while (due := self.site.clock.next()) is not None and due <= until:
+            self.site.clock.turn()
+        self.site.clock.skip(until)
 
 
 class KubernetesSlots:

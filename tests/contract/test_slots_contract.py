@@ -1,4 +1,4 @@
-"""The contract of idle checks, asked of a real Kubernetes with its own scheduler, and of the cluster in memory."""
+"""The contract of idle checks, asked of a real Kubernetes with its own scheduler, and of clusters in memory."""
 
 from collections.abc import AsyncIterator
 
@@ -8,16 +8,19 @@ from msgspec.structs import replace
 from hostler.core.model import Verdict, WorkClass, Workload
 from hostler.engine.ports import RefusedError
 from tests.contract.kubernetes_world import until, until_asked
-from tests.contract.slot_world import EmulatedSlots, SlotWorld, ends, kubernetes_slots
+from tests.contract.slot_world import EmulatedSlots, SimulatedSlots, SlotWorld, ends, kubernetes_slots
 from tests.kit import a_node
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 
 
-@pytest.fixture(params=["kubernetes", "emulated"])
+IN_MEMORY: dict[str, type[EmulatedSlots | SimulatedSlots]] = {"emulated": EmulatedSlots, "simulated": SimulatedSlots}
+
+
+@pytest.fixture(params=["kubernetes", "emulated", "simulated"])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[SlotWorld]:
-    if request.param == "emulated":
-        yield EmulatedSlots()
+    if request.param in IN_MEMORY:
+        yield IN_MEMORY[request.param]()
         return
     async with kubernetes_slots(request.getfixturevalue("control_plane")) as found:
         yield found
