@@ -11,12 +11,13 @@ from hostler.core import fold as folds
 from hostler.core.configuration import STRIKES_KEPT_S
 from hostler.core.fleet import Fleet, Table, dump, load
 from hostler.core.intents.ask import HOLDS_MAX
-from hostler.core.model import Intent, Observation, Part
+from hostler.core.model import ActClass, Attempt, Intent, Observation, Part, Plan, Radius, Step
+from hostler.core.proof import has_proven_itself
 from hostler.engine import agenda as agendas
 from hostler.engine import intake
 from hostler.engine.agenda import Agenda
 from hostler.engine.controller import Controller
-from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, fold, gpu_part, pool_document
+from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, after, configuration, fold, gpu_part, pool_document
 from tests.weighing import weight
 
 POOLS = {"train": pool_document(target=6, owner="", budget={"count": 6, "percent": 100, "removals_per_day": 100})}
@@ -164,6 +165,22 @@ def test_attempts_are_forgotten_when_no_rung_counts_them_any_more() -> None:
     drive.wait(days=2)
     assert not drive.node("a").conditions
     assert drive.node("a").attempts[0].remedy == "reboot"
+
+
+def test_tries_in_vain_do_not_push_out_what_touched_the_node(small_limits: None) -> None:
+    """Mutant: a node that was acted upon counts as proven once its cluster has refused often enough."""
+    fleet = Fleet()
+    fleet.put_node("a", a_node("a", attempts=(Attempt("reboot", "", NOW),)))
+    for turn in range(20):
+        at = after(minutes=turn)
+        step = (Step("cordon", 60.0),)
+        plan = Plan(f"p{turn}", "a", "x", ActClass.immediate, step, ("",), (), "", "", Radius(("a",)), at)
+        told = e.PlanRecorded(plan), e.PlanEnded("a", plan.id, "failed", "cordon: refused")
+        fold([e.Record(2 * turn + i, at, 1, "test", event) for i, event in enumerate(told, start=1)], fleet)
+    node = fleet.nodes["a"]
+    assert len(node.attempts) == 8
+    assert node.attempts[-1].at == after(minutes=19)
+    assert not has_proven_itself(node)
 
 
 def test_of_the_parts_on_the_shelf_the_latest_are_remembered(small_limits: None) -> None:

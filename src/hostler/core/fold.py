@@ -319,7 +319,7 @@ def _put_plan(fleet: Fleet, node_id: str, change: Callable[[Plan], Plan]) -> Non
 
 def _record_plan(fleet: Fleet, plan: Plan, at: datetime) -> None:
     node = _node(fleet, plan.node)
-    attempts = (*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at))[-ATTEMPTS_KEPT:]
+    attempts = _kept((*node.attempts, Attempt(plan.remedy or plan.name, plan.part, at)))
     counts = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     fleet.put_node(node.id, replace(node, plan=plan, attempts=attempts if counts else node.attempts))
     reached.note_plan(fleet, plan)
@@ -352,7 +352,15 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
             attempts = tuple(replace(a, touched=plan.touched) if (a.remedy, a.at) == own else a for a in attempts)
     over = plan is not None and plan.disruptive and event.result in ("done", "failed")
     consented = () if over else node.consented
-    fleet.put_node(node.id, replace(node, plan=None, attempts=attempts[-ATTEMPTS_KEPT:], consented=consented))
+    fleet.put_node(node.id, replace(node, plan=None, attempts=_kept(attempts), consented=consented))
+
+
+def _kept(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """So many; mere tries are forgotten first: however often one is in vain, what touched the node is remembered."""
+    while len(attempts) > ATTEMPTS_KEPT:
+        mere = next((i for i, a in enumerate(attempts) if not a.struck), 0)
+        attempts = (*attempts[:mere], *attempts[mere + 1 :])
+    return attempts
 
 
 def _has_acted(plan: Plan) -> bool:
