@@ -254,6 +254,8 @@ class Scheduler:
 
     def _leave(self, name: str, operation: str) -> None:
         seat = self.seats[name]
+        if works := [work for work in customers(seat.works.values()) if work not in seat.lost]:
+            raise RefusedError(f"{name} still runs {', '.join(works)}: drain it first")
         self.end_check(name, seat.check, "inconclusive", "the node has left")
         self.disturbs(name, operation, self._hosts[name].faults)
         seat.joined, seat.cordons, seat.lifted, seat.version = False, (), "", seat.version + 1
