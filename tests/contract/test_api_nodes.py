@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hostler.engine import intake
 from hostler.engine.ports import Archived
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
@@ -190,6 +191,21 @@ async def test_health_and_metrics(world: House) -> None:
     await world.cell.stop()
     async with world.session.get(world.url + "/readyz") as answer:
         assert answer.status == 503
+
+
+async def test_metrics_tell_which_clusters_are_heard(world: House) -> None:
+    """Mutants: a cluster that was heard once is for ever; one that nobody has heard is left out."""
+    told = (
+        (None, 0),
+        (intake.WorkSeen((), whole=True, cluster="k-globex"), 1),
+        (intake.WorkSeen((), cluster="k-globex", lost="pods are not watched"), 0),
+    )
+    for seen, heard in told:
+        if seen is not None:
+            world.cell.tell(seen)
+        async with asyncio.timeout(PATIENCE_S):
+            while f'hostler_cluster_heard{{cluster="k-globex"}} {heard}.0' not in await world.operator.get("/metrics"):
+                await asyncio.sleep(0.02)
 
 
 async def test_the_api_describes_itself_without_fetching_anything(world: House) -> None:

@@ -22,6 +22,8 @@ class CellCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         yield from self._controller()
         yield from self._standing()
+        if self._cell.role == "active":
+            yield self._clusters()
         yield from self._nodes()
 
     def _controller(self) -> Iterable[Metric]:
@@ -73,6 +75,16 @@ class CellCollector(Collector):
         for outcome, number in sorted(self._forwarded.items()):
             carried.add_metric([outcome], number)
         yield carried
+
+    def _clusters(self) -> Metric:
+        """Of those that pools are served in; who stands by hears none."""
+        found = GaugeMetricFamily(
+            "hostler_cluster_heard", "1 while it is known what runs in the cluster.", labels=["cluster"]
+        )
+        pools = self._cell.view.configuration.pools.values()
+        for cluster in sorted({pool.cluster for pool in pools if pool.cluster}):
+            found.add_metric([cluster], int(self._cell.present.synced(cluster)))
+        return found
 
     def _nodes(self) -> Iterable[Metric]:
         fleet = self._cell.view
