@@ -154,6 +154,11 @@ def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(advance, "_cordoned_by_person", lambda _scene, _node: False)
 
 
+def nobody_overrides(patch: pytest.MonkeyPatch) -> None:
+    """That a person has lifted our cordon is shown and not recorded."""
+    patch.setattr(intake, "of_override", lambda *_: ())
+
+
 def any_bmc_will_do(patch: pytest.MonkeyPatch) -> None:
     """The driver does not look whose BMC answers at the address."""
     patch.setattr(hand, "check_identity", lambda *_args, **_more: None)
@@ -304,6 +309,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("incidents hold nobody", 4, "explains", incidents_hold_nobody),
     Mutant("blockers are left out", 5, "names no blocker", blockers_are_left_out),
     Mutant("a person's cordon is taken back", 6, "is uncordoned against", a_persons_cordon_is_lifted),
+    Mutant("nobody overrides", 6, "that is not recorded", nobody_overrides),
     Mutant("any BMC will do", 6, "reached the BMC of", any_bmc_will_do),
     Mutant("user space is believed", 7, "user space wrote", user_space_is_believed),
     Mutant("root is believed", 7, "who has root", root_is_believed),

@@ -37,7 +37,14 @@ def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -
         again = operation.kind == "evict" and plan.state == "running"
         moved = () if again else (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
         return (finished, *moved, *_counted(scene, node, plan, operation))
+    if operation.kind == "cordon" and _leads_out(plan) and scene.present.has_left(node):
+        return (finished, e.PlanAdvanced(node.id, plan.id, plan.index + 1))
     return (finished, *fail_step(scene, node, plan, f"{operation.kind}: {outcome.detail or outcome.result}"))
+
+
+def _leads_out(plan: Plan) -> bool:
+    """Whether the plan takes its node out of the cluster: where it is out already, there is nothing to cordon."""
+    return plan.state == "running" and any(step.operation == "leave_cluster" for step in plan.steps)
 
 
 CURES = {"gpu_reset": "gpu_reset", "reboot": "reboot", "power_cycle": "power_on", "bmc_reset": "bmc_cold_reset"}

@@ -358,9 +358,18 @@ def _end_plan(fleet: Fleet, event: e.PlanEnded) -> None:
 def _kept(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
     """So many; mere tries are forgotten first: however often one is in vain, what touched the node is remembered."""
     while len(attempts) > ATTEMPTS_KEPT:
-        mere = next((i for i, a in enumerate(attempts) if not a.struck), 0)
-        attempts = (*attempts[:mere], *attempts[mere + 1 :])
+        mere = (i for wanted in (_is_mere, _is_in_vain) for i, a in enumerate(attempts[:-1]) if wanted(a))
+        first = next(mere, 0)
+        attempts = (*attempts[:first], *attempts[first + 1 :])
     return attempts
+
+
+def _is_mere(attempt: Attempt) -> bool:
+    return not attempt.struck
+
+
+def _is_in_vain(attempt: Attempt) -> bool:
+    return not attempt.touched
 
 
 def _has_acted(plan: Plan) -> bool:

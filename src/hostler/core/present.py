@@ -121,6 +121,12 @@ class Present:
         """Whether the node is cordoned by us and its cluster shows it without."""
         return bool(node.assignment and node.assignment.cluster in self.of(node.id).open and OWNER in node.cordons)
 
+    def has_left(self, node: Node) -> bool:
+        """Whether its own cluster is heard, has listed it, and lists it no more: nothing new can come to it there."""
+        cluster = node.assignment.cluster if node.assignment is not None else ""
+        here = self.of(node.id)
+        return self.synced(cluster) and cluster in here.workloads and cluster not in here.listed
+
     def workloads(self, node: Node) -> tuple[Workload, ...] | None:
         """What runs on the node by its own cluster, None where unknown; of a node in no pool, by any that tells.
 

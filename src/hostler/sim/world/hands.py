@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from hostler.core.model import Node, Operation, Outcome
+from hostler.core.model import Operation, Outcome
 from hostler.core.operations import IDLE_CHECK
 from hostler.drivers.standalone.hand import StandaloneHand
 from hostler.engine.ports import ConflictError, PortError
@@ -59,7 +59,9 @@ class Hands:
         self._site = site
         self._hosts = hosts
         self._scheduler = scheduler
-        self._placing = SchedulerHand(by_cluster([scheduler]), StandaloneHand(), _is_told)
+        self._placing = SchedulerHand(
+            by_cluster([scheduler]), StandaloneHand(), lambda node: scheduler.tell_of([node.id])
+        )
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
         self._services = services
         self._twin = Twin(services, images_by_name)
@@ -270,10 +272,6 @@ def _reset(operation: Operation) -> frozenset[str]:
 
 def _outcome(operation: Operation, result: str, detail: str = "") -> Outcome:
     return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)
-
-
-def _is_told(_node: Node) -> None:
-    """What changes on a node is told as it changes (`on_changed`), before the answer comes."""
 
 
 def _ignore(_host: Host, _remedy: str, _ended: list[Fault]) -> None:
