@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hostler.core.configuration import Configuration
 from hostler.core.policy.documents import parse
-from hostler.sim.world.scheduler import CLUSTER
+from hostler.sim.world.seats import CLUSTER
 
 HOUR_S = 3600.0
 SPARE, FRESH = "", "fresh"

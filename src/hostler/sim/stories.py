@@ -15,7 +15,7 @@ from hostler.sim.drive import Beat, Drive
 from hostler.sim.hostile import PACES, START, found
 from hostler.sim.world.faults import KINDS
 from hostler.sim.world.people import Errand
-from hostler.sim.world.scheduler import OURS
+from hostler.sim.world.seats import OURS
 from hostler.sim.world.troubles import Scripted
 from hostler.sim.world.world import Ground, World
 

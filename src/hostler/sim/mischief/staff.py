@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from hostler.core.model import Phase
 from hostler.sim.mischief.stage import Stage
 from hostler.sim.world.people import Errand
-from hostler.sim.world.scheduler import OURS
+from hostler.sim.world.seats import OURS
 
 HOUR_S = 3600.0
 WISHES = ("reboot", "power-cycle", "reset-gpu", "return-for-maintenance", "drain", "update-firmware", "release-node")

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from msgspec import Struct
-
 from hostler.core.model import Facts, Node, Operation, Outcome, WorkClass, Workload
 from hostler.core.operations import IDLE_CHECK
 from hostler.engine import intake
@@ -20,12 +18,9 @@ from hostler.engine.ports import (
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
 from hostler.sim.world.ledger import Disturbance
+from hostler.sim.world.seats import CLUSTER, CONSENTING, OURS, Seat, customers, dooms
 from hostler.sim.world.site import Site, Span
 
-OURS = "hostler"
-CLUSTER = "k1"
-"""The cluster that every pool of a drawn cell is in."""
-CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastructure)
 IDLE_S: Span = (600.0, 1300.0)
 """How long an idle check runs."""
 
@@ -33,24 +28,6 @@ SILENT_S = 70.0
 """After so long without a word what it showed counts no more: the watchdog of the slower of the drivers."""
 REMIND_S = 10.0
 """How often it is told again that a person has lifted our cordon, as long as that shows."""
-
-
-class Seat(Struct):
-    """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
-
-    `lifted` is who has lifted our cordon, until we take that mark back. `lost` are those that a fault has ended though
-    they stay listed: they hang; `invited` those that came because somebody had lifted our cordon. `check` is the idle
-    check there. `version` counts what anybody wrote of the node.
-    """
-
-    joined: bool = False
-    cordons: tuple[str, ...] = ()
-    lifted: str = ""
-    works: dict[str, Workload] = {}
-    lost: dict[str, None] = {}
-    invited: dict[str, None] = {}
-    check: str = ""
-    version: int = 0
 
 
 class Scheduler:
@@ -379,18 +356,6 @@ class Scheduler:
                 opened=self.opened.get(node),
             )
         )
-
-
-def customers(works: Iterable[Workload]) -> list[str]:
-    """The work among this that is somebody's."""
-    return [work.id for work in works if work.work_class is not WorkClass.infrastructure]
-
-
-def dooms(fault: Fault, work: Workload) -> bool:
-    """Whether the fault has taken what the workload runs on."""
-    if fault.kind.ends == "node":
-        return True
-    return fault.kind.ends == "part" and (work.parts is None or fault.slot in work.parts)
 
 
 def _works(operation: Operation) -> tuple[str, ...]:

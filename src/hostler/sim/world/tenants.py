@@ -5,7 +5,8 @@ from functools import partial
 from hostler.core.model import WorkClass, Workload
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
-from hostler.sim.world.scheduler import Scheduler, dooms
+from hostler.sim.world.scheduler import Scheduler
+from hostler.sim.world.seats import dooms
 from hostler.sim.world.site import Site
 
 RETURN_S = (60.0, 900.0)
