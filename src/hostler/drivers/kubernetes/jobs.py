@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from hostler.core.model import Verdict
-from hostler.drivers.kubernetes.wire import OURS, Shown
+from hostler.drivers.kubernetes.wire import OURS, Owner, Shown, made_by
 
 OPERATION = f"{OURS}operation"
 NODE = f"{OURS}node"
@@ -71,18 +71,12 @@ class Found(Struct, frozen=True):
     detail: str = ""
 
 
-class _Owner(Struct, frozen=True):
-    kind: str = ""
-    name: str = ""
-    controller: bool = False
-
-
 class _Meta(Struct, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     annotations: dict[str, str] | None = None
-    owners: tuple[_Owner, ...] = field(default=(), name="ownerReferences")
+    owners: tuple[Owner, ...] = field(default=(), name="ownerReferences")
     deleted: str = field(default="", name="deletionTimestamp")
 
 
@@ -164,7 +158,7 @@ def read_job(body: bytes | msgspec.Raw) -> KubeJob:
         uid=meta.uid,
         namespace=meta.namespace,
         name=meta.name,
-        root=next((f"{o.kind}/{o.name}" for o in meta.owners if o.controller), f"Job/{meta.name}"),
+        root=made_by(meta.owners) or f"Job/{meta.name}",
         wanted=wanted,
         left=max(0, wanted - status.succeeded),
         suspended=spec.suspend,
@@ -186,7 +180,7 @@ def progress(job: KubeJob) -> str:
 def read_check_pod(body: bytes | msgspec.Raw) -> CheckPod:
     """A pod of the checks' namespace from its JSON. Raises msgspec.DecodeError."""
     seen = _POD.decode(body)
-    meta, status = seen.metadata, seen.status
+    meta, status, maker = seen.metadata, seen.status, made_by(seen.metadata.owners)
     conditions = {c.type: c for c in status.conditions or () if c.type in ("DisruptionTarget", "PodScheduled")}
     taken, placed = conditions.get("DisruptionTarget"), conditions.get("PodScheduled")
     first = status.containers[0].state if status.containers else _State()
@@ -197,7 +191,7 @@ def read_check_pod(body: bytes | msgspec.Raw) -> CheckPod:
         uid=meta.uid,
         namespace=meta.namespace,
         name=meta.name,
-        job=next((o.name for o in meta.owners if o.controller and o.kind == "Job"), ""),
+        job=maker.removeprefix("Job/") if maker.startswith("Job/") else "",
         node=seen.spec.node,
         phase=status.phase,
         code=ended.code if ended else None,

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from hostler.drivers.kubernetes.actors import ACTORS, Actor, claiming
 from hostler.drivers.kubernetes.api import CONFLICT, JSON_PATCH, NOT_FOUND, UNPROCESSABLE, Api, checked
 from hostler.drivers.kubernetes.ownership import Patch
-from hostler.drivers.kubernetes.wire import OURS, PAUSED, KubeNode, read_node
+from hostler.drivers.kubernetes.wire import OURS, PAUSED, KubeNode, Owner, made_by, read_node
 from hostler.engine.ports import UnreachableError
 
 PAUSED_FOR = f"{OURS}operands-paused-for"
@@ -77,15 +77,10 @@ class _Node(Struct):
     metadata: _Meta
 
 
-class _Owner(Struct):
-    kind: str = ""
-    controller: bool = False
-
-
 class _PodMeta(Struct):
     name: str = ""
     namespace: str = ""
-    owners: tuple[_Owner, ...] = field(default=(), name="ownerReferences")
+    owners: tuple[Owner, ...] = field(default=(), name="ownerReferences")
 
 
 class _PodSpec(Struct):
@@ -169,7 +164,7 @@ class Operands:
             pods = msgspec.json.decode(body, type=_Pods).items or ()
         except msgspec.DecodeError as wrong:
             raise UnreachableError(f"what came is no list of pods: {wrong}") from wrong
-        found = (pod for pod in pods if any(o.controller and o.kind == "DaemonSet" for o in pod.metadata.owners))
+        found = (pod for pod in pods if made_by(pod.metadata.owners).startswith("DaemonSet/"))
         ours = (pod for pod in found if not labels.isdisjoint(pod.spec.selector))
         return tuple(sorted(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in ours))
 
