@@ -156,4 +156,6 @@ async def command(cell: World, *words: str) -> tuple[int, str]:
 
 
 def compared(cell: World, after: int) -> int:
-    return sum(1 for r in cell.journal.records(after) if r.name == "node_compared" and r.body.get("heard"))
+    """How many nodes were heard; one may be compared again before anybody has counted it."""
+    heard = [r for r in cell.journal.records(after) if r.name == "node_compared" and r.body.get("heard")]
+    return len({record.body["node"] for record in heard})
