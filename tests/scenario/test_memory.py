@@ -175,7 +175,7 @@ def test_tries_in_vain_do_not_push_out_what_touched_the_node(small_limits: None)
         at = after(minutes=turn)
         step = (Step("cordon", 60.0),)
         plan = Plan(f"p{turn}", "a", "x", ActClass.immediate, step, ("",), (), "", "", Radius(("a",)), at)
-        told = e.PlanRecorded(plan), e.PlanEnded("a", plan.id, "failed", "cordon: refused")
+        told: tuple[e.Event, ...] = e.PlanRecorded(plan), e.PlanEnded("a", plan.id, "failed", "cordon: refused")
         fold([e.Record(2 * turn + i, at, 1, "test", event) for i, event in enumerate(told, start=1)], fleet)
     node = fleet.nodes["a"]
     assert len(node.attempts) == 8
