@@ -70,7 +70,7 @@ class Book:
 
     `clock` is the moment of the record that is being looked at, `now` that of the last one taken in, `moved` that of
     the last one that is not merely of an idle check, which come every hour for good. `inside` are the pages of each
-    failure domain, `healthy` counts the healthy members of each pool.
+    failure domain, `healthy` counts the healthy members of each pool. `attended`: since when somebody listens again.
     """
 
     def __init__(self) -> None:
@@ -87,6 +87,7 @@ class Book:
         self.incidents: dict[str, Incident] = {}
         self.now: datetime | None = None
         self.moved: datetime | None = None
+        self.attended: datetime | None = None
         self.clock = datetime.min.replace(tzinfo=UTC)
         self.seq = 0
         self.epoch = 0
@@ -345,8 +346,13 @@ def _unbraked(book: Book, _event: e.BrakeReleased) -> None:
     book.brake = ""
 
 
+def _begun(book: Book, _event: e.ControllerStarted) -> None:
+    book.attended = book.now
+
+
 def _resumed(book: Book, event: e.ClockGap) -> None:
     """Nobody was there for a while: what was due then is due as much later."""
+    book.attended = book.now
     gap = timedelta(seconds=event.unattended_s)
     for page in book.pages.values():
         page.settling = {operation: until + gap for operation, until in page.settling.items()}
@@ -368,5 +374,6 @@ _CELL: dict[type, Callable[..., None]] = {
     e.KnowledgeChanged: _known,
     e.BrakeLatched: _braked,
     e.BrakeReleased: _unbraked,
+    e.ControllerStarted: _begun,
     e.ClockGap: _resumed,
 }

@@ -215,11 +215,11 @@ class OnlyYourOwn:
 
 
 def _is_unrecorded(book: Book, page: Page, since: datetime) -> bool:
-    """Whether the journal says that our cordon stands though it was told long ago that somebody has lifted it."""
+    """Whether the journal says that our cordon stands though who attends was told long ago that it was lifted."""
     assert book.now is not None, "a batch has records"
     asked = page.operation is not None and page.operation.kind in ("cordon", "uncordon")
     stands = page.cordoned and not page.lifted and bool(page.pool) and not asked
-    return stands and book.now - max(since, page.cordoned_at or since) > KNOWN
+    return stands and book.now - max(since, page.cordoned_at or since, book.attended or since) > KNOWN
 
 
 def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
