@@ -1,7 +1,7 @@
 """Many worlds, and every story cut at every boundary: what broke, for how many node-years it did not, what was done."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing import get_context
 
@@ -50,8 +50,8 @@ class Cuts(Struct):
     wrong: list[str] = []
 
 
-def soak(seeds: range, jobs: int) -> Soak:
-    """Run these worlds in so many processes. The first that fail are minimised and told."""
+def soak(seeds: range, jobs: int, tell: Callable[[str], object]) -> Soak:
+    """Run these worlds in so many processes. The first that fail are minimised; all are told as soon as they have."""
     injected: Counter[str] = Counter()
     total = Soak(failures=[], injected={})
     failing: list[Verdict] = []
@@ -66,6 +66,7 @@ def soak(seeds: range, jobs: int) -> Soak:
             injected.update(verdict.injected)
             if verdict.violations:
                 failing.append(verdict)
+                tell(f"seed {verdict.scenario.seed}: {verdict.violations[0]}")
     total.injected = dict(injected.most_common())
     total.failures = [_told(verdict) for verdict in sorted(failing, key=lambda v: v.scenario.seed)[:TOLD]]
     return total
