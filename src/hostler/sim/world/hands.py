@@ -1,13 +1,14 @@
 """Who does what an operation asks: the real Redfish driver over emulated BMCs, agents, and the scheduler."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from math import inf
 
 from msgspec import Struct
 
 from hostler.core.model import Operation, Outcome
-from hostler.core.operations import IDLE_CHECK
+from hostler.core.operations import IDLE_CHECK, OPERATIONS
 from hostler.drivers.standalone.hand import StandaloneHand
 from hostler.engine.ports import ConflictError, PortError
 from hostler.engine.ready import Send
@@ -72,13 +73,19 @@ class Hands:
         self.on_changed: Callable[[str], None] = lambda _node: None
 
     def take(self, send: Send, epoch: int) -> None:
-        """Something the controller sends; what it does takes place after the way there."""
+        """Something the controller sends; what it does takes place after the way there.
+
+        Nothing is under way for longer than what asked waits for an answer: the connection is closed then, and what
+        had arrived takes its settle time at most. An agent looks at the deadline itself.
+        """
         if epoch < self._site.epoch:
             text = f"{send.how} {send.operation.kind} of {send.node.id} under epoch {epoch}"
             self._site.ledger.trespasses.append(text)
         self._site.expects(send.operation)
         kind = send.operation.kind
         late_s = self._site.troubles.lateness_s(send.node.id) if send.how == "perform" else 0.0
+        left_s = (send.operation.deadline - self._site.recorded).total_seconds()
+        kept_s = left_s + OPERATIONS[kind].settle_s
         act: Callable[[Send, int], None]
         if kind in self._placing.kinds:
             seen = self._scheduler.seat(send.node.id).version
@@ -86,9 +93,11 @@ class Hands:
         elif kind in self._twin.kinds:
             span, act = BMC_LATENCY_S, self._redfish
         else:
-            due = self._site.clock.now + (send.operation.deadline - self._site.recorded)
-            span, act = AGENT_LATENCY_S, partial(self._agent, due=due)
-        self._site.clock.after(self._hosts[send.node.id].draw(span) + late_s, lambda: act(send, epoch))
+            due = self._site.clock.now + timedelta(seconds=left_s)
+            span, act, kept_s = AGENT_LATENCY_S, partial(self._agent, due=due), inf
+        way_s = self._hosts[send.node.id].draw(span)
+        if late_s <= kept_s:
+            self._site.clock.after(way_s + late_s, lambda: act(send, epoch))
 
     def _effect(self, operation: Operation, epoch: int) -> None:
         site = self._site
