@@ -141,7 +141,7 @@ class SchedulerEye:
         found = [nodes[name] for name, nodes in named if name in nodes]
         if not found:
             return []
-        told = self._told[cluster].views[node.id] = replace(reduce(_both, found), node=node.id)
+        told = self._told[cluster].views[node.id] = _merged(found, node.id)
         return [WorkSeen((told,), cluster=cluster)]
 
     def _of(self, cluster: str) -> Iterator[WorkSeen | NodeSeen]:
@@ -193,8 +193,7 @@ class SchedulerEye:
             before = told.views.get(node_id)
             if not found and before is None:
                 continue
-            view = reduce(_both, found) if found else WorkloadView(node_id, (), listed=False)
-            named = view if view.node == node_id else replace(view, node=node_id)
+            named = _merged(found, node_id) if found else WorkloadView(node_id, (), listed=False)
             if named.overridden or _differs(before, named):
                 news.append(named)
             if named.overridden:
@@ -262,6 +261,12 @@ def _look_up(fleet: Fleet, one: Scheduler, name: str) -> str:
 
 def _differs(before: WorkloadView | None, now: WorkloadView) -> bool:
     return before is not now and before != now
+
+
+def _merged(views: Iterable[WorkloadView], node_id: str) -> WorkloadView:
+    """What its schedulers, one at least, show of a node; what one alone shows by this name stays the same object."""
+    view = reduce(_both, views)
+    return view if view.node == node_id else replace(view, node=node_id)
 
 
 def _both(one: WorkloadView, other: WorkloadView) -> WorkloadView:

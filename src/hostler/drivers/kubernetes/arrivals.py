@@ -4,7 +4,7 @@ import asyncio
 
 from hostler.drivers.kubernetes.api import Api, checked
 from hostler.drivers.kubernetes.book import PODS, Book
-from hostler.drivers.kubernetes.wire import Malformed, read_page
+from hostler.drivers.kubernetes.wire import Malformed, going_on, read_page
 from hostler.engine.ports import UnreachableError
 
 SHOWN_S = 2.0
@@ -31,8 +31,7 @@ async def unseen(api: Api, book: Book, node: str) -> str:
 
 async def _there(api: Api, node: str) -> list[tuple[str, str]]:
     """Key and UID of each pod on the node now: a list without a version is read from the store, not from a memory."""
-    selector = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
-    body = checked(await api.get(PODS.path, fieldSelector=selector), f"pods of {node}")
+    body = checked(await api.get(PODS.path, fieldSelector=going_on(node)), f"pods of {node}")
     try:
         return [(pod.key, pod.uid) for pod in read_page(body, PODS.read).items]
     except Malformed as wrong:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from hostler.drivers.kubernetes.actors import ACTORS, Actor, claiming
 from hostler.drivers.kubernetes.api import CONFLICT, JSON_PATCH, NOT_FOUND, UNPROCESSABLE, Api, checked
 from hostler.drivers.kubernetes.ownership import Patch
-from hostler.drivers.kubernetes.wire import OURS, PAUSED, KubeNode, Owner, made_by, read_node
+from hostler.drivers.kubernetes.wire import OURS, PAUSED, KubeNode, Owner, going_on, made_by, read_node
 from hostler.engine.ports import UnreachableError
 
 PAUSED_FOR = f"{OURS}operands-paused-for"
@@ -158,8 +158,7 @@ class Operands:
 
         Read from the store itself, which may cost the API server a look at all pods; version "0" is from its memory.
         """
-        selector = f"spec.nodeName={name},status.phase!=Succeeded,status.phase!=Failed"
-        body = checked(await self._api.get("/api/v1/pods", fieldSelector=selector, **query), f"pods of {name}")
+        body = checked(await self._api.get("/api/v1/pods", fieldSelector=going_on(name), **query), f"pods of {name}")
         try:
             pods = msgspec.json.decode(body, type=_Pods).items or ()
         except msgspec.DecodeError as wrong:

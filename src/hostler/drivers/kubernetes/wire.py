@@ -219,6 +219,11 @@ def made_by(owners: Iterable[Owner]) -> str:
     return next((f"{owner.kind}/{owner.name}" for owner in owners if owner.controller), "")
 
 
+def going_on(node: str) -> str:
+    """The field selector of the pods on a node that have not come to their end."""
+    return f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
+
+
 class _Managed(Struct, frozen=True):
     manager: str = ""
     time: str = ""
