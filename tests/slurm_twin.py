@@ -6,6 +6,7 @@ What it does was read off a real 22.05; the documents follow the shapes that Slu
 import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ class SlurmTwin:
             partition=options.get("partition", "main"),
             comment=options.get("comment", ""),
             requeue="no_requeue" not in options,
+            began=datetime.now(UTC),
             gpus=(indexes,) * len(nodes),
         )
         self._jobs[number] = _Job(job, slow="script" in options)
@@ -188,6 +190,7 @@ def job_document(job: SlurmJob) -> dict[str, Any]:
         "qos": job.qos,
         "comment": job.comment,
         "restart_cnt": job.restarts,
+        "start_time": {"set": True, "infinite": False, "number": int(job.began.timestamp()) if job.began else 0},
         "requeue": job.requeue,
         "gres_detail": [f"gpu:h100:{len(one)}(IDX:{one[0]}-{one[-1]})" for one in used],
         "array_task_id": {"set": False, "infinite": False, "number": 0},

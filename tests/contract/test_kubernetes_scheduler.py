@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
@@ -204,6 +205,16 @@ async def test_the_platforms_pods_are_no_customers_and_leave_last(world: Kuberne
     await until(lambda: work not in works_of(world), "the customer's work to be gone")
     await carry_out(world, "leave_cluster")
     await until(lambda: not works_of(world), "the infrastructure to be gone")
+
+
+async def test_since_when_a_pod_runs_is_told(world: KubernetesWorld) -> None:
+    await world.works(WorkClass.interruptible)
+
+    def began() -> list[datetime | None]:
+        return [work.began for work in found.workloads] if (found := view(world)) is not None else []
+
+    await until(lambda: None not in (began() or [None]), "its kubelet to take it on")
+    assert all(abs(datetime.now(UTC) - at) < timedelta(minutes=5) for at in began() if at)
 
 
 async def test_a_pod_made_anew_under_an_old_name_is_other_work(world: KubernetesWorld) -> None:

@@ -130,6 +130,8 @@ async def test_a_job_is_seen_on_each_of_its_nodes_with_its_owner_and_its_gpus(wo
     (work,) = works[0]
     assert (work.id, work.job, work.tenant) == (f"job-{number}.0", f"job {number}", "root")
     assert (work.work_class, work.parts) == (WorkClass.uninterruptible, ("gpu0", "gpu1"))
+    assert work.began is not None
+    assert abs(datetime.now(UTC) - work.began) < timedelta(minutes=5)
     assert works[2] == ()
 
 

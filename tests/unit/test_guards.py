@@ -1,13 +1,15 @@
 """The guard table row by row, transcribed from reference/engine.md and never read from GUARDS."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.configuration import Budget
 from hostler.core.model import ActClass, HoldKind, Node, Phase, Window
-from hostler.core.policy.disturb import Act, may_disturb
+from hostler.core.policy.disturb import Act, Lost, may_disturb
 from hostler.core.policy.guards import Request, allowance, blockers, storm
 from hostler.core.scene import Scene
 from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, pool_document
@@ -316,11 +318,26 @@ def test_consent_is_asked_of_everybody_but_the_doomed(
     drive = four()
     work = a_workload("w", [0] if doomed else [1], kind)
     drive.see_work("a", work)
-    act = Act(act_class, faulted=("a-G0",), dooms="part")
+    act = Act(act_class, (Lost("a-G0", drive.now),))
     said = may_disturb(drive.node("a"), drive.controller.present, act, None)
     assert isinstance(said, tuple)
     assert said[0].allowed is (act_class is C.protective or doomed or willing)
     assert (said[0].blocker is None) is said[0].allowed
+
+
+@pytest.mark.parametrize("part", ["a-G0", ""])
+@pytest.mark.parametrize(("after_s", "doomed"), [(-3600, True), (30, True), (3600, False), (None, True)])
+def test_who_came_after_the_fault_was_last_seen_is_not_doomed_by_it(
+    part: str, after_s: float | None, doomed: bool
+) -> None:
+    """Clocks may be a little apart, and a scheduler may not say. Mutant: whoever uses the part is doomed for ever."""
+    drive = four()
+    began = None if after_s is None else drive.now + timedelta(seconds=after_s)
+    drive.see_work("a", replace(a_workload("w", [0]), began=began))
+    lost = (Lost(part, drive.now - timedelta(days=1)), Lost(part, drive.now))
+    said = may_disturb(drive.node("a"), drive.controller.present, Act(C.immediate, lost), None)
+    assert isinstance(said, tuple)
+    assert said[0].allowed is doomed
 
 
 def test_modes_stand_per_pool_and_remedy_and_what_is_set_by_intent_comes_first() -> None:

@@ -1,5 +1,6 @@
 """What the Kubernetes API says, read; what its pods mean as work; and hostile input, which is refused whole."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -21,14 +22,20 @@ from hostler.drivers.kubernetes.wire import (
 from hostler.drivers.kubernetes.work import Spaces, class_of, counts, held_by, workload
 
 
-def a_pod(space: str = "acme", owner: str = "", gpus: int = 0, phase: str = "Running", **meta: Any) -> KubePod:
+def a_pod(
+    space: str = "acme", owner: str = "", gpus: int = 0, phase: str = "Running", at: str = "", **meta: Any
+) -> KubePod:
     kind, _, name = owner.partition("/")
     owners = [{"kind": kind, "name": name, "controller": True}] if owner else []
     asked = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
     body = {
         "metadata": {"name": "p", "namespace": space, "uid": "0123456789", "ownerReferences": owners, **meta},
         "spec": {"nodeName": "n", "containers": [{"image": "i", "resources": asked}]},
-        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {
+            "phase": phase,
+            "conditions": [{"type": "Ready", "status": "True"}],
+            **({"startTime": at} if at else {}),
+        },
     }
     return read_pod(msgspec.json.encode(body))
 
@@ -48,6 +55,13 @@ def a_node(unschedulable: bool = False, taints: Any = None, shut_by: str = "", *
 
 OURS = [{"key": "hostler.dev/cordon", "value": "me", "effect": "NoSchedule"}]
 SHUT: dict[str, Any] = {"annotations": {"hostler.dev/unschedulable-by": "me"}}
+
+
+@pytest.mark.parametrize(
+    ("at", "began"), [("", None), ("2026-03-01T06:46:50Z", datetime(2026, 3, 1, 6, 46, 50, tzinfo=UTC))]
+)
+def test_since_when_a_pod_runs_is_when_its_kubelet_took_it_on(at: str, began: datetime | None) -> None:
+    assert workload(a_pod(at=at), (), Spaces()).began == began
 
 
 @pytest.mark.parametrize(

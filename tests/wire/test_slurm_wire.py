@@ -1,6 +1,7 @@
 """Slurm's JSON → nodes and jobs: what a 22.05 printed, the shapes of 23.02 and later, and hostile input."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ OLD_JOB: dict[str, Any] = {
     "qos": "",
     "requeue": False,
     "restart_cnt": 0,
+    "start_time": 1795260000,
     "user_id": 0,
     "user_name": "root",
 }
@@ -64,6 +66,7 @@ NEW_JOB = {
     "qos": "",
     "requeue": False,
     "restart_cnt": 0,
+    "start_time": {"set": True, "infinite": False, "number": 1795260000},
     "user_id": 0,
     "user_name": "root",
 }
@@ -94,8 +97,16 @@ def test_a_node(node: dict[str, Any]) -> None:
 @pytest.mark.parametrize("job", [OLD_JOB, NEW_JOB, {**NEW_JOB, "job_state": "RUNNING"}])
 def test_a_job(job: dict[str, Any]) -> None:
     (read,) = wire.jobs(jobs_of(job))
-    four = (0, 1, 2, 3)
-    assert read == SlurmJob(2, ("gpu002", "gpu003"), user="root", partition="main", comment="hello", gpus=(four, four))
+    four, began = (0, 1, 2, 3), datetime.fromtimestamp(1795260000, UTC)
+    assert read == SlurmJob(
+        2, ("gpu002", "gpu003"), user="root", partition="main", comment="hello", began=began, gpus=(four, four)
+    )
+
+
+@pytest.mark.parametrize("stamp", [0, -1, None, 1e300, {"set": False, "infinite": False, "number": 7}])
+def test_a_time_that_is_none_is_unknown(stamp: Any) -> None:
+    (read,) = wire.jobs(jobs_of({**NEW_JOB, "start_time": stamp}))
+    assert read.began is None
 
 
 @pytest.mark.parametrize(

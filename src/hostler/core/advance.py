@@ -24,7 +24,7 @@ from hostler.core.model import (
 )
 from hostler.core.operations import OPERATIONS, OperationRow
 from hostler.core.policy.disturb import Act as Disturbance
-from hostler.core.policy.disturb import Consent, may_disturb
+from hostler.core.policy.disturb import Consent, Lost, lost_to, may_disturb
 from hostler.core.policy.guards import GUARDS, Request, blockers, scopes
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need, rank, rule_for
@@ -256,28 +256,27 @@ def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blo
     """The answers of the customers' work on the node; a Blocker where that work is unknown."""
     if has_left(plan):
         return ()
-    dooms, faulted = _lost_already(scene, node, plan)
     pool = scene.fleet.pool_of(node)
     overdue = pool is not None and _agreed_at(scene, node, plan, pool) <= scene.now
     waited_s = (scene.now - _asks_since(plan)).total_seconds() * scene.fleet.policy_of(node).time_scale
-    asked = Disturbance(plan.act_class, faulted, dooms, overdue, plan.remedy or plan.name, plan.parts, waited_s)
+    lost = _lost_already(scene, node, plan)
+    asked = Disturbance(plan.act_class, lost, overdue, plan.remedy or plan.name, plan.parts, waited_s)
     said = may_disturb(node, scene.present, asked, pool)
     if isinstance(said, Blocker):
         return said
     return tuple(c for c in said if c.workload.work_class is not WorkClass.infrastructure)
 
 
-def _lost_already(scene: Scene, node: Node, plan: Plan) -> tuple[str, tuple[str, ...]]:
-    """Whose work the plan's causes have ended (node, part or none), and which parts are at fault.
-
-    The whole node's only where the rule that decided says so.
-    """
+def _lost_already(scene: Scene, node: Node, plan: Plan) -> tuple[Lost, ...]:
+    """What the plan's causes have ended; the whole node's work only where the rule that decided says so."""
     policy = scene.fleet.policy_of(node)
     said = [(rule_for(policy, c).dooms, c) for c in node.conditions if c.id in plan.causes]
-    if next((dooms for dooms, c in said if c.type == plan.rule), "none") == "node":
-        return "node", ()
-    faulted = tuple(c.part for dooms, c in said if dooms == "part" and c.part)
-    return ("part" if faulted else "none"), faulted
+    return tuple(
+        lost
+        for dooms, condition in said
+        if dooms != "node" or condition.type == plan.rule
+        for lost in lost_to(condition, dooms)
+    )
 
 
 def _agreed_at(scene: Scene, node: Node, plan: Plan, pool: Pool) -> datetime:
@@ -342,7 +341,7 @@ def _nobody_ends_it_after(scene: Scene, node: Node, plan: Plan) -> datetime | No
 
     A kubelet or slurmd that is dead never says that what it ran is gone, and no budget protects what has ended.
     """
-    if scene.present.of(node.id).heard or _lost_already(scene, node, plan)[0] != "node":
+    if scene.present.of(node.id).heard or all(lost.part for lost in _lost_already(scene, node, plan)):
         return None
     policy, asked = scene.fleet.policy_of(node), _asks_since(plan)
     told_s = max(scaled(policy, DEAD_S), policy.agent_silence_s)

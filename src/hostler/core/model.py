@@ -236,7 +236,8 @@ class Workload(Struct, frozen=True):
     `check`: the idle check that it is, by its operation; "" for everybody else's work. `progress`: how far its job is.
     `owner` is who is asked for consent, "" for the pool's owner. `agreed_after_s`: it may be ended when a drain has
     waited for it so long, as those whose it is have agreed; None: they have not. `uid` is what the node itself knows it
-    by (a pod's UID), "" where nothing of the kind.
+    by (a pod's UID), "" where nothing of the kind. `began`: since when it runs here, by its scheduler's clock; None
+    where that is not said.
     """
 
     id: str
@@ -252,6 +253,7 @@ class Workload(Struct, frozen=True):
     owner: str = ""
     agreed_after_s: float | None = None
     uid: str = ""
+    began: datetime | None = None
 
 
 class Remediator(Struct, frozen=True):

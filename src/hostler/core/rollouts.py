@@ -15,7 +15,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.impact import acts_in, ailing, begins, changed, disturbed, supposing
 from hostler.core.model import FLEET, OWNER, Condition, Node, Phase, Plan, Severity, Verdict
 from hostler.core.policy.disturb import Act as Disturbance
-from hostler.core.policy.disturb import is_doomed
+from hostler.core.policy.disturb import is_doomed, lost_to
 from hostler.core.policy.response import rank, rule_for
 from hostler.core.reach import AHEAD_MOST, NODES_LISTED, Rollout, Slice, SliceError
 from hostler.core.scene import Scene
@@ -193,7 +193,7 @@ def _customer(scene: Scene, rollout: Rollout, node: Node, ids: list[str]) -> Sli
         return None
     cause = next((c for c in node.conditions if c.id in plan.causes and c.type == plan.rule), None)
     rule = rule_for(scene.fleet.policy, cause) if cause else None
-    fault = Disturbance(plan.act_class, (plan.part,), rule.dooms if rule and rule.remedy else "none")
+    fault = Disturbance(plan.act_class, lost_to(cause, rule.dooms) if cause and rule and rule.remedy else ())
     ended = [w for w in scene.present.workloads(node) or () if w.id in ids and not is_doomed(node, w, fault)]
     if not ended:
         return None

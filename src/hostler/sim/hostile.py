@@ -94,7 +94,7 @@ def _settle(drive: Drive) -> None:
     clock = drive.world.clock
     end = clock.now + timedelta(seconds=HEALED_S)
     moved, seq = clock.now, drive.seq
-    while clock.now < end and not is_at_rest(drive.court.book):
+    while clock.now < end and not is_at_rest(drive.court.book, clock.now):
         drive.run(clock.now + timedelta(seconds=GLANCE_S))
         if drive.seq != seq:
             moved, seq = clock.now, drive.seq

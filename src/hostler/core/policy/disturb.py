@@ -1,9 +1,11 @@
 """may_disturb: the one place that decides about a customer's running work, workload by workload."""
 
+from datetime import datetime, timedelta
+
 from msgspec import Struct
 
 from hostler.core.configuration import Pool
-from hostler.core.model import ActClass, Blocker, Node, WorkClass, Workload
+from hostler.core.model import ActClass, Blocker, Condition, Node, WorkClass, Workload
 from hostler.core.present import Present
 
 
@@ -16,18 +18,27 @@ class Consent(Struct, frozen=True):
     blocker: Blocker | None = None
 
 
+CLOCKS_APART = timedelta(minutes=1)
+"""So far may a scheduler's clock and ours be apart: what began no longer after a fault counts as struck by it."""
+
+
+class Lost(Struct, frozen=True):
+    """What a fault has ended: the work that used this part (serial or slot; "" for the whole node) when it was seen."""
+
+    part: str
+    seen: datetime
+
+
 class Act(Struct, frozen=True):
     """What is to be done to a node, as far as work on it is concerned.
 
-    `faulted` are the faulted parts (serials or slots) whose work is lost already, where `dooms` says part; it says
-    whose is: part, node or none.
-    `overdue`: the pool's drain deadline has passed since this act began to ask. `remedy` is what consent was given to.
-    `parts` are the slots that the act is confined to, () for the whole node. `waited_s`: for how long it has asked.
+    `lost` is what its faults have ended already. `overdue`: the pool's drain deadline has passed since this act began
+    to ask. `remedy` is what consent was given to. `parts` are the slots that the act is confined to, () for the whole
+    node. `waited_s`: for how long it has asked.
     """
 
     act_class: ActClass
-    faulted: tuple[str, ...] = ()
-    dooms: str = "none"
+    lost: tuple[Lost, ...] = ()
     overdue: bool = False
     remedy: str = ""
     parts: tuple[str, ...] = ()
@@ -88,13 +99,29 @@ def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None) -> Con
     return Consent(workload, allowed=False, why="not interruptible", blocker=_work_blocker(workload))
 
 
+def lost_to(condition: Condition, dooms: str) -> tuple[Lost, ...]:
+    """What this fault has ended; `dooms` is what its rule says: node, part or none."""
+    if dooms == "node":
+        return (Lost("", condition.last_seen),)
+    return (Lost(condition.part, condition.last_seen),) if dooms == "part" and condition.part else ()
+
+
 def is_doomed(node: Node, workload: Workload, act: Act) -> bool:
-    """The fault has already ended this very workload: it uses a faulted part. Unknown use is not doomed."""
-    if act.dooms == "node":
+    """A fault has already ended this very workload: it used the faulted part when that was last seen to be at fault.
+
+    Unknown use is not doomed, and who came later and runs is not either.
+    """
+    return any(_uses(node, workload, lost.part) and not _came_after(workload, lost.seen) for lost in act.lost)
+
+
+def _uses(node: Node, workload: Workload, part: str) -> bool:
+    if not part:
         return True
-    if act.dooms != "part" or not act.faulted or workload.parts is None:
-        return False
-    return not _names(node, act.faulted).isdisjoint(workload.parts)
+    return workload.parts is not None and not _names(node, (part,)).isdisjoint(workload.parts)
+
+
+def _came_after(workload: Workload, seen: datetime) -> bool:
+    return workload.began is not None and workload.began > seen + CLOCKS_APART
 
 
 def _names(node: Node, parts: tuple[str, ...]) -> frozenset[str]:

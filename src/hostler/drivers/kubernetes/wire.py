@@ -4,10 +4,11 @@ Only needed fields are decoded and fewer are kept: a Node weighs 12 KB on the wi
 """
 
 from collections.abc import Callable, Iterable
-from typing import Generic, Protocol, TypeVar
+from datetime import datetime
+from typing import Annotated, Generic, Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 OURS = "hostler.dev/"
 MIRROR = "kubernetes.io/config.mirror"
@@ -118,7 +119,7 @@ class KubePod(Struct, frozen=True):
     """A Pod that is bound to a node and has not ended. `owner` is its controller as "Kind/name".
 
     `gpus` is how many it requests; `ends` is until when it has its grace, "" where it is not ending. `pending`: its
-    containers have not been started.
+    containers have not been started. `began` is when its kubelet took it on, None before that.
     """
 
     key: str
@@ -136,6 +137,7 @@ class KubePod(Struct, frozen=True):
     ends: str
     labels: dict[str, str]
     annotations: dict[str, str]
+    began: datetime | None = None
 
 
 class Expression(Struct, frozen=True):
@@ -280,6 +282,7 @@ class _PodSpec(Struct, frozen=True):
 
 class _PodStatus(Struct, frozen=True):
     phase: str = ""
+    began: Annotated[datetime, Meta(tz=True)] | None = field(default=None, name="startTime")
     conditions: tuple[Shown, ...] = ()
 
 
@@ -381,6 +384,7 @@ def read_pod(body: bytes | msgspec.Raw) -> KubePod:
         ends=meta.deleted,
         labels=labels,
         annotations=_ours(meta.annotations),
+        began=seen.status.began,
     )
 
 

@@ -101,6 +101,7 @@ def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces, job: K
         progress=progress(job) if job is not None else "",
         owner=manner.owner,
         uid=pod.uid,
+        began=pod.began,
         agreed_after_s=manner.evict_after_s if INTERRUPTIBLE not in pod.annotations else None,
     )
 

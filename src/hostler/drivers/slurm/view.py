@@ -196,6 +196,7 @@ class Lens(Struct, frozen=True):
             tuple(f"gpu{index}" for index in gpus) if known and gpus is not None else None,
             f"job {job.id}",
             held_by="Slurm is ending it" if job.ending else "",
+            began=job.began,
         )
 
 

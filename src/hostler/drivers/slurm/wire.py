@@ -6,6 +6,7 @@ entry that cannot be read is refused whole: a controller that hangs answers with
 """
 
 import re
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TypeVar
 
@@ -68,7 +69,7 @@ class SlurmJob(Struct, frozen=True):
     """A job that holds nodes, or will not let go of them yet (`ending`).
 
     `nodes` are in Slurm's order; `gpus` are the GPU indexes it uses on each of them, None where Slurm does not say.
-    `restarts` counts how often it was requeued: the same id, another run.
+    `restarts` counts how often it was requeued: the same id, another run, which `began` then; None: Slurm has no time.
     """
 
     id: int
@@ -81,6 +82,7 @@ class SlurmJob(Struct, frozen=True):
     comment: str = ""
     restarts: int = 0
     requeue: bool = False
+    began: datetime | None = None
     gpus: tuple[tuple[int, ...] | None, ...] = ()
 
 
@@ -117,6 +119,7 @@ class _Job(Struct):
     comment: str | None = ""
     restart_cnt: _Count = 0
     requeue: bool | None = False
+    start_time: _Count = 0
     gres_detail: list[str] | None = []
 
 
@@ -219,7 +222,7 @@ def _job(job: _Job) -> SlurmJob | None:
         return None
     user = job.user_name or f"uid {_number(job.user_id):.0f}"
     texts = (user, job.account, job.partition, job.qos, job.comment)
-    run = (int(_number(job.restart_cnt)), bool(job.requeue))
+    run = (int(_number(job.restart_cnt)), bool(job.requeue), _moment(_number(job.start_time)))
     return _job_of(job.job_id, _all_of(job.nodes), ending, texts, run, tuple(job.gres_detail or ()))
 
 
@@ -229,7 +232,7 @@ def _job_of(  # noqa: PLR0913 - the key
     hosts: str,
     ending: bool,
     texts: tuple[str | None, ...],
-    run: tuple[int, bool],
+    run: tuple[int, bool, datetime | None],
     details: tuple[str, ...],
 ) -> SlurmJob | None:
     try:
@@ -295,6 +298,14 @@ def _number(value: _Count) -> float:
     if isinstance(value, _Number):
         return value.number if value.set and not value.infinite else 0.0
     return value or 0.0
+
+
+def _moment(stamp: float) -> datetime | None:
+    """The time of seconds since 1970; None for none (0, as for what has not begun) and for what cannot be one."""
+    return datetime.fromtimestamp(stamp, UTC) if 0 < stamp < END_OF_TIME else None
+
+
+END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
 def _text(value: str | None) -> str:

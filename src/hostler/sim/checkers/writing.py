@@ -247,12 +247,12 @@ def _why(page: Page) -> str:
     return page.waiting.blockers[0].text if page.waiting else "waits for nobody"
 
 
-def is_at_rest(book: Book) -> bool:
-    """Every node serves or is spare, and nothing runs, settles or waits."""
+def is_at_rest(book: Book, now: datetime) -> bool:
+    """Every node serves or is spare, nothing runs but idle checks in their time, and nothing settles or waits."""
     return all(
         page.phase in REST
         and page.plan is None
-        and (page.operation is None or page.operation.kind == "idle_check")
+        and (page.operation is None or (page.operation.kind == "idle_check" and page.operation.deadline >= now))
         and page.waiting is None
         and not page.settling
         for page in book.pages.values()

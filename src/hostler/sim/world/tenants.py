@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from msgspec.structs import replace
+
 from hostler.core.model import WorkClass, Workload
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
@@ -90,7 +92,7 @@ class Tenants:
         for work in works:
             if work.work_class in there:
                 continue
-            self._scheduler.start(node, work)
+            self._scheduler.start(node, replace(work, began=self._site.clock.now))
             if any(dooms(fault, work) for fault in faults):
                 seat.lost[work.id] = None
             if work.job:
