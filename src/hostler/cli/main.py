@@ -1,5 +1,7 @@
 """The command `hostler`: its tree, and how every command ends. Commands are imported when they are called."""
 
+import atexit
+import gc
 import io
 import os
 import sys
@@ -82,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without Unicode shows less, and no traceback
+    atexit.register(gc.freeze)  # what the process leaves behind need not be taken apart
     sys.exit(run(lambda: build()(sys.argv[1:] if arguments is None else arguments)))
 
 

@@ -22,13 +22,15 @@ _NAMES = ("kubernetes", "slurm", "hostname")
 
 def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
     """The events that make these conditions agree with how the node is now; mostly none."""
-    standing = frozenset(c.type for c in node.conditions)
+    standing = [c.type for c in node.conditions]
     findings = (
         _stuck(scene, node, STUCK in standing),
         _unlisted(scene, node, WORK_UNKNOWN in standing),
         _misbound(scene, node, MISMATCH in standing),
         _uninvited(scene, node, UNINVITED in standing),
     )
+    if not any(findings):
+        return ()
     told = (stand(node, f, Evidence(scene.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
     return tuple(event for event in told if event is not None)
 
@@ -106,8 +108,7 @@ def _unlisted_at(scene: Scene, node: Node) -> datetime | None:
 def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
     """Once seen it stands until a person has settled who is who: that both agree again explains nothing."""
     here = scene.present.nodes.get(node.id)
-    cluster = _serves(node)
-    if stood or here is None or here.boots_differ_since is None or not cluster:
+    if stood or here is None or here.boots_differ_since is None or not (cluster := _serves(node)):
         return None
     bound = (b.since for b in node.bindings if b.until is None and b.kind in _NAMES)
     patience = timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S))
@@ -122,9 +123,10 @@ def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
 
 def _uninvited(scene: Scene, node: Node, stood: bool) -> Finding | None:
     """A kubelet that was restarted lists the node again, open to work, in the cluster that it has left."""
-    left, here = node.left_cluster, scene.present.nodes.get(node.id)
-    if left and not scene.present.synced(left):
+    left = node.left_cluster
+    if not (left or stood) or (left and not scene.present.synced(left)):
         return None
+    here = scene.present.nodes.get(node.id)
     stands_now = bool(left) and left != _serves(node) and here is not None and left in here.listed
     if stands_now == stood:
         return None

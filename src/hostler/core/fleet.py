@@ -42,7 +42,9 @@ class Table(Generic[V]):
         return self.base.get(key)
 
     def __getitem__(self, key: str) -> V:
-        value = self.get(key)
+        if key not in self.over:
+            return self.base[key]
+        value = self.over[key]
         if value is None:
             raise KeyError(key)
         return value
@@ -357,11 +359,11 @@ class Fleet:
 
     @property
     def cell(self) -> Cell:
-        return self.singles["cell"]
+        return self.singles.over.get("cell") or self.singles.base["cell"]  # asked all the time
 
     @property
     def configuration(self) -> Configuration:
-        return self.configurations["active"]
+        return self.configurations.over.get("active") or self.configurations.base["active"]
 
     @property
     def policy(self) -> Policy:
@@ -535,7 +537,8 @@ class Fleet:
 
     def merge(self) -> None:
         for table in self._tables():
-            table.merge()
+            if table.over:
+                table.merge()
 
     def drop(self) -> None:
         for table in self._tables():
@@ -579,12 +582,18 @@ def dump(state: State, pause: Callable[[], None] = lambda: None) -> bytes:
     body = {name: getattr(state, name) for name in state.__struct_fields__}
     for name in ("nodes", "parts"):
         values: list[Any] = body[name]
-        pieces: list[msgspec.Raw] = []
+        pieces = [_opening(len(values))]
         for start in range(0, len(values), PIECE):
-            pieces.extend(msgspec.Raw(encode(value)) for value in values[start : start + PIECE])
+            piece = values[start : start + PIECE]
+            pieces.append(encode(piece)[len(_opening(len(piece))) :])
             pause()
-        body[name] = pieces
+        body[name] = msgspec.Raw(b"".join(pieces))
     return encode(body)
+
+
+def _opening(length: int) -> bytes:
+    """How an array of this length begins, before its values; nothing is one byte long."""
+    return msgspec.msgpack.encode([None] * length)[: -length or None]
 
 
 def load(body: bytes) -> Fleet:

@@ -26,6 +26,7 @@ PROTECT_AGAIN_S = 30.0
 PROTECT_AT_LEAST_S = 3600.0
 LAST_TRIES = 3
 TRIES_WINDOW = timedelta(days=7)
+_NOTHING: frozenset[str] = frozenset()
 
 
 def needed(scene: Scene, node: Node) -> Need | None:
@@ -37,11 +38,11 @@ def needed(scene: Scene, node: Node) -> Need | None:
         return None
     held = explained(scene.fleet, node)
     doubtful = unconfirmed(scene.fleet, node)
-    for aside in dict.fromkeys((held | doubtful, held)):
+    for aside in dict.fromkeys((held | doubtful, held, _NOTHING)):
         apart = replace(node, conditions=tuple(c for c in node.conditions if c.id not in aside)) if aside else node
         if (need := _answerable(scene, apart)) is not None:
             return need
-    return _answerable(scene, node)
+    return None
 
 
 def _answerable(scene: Scene, node: Node) -> Need | None:

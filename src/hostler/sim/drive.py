@@ -7,6 +7,7 @@ while another takes over, wakes, and goes on as if nothing had happened. The lea
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from math import ceil
 
 from msgspec import Struct
 
@@ -192,9 +193,8 @@ class Drive:
         """What both clocks say by now; a controller that works has read them every little while."""
         site, moment = self.world.site, self._moment
         doubted = who.controller.fleet.cell.doubt is not None
-        while who.turned + TURN_S < moment:
-            who.turned += TURN_S
-            who.clock.read(site.wall - timedelta(seconds=moment - who.turned), who.turned, doubted=doubted)
+        for turned in _turns(who.turned, moment):
+            who.clock.read(site.wall - timedelta(seconds=moment - turned), turned, doubted=doubted)
         who.turned = moment
         return who.clock.read(site.wall, moment, doubted=doubted)
 
@@ -332,6 +332,15 @@ class Drive:
             self._active.controller.sweep(list(self._active.controller.fleet.nodes))
             self.world.site.tell(TICK)
         self.world.clock.after(self._beat.sweep_s, self._sweep)
+
+
+def _turns(turned: float, moment: float) -> list[float]:
+    """When the clocks are read in a quiet time: the first turn notices what has leapt, the last is as late as any.
+
+    From the first on both clocks go alike, so that what is read between the two changes nothing.
+    """
+    quiet = range(1, ceil((moment - turned) / TURN_S))
+    return [turned + TURN_S * turn for turn in dict.fromkeys((*quiet[:1], *quiet[-1:]))]
 
 
 def restore(journal: Journal) -> Fleet:

@@ -28,6 +28,8 @@ SETTLE_S = 300.0
 """Adoption and first readings, before the job starts and the clock of the figures runs."""
 NODES_PER_RACK = 4
 MAX_NODES, MAX_DAYS = 20_000, 3_660.0
+COLLECTIONS = (50_000, 20, 100)
+"""Thresholds of the garbage collector while a world lives."""
 TEXTS_SHOWN = 20
 POOL = "train"
 
@@ -64,19 +66,22 @@ def run(settings: SimSettings, progress: Progress | None = None, peer: Peer = OU
     began = time.perf_counter()
     check(settings)
     rates = load(settings.rates)
-    drive, accounts = build(settings, rates, peer)
-    with _settled():
+    with _few_collections():
+        drive, accounts = build(settings, rates, peer)
+        gc.freeze()  # it lives on to the end: the collector need not look at it again and again
         _live(settings, rates, drive, progress)
-    return _report(settings, drive, accounts, time.perf_counter() - began)
+        return _report(settings, drive, accounts, time.perf_counter() - began)
 
 
 @contextmanager
-def _settled() -> Iterator[None]:
-    """What has been built lives on to the end: the collector need not look at it again and again."""
-    gc.freeze()
+def _few_collections() -> Iterator[None]:
+    """Most of what is built stays, and little of what goes is a circle: look for circles seldom, and afterwards."""
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTIONS)
     try:
         yield
     finally:
+        gc.set_threshold(*before)
         gc.unfreeze()
 
 

@@ -291,14 +291,18 @@ class Scheduler:
     def finish(self, node: str, work: str) -> None:
         self.seat(node).works.pop(work, None)
 
-    def start_all(self, works: dict[str, Workload]) -> None:
-        """One workload on each of these nodes, which have seats."""
-        for node, work in works.items():
-            self.start(node, work)
+    def start_all(self, nodes: Iterable[str], works: dict[str, Workload]) -> None:
+        """On each of these nodes, which have seats, its workload."""
+        for node in nodes:
+            seat, work = self.seats[node], works[node]
+            if seat.check or seat.lifted:
+                self.start(node, work)
+            else:
+                seat.works[work.id] = work
 
-    def finish_all(self, works: dict[str, Workload]) -> None:
-        for node, work in works.items():
-            self.seats[node].works.pop(work.id, None)
+    def finish_all(self, nodes: Iterable[str], works: dict[str, Workload]) -> None:
+        for node in nodes:
+            self.seats[node].works.pop(works[node].id, None)
 
     def cordon(self, node: str, owner: str) -> None:
         seat = self.seat(node)

@@ -145,7 +145,7 @@ class Training:
         if self.outage is None:
             return
         self.outage.noticed = self.outage.noticed or self._site.clock.now
-        self._scheduler.finish_all({node: self._works[node] for node in self.members})
+        self._scheduler.finish_all(self.members, self._works)
         self.changed()
         self._again()
 
@@ -223,5 +223,5 @@ class Training:
 
     def _run(self) -> None:
         self.running_since = self._site.clock.now
-        self._scheduler.start_all({node: self._works[node] for node in self.members})
+        self._scheduler.start_all(self.members, self._works)
         self.changed()
