@@ -115,8 +115,12 @@ def test_unknown_code_is_reported_for_investigation() -> None:
         ("from 0x0 (None) to 0x1 (GPU Reset Required)", "RESET_GPU", "gpu.reset_required"),
         ("from 0x0 (None) to 0x2 (Node Reboot Required)", "RESTART_BM", "gpu.reboot_required"),
         ("from 0x0 (None) to 0x4 (Drain and Reset)", "DRAIN_AND_RESET", "gpu.drain_and_reset"),
-        ("from 0x0 (None) to 0x9 (Dance)", "XID_154_EVAL", "gpu.xid_investigate"),
-        ("and the rest is lost", "XID_154_EVAL", "gpu.xid_investigate"),
+        ("from 0x0 (None) to 0x2 (OS Reboot)", "RESTART_BM", "gpu.reboot_required"),
+        ("from 0x0 (None) to 0x1 (PF FLR)", "RESET_GPU", "gpu.reset_required"),
+        ("from 0x0 (None) to 0x3 (Drain P2P)", "DRAIN_P2P", "gpu.xid_investigate"),
+        ("from 0x0 (None) to 0x9 (Dance)", "INVESTIGATE", "gpu.xid_investigate"),
+        ("from 0x0 (None) to 0x1 (GPU Reset Requ", "INVESTIGATE", "gpu.xid_investigate"),
+        ("and the rest is lost", "INVESTIGATE", "gpu.xid_investigate"),
     ],
 )
 def test_recovery_action_is_what_stands_after_to(words: str, action: str, condition: str) -> None:
@@ -163,6 +167,8 @@ def test_an_older_nvlink_names_link_and_registers() -> None:
     )
     assert found.facts["link"] == 5
     assert found.facts["registers"] == ("0x0", "0x4", "0x0", "0x0", "0x0", "0x0", "0x0")
+    cut = one("NVRM: Xid (PCI:0000:4c:00): 74, NVLink: fatal error detected on link 5(0x0, 0x4, 0x1")
+    assert (cut.facts["link"], "registers" in cut.facts) == (5, False)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +213,35 @@ def test_nvlink5_words_of_no_row_are_investigated(severity: str, rest: str) -> N
     assert (found.action, found.condition) == ("INVESTIGATE", "gpu.xid_investigate")
     assert "decode" not in found.facts
     assert found.ambiguous
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "NETIR_LINK_EVT Fatal XC0 i0 Link 07",
+        "NETIR_LINK_EVT Fatal XC0 i0 Link 07 (0x02",
+        "NETIR_LINK_EVT Fatal XC0 i0 Link 07 (0x020001c6 0x000",
+    ],
+)
+def test_nvlink5_words_that_were_cut_off_decide_nothing(words: str) -> None:
+    """Mutant: read the last word of a line that ends within it; half a status is another status."""
+    found = one(f"NVRM: Xid (PCI:0000:4c:00): 149, {words}")
+    assert (found.action, found.facts["subcode"], found.facts["link"]) == ("INVESTIGATE", "NETIR_LINK_EVT", 7)
+    assert found.ambiguous
+    assert "error_status" not in found.facts
+
+
+SWITCH = "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, "
+
+
+def test_further_lines_of_a_switch_error_belong_to_its_first() -> None:
+    """Mutant: take them for errors of their own; one fault of one switch is then three."""
+    further = [SWITCH + "Severity 0 Engine instance 30 Sub-engine instance 00", SWITCH + "Data {0x1, 0x0}"]
+    found = one("\n".join([SWITCH + "Fatal, Link 30 LTSSM Fault Up", *further]))
+    assert (found.facts["link"], found.condition) == (30, "nvswitch.link_fatal")
+    assert [finding.facts["continuation"] for finding in decode("\n".join(further))] == [True]
+    other = further[0].replace("c1:00", "c2:00")
+    assert len(decode(f"{SWITCH}Fatal, Link 30 LTSSM Fault Up\n{other}")) == 2
 
 
 def test_a_conditional_severity_is_investigated() -> None:

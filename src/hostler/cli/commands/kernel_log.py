@@ -54,7 +54,7 @@ def case_result(text: str) -> dict[str, Any]:
     from hostler.core.diagnose.bursts import fold
     from hostler.core.diagnose.kernel_log import decode as decoded
 
-    found = decoded(text)
+    found = tuple(one for piece in _pieces(text) for one in decoded(piece))
     result: dict[str, Any] = {"findings": [_plain(one) for one in found]}
     if "\n" in text.strip():
         result["incidents"] = len(fold(found))

@@ -13,10 +13,11 @@ from msgspec import Struct
 from hostler.core.diagnose.decoded import Fact
 
 _LINE = re.compile(
-    r", {0,4}([A-Z][A-Z0-9_/]*(?: Degraded)?) +(Fatal|Non-?[Ff]atal) +XC\d +i(\d) +"
-    r"Link +(-?\d{1,3}) *\((0x[0-9a-fA-F]{1,8}) +(0x[0-9a-fA-F]{1,8})",
+    r", {0,4}([A-Z][A-Z0-9_/]*(?: Degraded)?) +(Fatal|Non-?[Ff]atal) +XC\d{1,2} +i(\d) +"
+    r"Link +(-?\d{1,3})(?: *\((0x[0-9a-fA-F]{1,8})(?= |\))(?: +(0x[0-9a-fA-F]{1,8})(?= |\)))?)?",
     re.ASCII,
 )
+"""A word counts only where something follows it: the last one of a line that was cut off may lack digits."""
 
 RESET, IGNORE, EVAL, LOOK = "RESET_GPU", "IGNORE", "XID_154_EVAL", "INVESTIGATE"
 _LOOKED_AT = "gpu.xid_investigate"
@@ -196,16 +197,16 @@ def read(xid: int, rest: str) -> Reading | None:
     if match is None:
         return None
     word, severity, injected, link, info_word, status_word = match.groups()
-    info, status = int(info_word, 16), int(status_word, 16)
     facts: dict[str, Fact] = {
         "subcode": word,
         "line_severity": severity,
         "link": int(link),
-        "intrinfo": info_word,
-        "reason": info >> 20 & 0x3F,
         "injected": injected != "0",
-        "error_status": status_word,
     }
+    if info_word is None or status_word is None:
+        return Reading(LOOK, "decode", _LOOKED_AT, facts)
+    info, status = int(info_word, 16), int(status_word, 16)
+    facts |= {"intrinfo": info_word, "reason": info >> 20 & 0x3F, "error_status": status_word}
     causes = _causes(xid, word, info, status)
     if not causes:
         return Reading(LOOK, "decode", _LOOKED_AT, facts)

@@ -12,12 +12,15 @@ STACK_LIMIT_CHARS = 8_192
 """How far behind a report's first line its stack is looked for."""
 
 _NIC_FRAME = re.compile(
-    r"(?:\? )?mlx5e?_\w{0,40}(?:napi|poll)\w{0,40}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[mlx5_core\]", re.ASCII
+    r"(?<!\? )\bmlx5e?_\w{0,40}(?:napi|poll)\w{0,40}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[mlx5_core\]", re.ASCII
 )
 _DEVICE_LINE = re.compile(r"\n[^\n]{0,80}?(?P<device>[a-z][\w.-]{1,31}): rw=", re.ASCII)
 _NUMBERED = re.compile(r"\[#\d{1,4}\]", re.ASCII)
 _SHORTAGES = ("kernel_log.informational", "host.application_crash", "host.out_of_memory")
 """What lines about memory that ran out can say, the one that says most last."""
+_STACKED = frozenset({"soft_lockup"})
+"""Events whose stacks tell what they are."""
+
 _OOPSES = frozenset({"kernel_oops", "kernel_bug"})
 
 
@@ -25,6 +28,7 @@ def join(text: str, found: Found) -> tuple[Decoded, ...]:
     """The reports of a text, given what was found at which offset, in order. A report stands where it began."""
     reports: list[Decoded] = []
     out_of_memory = -1
+    switch_errors: set[tuple[int | None, str]] = set()
     for index, (at, one) in enumerate(found):
         before = reports[-1] if reports else None
         if one.event == "oom_kill":
@@ -35,9 +39,20 @@ def join(text: str, found: Found) -> tuple[Decoded, ...]:
         elif before is not None and _continues(before, one):
             reports[-1] = replace(before, count=max(before.count, one.count))
             continue
-        end = found[index + 1][0] if index + 1 < len(found) else len(text)
-        reports.append(_with_what_follows(one, text[at : min(end, at + STACK_LIMIT_CHARS)]))
+        elif one.kind == "sxid":
+            if "continuation" in one.facts and (one.code, one.pci) in switch_errors:
+                continue
+            switch_errors.add((one.code, one.pci))
+        reports.append(_with_what_follows(one, text[at : min(_end(text, found, index), at + STACK_LIMIT_CHARS)]))
     return tuple(reports)
+
+
+def _end(text: str, found: Found, index: int) -> int:
+    """Where the report that begins at `index` ends at the latest: other lines may stand between its own."""
+    if found[index][1].event not in _STACKED:
+        return found[index + 1][0] if index + 1 < len(found) else len(text)
+    own = found[index][1].event
+    return next((at for at, one in found[index + 1 :] if one.event == own), len(text))
 
 
 def _continues(before: Decoded, one: Decoded) -> bool:
@@ -82,7 +97,7 @@ def _with_what_follows(one: Decoded, report: str) -> Decoded:
             action="REPLACE_VM",
             condition="network.nic_down",
             text="the adapter's receive loop never ends",
-            facts={**one.facts, "fatal": True, "frame": frame[0].removeprefix("? ")},
+            facts={**one.facts, "fatal": True, "frame": frame[0]},
         )
     if one.event == "beyond_end_of_device" and (device := _DEVICE_LINE.search(report)):
         return replace(one, facts={**one.facts, "device": device["device"]})

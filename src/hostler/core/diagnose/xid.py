@@ -33,17 +33,20 @@ _FALLEN = re.compile(
 )
 _FALLEN_NAMELESS = re.compile(r"NVRM: fallen off the bus")
 _CORE = re.compile(r"\(GPC ([0-9]{1,4}), TPC ([0-9]{1,4}), SM ([0-9]{1,4})\)", re.ASCII)
-_LINK = re.compile(r"\blink ([0-9]{1,3}) {0,2}\(([0-9a-fA-Fx, ]{1,200})\)", re.ASCII)
+_LINK = re.compile(r"\blink ([0-9]{1,3})\b(?: {0,2}\(([0-9a-fA-Fx, ]{1,200})\))?", re.ASCII)
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{1,16}", re.ASCII)
 _RECOVERY = re.compile(r"changed from 0x[0-9a-fA-F]+ \(([^()]{1,64})\) to 0x[0-9a-fA-F]+ \(([^()]{1,64})\)")
 
 _RECOVERIES = {
     "none": ("NONE", "info", "gpu.informational"),
     "gpu reset required": ("RESET_GPU", "gpu_reset", "gpu.reset_required"),
+    "pf flr": ("RESET_GPU", "gpu_reset", "gpu.reset_required"),
     "node reboot required": ("RESTART_BM", "node_reboot", "gpu.reboot_required"),
+    "os reboot": ("RESTART_BM", "node_reboot", "gpu.reboot_required"),
     "drain and reset": ("DRAIN_AND_RESET", "gpu_reset", "gpu.drain_and_reset"),
+    "drain p2p": ("DRAIN_P2P", "manual", "gpu.xid_investigate"),
 }
-"""What Xid 154 recommends → action, severity, condition. Other words (peers, IMEX, bus) ask a person."""
+"""What Xid 154 recommends, in the words of all drivers → action, severity, condition. Any other words ask a person."""
 
 
 def read(text: str) -> list[tuple[int, Decoded]]:
@@ -86,7 +89,7 @@ def _decoded(match: re.Match[str]) -> Decoded:
     if entry.investigate:
         facts.setdefault("investigatory", entry.investigate)
     text = f"Xid {code} on GPU {pci}: {entry.meaning}"
-    ambiguous = _ambiguity(entry, condition, facts)
+    ambiguous = _ambiguity(entry, facts)
     return Decoded(
         "xid",
         condition,
@@ -104,13 +107,13 @@ def _decoded(match: re.Match[str]) -> Decoded:
     )
 
 
-def _ambiguity(entry: XidEntry, condition: str, facts: dict[str, Fact]) -> str:
+def _ambiguity(entry: XidEntry, facts: dict[str, Fact]) -> str:
     """Why the line alone does not decide; "" where the catalogue does."""
     if entry.code in NVLINK5 and "decode" not in facts:
         return "the vendor's table has no row for these words"
     if entry.code in NVLINK5 and "*" in str(facts["nvlink_severity"]):
         return "the vendor's table makes this severity conditional"
-    if entry.code == RECOVERY_CHANGED and condition == entry.condition:
+    if entry.code == RECOVERY_CHANGED and _recommended(facts) not in _RECOVERIES:
         return "the line does not say which recovery the driver recommends"
     if entry.code == PREEMPTIVE_REMOVAL:
         return "follows from another error, a kill or a reset, which the line does not name"
@@ -153,8 +156,9 @@ def _double_bit(entry: XidEntry, _rest: str, facts: dict[str, Fact]) -> Answer:
 def _nvlink(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
     if (link := _LINK.search(rest)) is not None:
         facts["link"] = int(link[1])
-        words = tuple(word.strip() for word in link[2].split(",") if word.strip())
-        facts["registers"] = words
+        words = tuple(word.strip() for word in (link[2] or "").split(",") if word.strip())
+        if words:
+            facts["registers"] = words
         if bits := _register_bits(words):
             facts["register_bits"] = bits
     return _as_listed(entry)
@@ -171,10 +175,13 @@ def _register_bits(words: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
 
 
 def _recovery(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
-    if (change := _RECOVERY.search(rest)) is None:
-        return _as_listed(entry)
-    facts["recovery_from"], facts["recovery_to"] = printable(change[1]), printable(change[2])
-    return _RECOVERIES.get(change[2].strip().lower(), _as_listed(entry))
+    if (change := _RECOVERY.search(rest)) is not None:
+        facts["recovery_from"], facts["recovery_to"] = printable(change[1]), printable(change[2])
+    return _RECOVERIES.get(_recommended(facts), (nvlink5.LOOK, entry.severity, entry.condition))
+
+
+def _recommended(facts: dict[str, Fact]) -> str:
+    return str(facts.get("recovery_to", "")).strip().lower()
 
 
 def _nvlink5(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:

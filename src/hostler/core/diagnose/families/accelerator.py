@@ -15,8 +15,16 @@ DRIVER = Family(
         Row(
             "nvlink_post_rx_detect_failure",
             "ostRxDetLinkMask failed",
-            _NVRM + r"(?:\w{1,80}: )?Getting peer ?(?P<peer>\d{1,4}) postRxDetLinkMask failed",
+            _NVRM + r"(?:\w{1,80}: )?Getting peer ?(?P<peer>\d{1,4})(?:'s)? postRxDetLinkMask failed",
             "the driver could not learn which NVLinks of a peer are connected",
+            "warning",
+            "gpu.driver_investigate",
+        ),
+        Row(
+            "nvlink_post_rx_detect_failure",
+            "Rx Detect Link mask",
+            _NVRM + r"(?:\w{1,80}: )?Failed to update Rx Detect Link mask",
+            "the driver could not learn which NVLinks of the GPU are connected",
             "warning",
             "gpu.driver_investigate",
         ),

@@ -12,6 +12,11 @@ _SHORT, _ANSWER, _BEGINS = "host.out_of_memory", "host.application_crash", "kern
 """Of memory that ran out: the machine's, one container's, and the report's first line, which says neither."""
 
 
+_CGROUP = "CONSTRAINT_MEMCG"
+_WIDE = {"CONSTRAINT_NONE": True, _CGROUP: False, "CONSTRAINT_CPUSET": False, "CONSTRAINT_MEMORY_POLICY": False}
+"""What bounded the memory that ran out → whether it was the whole machine's."""
+
+
 def _task(one: Decoded) -> Decoded:
     """`comm:pid` as the kernel names a task; comm may hold colons itself."""
     _, _, pid = str(one.facts.get("process", "")).rpartition(":")
@@ -27,10 +32,11 @@ def _segfault(one: Decoded) -> Decoded:
 
 
 def _of_cgroup(one: Decoded) -> Decoded:
-    """Only CONSTRAINT_NONE means the machine as a whole; a policy's or a cpuset's nodes count as it."""
-    wide = {"CONSTRAINT_NONE": True, "CONSTRAINT_MEMCG": False}.get(str(one.facts.get("constraint", "")))
+    """Only CONSTRAINT_NONE means the machine as a whole; of a policy's or a cpuset's nodes it is the machine's too."""
+    constraint = str(one.facts.get("constraint", ""))
+    wide = _WIDE.get(constraint)
     killed = _killed(replace(one, facts={**one.facts, **({} if wide is None else {"system_wide": wide})}))
-    return replace(killed, condition=_ANSWER if wide is False else _SHORT)
+    return replace(killed, condition=_ANSWER if constraint == _CGROUP else _SHORT)
 
 
 def _killed(one: Decoded) -> Decoded:
@@ -108,8 +114,8 @@ ROWS = (
     _lockup(
         "soft_lockup",
         "soft lockup",
-        r"(?:NMI )?(?:watchdog: )?BUG: soft lockup(?: detected)? - CPU#(?P<cpu>\d{1,6}) stuck for "
-        rf"{_SECONDS}s! {_TASK}",
+        r"(?:NMI )?(?:watchdog: )?BUG: soft lockup(?: detected)?(?: - CPU#(?P<cpu>\d{1,6}) stuck for "
+        rf"{_SECONDS}s(?:! {_TASK})?)?",
         "a processor did nothing but kernel code for too long",
     ),
     _lockup(
@@ -131,7 +137,7 @@ ROWS = (
         "hung_task",
         "blocked for more than ",
         r"(?:INFO: )?task (?P<process>[^\n]{1,64}?:\d{1,10}) (?:blocked|is blocked)(?: in I/O wait)? for more than "
-        rf"{_SECONDS} seconds",
+        rf"{_SECONDS} ?s",
         "a task waited in the kernel for too long",
         "warning",
         "host.hung_task",
@@ -140,8 +146,8 @@ ROWS = (
     ),
     Row(
         "kernel_panic",
-        "Kernel panic",
-        r"(?:---\[ end )?Kernel panic - not syncing: ?(?P<reason>[^\n]{0,200})",
+        "not syncing",
+        r"(?:---\[ end )?Kernel [Pp]anic - not syncing: ?(?P<reason>[^\n]{0,200})",
         "the kernel stopped itself",
         "fatal",
         "host.kernel_panic",
@@ -155,16 +161,6 @@ ROWS = (
         _OOPS,
     ),
     Row(
-        "kernel_bug",
-        "BUG: ",
-        r"BUG: (?P<reason>Bad (?:page|rss-counter) (?:state|map)|scheduling while atomic|spinlock \w{1,24}|"
-        r"workqueue lockup|KASAN|KFENCE|unable to allocate|sleeping function called|using smp_processor_id|"
-        r"stack guard page|TASK stack guard page|Dentry still in use|non-zero pgtables_bytes)",
-        "the kernel met a state that its authors ruled out",
-        "warning",
-        "host.kernel_warning",
-    ),
-    Row(
         "kernel_oops",
         "BUG: ",
         r"BUG: (?P<reason>unable to handle (?:kernel )?(?:NULL pointer dereference|paging request|page fault)|"
@@ -173,6 +169,14 @@ ROWS = (
         "the kernel tripped over bad memory and went on as well as it could",
         "fatal",
         _OOPS,
+    ),
+    Row(
+        "kernel_bug",
+        "BUG: ",
+        r"BUG: (?P<reason>[^\n:]{1,80})",
+        "the kernel met a state that its authors ruled out",
+        "warning",
+        "host.kernel_warning",
     ),
     Row(
         "kernel_oops",
@@ -196,7 +200,7 @@ ROWS = (
     Row(
         "app_segfault",
         "segfault at ",
-        r"(?P<process>[^\n\[]{1,64})\[(?P<pid>\d{1,10})\]: segfault at [0-9a-f]{1,16} "
+        r"(?:(?P<process>[^\n\[]{1,64})\[(?P<pid>\d{1,10})\]: )?segfault at [0-9a-f]{1,16} "
         r"ip (?:\(null\)|[0-9a-f:.()]{1,40}) "
         r"sp [0-9a-f]{1,16} error [0-9a-f]{1,8}(?: cpu \d{1,6})?(?: in (?P<library>[^\n\[,]{1,200}))?",
         "a program crashed",

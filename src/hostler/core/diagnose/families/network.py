@@ -8,7 +8,8 @@ _WHERE = rf"(?:mlx5_core(?: {DEVICE})?:? ?(?:[\w.-]{{1,32}}(?: \(\w{{1,20}}\))?:
 _SAYS = r"(?:[a-z]\w{1,60}(?::\d{1,6})?(?::?\(pid \d{1,10}\))?: ?)?"
 _MLX5 = _WHERE + _SAYS
 _DOWN, _WARNS = "network.nic_down", "network.nic_warning"
-_MODULE = r"Port module event(?:\[\w{1,12}\])?(?::| -) module (?P<port>\d{1,4})[:,] "
+_EVENT = r"Port module event(?:\[\w{1,12}\])?(?::| -)? "
+_MODULE = _EVENT + r"module (?P<port>\d{1,4})[:,] "
 
 
 def _dead(event: str, trigger: str, pattern: str, text: str) -> Row:
@@ -30,7 +31,7 @@ ADAPTER_ROWS = (
     _dead(
         "cmd_exec_timeout",
         "timeout. Will cause a leak of a command resource",
-        _MLX5 + r"(?:cmd\[\d{1,4}\]: )?(?P<command>[A-Z_0-9]{1,60})\(0x[0-9a-f]{1,8}\) timeout\. "
+        _MLX5 + r"(?:cmd\[\d{1,4}\]: )?(?:(?P<command>[A-Z_0-9]{1,60})\(0x[0-9a-f]{1,8}\) )?(?:Async, )?timeout\. "
         r"Will cause a leak of a command resource",
         "the adapter's firmware did not answer a command",
     ),
@@ -71,7 +72,7 @@ ADAPTER_ROWS = (
         "NETDEV WATCHDOG",
         rf"(?:[\w-]{{1,32}} {DEVICE} (?P<device>[\w.-]{{1,32}})(?: \(\w{{1,20}}\))?: )?NETDEV WATCHDOG: "
         r"(?:(?P<device2>[\w.@-]{1,32})(?: \((?P<driver>[\w-]{1,32})\))?: |CPU: (?P<cpu>\d{1,6}): )?"
-        r"transmit queue (?P<queue>\d{1,6}) timed out",
+        r"transmit queue(?: (?P<queue>\d{1,6}))? timed out",
         "a transmit queue stood still for too long",
     ),
     _warns(
@@ -89,7 +90,8 @@ ADAPTER_ROWS = (
     _warns(
         "pci_power_insufficient",
         "ower on the PCIe slot",
-        _MLX5 + r"(?:[^\n]{0,80}?Detected insufficient power on the PCIe slot(?: \((?P<power>\d{1,4})W\))?|"
+        _MLX5 + r"(?:[^\n]{0,80}?Detected insufficient power on the PCIe slot"
+        r"(?: \((?P<power>\d{1,4})W\)| \(\d{0,4}$|(?! \())|"
         r"Port module event\[error\]: module (?P<port>\d{1,4}), Cable error, One or more network ports "
         r"have been powered down due to insufficient/unadvertised power on the PCIe slot)",
         "the slot gives the adapter less power than it asks for",
@@ -97,7 +99,7 @@ ADAPTER_ROWS = (
     _warns(
         "port_module_high_temp",
         "High Temperature",
-        _MLX5 + _MODULE + r"(?:Cable error, )?High Temperature",
+        _MLX5 + _EVENT + r"(?:module (?P<port>\d{1,4})[:,] )?(?:Cable error, )?(?:\w{1,16} )?High Temperature",
         "a transceiver is hot",
     ),
     _accuses_nobody(
@@ -166,7 +168,7 @@ _SERVER = r"(?P<server>[\w.:%\[\]-]{1,255})"
 _WRITEBACK = (
     "nfs_lock_and_join_requests|nfs_page_group_lock|nfs_page_group_lock_head|nfs_folio_find_and_lock_request|"
     "nfs_wait_on_request|nfs_wb_all|nfs_wb_page|nfs_wb_folio|nfs_page_async_flush|nfs_flush_incompatible|"
-    "nfs_writepages|nfs_writepage_locked|nfs_do_writepage|nfs_commit_inode|__nfs_commit_inode"
+    "nfs_writepages|nfs_writepages_callback|nfs_writepage_locked|nfs_do_writepage|nfs_commit_inode|__nfs_commit_inode"
 )
 
 
@@ -196,7 +198,7 @@ NFS = Family(
         _nfs(
             "nfs_lock_reclaim_failed",
             "eclaim",
-            r"(?:NFS|NFSv4|nfs|nfs4|lockd)[\w]{0,4}: (?:[\w.]{1,60}: )?"
+            r"(?:(?:NFS|NFSv4|nfs|nfs4|lockd)\w{0,4}: (?:[\w.]{1,60}: )?|nfs4_\w{1,60}: )"
             r"(?:[Ll]ock reclaim failed|failed to reclaim lock|[^\n]{0,120}?lock reclaim failed)",
             "a lock on a file server was lost when it restarted",
         ),

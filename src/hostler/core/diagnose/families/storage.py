@@ -74,6 +74,14 @@ ROWS = (
     ),
     Row(
         "filesystem_error",
+        "ext4_end_bio",
+        r"EXT4-fs warning \(device (?P<device>[\w./-]{1,64})\): ext4_end_bio:\d{1,6}: I/O error",
+        "a file system could not write a file's data",
+        "warning",
+        _ERROR,
+    ),
+    Row(
+        "filesystem_error",
         "XFS",
         r"XFS \((?P<device>[\w./-]{1,64})\): (?:metadata I/O error|Metadata (?:corruption|CRC error) detected|"
         r"log I/O error|Corruption (?:warning|detected)|xfs_\w{1,60}: \w{1,20} I/O error|Internal error)",
