@@ -35,6 +35,8 @@ PREFIXES = (
     "<4>1 2025-03-04T09:12:44.114207Z rack7-gpu2 kernel - - - ",
     "1741079564.114207 rack7-gpu2 kernel: ",
     "[ 4711.114207] rack7-gpu2 kernel: ",
+    "Tue 2025-03-04 09:12:44 CET rack7-gpu2 kernel: ",
+    "Mar 04 09:12:44.114207 rack7-gpu2 kernel: ",
 )
 OFTEN_SAID_BY = ("nv-fabricmanager", "systemd-networkd", "NetworkManager")
 

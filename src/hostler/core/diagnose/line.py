@@ -21,8 +21,8 @@ _PREFIX = re.compile(
       | \d{1,6},\d{1,20},\d{1,20},[^;\s]{0,80};           # a record of /dev/kmsg
       | \[[^\[\]\n]{0,48}\]                              # dmesg's time, the caller, a level
       | kern\s*:\s*\w{1,10}\s*:                          # dmesg --decode
-      | \d{4}-\d\d-\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d)?
-      | [A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d       # syslog's time
+      | (?:[A-Z][a-z]{2}\ )?\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d|\ [A-Z]{3,5}(?=\ ))?
+      | [A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d(?:\.\d{1,9})?  # syslog's time
       | \d{9,12}\.\d{1,9}                                  # the journal's time since 1970
       | 1\s(?=\d{4}-)                                    # the version of RFC 5424, then its writer
       | [\w.-]{1,64}\skernel\s(?:-|\d{1,10})\s-\s(?:-|\[[^\[\]\n]{0,80}\])
