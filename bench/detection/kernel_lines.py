@@ -180,6 +180,11 @@ _DISKS: dict[str, Says] = {
     ),
     "storage.io_error": (
         ("an ext4 error", "EXT4-fs error (device dm-{n}): ext4_find_entry:1663: inode #262145: comm sh", "dev:dm-{n}"),
+        (
+            "an ext4 write that failed",
+            "EXT4-fs warning (device sd{n}): ext4_end_bio:347: I/O error 10 writing to inode 2145 starting block 819)",
+            "dev:sd{n}",
+        ),
         ("an XFS error", "XFS (sd{n}): Metadata corruption detected at xfs_agf_verify+0x12/0x40 [xfs]", "dev:sd{n}"),
         ("a btrfs error", "BTRFS error (device sd{n}): bdev /dev/sdb errs: wr 1, rd 0, flush 0", "dev:sd{n}"),
         ("a journal given up", "Aborting journal on device nvme{n}n1p1-8.", "dev:nvme{n}n1p1-8"),
@@ -389,6 +394,11 @@ _ACCELERATORS: dict[str, Says] = {
         (
             "NVLinks of a peer unknown",
             "NVRM: GPU0 knvlinkDiscoverPostRxDetLinks_GH100: Getting peer3 postRxDetLinkMask failed!",
+            "",
+        ),
+        (
+            "NVLinks of the GPU unknown",
+            "NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!",
             "",
         ),
         (
