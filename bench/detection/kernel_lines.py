@@ -42,7 +42,6 @@ _MEMORY: dict[str, Says] = {
             "dev:mc#0csrow#2channel#{n}",
         ),
         ("a corrected machine check", "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 8: 8c00004000010091", ""),
-        ("a corrected error of AMD's", "[Hardware Error]: Corrected error, no action required.", ""),
         (
             "EDAC CE, older words",
             "sbridge: HANDLING MCE MEMORY ERROR: CE memory read error on CPU_SrcID#0_Channel#2_DIMM#0",
@@ -73,6 +72,12 @@ _MEMORY: dict[str, Says] = {
     "kernel_log.informational": (
         ("the OOM killer called", "trainer invoked oom-killer: gfp_mask=0x100cca(GFP_HIGHUSER), order=0", ""),
         ("machine checks logged", "mce: [Hardware Error]: Machine check events logged", ""),
+        ("a corrected error of AMD's", "[Hardware Error]: Corrected error, no action required.", ""),
+        (
+            "a corrected error of a processor",
+            "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 0: 9c00000000000134",
+            "",
+        ),
     ),
     "host.thermal": (
         (
@@ -117,6 +122,11 @@ _PCIE: dict[str, Says] = {
             "pci:{pci}",
         ),
         ("a slot's link down", "pcieport {pci}.0: pciehp: Slot(17): Link Down", "pci:{pci}"),
+        (
+            "a slot's link not trained",
+            "pcieport {pci}.0: pciehp: Slot(17): Cannot train link: status 0x5081",
+            "pci:{pci}",
+        ),
     ),
     "pcie.correctable": (
         (
@@ -136,6 +146,11 @@ _PCIE: dict[str, Says] = {
         ),
     ),
     "pcie.degraded_link": (
+        (
+            "a link trained down",
+            "pcieport {pci}.0: broken device, retraining non-functional downstream link at 2.5GT/s",
+            "pci:{pci}",
+        ),
         (
             "a narrow link of an adapter",
             (
@@ -171,6 +186,7 @@ _DISKS: dict[str, Says] = {
         ("XFS shut down, newer", "XFS (md{n}): Filesystem has been shut down due to log error (0x2).", "dev:md{n}"),
     ),
     "storage.failed": (
+        ("a disk offline", "sd 0:0:{n}:0: rejecting I/O to offline device", ""),
         ("a superblock lost", "EXT4-fs (dm-{n}): previous I/O error to superblock detected", "dev:dm-{n}"),
         ("NVMe out of use", "nvme nvme{n}: Disabling device after reset failure: -19", "dev:nvme{n}"),
         ("NVMe not started", "nvme nvme{n}: Removing after probe failure status: -19", "dev:nvme{n}"),
@@ -199,6 +215,11 @@ _DISKS: dict[str, Says] = {
             "dev:sd{n}",
         ),
         ("a medium error", "critical medium error, dev nvme{n}n1, sector 2048 op 0x0:(READ)", "dev:nvme{n}n1"),
+        (
+            "an NVMe command that failed",
+            "nvme{n}n1: I/O Cmd(0x2) @ LBA 2048, 8 blocks, I/O Error (sct 0x2 / sc 0x81) ",
+            "dev:nvme{n}n1",
+        ),
         ("beyond the device's end", "attempt to access beyond end of device", ""),
         ("an NVMe timeout", "nvme nvme{n}: I/O 712 QID 9 timeout, aborting", "dev:nvme{n}"),
         (

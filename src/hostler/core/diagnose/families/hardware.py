@@ -6,6 +6,7 @@ from hostler.core.diagnose.decoded import Decoded
 from hostler.core.diagnose.family import Family, Row
 
 _WRONG, _RIGHTED, _CPU = "memory.uncorrectable", "memory.correctable", "cpu.machine_check"
+_TOLD = "kernel_log.informational"
 _HW = r"(?:mce: |EDAC [^\n:]{1,40}: )?(?:\{\d{1,6}\})?(?:\[Hardware Error\])?:? {0,2}"
 _UNCORRECTED_BIT, _CORRUPT_BIT, _VALID_BIT = 1 << 61, 1 << 57, 1 << 63
 _MEMORY_MASK, _MEMORY_CODE = 0xEF80, 0x0080
@@ -19,7 +20,7 @@ def _machine_check(one: Decoded) -> Decoded | None:
         return None
     memory = status & _MEMORY_MASK == _MEMORY_CODE
     if not status & _UNCORRECTED_BIT:
-        return one
+        return one if memory else replace(one, condition=_TOLD, category="cpu")
     condition = _WRONG if memory else _CPU
     text = "host memory" if memory else "a processor"
     lost = status & _CORRUPT_BIT != 0
@@ -27,6 +28,7 @@ def _machine_check(one: Decoded) -> Decoded | None:
         one,
         event="mce_uncorrected",
         severity="fatal" if lost else "warning",
+        action="INVESTIGATE",
         condition=condition,
         category="memory_host" if memory else "cpu",
         text=f"{text} reported an error that was not corrected",
@@ -53,7 +55,7 @@ ROWS = (
         rf"{_HW}Machine check events logged",
         "the processor logged machine checks",
         "info",
-        "kernel_log.informational",
+        _TOLD,
         category="cpu",
         ambiguous="the line says neither what failed nor whether it was corrected",
     ),
@@ -151,9 +153,10 @@ ROWS = (
         rf"{_HW}Corrected error, no action required",
         "a machine check was corrected",
         "info",
-        _RIGHTED,
+        _TOLD,
         "NONE",
-        "memory_host",
+        "cpu",
+        ambiguous="the lines that follow say which part had it",
     ),
 )
 

@@ -112,6 +112,26 @@ ROWS = (
         "pcie.error",
         kind="pcie_link",
     ),
+    Row(
+        "pcie_link_training_failed",
+        "rain",
+        rf"{_DRIVER}(?:pciehp: )?Slot\((?P<slot>[\w-]{{1,24}})\): (?:Link Training Error occurs|Cannot train link)|"
+        rf"[\w-]{{1,32}} (?P<bdf2>{PCI}): retraining failed",
+        "the link of a PCI Express slot could not be trained",
+        "warning",
+        "pcie.error",
+        kind="pcie_link",
+    ),
+    Row(
+        "pcie_link_retrained",
+        "retraining non-functional",
+        rf"{_DRIVER}broken device, retraining non-functional downstream link at (?P<speed>\d{{1,4}}(?:\.\d)? ?GT/s)",
+        "a PCI Express link did not come up and is trained again at a lower speed",
+        "warning",
+        "pcie.degraded_link",
+        kind="pcie_link",
+        ambiguous="some boards say the same of an empty slot",
+    ),
 )
 
 PCIE = Family("pcie_aer", "bus", ROWS)

@@ -59,6 +59,7 @@ ROWS = (
         "superblock",
         rf"(?:{_FS}{_ON}:? )?(?:I/O error while writing superblock|previous I/O error to superblock detected|"
         r"(?:Error -?\d{1,4} detected when updating journal superblock)|"
+        r"I/O error when updating journal superblock for (?P<device3>[\w/-]{1,64})|"
         r"lost page write due to I/O error on superblock|metadata I/O error[^\n]{0,80}xfs_sb)",
         "a file system could not write its superblock",
         "fatal",
@@ -129,6 +130,23 @@ ROWS = (
         "warning",
         _ERROR,
         detail=_removable,
+    ),
+    Row(
+        "nvme_command_error",
+        " @ LBA ",
+        r"(?P<device>nvme\w{1,24}): (?:I/O Cmd|\w[\w ]{0,24})\(0x[0-9a-f]{1,2}\) @ LBA (?P<sector>\d{1,20}), "
+        r"\d{1,10} blocks, (?P<error>[\w /-]{1,60}) \(sct 0x[0-9a-f]{1,2} / sc 0x[0-9a-f]{1,3}\)",
+        "the NVMe drive failed a command",
+        "warning",
+        _ERROR,
+    ),
+    Row(
+        "disk_offline",
+        "rejecting I/O to offline device",
+        r"(?:sd [\d:]{5,32}: )?(?:\[(?P<device>\w{1,32})\] )?rejecting I/O to offline device",
+        "a disk was taken offline and every request to it fails",
+        "fatal",
+        _FAILED,
     ),
     Row(
         "beyond_end_of_device",
