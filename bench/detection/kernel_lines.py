@@ -186,7 +186,6 @@ _DISKS: dict[str, Says] = {
         ("XFS shut down, newer", "XFS (md{n}): Filesystem has been shut down due to log error (0x2).", "dev:md{n}"),
     ),
     "storage.failed": (
-        ("a disk offline", "sd 0:0:{n}:0: rejecting I/O to offline device", ""),
         ("a superblock lost", "EXT4-fs (dm-{n}): previous I/O error to superblock detected", "dev:dm-{n}"),
         ("NVMe out of use", "nvme nvme{n}: Disabling device after reset failure: -19", "dev:nvme{n}"),
         ("NVMe not started", "nvme nvme{n}: Removing after probe failure status: -19", "dev:nvme{n}"),
@@ -220,6 +219,7 @@ _DISKS: dict[str, Says] = {
             "nvme{n}n1: I/O Cmd(0x2) @ LBA 2048, 8 blocks, I/O Error (sct 0x2 / sc 0x81) ",
             "dev:nvme{n}n1",
         ),
+        ("a disk offline", "sd 0:0:{n}:0: rejecting I/O to offline device", ""),
         ("beyond the device's end", "attempt to access beyond end of device", ""),
         ("an NVMe timeout", "nvme nvme{n}: I/O 712 QID 9 timeout, aborting", "dev:nvme{n}"),
         (

@@ -29,6 +29,7 @@ class _Scene(Struct, frozen=True):
 
     bearers: frozenset[str]
     off_the_bus: frozenset[str]
+    disks: tuple[str, ...]
     fabric: bool
     application: bool
 
@@ -38,12 +39,14 @@ def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
 
     Faults of programs are one burst and ask nothing of the node. NVLink and NVSwitch faults are the fabric's: its
     ends all report them. What else a part reports is one burst of that part, which codes that only follow (a
-    channel torn down, a recovery recommended) join, and so does the PCIe port's report of a GPU off the bus.
+    channel torn down, a recovery recommended) join, and so does the PCIe port's report of a GPU off the bus. What lies
+    upon disks (device mapper, arrays, file systems that name none) joins the one disk that fails.
     """
     own = [one for one in findings if one.code not in _FOLLOWS and not _of_application(one) and not _of_fabric(one)]
     scene = _Scene(
         bearers=frozenset(one.pci for one in own if one.pci),
         off_the_bus=frozenset(one.pci for one in own if one.code == _OFF_THE_BUS),
+        disks=_disks(own),
         fabric=any(_of_fabric(one) for one in findings),
         application=any(_of_application(one) for one in findings),
     )
@@ -65,12 +68,24 @@ def _cause(one: Decoded, scene: _Scene) -> str:
         return APPLICATION
     if one.kind == "pcie_aer" and one.pci not in scene.off_the_bus and len(scene.off_the_bus) == 1:
         return next(iter(scene.off_the_bus))
+    if one.kind == "disk" and len(scene.disks) == 1 and not _DISK.match(_device(one)):
+        return scene.disks[0]
     return one.pci or _part(one)
+
+
+def _disks(findings: list[Decoded]) -> tuple[str, ...]:
+    """The disks that the findings name; where they name none, the devices upon them."""
+    names = [_part(one) for one in findings if one.kind == "disk" and _device(one)]
+    return tuple(dict.fromkeys([name for name in names if _DISK.match(name)] or names))
+
+
+def _device(one: Decoded) -> str:
+    return str(one.facts.get("device", ""))
 
 
 def _part(one: Decoded) -> str:
     """The disk of a partition, a server, or the kind of event itself where the line names no part."""
-    device = str(one.facts.get("device", ""))
+    device = _device(one)
     disk = _DISK.match(device)
     return (disk[1] if disk else device) or str(one.facts.get("server") or one.event or one.kind)
 

@@ -145,8 +145,9 @@ ROWS = (
         "rejecting I/O to offline device",
         r"(?:sd [\d:]{5,32}: )?(?:\[(?P<device>\w{1,32})\] )?rejecting I/O to offline device",
         "a disk was taken offline and every request to it fails",
-        "fatal",
-        _FAILED,
+        "warning",
+        _ERROR,
+        ambiguous="a BMC's virtual drive that is taken away says the same",
     ),
     Row(
         "beyond_end_of_device",
