@@ -222,6 +222,11 @@ def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(advance, "_outstanding", patient)
 
 
+def the_dead_are_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """What a scheduler goes on listing on a dead node keeps that node from its remedy."""
+    patch.setattr(advance, "_is_past_ending", lambda *_: False)
+
+
 def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
     """Any fault on a node gives its whole work up."""
     patch.setattr(disturb, "is_doomed", lambda *_: True)
@@ -318,6 +323,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the doubted are delivered", 7, "is delivered, and nobody can say", the_doubted_are_delivered),
     Mutant("nothing times out", 8, "was due at", nothing_times_out),
     Mutant("deadlines before observation", 8, "before anybody has looked", deadlines_before_observation),
+    Mutant("the dead are waited for", 8, "which ended when its host died", the_dead_are_waited_for),
     Mutant("everybody is doomed", 9, "without a right to", everybody_is_doomed),
     Mutant("an agreement holds before its time", 9, "without a right to", an_agreement_before_its_time),
     Mutant("idle is not asked", 9, "works there", idle_is_not_asked, checked),

@@ -204,6 +204,7 @@ class EverythingEnds:
 
     def end(self, case: Case) -> Iterator[str]:
         yield from _unfinished(case.book, case.world.clock.now)
+        yield from (text for page in case.book.pages.values() if (text := _waits_for_the_gone(case, page)))
 
 
 def _outstanding(book: Book) -> list[Operation]:
@@ -241,6 +242,14 @@ def _unfinished(book: Book, now: datetime) -> Iterator[str]:
             yield f"{page.id} has not come back: {page.phase}, {_why(page)}"
         elif page.plan is not None and page.waiting is None:
             yield f"{page.id}: {page.plan.name} runs, and nobody is named"
+
+
+def _waits_for_the_gone(case: Case, page: Page) -> str:
+    """A node that is lost with all that ran there must not wait for what only a scheduler lists."""
+    seat = case.world.scheduler.seats.get(page.id)
+    listed = seat.lost if seat is not None and seat.forsaken else {}
+    gone = [b.name for b in page.waiting.blockers if b.name in listed] if page.waiting else []
+    return f"{page.id} waits for {gone[0]}, which ended when its host died" if gone else ""
 
 
 def _why(page: Page) -> str:

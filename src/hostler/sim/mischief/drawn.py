@@ -142,6 +142,10 @@ MISCHIEF: dict[str, Row] = {
     "done_without_work": Row(staff.done_without_work, per_node=0.1),
     "domain_act": Row(staff.domain_act, per_world=1.5),
     "uncordon": Row(staff.uncordon, per_world=1.5),
+    # nodes that nobody asked
+    "node_restarts": Row(machines.node_restarts, per_node=0.1),
+    "late_heartbeat": Row(machines.late_heartbeat, per_world=0.5),
+    "kubelet_dies": Row(machines.kubelet_dies, per_world=0.5),
 }
 """Everything that may go wrong, and how often. New kinds are added at the end of their group: it redraws the worlds."""
 

@@ -12,6 +12,9 @@ HOUR_S = 3600.0
 OFF_BUS = "NVRM: Xid (PCI:{pci}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 MMU_FAULT = "NVRM: Xid (PCI:{pci}): 31, pid=4711, name=python3, MMU Fault"
 SENSOR_HIGH_C, SENSOR_AT_LIMIT_C, SENSOR_DEAD_C = 97.0, 90.0, 255.0
+LATE_S = (0.5, 120.0)
+"""So long a boot's last heartbeat may be on its way, in a proxy or a queue."""
+
 WRONG_CLOCK_S = 56 * 365 * 86_400.0
 """From 1970 to now, about."""
 
@@ -162,6 +165,32 @@ def agent_restarts(stage: Stage, node: str, _chance: Random) -> None:
     host = stage.host(node)
     host.spool.rewind()
     host.greet()
+
+
+def node_restarts(stage: Stage, node: str, chance: Random) -> None:
+    """Its operating system restarts by itself, and what ran there is gone."""
+    host = stage.host(node)
+    if host.up:
+        host.late_s = chance.choice((0.0, chance.uniform(*LATE_S)))
+        host.reboot()
+
+
+def late_heartbeat(stage: Stage, _node: str, chance: Random) -> None:
+    """The last heartbeat of a node that is about to be switched or restarted comes when its boot is over."""
+    late_s = chance.uniform(*LATE_S)
+
+    def lag(node: str) -> None:
+        stage.host(node).late_s = late_s
+
+    stage.ambush(lag)
+
+
+def kubelet_dies(stage: Stage, node: str, chance: Random) -> None:
+    """Its operating system stops, and its scheduler goes on listing what ran there, whoever tells that to go."""
+    assert stage.world.tenants is not None, "small worlds have customers"
+    stage.world.tenants.forsake(node)
+    if chance.random() < 0.5:
+        stage.host(node).die()
 
 
 def agent_clock_wrong(stage: Stage, node: str, chance: Random) -> None:

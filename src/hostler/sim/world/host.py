@@ -29,7 +29,10 @@ COVERED = "gpu,nic,drive"
 
 
 class Host:
-    """A server as it really is. `boot_id` is "" while no operating system runs."""
+    """A server as it really is. `boot_id` is "" while no operating system runs.
+
+    `late_s`: by so much the last heartbeat of the boot that ends next is late, 0: it is not.
+    """
 
     def __init__(self, site: Site, node: str, number: int, gpus: int = 8) -> None:
         self.site = site
@@ -48,6 +51,7 @@ class Host:
         self.boot_id = ""
         self.running = self.severed = self.unreached = False
         self.boots = self.repairs = 0
+        self.late_s = 0.0
         self.down_since: datetime | None = None
         self.on_up: Callable[[Host], None] = _ignore
         self.on_down: Callable[[Host], None] = _ignore
@@ -268,6 +272,9 @@ class Host:
         if not self.boot_id:
             return
         self._life += 1
+        if self.late_s:
+            self.site.clock.after(self.late_s, partial(self._late, self.boot_id))
+            self.late_s = 0.0
         self.boot_id, self.running, self.spool.open = "", False, False
         self.down_since = self.site.clock.now
         life = self._life
@@ -360,6 +367,12 @@ class Host:
             self.spool.post_soon()
         if self.running:
             self.on_ready(self, True)
+
+    def _late(self, boot_id: str) -> None:
+        """A heartbeat of a boot that is over arrives; who waits for the next hears none unless an agent runs again."""
+        if not self.severed:
+            self.site.tell(intake.Heard(self.node, boot_id))
+            self.site.clock.after(self.site.silence_s, lambda: self._silent(self._life))
 
     def _again(self, fault: Fault) -> None:
         if fault.active and self.heard:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from hostler.core.model import Facts, Node, Operation, Outcome, WorkClass, Workload
 from hostler.core.operations import IDLE_CHECK
 from hostler.engine import intake
@@ -18,7 +20,7 @@ from hostler.engine.ports import (
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
 from hostler.sim.world.ledger import Disturbance
-from hostler.sim.world.seats import CLUSTER, CONSENTING, OURS, Seat, customers, dooms
+from hostler.sim.world.seats import CLUSTER, CONSENTING, ENDING, OURS, Seat, customers, dooms
 from hostler.sim.world.site import Site, Span
 
 IDLE_S: Span = (600.0, 1300.0)
@@ -58,6 +60,8 @@ class Scheduler:
         self._hosts = hosts
         self._views: dict[str, WorkloadView] = {}
         self._listed: dict[str, None] = {}
+        self._job: dict[str, Workload] = {}
+        self._ranks: dict[str, None] = {}
         self._ready: dict[str, bool] = {}
         self._late: dict[str, datetime] = {}
         self._lost = ""
@@ -69,6 +73,11 @@ class Scheduler:
             found = self.seats[node] = Seat(works={}, lost={}, invited={})
         return found
 
+    def works(self, node: str) -> list[Workload]:
+        """What runs on the node: its own work, and its part of the job over many."""
+        own = list(self.seats[node].works.values()) if node in self.seats else []
+        return [*own, self._job[node]] if node in self._ranks else own
+
     # the eye
 
     def view(self, node: str) -> WorkloadView:
@@ -76,7 +85,7 @@ class Scheduler:
         seat = self.seat(node)
         foreign = next((owner for owner in seat.cordons if owner != OURS), "")
         check = (Workload(seat.check, "", WorkClass.infrastructure, check=seat.check),) if seat.check else ()
-        works = (*seat.works.values(), *check)
+        works = (*self.works(node), *check)
         ours = OURS in seat.cordons
         view = WorkloadView(node, works, foreign, cordoned=ours, listed=seat.joined, overridden=seat.lifted)
         known = self._views.get(node)
@@ -118,7 +127,7 @@ class Scheduler:
 
     def _show(self, node: str) -> WorkloadView:
         seat, now = self.seat(node), self._site.recorded
-        works = customers(seat.works.values())
+        works = customers(self.works(node))
         if self.shown.get(node, ([], None))[0] != works:
             self.shown[node] = (works, now)
         for listing, belongs in ((self._listed, seat.joined), (self.opened, bool(seat.lifted))):
@@ -189,6 +198,8 @@ class Scheduler:
                 self._leave(name, operation.id)
             case "uncordon" if listed:
                 self.changes += self.uncordon(name, OURS)
+            case "evict" if self.seat(name).forsaken:
+                self.changes += self._told_to_go(name, _works(operation))
             case "evict":
                 self.changes += bool(self.disturbs(name, operation.id, self._hosts[name].faults, _works(operation)))
             case _:
@@ -205,7 +216,7 @@ class Scheduler:
         seen = {
             "cordon": OURS in seat.cordons,
             "uncordon": OURS not in seat.cordons and not seat.lifted,
-            "evict": not any(work in seat.works for work in _works(operation)),
+            "evict": not any(work.id in _works(operation) for work in self.works(name)),
             "join_cluster": seat.joined and self._hosts[name].running,
             "leave_cluster": not seat.joined,
         }[operation.kind]
@@ -223,6 +234,14 @@ class Scheduler:
             raise UnreachableError("the scheduler does not answer")
         return name_there(node, self)
 
+    def _told_to_go(self, name: str, works: tuple[str, ...]) -> bool:
+        """They are marked as ending, and nobody is there to end them; whether that is news."""
+        here = self.seat(name).works
+        marked = {work: replace(here[work], held_by=ENDING) for work in works if work in here}
+        news = any(here[work] != ending for work, ending in marked.items())
+        here |= marked
+        return news
+
     def _cordon(self, name: str) -> None:
         if OURS not in self.seat(name).cordons:
             self.on_cordon(name)
@@ -231,7 +250,7 @@ class Scheduler:
 
     def _leave(self, name: str, operation: str) -> None:
         seat = self.seats[name]
-        if works := [work for work in customers(seat.works.values()) if work not in seat.lost]:
+        if works := [work for work in customers(self.works(name)) if work not in seat.lost]:
             raise RefusedError(f"{name} still runs {', '.join(works)}: drain it first")
         self.end_check(name, seat.check, "inconclusive", "the node has left")
         self.disturbs(name, operation, self._hosts[name].faults)
@@ -247,7 +266,7 @@ class Scheduler:
             return
         self.changes += 1
         self.checks[check] = ("", "")
-        if not host.running or seat.cordons or customers(seat.works.values()):
+        if not host.running or seat.cordons or customers(self.works(name)):
             self.checks[check] = ("inconclusive", "there is no room")
         else:
             seat.check = check
@@ -282,9 +301,12 @@ class Scheduler:
 
     def start(self, node: str, work: Workload) -> None:
         seat = self.seat(node)
+        self._comes(node, seat, work)
+        seat.works[work.id] = work
+
+    def _comes(self, node: str, seat: Seat, work: Workload) -> None:
         if seat.check and work.work_class is not WorkClass.infrastructure:
             self.end_check(node, seat.check, "inconclusive", f"pre-empted: {work.id} has come")
-        seat.works[work.id] = work
         if seat.lifted:
             seat.invited[work.id] = None
 
@@ -292,17 +314,16 @@ class Scheduler:
         self.seat(node).works.pop(work, None)
 
     def start_all(self, nodes: Iterable[str], works: dict[str, Workload]) -> None:
-        """On each of these nodes, which have seats, its workload."""
-        for node in nodes:
-            seat, work = self.seats[node], works[node]
+        """One job comes to all of these nodes, which have seats: a part of it to each."""
+        self._job, self._ranks = works, dict.fromkeys(nodes)
+        for node in self._ranks:
+            seat = self.seats[node]
             if seat.check or seat.lifted:
-                self.start(node, work)
-            else:
-                seat.works[work.id] = work
+                self._comes(node, seat, works[node])
 
-    def finish_all(self, nodes: Iterable[str], works: dict[str, Workload]) -> None:
-        for node in nodes:
-            self.seats[node].works.pop(works[node].id, None)
+    def finish_all(self) -> None:
+        """The job over many nodes ends wherever it runs still."""
+        self._ranks = {}
 
     def cordon(self, node: str, owner: str) -> None:
         seat = self.seat(node)
@@ -339,10 +360,10 @@ class Scheduler:
 
     def disturbs(self, node: str, by: str, faults: list[Fault], works: tuple[str, ...] = ()) -> list[Workload]:
         """An operation ends these live workloads (all of the node without a list): written down with the truth."""
-        seat = self.seat(node)
-        ended = [work for work in seat.works.values() if not works or work.id in works]
+        ended = [work for work in self.works(node) if not works or work.id in works]
         for work in ended:
-            del seat.works[work.id]
+            if self.seat(node).works.pop(work.id, None) is None:
+                del self._ranks[node]
             self._write(node, by, work, faults)
         return ended
 

@@ -10,6 +10,7 @@ from hostler.sim.world.faults import Fault
 OURS = "hostler"
 CLUSTER = "k1"
 """The cluster that every pool of a drawn cell is in."""
+ENDING = "it is told to go, and nobody on its node answers"
 CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastructure)
 
 
@@ -17,8 +18,9 @@ class Seat(Struct):
     """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
 
     `lifted` is who has lifted our cordon, until we take that mark back. `lost` are those that a fault has ended though
-    they stay listed: they hang; `invited` those that came because somebody had lifted our cordon. `check` is the idle
-    check there. `version` counts what anybody wrote of the node.
+    they stay listed: they hang; `invited` those that came because somebody had lifted our cordon. `forsaken`: nobody
+    there takes away what is told to go, and it stays listed. `check` is the idle check there. `version` counts what
+    anybody wrote of the node.
     """
 
     joined: bool = False
@@ -27,6 +29,7 @@ class Seat(Struct):
     works: dict[str, Workload] = {}
     lost: dict[str, None] = {}
     invited: dict[str, None] = {}
+    forsaken: bool = False
     check: str = ""
     version: int = 0
 

@@ -30,6 +30,7 @@ class Tenants:
         self._chances = {name: site.stream(f"tenant {name}") for name in hosts}
         self._kinds = {name: "rank" if one_job else chance.choice(KINDS) for name, chance in self._chances.items()}
         self._coming: dict[str, None] = {}
+        self._forsaking: dict[str, None] = {}
         self._numbered = 0
 
     def usable(self, node: str) -> bool:
@@ -52,11 +53,28 @@ class Tenants:
                 self._chances[fault.node].uniform(*CRASH_SEEN_S), lambda: self._ended(fault.node, lost)
             )
 
+    def forsake(self, node: str) -> None:
+        """When this host goes down next, its scheduler goes on listing what ran there until it is back."""
+        self._forsaking[node] = None
+
     def down(self, node: str) -> None:
-        """The host went down, and with it all that ran there."""
+        """The host went down, and with it all that ran there, listed or not."""
         seat = self._scheduler.seat(node)
-        if seat.works:
+        if node in self._forsaking and self._kinds[node] != "rank":
+            del self._forsaking[node]
+            seat.forsaken = True
+            seat.lost |= dict.fromkeys(seat.works)
+        elif seat.works:
             self._ended(node, list(seat.works))
+
+    def up(self, node: str) -> None:
+        """The host is back: what was listed only is taken away, and work comes again."""
+        seat = self._scheduler.seat(node)
+        if seat.forsaken:
+            seat.forsaken = False
+            self._ended(node, list(seat.works))
+        else:
+            self.come(node)
 
     def _ended(self, node: str, works: list[str]) -> None:
         for work in works:

@@ -155,7 +155,7 @@ class World:
         if training.look(node):
             training.retry()
         elif node in training.members:
-            if training.running and f"job@{node}" not in self.scheduler.seat(node).works:
+            if training.running and not self.scheduler.works(node):
                 training.interrupted(node)
             else:
                 training.loses(node)
@@ -173,7 +173,7 @@ class World:
 
     def _up(self, host: Host) -> None:
         if self.tenants is not None:
-            self.tenants.come(host.node)
+            self.tenants.up(host.node)
         if self.training is not None:
             self.training.look(host.node)
             self.training.retry()
