@@ -14,6 +14,12 @@ _FABRIC_KINDS = frozenset({"sxid", "fabric_manager"})
 _TORN_DOWN, _RECOVERY_CHANGED, _OFF_THE_BUS = 45, 154, 79
 _FOLLOWS = frozenset({_TORN_DOWN, _RECOVERY_CHANGED})
 """Codes that tell of another: they join whatever else the GPU reports."""
+_KERNEL = "kernel"
+_OF_THE_KERNEL = frozenset(
+    {"kernel_oops", "kernel_bug", "kernel_panic", "soft_lockup", "hard_lockup", "rcu_stall", "hung_task"}
+)
+"""What the kernel says of itself: a hung task, the oops behind it and the panic that ends it are one thing."""
+_OF_A_PORT = frozenset({"pcie_link_down", "pcie_link_training_failed"})
 _DISK = re.compile(r"(nvme\d{1,4}|[shv]d[a-z]{1,4}|xvd[a-z]{1,4})", re.ASCII)
 
 
@@ -32,6 +38,7 @@ class _Scene(Struct, frozen=True):
     disks: tuple[str, ...]
     fabric: bool
     application: bool
+    kernel: bool
 
 
 def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
@@ -49,6 +56,7 @@ def fold(findings: tuple[Decoded, ...]) -> tuple[Burst, ...]:
         disks=_disks(own),
         fabric=any(_of_fabric(one) for one in findings),
         application=any(_of_application(one) for one in findings),
+        kernel=any(one.event in _OF_THE_KERNEL for one in findings),
     )
     causes: dict[str, list[Decoded]] = {}
     for one in findings:
@@ -66,8 +74,10 @@ def _cause(one: Decoded, scene: _Scene) -> str:
         return FABRIC
     if _of_application(one) or (one.code == _TORN_DOWN and scene.application):
         return APPLICATION
-    if one.kind == "pcie_aer" and one.pci not in scene.off_the_bus and len(scene.off_the_bus) == 1:
+    if _of_a_port(one) and one.pci not in scene.off_the_bus and len(scene.off_the_bus) == 1:
         return next(iter(scene.off_the_bus))
+    if one.event in _OF_THE_KERNEL or (one.event == "nfs_writeback_hang" and scene.kernel):
+        return _KERNEL
     if one.kind == "disk" and len(scene.disks) == 1 and not _DISK.match(_device(one)):
         return scene.disks[0]
     return one.pci or _part(one)
@@ -88,6 +98,10 @@ def _part(one: Decoded) -> str:
     device = _device(one)
     disk = _DISK.match(device)
     return (disk[1] if disk else device) or str(one.facts.get("server") or one.event or one.kind)
+
+
+def _of_a_port(one: Decoded) -> bool:
+    return one.kind == "pcie_aer" or one.event in _OF_A_PORT
 
 
 def _of_fabric(one: Decoded) -> bool:
