@@ -126,11 +126,23 @@ def test_each_case_gives_its_findings_in_order(tmp_path: Path, capsys: pytest.Ca
     ]
 
 
+def test_a_case_is_read_whole_whatever_it_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutants: take every sign that ends a line somewhere for the end of a case; read only what the decoder takes."""
+    filler = "usb 1-4: new device\n" * (TEXT_LIMIT_CHARS // 10)
+    file = tmp_path / "cases.jsonl"
+    cases = ({"line": f"{LINE} \u2028\x85"}, {"line": filler + LINE})
+    file.write_text("\n\n".join(json.dumps(case, ensure_ascii=False) for case in cases), "utf-8")
+    assert hostler("kernel-log", "decode", str(file), "--cases", "-o", "jsonl") == ExitCode.ok
+    found = [json.loads(line)["findings"] for line in capsys.readouterr().out.splitlines()]
+    assert [[one["code"] for one in findings] for findings in found] == [[79], [79]]
+
+
 def test_a_case_that_is_none_is_named_by_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "cases.jsonl"
-    file.write_text('{"line": "x"}\n{"lime": "x"}\n')
-    assert hostler("kernel-log", "decode", str(file), "--cases") == ExitCode.usage
-    assert f"{file}:2: no case" in capsys.readouterr().err
+    for wrong in ('{"lime": "x"}', '{"line": ["x"]}', "{"):
+        file.write_text('{"line": "x"}\n' + wrong + "\n")
+        assert hostler("kernel-log", "decode", str(file), "--cases") == ExitCode.usage
+        assert f"{file}:2: no case" in capsys.readouterr().err
 
 
 def test_a_log_longer_than_the_decoder_reads_is_decoded_to_its_end(
@@ -142,6 +154,17 @@ def test_a_log_longer_than_the_decoder_reads_is_decoded_to_its_end(
     (tmp_path / "log").write_text(filler + LINE + "\n" + filler)
     hostler("kernel-log", "decode", str(tmp_path / "log"), "-o", "jsonl")
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_the_end_of_a_line_without_end_is_no_line_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: read on where the limit fell; whoever can write one long line then writes the kernel's next one."""
+    (tmp_path / "log").write_text("x" * kernel_log.LINE_BYTES + LINE + "\n" + LINE)
+    hostler("kernel-log", "decode", str(tmp_path / "log"), "-o", "jsonl")
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert hostler("kernel-log", "decode", str(tmp_path / "none")) == ExitCode.usage
+    assert "none: No such file" in capsys.readouterr().err
 
 
 def test_a_sound_journal_is_called_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,10 @@
 """`hostler kernel-log`: what kernel-log lines mean, without a server."""
 
+import contextlib
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 PIECE_CHARS = 60_000
 """Under `kernel_log.TEXT_LIMIT_CHARS`."""
+LINE_BYTES = 32_768
+"""How much of one line is looked at, far more than the decoder reads of it."""
 
 app = App(name="kernel-log", help="Kernel-log lines.")
 
@@ -35,11 +40,11 @@ def decode(
 
     With `--cases -o jsonl` each case gives one line `{"findings": […]}`, in order.
     """
-    text = read_text(file, errors="replace")  # a log may hold anything; what follows is still to be read
     if cases:
+        text = read_text(file, errors="replace")  # a log may hold anything; what follows is still to be read
         _dump([case_result(line) for line in _cases(text, file)], output)
         return 0
-    found = [finding for piece in _pieces(text) for finding in findings(piece)]
+    found = (finding for piece in _pieces(_lines(file)) for finding in findings(piece))
     if output == "table":
         titles = ("KIND", "CODE", "GPU", "ACTION", "SEVERITY", "WHAT")
         keys = ("kind", "code", "pci", "action", "severity", "text")
@@ -54,7 +59,7 @@ def case_result(text: str) -> dict[str, Any]:
     from hostler.core.diagnose.bursts import fold
     from hostler.core.diagnose.kernel_log import decode as decoded
 
-    found = tuple(one for piece in _pieces(text) for one in decoded(piece))
+    found = tuple(one for piece in _pieces(text.splitlines(keepends=True)) for one in decoded(piece))
     result: dict[str, Any] = {"findings": [_plain(one) for one in found]}
     if "\n" in text.strip():
         result["incidents"] = len(fold(found))
@@ -91,11 +96,28 @@ def _plain(one: "Decoded") -> dict[str, Any]:
     return {**facts, **{key: value for key, value in own.items() if value not in (None, "")}}
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _lines(file: str) -> Iterator[str]:
+    """The log's lines as they are read, however long it is; what stands behind LINE_BYTES of a line is passed over.
+
+    A log may hold anything; what cannot be decoded is replaced, and what follows is still read.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            log = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+            while raw := log.readline(LINE_BYTES):
+                rest = raw
+                while rest and not rest.endswith(b"\n"):
+                    rest = log.readline(LINE_BYTES)
+                yield raw.rstrip(b"\n").decode(errors="replace") + "\n"
+        except OSError as error:
+            raise unusable(f"{file}: {error.strerror}", "name a file that you can read") from error
+
+
+def _pieces(log: Iterable[str]) -> Iterator[str]:
     """The log in pieces of whole lines that the decoder reads to their end; a report may span lines."""
     lines: list[str] = []
     size = 0
-    for line in text.splitlines(keepends=True):
+    for line in log:
         if size + len(line) > PIECE_CHARS:
             yield "".join(lines)
             lines, size = [], 0
@@ -105,20 +127,24 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _cases(text: str, file: str) -> Iterator[str]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
         try:
-            case = json.loads(line)
-            yield str(case["line"])
+            case = json.loads(line)["line"]
         except (ValueError, KeyError, TypeError) as error:
             raise unusable(f"{file}:{number}: no case: {error}", 'write {"line": "…"} on each line') from error
+        if not isinstance(case, str):
+            raise unusable(f"{file}:{number}: no case: its line is no text", 'write {"line": "…"} on each line')
+        yield case
 
 
-def _dump(found: list[dict[str, Any]], output: str) -> None:
+def _dump(found: Iterable[dict[str, Any]], output: str) -> None:
     match output:
         case "json":
-            dump_json({"items": found})
+            dump_json({"items": list(found)})
         case "yaml":
-            dump_yaml({"items": found})
+            dump_yaml({"items": list(found)})
         case _:
             for one in found:
                 print(json.dumps(one, ensure_ascii=False))
