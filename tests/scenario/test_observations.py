@@ -160,3 +160,34 @@ def test_evidence_that_does_not_come_delays_a_remedy_by_seconds() -> None:
     waited_s = (moments["power_off"] - moments["collect_evidence"]).total_seconds()
     assert waited_s <= EVIDENCE_S + 1
     assert drive.boots["a"] == 2
+
+
+# --- in several lines
+
+SWITCH_ERROR = "nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 20034, "
+SWITCH_DATA = ("Severity 0 Engine instance 30 Sub-engine instance 00", "Data {0x10000000, 0x10000000, 0x00000000}")
+
+
+def switches(drive: Drive) -> list[tuple[str, str]]:
+    return [(c.type, c.part) for c in drive.node("a").conditions if c.type.startswith("nvswitch.")]
+
+
+def test_the_data_of_a_switch_error_is_evidence_of_it_though_the_kernel_gives_line_by_line() -> None:
+    """Mutants: each line is judged by itself; the data of another switch, code or hour joins what stands."""
+    drive = Drive(ALONE, [a_node("a")])
+    for words in ("Fatal, Link 30 LTSSM Fault Up", *SWITCH_DATA):
+        drive.observe("a", "kernel_log", SWITCH_ERROR + words)
+    assert switches(drive) == [("nvswitch.link_fatal", "pci:0000:c3:00")]
+    for other in (SWITCH_ERROR.replace("c3:00", "c4:00"), SWITCH_ERROR.replace("20034", "24007")):
+        drive.observe("a", "kernel_log", other + SWITCH_DATA[0])
+    told = [("nvswitch.investigate", "pci:0000:c3:00"), ("nvswitch.investigate", "pci:0000:c4:00")]
+    assert sorted(switches(drive)) == [*told, ("nvswitch.link_fatal", "pci:0000:c3:00")]
+
+
+def test_data_alone_is_looked_at_and_an_old_error_does_not_explain_it() -> None:
+    drive = Drive(ALONE, [a_node("a")])
+    drive.ask_two("mode", "pool:train", remedy="*", mode="observe")
+    drive.observe("a", "kernel_log", SWITCH_ERROR + "Fatal, Link 30 LTSSM Fault Up")
+    drive.wait(minutes=5)
+    drive.observe("a", "kernel_log", SWITCH_ERROR + SWITCH_DATA[1])
+    assert [kind for kind, _ in switches(drive)] == ["nvswitch.link_fatal", "nvswitch.investigate"]

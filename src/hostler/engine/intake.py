@@ -10,7 +10,7 @@ from hostler.core import events as e
 from hostler.core import recurring
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
-from hostler.core.diagnose import Finding, memory_errors
+from hostler.core.diagnose import Finding, memory_errors, switch_errors
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence import with_work
@@ -209,7 +209,8 @@ def of_observation(
     if observation.kind == "inventory":
         yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
     sku = fleet.configuration_of(node).skus.get(node.sku)
-    for finding in memory_errors.join(node, with_work(node, judge(observation, node, sku), workloads), at):
+    findings = switch_errors.join(node, with_work(node, judge(observation, node, sku), workloads), at)
+    for finding in memory_errors.join(node, findings, at):
         if (alone := memory_errors.superseded(node, finding, at)) is not None:
             one = f"one fault with {finding.type}: {finding.text}"
             yield Caused(e.ConditionCleared(node.id, alone.id, "observation", one), observation.id)

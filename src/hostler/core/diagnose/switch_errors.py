@@ -1,0 +1,36 @@
+"""An NVSwitch's error is printed in several lines: the first says how grave it is, the others carry its data.
+
+The kernel gives them one by one, so the others are judged after the first has been recorded: they are evidence of it,
+not another error of which nobody knows how grave it is.
+"""
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from hostler.core.diagnose import Finding
+from hostler.core.model import Condition, Facts, Node
+
+TOGETHER = timedelta(seconds=60)
+"""How long the data of an error may come behind its first line, or behind its other data."""
+
+
+def join(node: Node, findings: tuple[Finding, ...], at: datetime) -> tuple[Finding, ...]:
+    """The findings; further lines of an error as evidence of what its first line, seen just before, raised."""
+    return tuple(_joined(node, finding, at) for finding in findings)
+
+
+def _joined(node: Node, finding: Finding, at: datetime) -> Finding:
+    if not finding.standing or finding.facts.get("continuation") is not True or finding.facts.get("earlier_boot"):
+        return finding
+    first = next((c for c in node.conditions if _began(node, c, finding, at)), None)
+    return finding if first is None else replace(finding, type=first.type, severity=first.severity)
+
+
+def _began(node: Node, condition: Condition, finding: Finding, at: datetime) -> bool:
+    fresh = condition.boot_id in ("", node.boot_id) and abs(at - condition.last_seen) <= TOGETHER
+    return fresh and condition.part == finding.part and any(_is_first(e.facts, finding) for e in condition.evidence)
+
+
+def _is_first(facts: Facts, finding: Finding) -> bool:
+    return facts.get("code") == finding.facts.get("code") and "continuation" not in facts
