@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.answers import Rest
+from hostler.core.answers import Rest, Wait
 from hostler.core.model import Node
 from hostler.core.plan import next_step, wakes_at
 from hostler.core.rest import rests
 from hostler.core.scene import Scene
+from hostler.engine.waiters import told
 from tests.kit import Drive
 from tests.property.test_any_history import drawn, play, world
 
@@ -35,6 +36,18 @@ def judged(drive: Drive) -> int:
     return len(resting)
 
 
+def unasked(drive: Drive) -> int:
+    """How many of those who wait are not asked when something eases; each of them would be told the same again."""
+    scene = Scene(drive.fleet, drive.controller.present, drive.now)
+    waiting, blocked = (drive.fleet.index.members(key) for key in ("waiting", "blocked"))
+    in_hands = [drive.node(name) for name in waiting if name not in blocked]
+    for node in in_hands:
+        answer = next_step(scene, node)
+        assert isinstance(answer, Wait), f"{node.id} is not asked again, and would go on"
+        assert told(node, answer, drive.now) == node.waiting, f"{node.id} is not asked again, and waits for another"
+    return len(in_hands)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_node_that_a_sweep_passes_over_needs_nothing(seed: int) -> None:
     """Mutants: `rests` looks at no cordons; at no attempts; at no holds; at no conditions."""
@@ -45,3 +58,14 @@ def test_a_node_that_a_sweep_passes_over_needs_nothing(seed: int) -> None:
         play(drive, drawn(chance))
         resting += judged(drive)
     assert resting, "somebody rests at first"
+
+
+def test_a_node_that_is_not_asked_when_something_eases_waits_for_the_same() -> None:
+    """Mutant: `is_in_hands` of everybody who waits."""
+    in_hands = 0
+    for seed in range(8):
+        chance, drive = random.Random(seed), world()
+        for _ in range(150):
+            play(drive, drawn(chance))
+            in_hands += unasked(drive)
+    assert in_hands, "somebody is in a person's hands"

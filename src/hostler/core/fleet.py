@@ -16,7 +16,7 @@ from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
 from hostler.core.health import is_doubted
-from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Remediator, Tally, Ticket, Window
+from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Remediator, Tally, Ticket, Waiting, Window
 from hostler.core.proof import has_proven_itself
 from hostler.core.reach import Approval, Rollout
 
@@ -256,6 +256,16 @@ def is_spare(node: Node) -> bool:
     )
 
 
+def is_in_hands(node: Node) -> bool:
+    """It stands at a phase in which a person acts next: nothing that ends elsewhere lets it go on."""
+    waiting = node.waiting
+    return (
+        waiting is not None
+        and waiting.what == node.phase.value
+        and all(blocker.kind == "person" for blocker in waiting.blockers)
+    )
+
+
 def is_idle(node: Node) -> bool:
     """In production, nothing stands on it, runs or waits, and checks have passed since anything was done to it."""
     return (
@@ -273,11 +283,11 @@ def is_idle(node: Node) -> bool:
 
 
 def index_keys(node: Node) -> tuple[str, ...]:
-    """The index entries of a node: pool:, healthy:, spare:, phase:, member: and disturbed: domain, waiting, name:.
+    """The index entries of a node that come and go: phase:, pool:, healthy:, spare:, disturbed: domain, waiting.
 
     "doubted:POOL" are those of "healthy:POOL" of which nobody can say how they are.
     "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others;
-    "group:" who is, or is to be, part of one act on many.
+    "group:" who is, or is to be, part of one act on many; "blocked" who waits and may go on because of others.
     """
     keys = [f"phase:{node.phase.value}"]
     if node.assignment:
@@ -288,14 +298,23 @@ def index_keys(node: Node) -> tuple[str, ...]:
                 keys.append(f"doubted:{node.assignment.pool}")
     elif is_spare(node):
         keys.append(f"spare:{node.sku}")
-    keys.extend(f"member:{domain}" for domain in node.domains)
-    keys.extend(f"member:firmware:{version}" for version in node.changed)
     if not is_idle(node):
         keys.extend(_unrest(node))
     if node.shadows:
         keys.append("shadowed")
-    keys.extend(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None)
     return tuple(keys)
+
+
+def lasting_keys(node: Node) -> tuple[str, ...]:
+    """The index entries of a node that mostly stay as they are: member: of a domain or firmware, and its names."""
+    members = [f"member:{domain}" for domain in node.domains]
+    members.extend(f"member:firmware:{version}" for version in node.changed)
+    return (*members, *(f"{b.kind}:{b.value}" for b in node.bindings if b.until is None))
+
+
+def _lasts(before: Node, node: Node) -> bool:
+    """Whether nothing has changed that `lasting_keys` looks at; told without making them."""
+    return before.domains == node.domains and before.changed == node.changed and before.bindings == node.bindings
 
 
 def _unrest(node: Node) -> Iterator[str]:
@@ -307,9 +326,7 @@ def _unrest(node: Node) -> Iterator[str]:
         if node.plan.disruptive and node.plan.state != "proposed":
             yield from (f"disturbed:{domain}" for domain in node.domains)
     if node.waiting is not None:
-        yield "waiting"
-        if any(b.kind == "domain" for b in node.waiting.blockers):
-            yield "grouped"
+        yield from _waiting_keys(node, node.waiting)
     if node.operation is not None or node.settling:
         yield "operating"
     if node.compared is not None:
@@ -318,6 +335,14 @@ def _unrest(node: Node) -> Iterator[str]:
         yield "differing"
     if node.conditions:
         yield from _ailing_keys(node)
+
+
+def _waiting_keys(node: Node, waiting: Waiting) -> Iterator[str]:
+    yield "waiting"
+    if not is_in_hands(node):
+        yield "blocked"
+    if any(blocker.kind == "domain" for blocker in waiting.blockers):
+        yield "grouped"
 
 
 def _ailing_keys(node: Node) -> Iterator[str]:
@@ -378,8 +403,10 @@ class Fleet:
 
     def configuration_of(self, node: Node) -> Configuration:
         """The configuration that decides about this node: while one is rolled out, nodes it has reached follow it."""
-        rollout = self.rollout
-        if rollout is None or rollout.configuration is None or not rollout.reaches(node.id, node.pool):
+        if not self.cell.rollout:
+            return self.configuration
+        rollout = self.rollouts[self.cell.rollout]
+        if rollout.configuration is None or not rollout.reaches(node.id, node.pool):
             return self.configuration
         return rollout.configuration
 
@@ -404,12 +431,13 @@ class Fleet:
         """Set or delete a node and keep the index in step."""
         before = self.nodes.get(node_id)
         self.nodes.put(node_id, node)
-        old = index_keys(before) if before else ()
-        new = index_keys(node) if node else ()
-        if old != new:
-            self._reindex(node_id, old, new)
+        self._reindex(node_id, index_keys(before) if before else (), index_keys(node) if node else ())
+        if before is None or node is None or not _lasts(before, node):
+            self._reindex(node_id, lasting_keys(before) if before else (), lasting_keys(node) if node else ())
 
     def _reindex(self, member: str, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+        if old == new:
+            return
         for key in old:
             if key not in new:
                 self.index.remove(key, member)
@@ -419,10 +447,11 @@ class Fleet:
 
     def put_part(self, serial: str, part: Part | None) -> None:
         """Set or delete a part and keep the index of the shelf in step."""
+        before = self.parts.get(serial)
         self.parts.put(serial, part)
         if part is not None and not part.node:
             self.index.add("shelf", serial)
-        else:
+        elif before is not None and not before.node:
             self.index.remove("shelf", serial)
 
     def tallied(self, node_id: str, part: str) -> str:

@@ -122,12 +122,14 @@ class Controller:
 
     def _begin(self, now: datetime) -> None:
         self._now = now
+        self._scene = Scene(self.fleet, self.present, now)
         self._records: list[e.Record] = []
         self._stored: list[Observation] = []
         self._moved: dict[str, tuple[str, int]] = {}
         self._sends: list[Send] = []
         self._replies: list[Reply] = []
         self._eased = False
+        self._quiet: dict[str, int] = {}
 
     def _finish(self) -> Ready:
         batch = Batch(tuple(self._records), tuple(self._stored), self._moved, self.fleet.cell.format)
@@ -140,9 +142,9 @@ class Controller:
         """Put the event into the batch and the overlay, and note what it touches."""
         if isinstance(event, e.OperationFinished) and event.result in ("revoked", "timed_out"):
             self._revoke(event)
-        errors = judged(self._scene(), event)
+        errors = judged(self._scene, event)
         if self.present.release.introduced:
-            assert self._scene().may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
+            assert self._scene.may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
         self._records.append(record)
@@ -202,7 +204,7 @@ class Controller:
             case intake.FellowsSeen(fellows=fellows):
                 self._eased = self._eased or fellows != self.present.fellows
                 self.present.fellows = fellows
-                self._record_all(formats.raised(self._scene()), "fellows")
+                self._record_all(formats.raised(self._scene), "fellows")
             case intake.Observed():
                 self._observe(one)
             case intake.Asked():
@@ -216,10 +218,10 @@ class Controller:
                     self._touch(node_id, "scheduler")
                     self._touch_all(waiters.beside(self.fleet, node_id), "scheduler")
                 if one.whole:
-                    self._touch_all(conclusions.unlisted(self._scene(), one.cluster), "scheduler")
+                    self._touch_all(conclusions.unlisted(self._scene, one.cluster), "scheduler")
                 self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
             case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
-                if (told := news.of_node(self._scene(), self.silent, one)) is not None:
+                if (told := news.of_node(self._scene, self.silent, one)) is not None:
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
             case intake.Tick() | intake.AgentAhead():
@@ -236,9 +238,6 @@ class Controller:
             self._look_again()
         self._eased = True
 
-    def _scene(self) -> Scene:
-        return Scene(self.fleet, self.present, self._now)
-
     def _touch(self, node_id: str, cause: str) -> None:
         if node_id in self.fleet.nodes:
             self._touched.setdefault(node_id, cause)
@@ -250,11 +249,10 @@ class Controller:
     def _record_all(self, events: Iterable[e.Event], cause: str) -> None:
         for event in events:
             self._emit(event, cause)
-            for subject in e.subjects_of(event):
-                self._touch(subject, cause)
+            self._touch_all(e.subjects_of(event), cause)
 
     def _answer(self, one: intake.Asked) -> None:
-        answer = answer_intent(Ask(self._scene(), one.intent, one.configuration, one.documents))
+        answer = answer_intent(Ask(self._scene, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
         self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
 
@@ -290,7 +288,7 @@ class Controller:
             if outcome.result in ("unknown", "busy"):
                 self.agenda.return_to("observe", outcome.operation, outcome.node, self._now)
             return
-        reply = intake.of_reply(self._scene(), node, outcome)
+        reply = intake.of_reply(self._scene, node, outcome)
         if reply.observe or reply.resend:
             how = "observe" if reply.observe else "perform"
             self.agenda.return_to(how, outcome.operation, outcome.node, self._now)
@@ -302,7 +300,7 @@ class Controller:
     def _due(self) -> None:
         for node_id in self.agenda.due(self._now):
             if node_id == CALENDAR:
-                self._record_all(ended(self._scene()), "clock")
+                self._record_all(ended(self._scene), "clock")
                 self._eased = True
                 self._watch_calendar()
             self._touch(node_id, "clock")
@@ -317,23 +315,22 @@ class Controller:
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
-        self._record_all(silence.review(self._scene(), list(self._touched), self.silent), "clock")
+        self._record_all(silence.review(self._scene, list(self._touched), self.silent), "clock")
         for _ in range(ROUNDS):
             for node_id, cause in list(self._touched.items()):
-                node = self.fleet.nodes.get(node_id)
-                self._record_all(news.by_clock(self._scene(), node, self.silent) if node is not None else (), cause)
+                self._record_all(self._news(self.fleet.nodes.get(node_id)), cause)
             self._review()
             touched, self._touched = self._touched, {}
-            for node_id in waiters.ranked(self._scene(), (i for i in touched if not self._rests(i))):
+            for node_id in waiters.ranked(self._scene, (i for i in touched if not self._rests(i))):
                 self._forward(node_id, touched[node_id])
             if self._eased:
                 self._eased = False
                 for pool in self.fleet.pools.values():
-                    self._record_all(balance(self._scene(), pool), f"pool:{pool.name}")
-                for node_id in self.fleet.index.members("waiting"):
+                    self._record_all(balance(self._scene, pool), f"pool:{pool.name}")
+                for node_id in self.fleet.index.members("blocked"):
                     self._touch(node_id, "eased")
             if not self._touched and not self._suspects:
-                self._record_all(advance(self._scene()), "clock")
+                self._record_all(advance(self._scene), "clock")
             if not (self._touched or self._suspects or self._eased):
                 break
         found = len(self._records)
@@ -346,21 +343,27 @@ class Controller:
         """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
         suspects, self._suspects = self._suspects, {}
         if suspects:
-            self._record_all(review(self._scene(), suspects), f"record:{max(suspects.values())}")
+            self._record_all(review(self._scene, suspects), f"record:{max(suspects.values())}")
+
+    def _news(self, node: Node | None) -> tuple[e.Event, ...]:
+        """What the clock says of the node. Where that is nothing it is not asked again before something is recorded."""
+        if node is None or self._quiet.get(node.id) == len(self._records):
+            return ()
+        found = news.by_clock(self._scene, node, self.silent)
+        if not found:
+            self._quiet[node.id] = len(self._records)
+        return found
 
     def _restless(self, node_ids: dict[str, None]) -> list[str]:
         """Those of the nodes that may need something."""
-        if len(node_ids) <= FEW:
-            return [i for i in node_ids if not self._rests(i)]
-        candidates = restless(self.fleet)
-        return [i for i in node_ids if (i in candidates or i in self.silent) and not self._rests(i)]
+        candidates = node_ids if len(node_ids) <= FEW else {**restless(self.fleet), **self.silent}
+        return [i for i in candidates if i in node_ids and not self._rests(i)]
 
     def _rests(self, node_id: str) -> bool:
         node = self.fleet.nodes.get(node_id)
-        if node is None:
-            return True
-        talks = node_id not in self.silent and not conclusions.is_unlisted(self._scene(), node)
-        return talks and rests(self.fleet, node)
+        if node is None or node_id in self.silent:
+            return node is None
+        return rests(self.fleet, node) and not conclusions.is_unlisted(self._scene, node)
 
     def _forward(self, node_id: str, cause: str) -> None:
         """Ask for the next step until the node waits or rests."""
@@ -368,9 +371,9 @@ class Controller:
             node = self.fleet.nodes.get(node_id)
             if node is None:
                 return
-            events = news.by_clock(self._scene(), node, self.silent)
+            events = self._news(node)
             if not events:
-                answer = next_step(self._scene(), node)
+                answer = next_step(self._scene, node)
                 if not isinstance(answer, Act):
                     self._settle_down(node, answer, cause)
                     return
@@ -390,11 +393,10 @@ class Controller:
             self._emit(e.WaitingChanged(node.id, fresh), cause)
             node = self.fleet.nodes[node.id]
             self._eased = self._eased or is_spare(node)
-        self.slot_waiters.note(self._scene(), node)
-        until = answer.until if isinstance(answer, Wait) else None
-        self._schedule(node, until)
+        self.slot_waiters.note(self._scene, node)
+        self._schedule(node, answer.until if isinstance(answer, Wait) else None)
 
     def _schedule(self, node: Node, until: datetime | None = None) -> None:
-        moments = [at for at in (until, wakes_at(self._scene(), node)) if at is not None and at > self._now]
+        moments = [at for at in (until, wakes_at(self._scene, node)) if at is not None and at > self._now]
         if moments:
             self.agenda.wake(node.id, min(moments), self._now)

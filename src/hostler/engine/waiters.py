@@ -45,7 +45,7 @@ def _names(wait: Wait | Waiting) -> frozenset[tuple[str, str]]:
 
 
 def asks_all_again(fleet: Fleet, event: e.Event) -> bool:
-    """Whether pools are to be balanced and everybody who waits is to be asked again after the event."""
+    """Whether pools are to be balanced and everybody who is blocked is to be asked again after the event."""
     return isinstance(event, EASING) or (isinstance(event, REGROUPING) and bool(fleet.index.count("grouped")))
 
 
@@ -124,7 +124,8 @@ EASING = (
     e.ConditionCleared,
     e.OperationSettled,
 )
-"""Events after which pools are balanced and everybody who waits is asked again, once per batch.
+"""Events after which pools are balanced and everybody who is blocked is asked again, once per batch. Whom only a
+person's hands move on need not be.
 
 A plan that begins takes budget: whoever waits is told by name what it waits for now.
 """

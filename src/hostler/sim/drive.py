@@ -329,7 +329,7 @@ class Drive:
 
     def _sweep(self) -> None:
         if self._active is not None:
-            self._active.controller.sweep(list(self._active.controller.fleet.nodes))
+            self._active.controller.sweep(self._active.controller.fleet.nodes)
             self.world.site.tell(TICK)
         self.world.clock.after(self._beat.sweep_s, self._sweep)
 

@@ -152,8 +152,10 @@ class Hands:
 
     def _disturb(self, host: Host, operation: Operation) -> None:
         """Whatever still runs there ends with the hardware, and its scheduler sees it."""
-        seat, reset = self._scheduler.seat(host.node), _reset(operation)
-        works = tuple(w.id for w in seat.works.values() if not reset or w.parts is None or reset & {*w.parts})
+        reset = _reset(operation)
+        works = tuple(
+            w.id for w in self._scheduler.works(host.node) if not reset or w.parts is None or reset & {*w.parts}
+        )
         if works and self._scheduler.disturbs(host.node, operation.id, host.faults, works):
             self.on_changed(host.node)
 

@@ -145,7 +145,7 @@ class Training:
         if self.outage is None:
             return
         self.outage.noticed = self.outage.noticed or self._site.clock.now
-        self._scheduler.finish_all(self.members, self._works)
+        self._scheduler.finish_all()
         self.changed()
         self._again()
 
