@@ -115,8 +115,7 @@ ROWS = (
     Row(
         "pcie_link_training_failed",
         "rain",
-        rf"{_DRIVER}(?:pciehp: )?Slot\((?P<slot>[\w-]{{1,24}})\): (?:Link Training Error occurs|Cannot train link)|"
-        rf"[\w-]{{1,32}} (?P<bdf2>{PCI}): retraining failed",
+        rf"{_DRIVER}(?:pciehp: )?Slot\((?P<slot>[\w-]{{1,24}})\): (?:Link Training Error occurs|Cannot train link)",
         "the link of a PCI Express slot could not be trained",
         "warning",
         "pcie.error",
@@ -124,8 +123,9 @@ ROWS = (
     ),
     Row(
         "pcie_link_retrained",
-        "retraining non-functional",
-        rf"{_DRIVER}broken device, retraining non-functional downstream link at (?P<speed>\d{{1,4}}(?:\.\d)? ?GT/s)",
+        "retraining",
+        rf"[\w-]{{1,32}} {DEVICE}: (?:broken device, retraining non-functional downstream link at "
+        r"(?P<speed>\d{1,4}(?:\.\d)? ?GT/s)|retraining failed)",
         "a PCI Express link did not come up and is trained again at a lower speed",
         "warning",
         "pcie.degraded_link",
