@@ -158,6 +158,8 @@ def test_lines_of_one_text_are_read_in_order() -> None:
 def test_a_program_fault_names_the_core() -> None:
     found = one("NVRM: Xid (PCI:0000:4c:00): 13, Graphics SM Warp Exception on (GPC 3, TPC 1, SM 0): Oops")
     assert (found.facts["gpc"], found.facts["tpc"], found.facts["sm"]) == (3, 1, 0)
+    page = "MMU Fault: ENGINE GRAPHICS GPC4 GPCCLIENT_T1_2 faulted @ 0x7f2a_00000000. Fault is of type FAULT_PDE"
+    assert one(f"NVRM: Xid (PCI:0000:4c:00): 31, pid=7, name=python, Ch 00000010, intr 0. {page}").facts["gpc"] == 4
     assert found.condition == "gpu.application_error"
 
 

@@ -33,6 +33,7 @@ _FALLEN = re.compile(
 )
 _FALLEN_NAMELESS = re.compile(r"NVRM: fallen off the bus")
 _CORE = re.compile(r"\(GPC ([0-9]{1,4}), TPC ([0-9]{1,4}), SM ([0-9]{1,4})\)", re.ASCII)
+_CLUSTER = re.compile(r"\bENGINE [A-Z0-9_]{1,24} \(?GPC ?([0-9]{1,4})\b", re.ASCII)
 _LINK = re.compile(r"\blink ([0-9]{1,3})\b(?: {0,2}\(([0-9a-fA-Fx, ]{1,200})\))?", re.ASCII)
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{1,16}", re.ASCII)
 _RECOVERY = re.compile(r"changed from 0x[0-9a-fA-F]+ \(([^()]{1,64})\) to 0x[0-9a-fA-F]+ \(([^()]{1,64})\)")
@@ -145,6 +146,8 @@ def _as_listed(entry: XidEntry) -> Answer:
 def _program_fault(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
     if (core := _CORE.search(rest)) is not None:
         facts["gpc"], facts["tpc"], facts["sm"] = int(core[1]), int(core[2]), int(core[3])
+    elif (cluster := _CLUSTER.search(rest)) is not None:
+        facts["gpc"] = int(cluster[1])
     return _as_listed(entry)
 
 
