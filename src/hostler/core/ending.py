@@ -23,6 +23,7 @@ from hostler.core.model import (
 from hostler.core.phases import PHASES, edge
 from hostler.core.recurring import count_act
 from hostler.core.scene import Scene
+from hostler.core.triage import is_tried_again
 
 
 def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
@@ -68,8 +69,11 @@ def fail_step(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, 
 def fail_plan(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, ...]:
     """The plan has failed: its phase says where the node goes; a remedy leaves the next rung to the ladder.
 
-    Before anybody was disturbed the undo tail runs; afterwards the node stays out of service.
+    An examination that could not be made is tried again. Before anybody was disturbed the undo tail runs; afterwards
+    the node stays out of service.
     """
+    if is_tried_again(node, plan):
+        return (e.PlanEnded(node.id, plan.id, "failed", why),)
     if plan.failed_phase:
         ended = e.PlanEnded(node.id, plan.id, "failed", why)
         return (ended, *change_phase(scene, node, Phase(plan.failed_phase), why))

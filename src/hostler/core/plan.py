@@ -6,7 +6,7 @@ then the phase's own work, or service (`service`). Every answer is a value: even
 
 from datetime import datetime, timedelta
 
-from hostler.core import conclusions, silence, slots
+from hostler.core import conclusions, silence, slots, triage
 from hostler.core import events as e
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
@@ -71,8 +71,11 @@ def _phase_work(scene: Scene, node: Node) -> Answer:
         return _enrol(scene, node)
     if row.limit_s is not None and row.on_limit and node.deadline is not None and node.deadline <= scene.now:
         return Act(change_phase(scene, node, row.on_limit, f"over the limit of {node.phase}"))
-    if node.phase is Phase.triage and (answer := _triage(scene, node)):
-        return answer
+    if node.phase is Phase.triage:
+        if waits := triage.waits(scene, node):
+            return waits
+        if is_lemon(scene.fleet.policy_of(node), node, scene.sure):
+            return Act(change_phase(scene, node, Phase.rma, "one visit to triage too many"))
     if not row.recipe:
         return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
     return _bring_up(scene, node, RECIPES[row.recipe])
@@ -107,19 +110,6 @@ def _enrol(scene: Scene, node: Node) -> Answer:
     if found:
         return Wait("bring_up", found)
     return Act(change_phase(scene, node, Phase.initializing, "bring-up begins"))
-
-
-def _triage(scene: Scene, node: Node) -> Answer | None:
-    """Who acts next in triage: a technician (return for maintenance), the vendor (a lemon), or the recipe."""
-    asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
-    if asked is not None:
-        text = f"{asked.owner} took it out for maintenance"
-        return Wait(
-            "maintenance", (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),)
-        )
-    if is_lemon(scene.fleet.policy_of(node), node, scene.sure):
-        return Act(change_phase(scene, node, Phase.rma, "one visit to triage too many"))
-    return None
 
 
 def wakes_at(scene: Scene, node: Node) -> datetime | None:

@@ -1,0 +1,74 @@
+"""Triage sends to the vendor what it found faulty, and not what it could not examine."""
+
+from datetime import timedelta
+
+import pytest
+
+from hostler.core.model import Attempt, Phase
+from hostler.core.triage import AGAIN_S
+from tests.kit import NOW, Drive, a_node, configuration
+
+TRIES = len(AGAIN_S) + 1
+
+
+def in_triage(*, fails: str, times: int, attempts: tuple[Attempt, ...] = ()) -> Drive:
+    """A node whose examination fails so often at this operation."""
+    drive = Drive(configuration(), [a_node("a", pool="", phase=Phase.triage, attempts=attempts)])
+    drive.script(fails, *["failed"] * times)
+    return drive
+
+
+def examinations(drive: Drive) -> int:
+    return drive.plans("a").count("examine")
+
+
+@pytest.mark.parametrize("operation", ["power_off", "power_on"])
+def test_what_could_not_be_restarted_for_its_examination_is_tried_again_later_and_then_served(operation: str) -> None:
+    """A BMC that restarts at that very moment says nothing of the node. Mutant: it goes to the vendor at once."""
+    drive = in_triage(fails=operation, times=2)
+    drive.wait(minutes=5)
+    assert (drive.node("a").phase, examinations(drive)) == (Phase.triage, 1)
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    (blocker,) = waiting.blockers
+    assert blocker.name == "technician"
+    assert f"1 of {TRIES}" in blocker.text
+    assert "tried again after" in blocker.ends_when
+    drive.wait(hours=6)
+    assert examinations(drive) == 3
+    assert drive.node("a").phase not in (Phase.triage, Phase.rma), "the third could be made, and found nothing"
+
+
+def test_what_can_never_be_examined_goes_back_in_the_end() -> None:
+    """Mutant: it is tried for ever."""
+    drive = in_triage(fails="power_off", times=99)
+    drive.wait(hours=4)
+    assert drive.node("a").phase is Phase.triage
+    drive.wait(hours=3)
+    assert (drive.node("a").phase, examinations(drive)) == (Phase.rma, TRIES)
+
+
+def test_what_its_checks_find_is_believed_at_once() -> None:
+    """Mutant: a failed check is tried again."""
+    drive = in_triage(fails="run_checks", times=1)
+    drive.wait(hours=1)
+    assert (drive.node("a").phase, examinations(drive)) == (Phase.rma, 1)
+
+
+def test_a_takeover_forgets_no_try() -> None:
+    """Mutant: they are counted in memory."""
+    drive = in_triage(fails="power_off", times=99)
+    for _ in range(8):
+        drive.wait(hours=1)
+        drive.restart()
+    assert (drive.node("a").phase, examinations(drive)) == (Phase.rma, TRIES)
+
+
+def test_another_visit_has_all_its_tries() -> None:
+    """Mutant: those of a visit before count."""
+    before = tuple(Attempt("examine", "", NOW - timedelta(days=2, hours=n), failed=True) for n in range(TRIES))
+    drive = in_triage(fails="power_off", times=99, attempts=before)
+    drive.wait(hours=4)
+    assert drive.node("a").phase is Phase.triage
+    drive.wait(hours=3)
+    assert (drive.node("a").phase, examinations(drive)) == (Phase.rma, TRIES)
