@@ -66,6 +66,7 @@ def test_every_form_of_address_names_the_same_gpu(address: str, pci: str) -> Non
         ("NVRM: Xid (PCI:0000:4c:00): 46", 46),
         ("NVRM: Xid (PCI:0000:4c:00): 46\r\n", 46),
         ("NVRM: Xid (PCI:0000:4c:00): 46, pid='<unknown>', name=<unknown>, Ch 00000003", 46),
+        ("NVRM: Xid (PCI:0000:4c:00): 46, pid='<unknown>', name='<unknown>', Ch 00000003", 46),
         ("NVRM: Xid (0000:4c:00): 31, Ch 00000010, engmask 00000101", 31),
         ("NVRM: Xid (PCI:0000:4c:00): 94, \udcff\x00\x1b[2J", 94),
     ],

@@ -72,8 +72,8 @@ def _decoded(match: re.Match[str]) -> Decoded:
         facts["compute_instance"] = int(compute)
     if pid:
         facts["pid"] = int(pid)
-    if process and process != "<unknown>":
-        facts["process"] = printable(process.strip())
+    if process and (named := process.strip().strip("'")) != "<unknown>":
+        facts["process"] = printable(named)
     entry = XIDS.get(code)
     line = printable(match[0][:LINE_LIMIT_CHARS])
     count = repeats(match.string, match.string.rfind("\n", 0, match.start()) + 1, match.start())
