@@ -41,7 +41,7 @@ class Cause(Struct, frozen=True):
 class Unit(Struct, frozen=True):
     """A unit of one Xid. `v1` and `v2` are its number in the low 10 and 7 bits of IntrInfo.
 
-    `by_status` is asked where `by_reason` is empty; `flags` says that the status may have several bits set.
+    `by_status` is asked where `by_reason` is empty; a sum of its values has no row and is looked at.
     `by_reason` answers whatever the status.
     """
 
@@ -51,7 +51,6 @@ class Unit(Struct, frozen=True):
     v2: int
     by_status: dict[int, Cause] = {}
     by_reason: dict[int, Cause] = {}
-    flags: bool = True
 
 
 class Reading(Struct, frozen=True):
@@ -169,7 +168,6 @@ UNITS = (
         0b10_0010_0110,
         0b001_0011,
         dict.fromkeys(range(4), _BIT_ERRORS),
-        flags=False,
     ),
     Unit(
         149,
@@ -177,16 +175,15 @@ UNITS = (
         0b10_0100_0110,
         0b001_0100,
         {**dict.fromkeys((0x1, 0x4, 0x5, 0x7), _FIRMWARE), 0x3: _NOISE},
-        flags=False,
     ),
-    Unit(150, ("MSE DEGRADED",), 0, 0, dict.fromkeys((0, 0xFFFF_FFFF), _FATAL), flags=False),
-    Unit(150, ("MSE_WATCHDOG",), 0, 0, {0: _FATAL}, flags=False),
+    Unit(150, ("MSE DEGRADED",), 0, 0, dict.fromkeys((0, 0xFFFF_FFFF), _FATAL)),
+    Unit(150, ("MSE_WATCHDOG",), 0, 0, {0: _FATAL}),
 )
 
 _OF_XID = {xid: tuple(unit for unit in UNITS if unit.xid == xid) for xid in range(144, 151)}
 _SEVERITIES = {RESET: "gpu_reset", IGNORE: "info", EVAL: "from_xid154", LOOK: "decode"}
 _ORDER = (RESET, EVAL, LOOK, IGNORE)
-"""Gravest first: where layouts or bits disagree, the graver answer stands."""
+"""Gravest first: where the layouts disagree, the graver answer stands."""
 
 _ESCALATED_V1, _ESCALATED_V2 = 1 << 10, 1 << 7
 
@@ -246,11 +243,7 @@ def _of_unit(unit: Unit, reason: int, status: int) -> list[Cause]:
         return [unit.by_reason[reason]] if reason in unit.by_reason else []
     if reason:
         return []
-    if status in unit.by_status:
-        return [unit.by_status[status]]
-    if not unit.flags:
-        return []
-    return [cause for bit, cause in unit.by_status.items() if status & bit]
+    return [unit.by_status[status]] if status in unit.by_status else []
 
 
 def _condition(action: str, investigate: str) -> str:
