@@ -122,6 +122,8 @@ class Drive:
 
     def set_clock(self, ahead: timedelta) -> None:
         """The controllers' wall clock leaps: from now on it is so far ahead of true time (behind, where negative)."""
+        if self._active is not None:
+            self._read_clocks(self._active)  # until now they went alike
         self.world.site.skew = ahead
         self._ticking = None
         self.world.site.tell(TICK)
@@ -335,9 +337,9 @@ class Drive:
 
 
 def _turns(turned: float, moment: float) -> list[float]:
-    """When the clocks are read in a quiet time: the first turn notices what has leapt, the last is as late as any.
+    """When the clocks are read in a quiet time, in which both go alike: once early, and once as late as any turn.
 
-    From the first on both clocks go alike, so that what is read between the two changes nothing.
+    What is read between the two changes nothing.
     """
     quiet = range(1, ceil((moment - turned) / TURN_S))
     return [turned + TURN_S * turn for turn in dict.fromkeys((*quiet[:1], *quiet[-1:]))]
