@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.clock import GAP_S, LONG_S, Witness, opening
-from hostler.core.model import HoldKind, Node, Observation, Phase
+from hostler.core.model import HoldKind, Node, Observation, Outcome, Phase
 from hostler.core.policy.guards import storm
 from hostler.core.present import Present
 from hostler.core.scene import Scene
@@ -103,6 +103,26 @@ def test_nothing_expires_before_it_was_observed_after_a_start() -> None:
     drive.run()
     assert "timed_out" not in [f.result for f in drive.events(e.OperationFinished)]
     assert drive.node("a").phase is Phase.production
+
+
+def test_what_was_observed_not_to_have_happened_and_is_over_its_time_ends_at_once() -> None:
+    """Mutant: it is left for whoever comes by next, as what may be sent again usually is."""
+    drive = Drive(FLASHES, [a_node("a")])
+    drive.script("cordon", *["vanished"] * 9)
+    drive.fault("a")
+    while (operation := drive.node("a").operation) is None or operation.attempt < 3:
+        drive.wait(seconds=1)
+    drive.now = operation.deadline - timedelta(seconds=1)
+    drive.ask("pause", "rack:far")  # the last record, one second before the deadline
+    drive.restart(gap_s=5)
+    (look,) = drive.pending
+    drive.pending.clear()
+    drive.now += timedelta(seconds=1)
+    drive.step(intake.Tick())
+    assert drive.node("a").operation == look.operation, "nobody has looked yet"
+    drive.step(intake.Replied(Outcome(operation.id, "a", "not_done", attempt=operation.attempt)))
+    assert drive.node("a").operation != look.operation
+    assert drive.sweep() == 0
 
 
 def test_what_cannot_be_observed_expires_all_the_same() -> None:

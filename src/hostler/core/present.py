@@ -106,6 +106,10 @@ class Present:
         self.started = now
         self.unobserved.clear()
 
+    def observed(self, operation: str) -> bool:
+        """What came of it is known; whether it was to be observed first."""
+        return self.unobserved.pop(operation, None) is not None
+
     def of(self, node_id: str) -> PresentNode:
         """The node's present, all unknown where nothing is known."""
         found = self.nodes.get(node_id)

@@ -178,7 +178,7 @@ class Controller:
         match event:
             case e.OperationFinished(operation=operation_id):
                 self.agenda.known(operation_id)
-                self.present.unobserved.pop(operation_id, None)
+                self.present.observed(operation_id)
             case e.PhaseChanged(node=node_id, after=Phase.retired):
                 self.silent.pop(node_id, None)
                 self.present.nodes.pop(node_id, None)
@@ -282,8 +282,8 @@ class Controller:
         node = self.fleet.nodes.get(outcome.node)
         if node is None:
             return
-        if outcome.result not in ("unknown", "busy"):
-            self.present.unobserved.pop(outcome.operation, None)
+        if outcome.result not in ("unknown", "busy") and self.present.observed(outcome.operation):
+            self._touch(node.id, f"operation:{outcome.operation}")
         if comparing.is_of_the_copy(self.fleet, outcome):
             if outcome.result in ("unknown", "busy"):
                 self.agenda.return_to("observe", outcome.operation, outcome.node, self._now)
