@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import advance, domains, fleet, fold, remedy, slots
+from hostler.core import advance, domains, ending, fleet, fold, remedy, slots
 from hostler.core.answers import Wait
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.health import DOUBTS
@@ -222,6 +222,11 @@ def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(advance, "_outstanding", patient)
 
 
+def the_unexamined_are_condemned(patch: pytest.MonkeyPatch) -> None:
+    """A node whose power could not be switched for its examination goes to its vendor."""
+    patch.setattr(ending, "is_tried_again", lambda *_: False)
+
+
 def the_dead_are_waited_for(patch: pytest.MonkeyPatch) -> None:
     """What a scheduler goes on listing on a dead node keeps that node from its remedy."""
     patch.setattr(advance, "_is_past_ending", lambda *_: False)
@@ -320,6 +325,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("root is believed", 7, "who has root", root_is_believed),
     Mutant("silence alone convicts", 7, "no second witness", silence_convicts),
     Mutant("a remedy forgets its checks", 7, "no check has passed since", a_remedy_forgets_its_checks),
+    Mutant("what could not be examined is condemned", 7, "could not be made", the_unexamined_are_condemned),
     Mutant("the doubted are delivered", 7, "is delivered, and nobody can say", the_doubted_are_delivered),
     Mutant("nothing times out", 8, "was due at", nothing_times_out),
     Mutant("deadlines before observation", 8, "before anybody has looked", deadlines_before_observation),

@@ -3,6 +3,7 @@
 from hostler.sim.checkers.care import Budgets, DoubtIsNotHealth, NamedWaits, OnlyYourOwn, SacredWork
 from hostler.sim.checkers.idling import IdleChecks
 from hostler.sim.checkers.law import Court, Law
+from hostler.sim.checkers.triage import Unexamined
 from hostler.sim.checkers.wholeness import Wholeness
 from hostler.sim.checkers.writing import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
 from hostler.sim.world.world import World
@@ -11,7 +12,7 @@ from hostler.sim.world.world import World
 def court(world: World) -> Court:
     """A court with a fresh watcher for each of the nine laws."""
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
-    whole, idle = Wholeness(), IdleChecks()
+    whole, idle, unexamined = Wholeness(), IdleChecks(), Unexamined()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
     laws = (
         Law(1, one.record, one.batch, one.batch),
@@ -22,6 +23,7 @@ def court(world: World) -> Court:
         Law(5, waits.record, waits.batch, waits.end),
         Law(6, own.record, own.batch, own.batch),
         Law(7, doubt.record),
+        Law(7, unexamined.record),
         Law(8, ends.record, ends.batch, ends.end),
         Law(9, work.record, work.batch, work.batch),
         Law(9, idle.record, idle.batch),
