@@ -38,18 +38,22 @@ XID79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
 
 
 class ObligingHand:
-    """Does everything at once, except kinds in `stuck`, which it never answers. What powers on, boots."""
+    """Does everything at once, except kinds in `stuck`, which it never answers. What powers on, boots.
+
+    `verdict` is what checks come to.
+    """
 
     def __init__(self, kinds: frozenset[str]) -> None:
         self.kinds = kinds
         self.stuck: set[str] = set()
+        self.verdict = "passed"
         self.boots = 0
         self.cell: Cell | None = None
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         if operation.kind in self.stuck:
             await asyncio.Event().wait()
-        facts: dict[str, Any] = {"verdict": "passed"} if operation.kind == "run_checks" else {}
+        facts: dict[str, Any] = {"verdict": self.verdict} if operation.kind == "run_checks" else {}
         if operation.kind in ("power_on", "reboot"):
             self.boots += 1
             asyncio.get_running_loop().call_soon(self.heard, node.id, f"boot-{self.boots}")

@@ -122,9 +122,11 @@ async def test_status_is_one_screen(world: House) -> None:
 
 
 async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None:
-    world.hand.kinds -= {"power_on"}
+    world.hand.verdict = "failed"
     nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9"}]
     await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+    await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")
+    assert (await world.operator.post("/v1/nodes/m0/certify", {"reason": "cabled"}))[0] == 200
     await world.until(lambda: len(world.cell.view.tickets))
     (ticket,) = (await world.operator.get("/v1/tickets"))["items"]
     closing = {"verb": "close-ticket", "target": ticket["id"], "reason": "new board"}
