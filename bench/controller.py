@@ -12,10 +12,12 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+import uvloop
 from msgspec.structs import replace
 
 from bench.figures import Figures
 from bench.posts import PER_POST, a_fleet, a_post
+from hostler.cli.compose import COLLECTIONS
 from hostler.core import fleet as fleets
 from hostler.core.events import NodeRegistered, Record
 from hostler.core.fleet import Fleet
@@ -80,6 +82,7 @@ async def storm(cell: Cell) -> tuple[float, list[float]]:
 
 async def measure(place: str, figures: Figures, database: str, aim: int) -> None:
     """Start from the snapshot, then take the storm."""
+    gc.set_threshold(*COLLECTIONS)  # as `serve` does, and its loop
     began = time.perf_counter()
     journal = open_journal(place)
     cell = Cell(journal, [])
@@ -118,9 +121,16 @@ def main() -> Figures:
 
 def _apart(database: str, place: str, aim: int, figures: Figures) -> None:
     fills = f"j = open_journal({place!r}); fill(j, datetime.now(UTC)); j.close()"
-    measures = f"f = Figures(''); asyncio.run(measure({place!r}, f, {database!r}, {aim}));print(json.dumps(f.rows))"
+    measures = f"print(measured({place!r}, {database!r}, {aim}))"
     _ran(fills)
     figures.rows += [tuple(row) for row in json.loads(_ran(measures))]
+
+
+def measured(place: str, database: str, aim: int) -> str:
+    """The figures of this journal as JSON."""
+    figures = Figures("")
+    uvloop.run(measure(place, figures, database, aim))
+    return json.dumps(figures.rows)
 
 
 def _ran(code: str) -> str:

@@ -17,9 +17,12 @@ from datetime import UTC, datetime
 from math import log
 from pathlib import Path
 
+import uvloop
+
 from bench.controller import fill, rss_mb
 from bench.figures import Figures
 from bench.posts import PER_POST, a_post
+from hostler.cli.compose import COLLECTIONS
 from hostler.engine.journal.sqlite import SqliteJournal
 from hostler.engine.runner import Cell
 
@@ -39,11 +42,12 @@ def make(path: str, size: int) -> None:
 
 def tell(path: str) -> None:
     """Print what was measured, as JSON."""
-    sys.stdout.write(json.dumps(asyncio.run(measure(Path(path)))))
+    sys.stdout.write(json.dumps(uvloop.run(measure(Path(path)))))
 
 
 async def measure(path: Path) -> dict[str, float]:
     """One fleet: start from its snapshot, then take the posts."""
+    gc.set_threshold(*COLLECTIONS)  # as `serve` does, and its loop
     before_mb, began = rss_mb(), time.perf_counter()
     journal = SqliteJournal(path)
     cell = Cell(journal, [])
