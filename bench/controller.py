@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from bench.figures import Figures
 from bench.posts import PER_POST, a_fleet, a_post
-from hostler.cli.compose import COLLECTIONS
 from hostler.core import fleet as fleets
 from hostler.core.events import NodeRegistered, Record
 from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.policy.documents import parse
+from hostler.engine.heap import COLLECTIONS
 from hostler.engine.journal.opening import open_journal
 from hostler.engine.journal.sql import SqlJournal
 from hostler.engine.ports import Batch, Snapshot

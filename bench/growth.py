@@ -22,7 +22,7 @@ import uvloop
 from bench.controller import fill, rss_mb
 from bench.figures import Figures
 from bench.posts import PER_POST, a_post
-from hostler.cli.compose import COLLECTIONS
+from hostler.engine.heap import COLLECTIONS
 from hostler.engine.journal.sqlite import SqliteJournal
 from hostler.engine.runner import Cell
 

@@ -27,9 +27,9 @@ from bench.controller import NODES, rss_mb
 from bench.figures import Figures
 from bench.posts import LINE
 from hostler.agent.client import backoff_s
-from hostler.cli.compose import COLLECTIONS
 from hostler.core.model import Node, Observation, Operation, Outcome
 from hostler.core.operations import OPERATIONS
+from hostler.engine.heap import COLLECTIONS
 from hostler.engine.journal.schema import observations as observation_table
 from hostler.engine.journal.sqlite import SqliteDatabase, SqliteJournal
 from hostler.engine.runner import Cell

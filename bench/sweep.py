@@ -15,7 +15,6 @@ import uvloop
 
 from bench.bmcs import HANGING_EVERY, PORT, emulated, host_of, machine
 from bench.figures import Figures
-from hostler.cli.compose import COLLECTIONS
 from hostler.core.configuration import Configuration
 from hostler.core.model import Binding, Node, Observation, Phase, Position
 from hostler.core.policy.documents import parse
@@ -24,6 +23,7 @@ from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.eyes import RedfishEyes, RedfishSight
 from hostler.engine import looks
+from hostler.engine.heap import COLLECTIONS
 from hostler.engine.intake import Input
 from hostler.engine.ready import Reply
 from hostler.engine.rota import Pace

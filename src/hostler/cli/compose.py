@@ -33,6 +33,7 @@ from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
 from hostler.drivers.standalone.hand import StandaloneHand, work_of
+from hostler.engine.heap import COLLECTIONS
 from hostler.engine.ports import Hand, Scheduler
 from hostler.engine.runner import Cell
 from hostler.engine.schedulers import SchedulerEye, SchedulerHand, by_cluster
@@ -52,10 +53,6 @@ LAB_SLOTS = "{period_s: 3600, quiet_s: 60, limit_s: 1500, count: 16, percent: 10
 
 SERVE_THREADS = 64
 """A database that does not answer may hold several for seconds."""
-
-COLLECTIONS = (50_000, 20, 100)
-"""Objects between two collections of each generation. At Python's own 700 a sweep of thousands of BMCs spends a fifth
-of its time walking objects that live on."""
 
 SEEN = "hostler.dev/phase,hostler.dev/pool,hostler.dev/rack"
 """Labels that tell a cluster's users the most."""

@@ -2,8 +2,10 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hostler.cli.asking import say_brake
 from hostler.cli.errors import unusable
@@ -17,23 +19,30 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1_048_576
 
 
-def read_text(file: str, errors: str = "strict") -> str:
-    """A file's text, standard input for "-". Raises CommandError. `errors` as in bytes.decode."""
+@contextmanager
+def opened(file: str) -> Iterator[BinaryIO]:
+    """A file's bytes, standard input for "-". Raises CommandError where it cannot be opened or read."""
     try:
-        data = sys.stdin.buffer.read(MAX_BYTES + 1) if file == "-" else _bytes(Path(file))
-        text = data.decode(errors=errors)
+        if file == "-":
+            yield sys.stdin.buffer
+        else:
+            with Path(file).open("rb") as stream:
+                yield stream
     except OSError as error:
         raise unusable(f"{file}: {error.strerror}", "name a file that you can read") from error
+
+
+def read_text(file: str, errors: str = "strict") -> str:
+    """A file's text, standard input for "-". Raises CommandError. `errors` as in bytes.decode."""
+    with opened(file) as stream:
+        data = stream.read(MAX_BYTES + 1)
+    try:
+        text = data.decode(errors=errors)
     except UnicodeDecodeError as error:
         raise unusable(f"{file}: not UTF-8 at byte {error.start}", "save it as UTF-8") from error
     if len(data) > MAX_BYTES:
         raise unusable(f"{file}: larger than {MAX_BYTES} bytes", "split it")
     return text
-
-
-def _bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
 
 
 def read_documents(files: tuple[str, ...]) -> dict[str, str]:

@@ -72,17 +72,15 @@ def fail_plan(scene: Scene, node: Node, plan: Plan, why: str) -> tuple[e.Event, 
     An examination that could not be made is tried again. Before anybody was disturbed the undo tail runs; afterwards
     the node stays out of service.
     """
+    ended = e.PlanEnded(node.id, plan.id, "failed", why)
     if is_tried_again(node, plan):
-        return (e.PlanEnded(node.id, plan.id, "failed", why),)
+        return (ended,)
     if plan.failed_phase:
-        ended = e.PlanEnded(node.id, plan.id, "failed", why)
         return (ended, *change_phase(scene, node, Phase(plan.failed_phase), why))
     if plan.name == "release" and has_left(plan):
-        ended = e.PlanEnded(node.id, plan.id, "failed", why)
         return (ended, *change_phase(scene, node, Phase.triage, f"a customer's data may still be on it: {why}"))
     if plan.name == "deliver" or (plan.disruptive and not plan.disturbed):
         return (e.PlanUndoing(node.id, plan.id, why, "failed"),)
-    ended = e.PlanEnded(node.id, plan.id, "failed", why)
     if plan.name == "return_to_service":
         return (ended, e.ConditionRaised(_failed_remedy(node, plan, why, scene.now)))
     return (ended,)

@@ -384,11 +384,11 @@ class Fleet:
 
     @property
     def cell(self) -> Cell:
-        return self.singles.over.get("cell") or self.singles.base["cell"]  # asked all the time
+        return self.singles["cell"]
 
     @property
     def configuration(self) -> Configuration:
-        return self.configurations.over.get("active") or self.configurations.base["active"]
+        return self.configurations["active"]
 
     @property
     def policy(self) -> Policy:
@@ -403,10 +403,8 @@ class Fleet:
 
     def configuration_of(self, node: Node) -> Configuration:
         """The configuration that decides about this node: while one is rolled out, nodes it has reached follow it."""
-        if not self.cell.rollout:
-            return self.configuration
-        rollout = self.rollouts[self.cell.rollout]
-        if rollout.configuration is None or not rollout.reaches(node.id, node.pool):
+        rollout = self.rollout
+        if rollout is None or rollout.configuration is None or not rollout.reaches(node.id, node.pool):
             return self.configuration
         return rollout.configuration
 

@@ -361,9 +361,9 @@ class Controller:
 
     def _rests(self, node_id: str) -> bool:
         node = self.fleet.nodes.get(node_id)
-        if node is None or node_id in self.silent:
-            return node is None
-        return rests(self.fleet, node) and not conclusions.is_unlisted(self._scene, node)
+        if node is None:
+            return True
+        return node_id not in self.silent and rests(self.fleet, node) and not conclusions.is_unlisted(self._scene, node)
 
     def _forward(self, node_id: str, cause: str) -> None:
         """Ask for the next step until the node waits or rests."""

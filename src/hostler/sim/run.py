@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.policy.documents import parse
+from hostler.engine.heap import COLLECTIONS
 from hostler.sim.accounts import Accounts
 from hostler.sim.checkers.every import court
 from hostler.sim.drive import Drive
@@ -28,8 +29,6 @@ SETTLE_S = 300.0
 """Adoption and first readings, before the job starts and the clock of the figures runs."""
 NODES_PER_RACK = 4
 MAX_NODES, MAX_DAYS = 20_000, 3_660.0
-COLLECTIONS = (50_000, 20, 100)
-"""Thresholds of the garbage collector while a world lives."""
 TEXTS_SHOWN = 20
 POOL = "train"
 

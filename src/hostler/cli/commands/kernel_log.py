@@ -1,16 +1,13 @@
 """`hostler kernel-log`: what kernel-log lines mean, without a server."""
 
-import contextlib
 import json
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
 
-from hostler.cli.documents import read_text
+from hostler.cli.documents import opened, read_text
 from hostler.cli.errors import unusable
 from hostler.cli.output import dump_json, dump_yaml, table
 
@@ -101,16 +98,12 @@ def _lines(file: str) -> Iterator[str]:
 
     A log may hold anything; what cannot be decoded is replaced, and what follows is still read.
     """
-    with contextlib.ExitStack() as stack:
-        try:
-            log = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
-            while raw := log.readline(LINE_BYTES):
-                rest = raw
-                while rest and not rest.endswith(b"\n"):
-                    rest = log.readline(LINE_BYTES)
-                yield raw.rstrip(b"\n").decode(errors="replace") + "\n"
-        except OSError as error:
-            raise unusable(f"{file}: {error.strerror}", "name a file that you can read") from error
+    with opened(file) as log:
+        while raw := log.readline(LINE_BYTES):
+            rest = raw
+            while rest and not rest.endswith(b"\n"):
+                rest = log.readline(LINE_BYTES)
+            yield raw.rstrip(b"\n").decode(errors="replace") + "\n"
 
 
 def _pieces(log: Iterable[str]) -> Iterator[str]:

@@ -5,15 +5,15 @@ Xid 48 alone asks for a reset at once. Where the driver has recorded the bad row
 GPU helps. The lines come within a second of each other, in either order (NVIDIA's "GPU Debug Guidelines", Xid 48).
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.together import is_of_now, just_seen
 from hostler.core.model import Condition, Node
 
-TOGETHER = timedelta(seconds=60)
 DOUBLE_BIT = "gpu.ecc_uncorrectable"
 DOUBLE_BIT_CODES = frozenset({48, 171, 172})
 """Xid 48, and the details of it that newer drivers add."""
@@ -29,7 +29,7 @@ def join(node: Node, findings: tuple[Finding, ...], at: datetime) -> tuple[Findi
 
 def _joined(node: Node, finding: Finding, findings: tuple[Finding, ...], at: datetime) -> Finding:
     here = {f.type for f in findings if _decides(f) and f.part == finding.part}
-    stood = {c.type for c in node.conditions if c.part == finding.part and _is_of_now(node, c, at)}
+    stood = {c.type for c in node.conditions if c.part == finding.part and _stood(node, c, at)}
     decided = next((kind for kind in DECIDES if kind in here | stood), None)
     if decided is None:
         return finding
@@ -41,22 +41,20 @@ def superseded(node: Node, finding: Finding, at: datetime) -> Condition | None:
     if not _decides(finding):
         return None
     mine = (c for c in node.conditions if c.type == DOUBLE_BIT and c.part == finding.part)
-    return next((c for c in mine if _is_of_now(node, c, at) and _only_double_bits(c)), None)
+    return next((c for c in mine if _stood(node, c, at) and _only_double_bits(c)), None)
 
 
 def _is_double_bit(finding: Finding) -> bool:
-    fresh = finding.standing and not finding.facts.get("earlier_boot")
-    return fresh and finding.type == DOUBLE_BIT and finding.part != "" and finding.facts.get("code") in DOUBLE_BIT_CODES
+    named = finding.type == DOUBLE_BIT and finding.part != ""
+    return named and is_of_now(finding) and finding.facts.get("code") in DOUBLE_BIT_CODES
 
 
 def _decides(finding: Finding) -> bool:
-    fresh = finding.standing and not finding.facts.get("earlier_boot")
-    return fresh and finding.type in DECIDES and finding.facts.get("code") in DECIDING_CODES
+    return is_of_now(finding) and finding.type in DECIDES and finding.facts.get("code") in DECIDING_CODES
 
 
-def _is_of_now(node: Node, condition: Condition, at: datetime) -> bool:
-    fresh = condition.clears != "age" and condition.boot_id in ("", node.boot_id)
-    return fresh and abs(at - condition.last_seen) <= TOGETHER
+def _stood(node: Node, condition: Condition, at: datetime) -> bool:
+    return condition.clears != "age" and just_seen(node, condition, at)
 
 
 def _only_double_bits(condition: Condition) -> bool:

@@ -4,15 +4,13 @@ The kernel gives them one by one, so the others are judged after the first has b
 not another error of which nobody knows how grave it is.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.together import is_of_now, just_seen
 from hostler.core.model import Condition, Facts, Node
-
-TOGETHER = timedelta(seconds=60)
-"""How long the data of an error may come behind its first line, or behind its other data."""
 
 
 def join(node: Node, findings: tuple[Finding, ...], at: datetime) -> tuple[Finding, ...]:
@@ -21,15 +19,15 @@ def join(node: Node, findings: tuple[Finding, ...], at: datetime) -> tuple[Findi
 
 
 def _joined(node: Node, finding: Finding, at: datetime) -> Finding:
-    if not finding.standing or finding.facts.get("continuation") is not True or finding.facts.get("earlier_boot"):
+    if finding.facts.get("continuation") is not True or not is_of_now(finding):
         return finding
     first = next((c for c in node.conditions if _began(node, c, finding, at)), None)
     return finding if first is None else replace(finding, type=first.type, severity=first.severity)
 
 
 def _began(node: Node, condition: Condition, finding: Finding, at: datetime) -> bool:
-    fresh = condition.boot_id in ("", node.boot_id) and abs(at - condition.last_seen) <= TOGETHER
-    return fresh and condition.part == finding.part and any(_is_first(e.facts, finding) for e in condition.evidence)
+    beside = condition.part == finding.part and just_seen(node, condition, at)
+    return beside and any(_is_first(e.facts, finding) for e in condition.evidence)
 
 
 def _is_first(facts: Facts, finding: Finding) -> bool:

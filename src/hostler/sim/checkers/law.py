@@ -73,25 +73,23 @@ class Court:
         for record in ready.batch.records:
             self.book.clock = record.at
             for law in self._readers:
-                for text in law.record(self._case, record):
-                    self._note(law, text)
+                self._note(law, law.record(self._case, record))
             self.book.turn(record)
             if (node := node_of(record)) in self.book.pages:
                 nodes[node] = None
         self._case.nodes = tuple(nodes)
         for law in self._batchers:
-            for text in law.batch(self._case):
-                self._note(law, text)
+            self._note(law, law.batch(self._case))
 
     def close(self) -> None:
         """The end: what should have come about by now?"""
         for law in self._laws:
-            for text in law.end(self._case):
-                self._note(law, text)
+            self._note(law, law.end(self._case))
 
-    def _note(self, law: Law, text: str) -> None:
-        if len(self.violations) < MAX_KEPT:
-            self.violations.append(Violation(law.number, self.book.seq, text))
+    def _note(self, law: Law, found: Found) -> None:
+        for text in found:
+            if len(self.violations) < MAX_KEPT:
+                self.violations.append(Violation(law.number, self.book.seq, text))
 
 
 def node_of(record: Record) -> str:

@@ -216,7 +216,7 @@ class Scheduler:
         seen = {
             "cordon": OURS in seat.cordons,
             "uncordon": OURS not in seat.cordons and not seat.lifted,
-            "evict": not any(work.id in _works(operation) for work in self.works(name)),
+            "evict": {work.id for work in self.works(name)}.isdisjoint(_works(operation)),
             "join_cluster": seat.joined and self._hosts[name].running,
             "leave_cluster": not seat.joined,
         }[operation.kind]
