@@ -9,15 +9,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 SEEDS ?= 200
+FRESH ?= 200
 JOBS ?= 2
 ARGS ?=
-PEER_SEEDS ?= 20
+SAMPLE ?= 20
+SEED ?= 1
+MODULES ?=
 CODE := src tests $(wildcard bench)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up up-kubernetes test check bench bench-detection sim soak peers docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check bench bench-detection sim soak mutants peers docs docs-check fmt lint clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -47,8 +50,11 @@ lint: environment-test ## lint, format check, types and import contracts
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)
 
-soak: environment-test ## SEEDS=1000: many worlds, every story cut at every boundary, each law's mutants; ARGS="-o json"
-	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)
+soak: environment-test ## SEEDS=1000 FRESH=200: known and fresh worlds, every story cut everywhere, each law's mutants; ARGS="-o json"
+	$(BIN)/python -m tests.simulation.soak --seeds $(SEEDS) --fresh $(FRESH) --jobs $(JOBS) $(ARGS)
+
+mutants: environment-test ## plant bugs and count who is caught: SAMPLE (20) a module or all, MODULES=core/policy,agent, SEED, ARGS
+	$(BIN)/python -m tests.mutation --sample $(SAMPLE) --seed $(SEED) --modules "$(MODULES)" $(ARGS)
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
@@ -56,10 +62,8 @@ bench: environment-test ## measure the numbers the documents state
 bench-detection: environment-test ## plant every kind of fault, and a healthy month: the truth table; ARGS="-o json"
 	$(BIN)/python -m bench.detection $(ARGS)
 
-peers: environment ## run other policies beside ours in the same worlds (PEER_SEEDS, 20) and write docs/peers.md
-	@fresh=$$(mktemp) && trap 'rm -f "$$fresh"' EXIT && \
-	$(BIN)/hostler sim peers --rates llama3,rsc1 --seeds $(PEER_SEEDS) --nodes 2048 --days 54 -o markdown > "$$fresh" && \
-	install -m 644 "$$fresh" docs/peers.md
+peers: environment-test ## run other policies beside ours in the same worlds and write docs/peers.md; it goes on where it was cut off
+	$(BIN)/python -m bench.peers --jobs $(JOBS) $(ARGS)
 
 fmt: environment-test ## format the code and apply the safe fixes
 	$(BIN)/ruff check --fix-only --exit-zero .

@@ -72,6 +72,7 @@ def main() -> Figures:
     _rates(figures)
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / "token").write_text("none")
+        (Path(directory) / "token").chmod(0o600)
         (Path(directory) / "state").mkdir()
         log = "/dev/kmsg" if os.access("/dev/kmsg", os.R_OK) else ""
         trusted = f"{directory}/ca.pem"

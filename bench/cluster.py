@@ -23,6 +23,7 @@ from bench.figures import Figures
 from bench.kubernetes import BRAKE, LINE, POLICY, POOLS
 from hostler.core.model import Observation
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_pod
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.emulated.host import gpu_address, h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
@@ -171,6 +172,7 @@ async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[s
     (folder / "pools.yaml").write_text(POOLS.replace("target: 200", f"target: {NODES}"))
     (folder / "fleet.json").write_text(json.dumps([{"id": name, "sku": "h100", "pool": "train"} for name in names]))
     server = f"http://127.0.0.1:{(port := free_port())}"
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     operator = folder / "operator"
     operator.write_text(store.create(Grant("ann", Role.operator)))

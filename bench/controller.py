@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from bench.figures import Figures
 from bench.posts import PER_POST, a_fleet, a_post
-from hostler.core import fleet as fleets
 from hostler.core.events import NodeRegistered, Record
 from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.policy.documents import parse
+from hostler.core.snapshot import dump
 from hostler.engine.heap import COLLECTIONS
 from hostler.engine.journal.opening import open_journal
 from hostler.engine.journal.sql import SqlJournal
@@ -59,7 +59,7 @@ def fill(journal: SqlJournal, now: datetime, size: int = NODES) -> None:
             evolve(fleet, records[-1])
         journal.append(Batch(tuple(records)), epoch)
         fleet.merge()
-    journal.save_snapshot(Snapshot(seq, journal.digest(), fleets.dump(fleet.state())))
+    journal.save_snapshot(Snapshot(seq, journal.digest(), dump(fleet.state())))
 
 
 async def storm(cell: Cell) -> tuple[float, list[float]]:

@@ -19,6 +19,7 @@ from bench.detection.laboratory import Lab, ready
 from bench.detection.live import attributed
 from bench.detection.plants import Placed, scattered
 from bench.detection.table import Truth, text, truth
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, free_port, process
 from tests.end_to_end.real_path import read_up
@@ -53,9 +54,11 @@ async def measured(place: Path, count: int) -> Truth:
     data.mkdir(mode=0o700)
     (place / "policy.yaml").write_text(POLICY)
     (place / "pools.yaml").write_text(POOLS.replace("gpus: 8, memory_gib: 2048, gpu_model: H100", "gpus: 0"))
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     operator = store.create(Grant("bench", Role.operator))
     (place / "token").write_text(store.create(Grant("agent", Role.agent, node=NODE)))
+    (place / "token").chmod(0o600)
     store.close()
     serving = ("serve", "--data", str(data), "--listen", url.removeprefix("http://"))
     documents = ("--config", str(place / "policy.yaml"), "--config", str(place / "pools.yaml"))

@@ -27,6 +27,7 @@ import msgspec
 from bench.figures import Figures
 from hostler.agent.main import AgentSettings
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_page
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.emulated.host import Host, gpu_address, h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
@@ -124,6 +125,7 @@ async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[s
     (folder / "pools.yaml").write_text(POOLS)
     (folder / "fleet.json").write_text(json.dumps([{"id": name, "sku": "h100", "pool": "train"} for name in names]))
     server = f"http://127.0.0.1:{(port := free_port())}"
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     operator = folder / "operator"
     operator.write_text(store.create(Grant("ann", Role.operator)))
@@ -158,6 +160,7 @@ def _agent(folder: Path, server: str, name: str, token: str) -> AgentSettings:
     state = folder / "agents" / name
     state.mkdir(parents=True)
     (state / "token").write_text(token)
+    (state / "token").chmod(0o600)
     (state / "token").chmod(0o600)
     return AgentSettings(name, server, state / "token", state, kernel_log=str(state / "kmsg"))
 

@@ -17,6 +17,7 @@ from bench.bmcs import HANGING_EVERY, PORT, emulated, host_of, machine
 from bench.figures import Figures
 from hostler.core.configuration import Configuration
 from hostler.core.model import Binding, Node, Observation, Phase, Position
+from hostler.core.packing import pairs
 from hostler.core.policy.documents import parse
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
@@ -101,6 +102,9 @@ class _CountedSight:
     async def parts(self) -> Observation:
         return await self._sight.parts()
 
+    async def inventory(self) -> Observation:
+        return await self._sight.inventory()
+
     async def firmware(self) -> Observation:
         return await self._sight.firmware()
 
@@ -116,7 +120,7 @@ def _nodes(count: int) -> dict[str, Node]:
     for number in range(count):
         origin, serial = f"https://{host_of(number)}:{PORT}", f"SN{number}"
         bindings = (Binding("serial", serial, NOW), Binding("bmc", origin, NOW))
-        name, slots = f"n{number}", tuple((part.slot, part.serial) for part in machine(serial).parts)
+        name, slots = f"n{number}", pairs((part.slot, part.serial) for part in machine(serial).parts)
         nodes[name] = Node(name, Position("c"), "h100", Phase.production, NOW, NOW, bindings=bindings, slots=slots)
     return nodes
 

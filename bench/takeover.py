@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from bench.controller import NODES, POLICY, POOLS
 from bench.figures import Figures
 from bench.posts import a_fleet
-from hostler.core import fleet as fleets
 from hostler.core.events import ConfigActivated, Event, NodeRegistered, Record
 from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.policy.documents import parse
+from hostler.core.snapshot import dump
 from hostler.engine.journal.opening import open_journal
 from hostler.engine.lease import Terms
 from hostler.engine.ports import Batch, Snapshot
@@ -50,7 +50,7 @@ def fill(place: str) -> int:
         for record in records:
             evolve(fleet, record)
         fleet.merge()
-    journal.save_snapshot(Snapshot(len(events), journal.digest(), fleets.dump(fleet.state())))
+    journal.save_snapshot(Snapshot(len(events), journal.digest(), dump(fleet.state())))
     journal.resign(epoch)
     journal.close()
     return len(events)

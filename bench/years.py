@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from bench.figures import Figures
-from hostler.core import fleet as fleets
+from hostler.core import snapshot
 from hostler.engine.controller import Controller
 from hostler.sim.rates import load
 from hostler.sim.run import SETTLE_S, START, SimSettings, build
@@ -21,7 +21,7 @@ def kept_bytes(controller: Controller) -> int:
     Counted object by object, for at this size most of a process's resident memory is the interpreter's. The fleet is
     weighed as a controller that starts now would have it: here it shares its words with the world's machines.
     """
-    fleet = fleets.load(fleets.dump(controller.fleet.state()))
+    fleet = snapshot.load(snapshot.dump(controller.fleet.state()))
     return weight(fleet, controller.present, controller.cursors, controller.silent, controller.agenda)
 
 

@@ -99,5 +99,5 @@ def hostler(*arguments: str) -> ExitCode:
     return run(lambda: build()(list(arguments)))
 
 
-def page(*items: dict[str, Any], cursor: str = "") -> dict[str, Any]:
-    return {"items": list(items), "cursor": cursor}
+def page(*items: dict[str, Any], cursor: str = "", **more: Any) -> dict[str, Any]:
+    return {"items": list(items), "cursor": cursor, **more}

@@ -7,14 +7,22 @@ bring what is missing.
 
 import os
 from collections import Counter
+from typing import Any
 
 import hypothesis
 import pytest
 
+from tests.simulation.fresh import first_of_fresh
+
 pytest_plugins = ["tests.controlplane.plane", "tests.postgres", "tests.slurm"]
 
 HARDWARE = "hardware:"
+BUILDERS = "kubernetes"
+"""The group (`xdist_group`) whose first test may build its programs from source."""
+BUILD_S = 3_000
 DEFAULT_SEEDS = 20
+DEFAULT_FRESH = 8
+"""How many simulated worlds that nobody has run before a run draws; `make soak` draws hundreds."""
 
 hypothesis.settings.register_profile("here", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
@@ -29,12 +37,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help=f"run each test that takes a `seed` with the seeds 0 to N-1 (default {DEFAULT_SEEDS})",
     )
+    parser.addoption(
+        "--fresh",
+        type=int,
+        default=DEFAULT_FRESH,
+        metavar="N",
+        help=f"run the test that takes a `fresh_seed` with N seeds that nobody has run (default {DEFAULT_FRESH})",
+    )
+    parser.addoption(
+        "--fresh-first", type=int, default=0, metavar="SEED", help="the first of the fresh seeds; 0 draws it (default)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the run's fresh seeds, once: workers are given what the process that started them has drawn."""
+    told = getattr(config, "workerinput", {}).get("fresh_first", 0)
+    config.option.fresh_first = told or config.option.fresh_first or first_of_fresh()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["fresh_first"] = node.config.option.fresh_first
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    first, count = config.option.fresh_first, config.option.fresh
+    return f"fresh worlds: {count} from seed {first}; the same again: --fresh {count} --fresh-first {first}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     already_given = any("seed" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if "seed" in metafunc.fixturenames and not already_given:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds")), ids=lambda seed: f"seed={seed}")
+    if "fresh_seed" in metafunc.fixturenames:
+        first = metafunc.config.option.fresh_first
+        seeds = range(first, first + metafunc.config.option.fresh)
+        metafunc.parametrize("fresh_seed", seeds, ids=lambda seed: f"seed={seed}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Gives whoever may have to build first the time for it; every other test has the limit of pyproject.toml."""
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        if group is not None and group.args[0] == BUILDERS and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(BUILD_S))
 
 
 @pytest.hookimpl(trylast=True)

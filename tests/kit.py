@@ -17,12 +17,15 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.fleet import Fleet, dump
+from hostler.core.diagnose.gate.expectation import EXPECTS, decode
+from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
+from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.model import (
     HELD,
     Assignment,
     Binding,
+    Facts,
     Hold,
     HoldKind,
     Intent,
@@ -37,9 +40,11 @@ from hostler.core.model import (
     Workload,
 )
 from hostler.core.operations import IDLE_CHECK
+from hostler.core.packing import pairs
 from hostler.core.policy import documents
 from hostler.core.present import Present
 from hostler.core.sentences import sentence
+from hostler.core.snapshot import dump
 from hostler.engine import intake
 from hostler.engine.controller import Controller
 from hostler.engine.ports import WorkloadView
@@ -49,6 +54,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPUS = 8
 CLUSTER = "k1"
 E = TypeVar("E")
+VERDICTS = frozenset({"failed", "stale", "never_verified", "inconclusive"})
+"""Scripted answers of a check that are not *passed*."""
 POLICY = Path(documents.__file__).with_name("default_policy.yaml").read_text()
 BAD_LINES = {
     "off_bus": "NVRM: Xid (PCI:0000:{gpu:02x}:00): 79, pid=1, name=python3, GPU has fallen off the bus.",
@@ -120,8 +127,30 @@ def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
         "slots": tuple((f"gpu{gpu}", serials[gpu]) for gpu in range(GPUS)),
         "addresses": tuple((f"pci:0000:{gpu:02x}:00", serials[gpu]) for gpu in range(GPUS)),
         "inventory_at": NOW,
+        "inventory_boot": fields.get("boot_id", f"{node_id}-b1"),
+        "inventory_covers": ("gpu",),
     }
-    return Node(**{**base, **fields})
+    given = {**base, **fields}
+    return Node(**given | {name: pairs(given[name]) for name in ("slots", "addresses")})
+
+
+def seen_all(operation: Operation) -> Facts:
+    """What a gate says that saw all that it was to see."""
+    if EXPECTS not in operation.args:
+        return {}
+    expected = decode(operation.args[EXPECTS])
+    names = (*(f"gpu {gpu.name}" for gpu in expected.known), *(f"gone {fault.name}" for fault in expected.faulted))
+    return {GPUS_SEEN: expected.gpus, **{f"{LOOK}{name}": "passed: as scripted" for name in names}}
+
+
+def seen(node: Node) -> Iterable[e.Event]:
+    """What makes a node known as it stands, with its parts where it has any."""
+    yield e.NodeRegistered(node)
+    if node.slots and node.inventory_at is not None:
+        parts = tuple(Part(serial, "gpu", "H100", slot) for slot, serial in node.slots)
+        addresses, covers = tuple(node.addresses), node.inventory_covers
+        told = e.InventorySeen(node.id, node.inventory_at, parts, (), addresses, node.inventory_boot, covers)
+        yield told
 
 
 def a_hold(scope: str, kind: HoldKind = HoldKind.operator, owner: str = "ann", **fields: Any) -> Hold:
@@ -146,7 +175,8 @@ def digest(fleet: Fleet) -> bytes:
     state = fleet.state()
     rows = {
         "nodes": sorted(state.nodes, key=lambda n: n.id),
-        "parts": sorted(state.parts, key=lambda p: p.serial),
+        "fitted": dict(sorted(state.fitted.items())),
+        "loose": dict(sorted(state.loose.items())),
         "holds": sorted(state.holds, key=lambda h: h.id),
         "windows": sorted(state.windows, key=lambda w: w.id),
         "tickets": sorted(state.tickets, key=lambda t: t.id),
@@ -177,6 +207,8 @@ class Drive:
         self.pending: list[Send] = []
         self.late: list[Send] = []
         self.silent: set[str] = set()
+        self.profiles: dict[str, tuple[str, ...]] = {}
+        self.blind: set[str] = set()
         self.sent: list[Send] = []
         self.performed: Counter[tuple[str, int]] = Counter()
         self.effects: set[str] = set()
@@ -189,7 +221,7 @@ class Drive:
         self._token = 0
         self._sequence = 0
         seed: list[e.Event] = [e.ConfigActivated(config or configuration(), {}, "ann")]
-        for event in (*seed, *(e.NodeRegistered(node) for node in nodes)):
+        for event in (*seed, *(event for node in nodes for event in seen(node))):
             self.journal.append(e.Record(len(self.journal) + 1, NOW, 1, "seed", event))
         for node in nodes:
             self.power[node.id] = True
@@ -207,7 +239,7 @@ class Drive:
         self._complete(self.controller.resume(self.now, "test"))
         if quiet:
             return
-        heard = [intake.Heard(n, self.boot_of(n)) for n in self.fleet.nodes if self.power.get(n)]
+        heard = [intake.Heard(n, self.boot_of(n), self.profiles.get(n)) for n in self.fleet.nodes if self.power.get(n)]
         readings = [intake.NodeSeen(n, "on" if up else "off", ready=up) for n, up in self.power.items()]
         self.step(self.view(), *heard, *readings)
 
@@ -364,8 +396,8 @@ class Drive:
     def _reply(self, operation: Operation, result: str) -> None:
         facts: dict[str, str | int | float | bool | None] = {}
         if operation.kind in ("run_checks", IDLE_CHECK):
-            facts = {"verdict": result if result == "failed" else "passed"}
-            result = "done" if result == "failed" else result
+            facts = {"verdict": result if result in VERDICTS else "passed", **seen_all(operation)}
+            result = "done" if result in VERDICTS else result
         if operation.kind == "verify_firmware":
             facts = dict(operation.args)
         if result == "held":
@@ -379,7 +411,19 @@ class Drive:
             return [intake.NodeSeen(node_id, "off")]
         if node_id in self.silent:
             return [intake.NodeSeen(node_id, "on")]
-        return [intake.NodeSeen(node_id, "on"), intake.Heard(node_id, self.boot_of(node_id))]
+        heard = intake.Heard(node_id, self.boot_of(node_id), self.profiles.get(node_id))
+        return [intake.NodeSeen(node_id, "on"), heard, *self._parts_of(node_id)]
+
+    def _parts_of(self, node_id: str) -> list[intake.Input]:
+        """The inventory that an agent tells when it begins: what its node is known to consist of."""
+        node = self.fleet.nodes.get(node_id)
+        if node is None or node.inventory_boot == self.boot_of(node_id) or node_id in self.blind:
+            return []
+        parts = tuple(part for _, serial in node.slots if (part := self.fleet.parts.get(serial)) is not None)
+        self._sequence += 1
+        facts: dict[str, str | int | float | bool | None] = {"covers": "gpu"}
+        seen = Observation(node_id, "inventory", "agent", f"s{self._sequence}", 1, self.boot_of(node_id), parts=parts)
+        return [intake.Observed(0, node_id, (replace(seen, received=self.now, facts=facts),))]
 
     def _happen(self, operation: Operation) -> None:
         self.effects.add(operation.id)

@@ -166,6 +166,14 @@ def _bus(_server: Server, chance: Random) -> Lines:
         "pci 0000:4c:00.0: BAR 6: no space for [mem size 0x00080000 pref]",
         "pci 0000:4c:00.0: BAR 6: failed to assign [mem size 0x00080000 pref]",
         "pci 0000:03:00.0: 252.048 Gb/s available PCIe bandwidth (16.0 GT/s PCIe x16 link)",
+        (
+            "pci 0000:03:00.0: 2.000 Gb/s available PCIe bandwidth, limited by 2.5 GT/s PCIe x1 link at 0000:00:1c.4 "
+            "(capable of 4.000 Gb/s with 5.0 GT/s PCIe x1 link)"
+        ),
+        (
+            "xhci_hcd 0000:06:00.0: 7.876 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x1 link at "
+            "0000:00:1c.5 (capable of 31.504 Gb/s with 8.0 GT/s PCIe x4 link)"
+        ),
         "pcieport 0000:00:07.0: pciehp: Slot(7): Card not present",
         "pci_bus 0000:05: resource 0 [io  0x2000-0x2fff]",
         "iommu: Default domain type: Passthrough (set via kernel command line)",

@@ -144,6 +144,11 @@ def nvlink5() -> tuple[Plant, ...]:
                 )
                 name = f"Xid {xid} {unit} {word} in layout {layout}"
                 found.append(Plant("NVLink 5 (Xid 144 to 150)", name, _ASKED[asked], "{serial}", (line,)))
+    for status in (1, 4, 5, 7):
+        fatal = f"149, NETIR_MFDE_EVENT Fatal XC0 i0 Link 05 (0x00000014 0x{status:08x} 0x0 0x0 0x0 0x0)"
+        name = f"Xid 149 NETIR_MFDE_EVENT {status}, generally fatal and said to be"
+        line = f"NVRM: Xid (PCI:{{gpu}}): {fatal}"
+        found.append(Plant("NVLink 5 (Xid 144 to 150)", name, "gpu.nvlink_error", "{serial}", (line,)))
     strange = "NVRM: Xid (PCI:{gpu}): 149, NETIR_NEWCOMER Fatal XC0 i0 Link 05 (0x03f001c6 0x00000000 0x0 0x0 0x0 0x0)"
     name = "Xid 149 of a unit that no row has"
     found.append(Plant("NVLink 5 (Xid 144 to 150)", name, "gpu.xid_investigate", "{serial}", (strange,)))

@@ -106,6 +106,8 @@ _PCIE: dict[str, Says] = {
             "nvidia {pci}.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)",
             "pci:{pci}",
         ),
+        ("AER fatal, and the machine died", "pcieport {pci}.0: AER: Uncorrected (Fatal) error received:", "pci:{pci}"),
+        ("AER fatal, cut off", "nvidia {pci}.0: PCIe Bus Error: severity=Uncorrected (Fatal)", "pci:{pci}"),
         ("no recovery after AER", "pcieport {pci}.0: AER: device recovery failed", "pci:{pci}"),
         ("no way to recover", "nvidia {pci}.0: AER: can't recover (no error_detected callback)", "pci:{pci}"),
         ("DPC containment", "pcieport {pci}.0: DPC: containment event, status:0x1f01 source:0x0000", "pci:{pci}"),

@@ -10,7 +10,10 @@ NOT_PLANTED = {
     },
     "remedy.failed": "it follows from a plan of ours that failed, and here nobody acts",
     "nvswitch.fabric_manager": "only user space says so, which convicts nobody: its lines are planted as forged",
+    "node.unsanitised": "an agent's refusal of an order shows it, not an observation; test_verdicts plants it",
     "node.uninvited": "a cluster's list shows it of a node that has left; the tests of clusters plant it",
+    "agent.refused": "the server's own refusals show it, not an observation; the tests of its limits plant it",
+    "inventory.claimed_twice": "it takes two nodes' inventories; the tests of claimed parts plant it",
 }
 """Conditions without a planted fault, and why."""
 
@@ -31,6 +34,8 @@ NOT_PLANTED_HERE = {
     "BMC readings": {
         "firmware.drift": "planted among inventory and firmware",
         "part.unhealthy": "planted among inventory and firmware",
+        "system.unhealthy": "planted among inventory and firmware",
+        "chassis.intrusion": "planted among inventory and firmware",
         "storage.failed": "a drive that its BMC calls failing: as part.unhealthy",
         "observation.unreadable": "a reading that is no number: planted as a kernel line",
     },

@@ -33,6 +33,7 @@ from hostler.agent.collectors import gpu_state, host_state, ports
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.model import Facts
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.faults import FaultBook
 from hostler.sim.bmc.http import Farm
@@ -223,6 +224,7 @@ async def lab(place: Path, wanted: list[Wanted]) -> AsyncIterator[Lab]:
     (place / "policy.yaml").write_text(POLICY)
     (place / "pools.yaml").write_text(POOLS.replace("target: 1", f"target: {len(wanted)}"))
     url = f"http://127.0.0.1:{port}"
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     operator = store.create(Grant("bench", Role.operator))
     nodes = [_node(number, one, place, url, store) for number, one in enumerate(wanted)]
@@ -263,6 +265,7 @@ def _node(number: int, one: Wanted, place: Path, url: str, store: TokenStore) ->
     (own / "checks").mkdir(mode=0o755)
     name = name_of(number)
     (own / "token").write_text(store.create(Grant(f"agent-{name}", Role.agent, node=name)))
+    (own / "token").chmod(0o600)
     settings = AgentSettings(
         name, url, own / "token", own / "state", kernel_log=str(own / "kmsg"), checks_dir=str(own / "checks")
     )

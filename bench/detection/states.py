@@ -74,6 +74,12 @@ class Extra(Struct, frozen=True, tag=True):
     model: str = "NVIDIA H100 80GB HBM3"
 
 
+class Alike(Struct, frozen=True, tag=True):
+    """Two GPUs show one serial number when the inventory is taken."""
+
+    slot: str
+
+
 class Gone(Struct, frozen=True, tag=True):
     """A part is not there any more when the inventory is taken."""
 
@@ -175,7 +181,7 @@ class Swapped(Struct, frozen=True, tag=True):
 
 
 ByBmc = Sensor | Entry | Ails | Runs
-Watched = Nvml | Dcgm | Files | Facts | Gone | Extra | Check | ByBmc | Crash
+Watched = Nvml | Dcgm | Files | Facts | Gone | Extra | Alike | Check | ByBmc | Crash
 Happens = Reports | Silent | Outdated | Bmc | Restarts | Stays | Unlisted | Swapped
 Shows = Watched | Happens
 
@@ -447,6 +453,9 @@ OTHERS = (
         "part.unhealthy",
         "SN1-NIC2",
     ),
+    State(_PARTS, "two GPUs of one serial number", Alike("gpu7"), "inventory.serial_unclear", "gpu"),
+    State(_PARTS, "a machine that its BMC calls unwell, and no part", Ails("system"), "system.unhealthy", "system"),
+    State(_PARTS, "an opened cover", Ails("cover"), "chassis.intrusion", "cover s1"),
     State(_PARTS, "a GPU that its BMC calls unwell", Ails("gpu3", every_s=10.0), "part.unhealthy", "{gpu3}"),
     State(
         _AGENT,

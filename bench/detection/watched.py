@@ -149,7 +149,7 @@ def _poll_of(state: State, place: Path, node: Node) -> tuple[float, Poll]:
             files = state.shows.files if isinstance(state.shows, states.Files) else {}
             facts = state.shows.facts if isinstance(state.shows, states.Facts) else {}
             return 30.0, _host(place, files, facts)
-        case states.Gone() | states.Extra():
+        case states.Gone() | states.Extra() | states.Alike():
             return 3600.0, _inventory(state.shows)
         case states.Check():
             return 300.0, _check(state.shows)
@@ -237,10 +237,12 @@ def gpu_parts(node: int, gone: str = "") -> tuple[Part, ...]:
     )
 
 
-def _inventory(shows: states.Gone | states.Extra) -> Poll:
+def _inventory(shows: states.Gone | states.Extra | states.Alike) -> Poll:
     parts = gpu_parts(0, shows.slot)
     if isinstance(shows, states.Extra):
         parts = (*parts, Part("GPU-of-another", "gpu", shows.model, shows.slot))
+    elif isinstance(shows, states.Alike):
+        parts = (*parts, replace(parts[0], slot=shows.slot))
 
     def poll(now_s: float, bad: bool) -> list[Told]:
         return [Sighting("inventory", now_s, facts={"covers": "gpu"}, parts=parts if bad else gpu_parts(0))]

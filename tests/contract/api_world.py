@@ -1,7 +1,7 @@
 """A small real cell behind a real server: an obliging hand does what it is asked, clients speak for each role."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,16 @@ from hostler.engine.ports import WorkloadView
 from hostler.engine.runner import Cell
 from hostler.server.app import create_app
 from hostler.server.desk import KINDS, AgentDesk
+from hostler.server.introductions import Machines, nobody
 from hostler.server.serve import serving
 from hostler.server.settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
+from tests.kit import seen_all
 
 POLICY = (Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml").read_text()
 FLEET = """
 skus:
-  h100: {gpus: 8, parts: {gpu: 2}}
+  h100: {gpus: 2}
 pools:
   alpha: {sku: h100, target: 3, tenant: acme, cluster: k-acme, modes: {"*": act}, budget: {count: 3, percent: 100}}
   beta: {sku: h100, target: 3, tenant: globex, cluster: k-globex, modes: {"*": act}, budget: {count: 3, percent: 100}}
@@ -35,6 +37,11 @@ PATIENCE_S = 60.0
 """How long a test waits for what has to come, on a machine that does much else."""
 
 XID79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus."
+
+
+def gpus_of(node: str) -> tuple[Part, ...]:
+    """What every node consists of, as its agent and its BMC tell it."""
+    return tuple(Part(f"GPU-{node}-{slot}", "gpu", "H100", f"gpu{slot}") for slot in range(2))
 
 
 class ObligingHand:
@@ -49,23 +56,39 @@ class ObligingHand:
         self.verdict = "passed"
         self.boots = 0
         self.cell: Cell | None = None
+        self.tells_parts: Callable[[str, str], Awaitable[None]] | None = None
+        self._starting: set[asyncio.Task[None]] = set()
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         if operation.kind in self.stuck:
             await asyncio.Event().wait()
-        facts: dict[str, Any] = {"verdict": self.verdict} if operation.kind == "run_checks" else {}
+        checks = operation.kind == "run_checks"
+        facts: dict[str, Any] = {"verdict": self.verdict, **seen_all(operation)} if checks else {}
         if operation.kind in ("power_on", "reboot"):
             self.boots += 1
-            asyncio.get_running_loop().call_soon(self.heard, node.id, f"boot-{self.boots}")
+            await self.starts(node.id, f"boot-{self.boots}")
         if operation.kind == "join_cluster":
             asyncio.get_running_loop().call_soon(self.works, node.id, ())
-        return Outcome(operation.id, node.id, "done", facts=facts, attempt=operation.attempt)
+        parts = gpus_of(node.id) if operation.kind == "collect_inventory" else ()
+        return Outcome(operation.id, node.id, "done", facts=facts, parts=parts, attempt=operation.attempt)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         return Outcome(operation.id, node.id, "unknown", attempt=operation.attempt)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         pass
+
+    async def starts(self, node_id: str, boot_id: str) -> None:
+        """A node's agent is heard in its new boot and tells what the node consists of, as a real one does."""
+
+        async def begin() -> None:
+            self.heard(node_id, boot_id)
+            if self.tells_parts is not None:
+                await self.tells_parts(node_id, boot_id)
+
+        task = asyncio.create_task(begin())
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
 
     def heard(self, node_id: str, boot_id: str) -> None:
         assert self.cell is not None
@@ -113,16 +136,18 @@ class House:
         self.desk = desk
         self.hand = hand
         self.url = url
+        self.agents_url = url
         self.session = aiohttp.ClientSession()
         self.operator = self.client(Grant("ada", Role.operator))
         self.offers: dict[str, JoinOffer] = {}
         self._sequences: dict[str, int] = {}
+        hand.tells_parts = self.inventory
 
     def client(self, grant: Grant) -> Client:
         return Client(self.url, self.session, self.tokens.create(grant))
 
     def agent(self, node: str) -> Client:
-        return self.client(Grant(f"agent-{node}", Role.agent, node=node))
+        return Client(self.agents_url, self.session, self.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)))
 
     async def configure(self) -> None:
         status, body = await self.operator.post(
@@ -140,15 +165,14 @@ class House:
         status, body = await self.operator.post("/v1/adopt", {"nodes": nodes, "reason": "they serve already"})
         assert status == 200, body
         for name in names:
-            await self.inventory(name)
             self.hand.heard(name, f"first-{name}")
+            await self.inventory(name, f"first-{name}")
             self.hand.works(name, ())
         await self.until(lambda: all(self.cell.view.nodes[n].phase == "production" for n in names))
         return names
 
-    async def inventory(self, node: str) -> None:
-        parts = tuple(Part(f"GPU-{node}-{slot}", "gpu", "H100", f"gpu{slot}") for slot in range(2))
-        await self.report(node, kind="inventory", parts=msgspec.to_builtins(parts))
+    async def inventory(self, node: str, boot: str = "") -> None:
+        await self.report(node, kind="inventory", parts=msgspec.to_builtins(gpus_of(node)), boot_id=boot)
 
     async def report(self, node: str, **seen: Any) -> int:
         """One observation from the node's agent."""
@@ -171,7 +195,14 @@ class House:
 
 
 @asynccontextmanager
-async def house(folder: Path, *, agents: bool = False, **settings: Any) -> AsyncIterator[House]:
+async def house(
+    folder: Path,
+    *,
+    agents: bool = False,
+    machines: Machines = nobody,
+    agents_at: tuple[str, int] | None = None,
+    **settings: Any,
+) -> AsyncIterator[House]:
     """A running cell and server. With `agents`, the agents' operations go to the desk instead of the obliging hand."""
     kinds = frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present")
     hand = ObligingHand(kinds - KINDS if agents else kinds)
@@ -184,10 +215,11 @@ async def house(folder: Path, *, agents: bool = False, **settings: Any) -> Async
     async with AsyncExitStack() as stack:
         stack.push_async_callback(cell.stop)
         stack.callback(tokens.close)
-        chosen = Settings(port=0, stop_s=1.0, **settings)
-        url = await stack.enter_async_context(serving(create_app(cell, tokens, desk, chosen), chosen))
+        chosen = Settings(port=0, stop_s=1.0, agents=agents_at, **settings)
+        url = await stack.enter_async_context(serving(create_app(cell, tokens, desk, chosen, machines), chosen))
         inside = House(cell, tokens, desk, hand, url)
         inside.offers = offers
+        inside.agents_url = f"http://{agents_at[0]}:{agents_at[1]}" if agents_at else url
         stack.push_async_callback(inside.session.close)
         await inside.configure()
         yield inside

@@ -27,6 +27,7 @@ from hostler.sim.bmc.machine import Delays, Hardware, Machine, Quirks, gpu_serve
 from hostler.sim.bmc.service import Service
 from hostler.sim.bmc.tls import Certificate, self_signed
 from hostler.sim.bmc.twin import Twin, images_by_name
+from hostler.sim.bmc.vendors import VENDORS
 from tests.end_to_end.processes import free_port
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -115,8 +116,11 @@ async def emulated(
     rules: tuple[Rule, ...] = (),
     timeout_s: float = 30,
 ) -> AsyncIterator[World]:
-    """Our emulated BMC: over "http", "https", as one of many systems in a "shared" service, or as the "twin"."""
-    machine = machine or a_machine()
+    """Our emulated BMC: over "http", "https", as one of many systems in a "shared" service, or as the "twin".
+
+    A vendor's name: over HTTP, laid out as that vendor's are.
+    """
+    machine = machine or a_machine(quirks=Quirks(vendor=backend) if backend in VENDORS else None)
     clock, faults = Clock(), FaultBook(*rules)
     others = [a_machine(f"OTHER{n}") for n in range(3)] if backend == "shared" else []
     service = Service([*others, machine], faults)

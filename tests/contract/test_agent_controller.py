@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from hostler.agent import client
 from hostler.agent.body import EmulatedBody
-from hostler.agent.client import Controller, Order, RejectedError, UnavailableError, backoff_s
+from hostler.agent.client import About, Controller, Order, RejectedError, UnavailableError, backoff_s
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spool
@@ -33,6 +33,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def token(tmp_path: Path) -> Path:
     path = tmp_path / "token"
     path.write_text("secret\n")
+    path.chmod(0o600)
     return path
 
 
@@ -107,7 +108,7 @@ async def test_a_503_says_when_to_come_back(tmp_path: Path, token: Path) -> None
 
     async with one_route(busy) as url, aiohttp.ClientSession() as session:
         with pytest.raises(UnavailableError) as caught:
-            await Controller(session, url, token, "n1").heartbeat("b", "1", 1)
+            await Controller(session, url, token, "n1").heartbeat("b", About("1", 1))
     assert caught.value.retry_after_s == 7.0
 
 
@@ -121,7 +122,7 @@ async def test_statuses(status: int, error: type[Exception], token: Path) -> Non
 
     async with one_route(answer) as url, aiohttp.ClientSession() as session:
         with pytest.raises(error):
-            await Controller(session, url, token, "n1").heartbeat("b", "1", 1)
+            await Controller(session, url, token, "n1").heartbeat("b", About("1", 1))
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"spool": 3}', b"\xff" * 100, b"<html>"])
@@ -198,7 +199,8 @@ async def test_a_whole_agent_beats_observes_and_acts(tmp_path: Path, token: Path
         assert kinds[0] == "started"
         assert kinds[-1] == "stopped"
         assert {"inventory", "verdict"} <= set(kinds)
-        assert fake.heartbeats[0].keys() == {"node", "boot_id", "version", "rss_kib", "spool", "acknowledged"}
+        said = {"node", "boot_id", "version", "rss_kib", "profiles", "spool", "acknowledged"}
+        assert fake.heartbeats[0].keys() == said
     assert body.asked.count("check gate") == 1
 
 

@@ -31,6 +31,7 @@ DAY_S = 86_400.0
 def token(tmp_path: Path) -> Path:
     path = tmp_path / "token"
     path.write_text("secret\n")
+    path.chmod(0o600)
     return path
 
 

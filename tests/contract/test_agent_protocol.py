@@ -143,9 +143,10 @@ async def older() -> AsyncIterator[str]:
 async def test_our_agent_understands_a_controller_of_the_version_before(older: str, tmp_path: Path) -> None:
     """Mutant: a heartbeat without an answer is a failure."""
     (tmp_path / "token").write_text("hst_x")
+    (tmp_path / "token").chmod(0o600)
     async with aiohttp.ClientSession() as session:
         controller = Controller(session, older, tmp_path / "token", "n0")
-        assert await controller.heartbeat("boot-1", "0.2.0", 1, client.Receipt("s1", 2)) is None
+        assert await controller.heartbeat("boot-1", client.About("0.2.0", 1), client.Receipt("s1", 2)) is None
         assert (await controller.observations("s1", "boot-1", [])).cursor == 2
         (order,) = await controller.operations()
         assert (order.operation.kind, order.epoch, order.mode) == ("run_checks", 3, "perform")
@@ -160,6 +161,7 @@ async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(wor
     moment_s = [100.0]
     spool = Spool(tmp_path / "spool", "boot-1", lambda: moment_s[0], lambda: "s9")
     (tmp_path / "token").write_text(world.agent("n0").token)
+    (tmp_path / "token").chmod(0o600)
     controller = Controller(world.session, world.url, tmp_path / "token", "n0")
     uploader = Uploader("n0", spool, controller, lambda: 0.0)
     spool.append([Sighting("kernel_log", 100.0, text=str(number), facility=0) for number in range(1, 8)])
@@ -167,11 +169,11 @@ async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(wor
     assert spool.acknowledged == 7
     had = client.Receipt(spool.id, spool.acknowledged)
     world.cell._office._controller.cursors["n0/agent"] = (spool.id, 3)  # type: ignore[union-attr]  # noqa: SLF001 - lost
-    await uploader.rewind(await controller.heartbeat("b", "0.2.0", 1, had), had)
+    await uploader.rewind(await controller.heartbeat("b", client.About("0.2.0", 1), had), had)
     assert spool.waiting == 4
     moment_s[0] += 23 * 3600
     await uploader.send_all()
     assert world.cell.read_to("n0") == (spool.id, 7)
-    await uploader.rewind(await controller.heartbeat("b", "0.2.0", 1, had), had)
+    await uploader.rewind(await controller.heartbeat("b", client.About("0.2.0", 1), had), had)
     assert spool.waiting == 0
     spool.close()

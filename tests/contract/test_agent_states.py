@@ -25,6 +25,7 @@ def polled(fake: FakeController) -> list[Observation]:
 
 async def begin(url: str, home: Path, twin: Path) -> asyncio.subprocess.Process:
     (home / "token").write_text("secret")
+    (home / "token").chmod(0o600)
     argv = ["-m", "hostler.agent.main", "--node", "n1", "--server", url, "--kernel-log", "", "--nvml-twin", str(twin)]
     argv += ["--token-file", str(home / "token"), "--state-dir", str(home / "state")]
     return await asyncio.create_subprocess_exec(sys.executable, *argv, stderr=asyncio.subprocess.DEVNULL)

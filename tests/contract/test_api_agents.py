@@ -1,6 +1,7 @@
 """The agents' side, spoken by the agent's own client where it can be, and by a liar where it must be."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,13 +10,17 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.client import Controller, UnavailableError
+from hostler.agent.client import About, Controller, UnavailableError
+from hostler.agent.sighting import Sighting
+from hostler.agent.spool import Spool
+from hostler.agent.upload import Uploader
+from hostler.core import snapshot
 from hostler.core.model import Observation, Operation, Outcome
 from hostler.engine.joining import JoinOffer
 from hostler.engine.queues import BusyError
 from hostler.server.routes.reports import WAIT_MAX_S
 from tests.contract.api_world import PATIENCE_S, XID79, Client, House, house
-from tests.kit import NOW
+from tests.kit import NOW, seen_all
 
 
 @pytest.fixture
@@ -37,12 +42,13 @@ def batch(*seen: dict[str, Any], node: str = "n0", spool: str = "s1") -> dict[st
 async def controller(world: House, folder: Path, session: aiohttp.ClientSession) -> Controller:
     file = folder / "agent.token"
     file.write_text(world.agent("n0").token)
+    file.chmod(0o600)
     return Controller(session, world.url, file, "n0")
 
 
 async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path) -> None:
     agent = await controller(world, tmp_path, world.session)
-    await agent.heartbeat("boot-9", "1.2.3", 40_960)
+    await agent.heartbeat("boot-9", About("1.2.3", 40_960, ("gate",)))
     seen = [Observation("n0", "kernel_log", "agent", "s1", n, text=XID79, facility=0) for n in (2, 3)]
     receipt = await agent.observations("s1", "boot-9", seen)
     assert (receipt.spool, receipt.acknowledged) == ("s1", 3)
@@ -50,6 +56,8 @@ async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path)
     assert again.acknowledged == 3
     shown = await world.operator.get("/v1/nodes/n0")
     assert (shown["agent"]["version"], shown["agent"]["rss_kib"], shown["agent"]["heard"]) == ("1.2.3", 40_960, True)
+    assert shown["agent"]["profiles"] == ["gate"]
+    assert world.cell.present.of("n0").profiles == ("gate",), "what it lacks is not asked for in vain"
 
 
 async def test_what_lets_a_kubelet_in_is_told_to_its_own_agent_alone(world: House, tmp_path: Path) -> None:
@@ -70,14 +78,15 @@ async def test_an_agent_goes_on_to_the_next_controller(world: House, tmp_path: P
     """Mutant: every call begins with the first again; half of all heartbeats then come late."""
     file = tmp_path / "agent.token"
     file.write_text(world.agent("n0").token)
+    file.chmod(0o600)
     agent = Controller(world.session, f"http://127.0.0.1:1, {world.url}/", file, "n0")
-    await agent.heartbeat("boot-9", "1.2.3", 40_960)
+    await agent.heartbeat("boot-9", About("1.2.3", 40_960))
     assert (await agent.observations("s1", "boot-9", [])).acknowledged == 1
     with pytest.raises(ValueError, match="no server"):
         Controller(world.session, " , ", file, "n0")
     alone = Controller(world.session, "http://127.0.0.1:1,http://127.0.0.1:2", file, "n0")
     with pytest.raises(UnavailableError):
-        await alone.heartbeat("boot-9", "1.2.3", 40_960)
+        await alone.heartbeat("boot-9", About("1.2.3", 40_960))
 
 
 async def test_an_order_reaches_the_agent_and_its_outcome_the_plan(world: House, tmp_path: Path) -> None:
@@ -89,7 +98,8 @@ async def test_an_order_reaches_the_agent_and_its_outcome_the_plan(world: House,
         for order in await agent.operations():
             assert (order.mode, order.epoch) == ("perform", world.cell.epoch)
             done.append(order.operation.kind)
-            await agent.outcomes([Outcome(order.operation.id, "n0", "done", facts={"verdict": "passed"})])
+            facts = {"verdict": "passed", **seen_all(order.operation)}
+            await agent.outcomes([Outcome(order.operation.id, "n0", "done", facts=facts)])
     assert done == ["collect_evidence", "gpu_reset", "run_checks"]
     await world.until(lambda: world.cell.view.nodes["n0"].plan is None)
 
@@ -130,9 +140,9 @@ async def refused(client: Client, path: str, body: Any) -> int:
         (batch(observation(source="bmc")), 403),
         (batch(observation(received="2026-01-01T00:00:00Z")), 403),
         (batch(observation(spool="other")), 422),
-        (batch(observation(sequence=0)), 422),
-        (batch(observation(sequence=2**53)), 422),
-        (batch(observation(count=0)), 422),
+        (batch(observation(sequence=0)), 400),
+        (batch(observation(sequence=2**53)), 400),
+        (batch(observation(count=0)), 400),
         (batch(observation(text="x" * 4097)), 422),
         (batch(observation(text="é" * 2049)), 422),
         (batch(observation(facts={f"f{n}": 1 for n in range(129)})), 422),
@@ -198,3 +208,41 @@ async def test_a_busy_controller_says_when_to_come_back(world: House, monkeypatc
     async with world.session.post(path, json=batch(observation()), headers=headers) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "3")
         assert (await answer.json(content_type=None))["error"] == "busy"
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"count": 10**30}, "observations[0].count: an integer of 100 bits is out of bounds"),
+        ({"facts": {"power_w": 10**30}}, "observations[0].facts['power_w']"),
+        ({"age_s": 1e300}, "observations[0].age_s"),
+        ({"facility": -(10**30)}, "observations[0].facility"),
+        ({"sequence": 10**30}, "observations[0].sequence"),
+    ],
+)
+async def test_a_number_that_no_snapshot_holds_is_refused_whole(
+    world: House, changes: dict[str, Any], named: str
+) -> None:
+    """Mutant: `count` has no upper bound: the condition holds it, and no snapshot is taken any more."""
+    sound = observation(sequence=3, text=XID79, facility=0)
+    status, body = await world.agent("n0").post(
+        "/v1/agent/observations", batch(observation(text=XID79, **{"facility": 0, **changes}), sound)
+    )
+    assert (status, body["error"]) == (400, "out_of_bounds"), body
+    assert named in body["what"]
+    assert world.cell.view.nodes["n0"].conditions == ()
+    assert world.cell.journal.observation("n0/s1/3") is None, "the batch is refused whole"
+    snapshot.dump(world.cell.view.state())
+
+
+async def test_the_agents_stream_goes_on_behind_a_number_that_is_refused(world: House, tmp_path: Path) -> None:
+    """Mutant: 400 is no word about the content, so the agent sends the same for ever."""
+    spool = Spool(tmp_path, "b", time.monotonic, lambda: "s9")
+    spool.append([Sighting("kernel_log", 0.0, text=XID79, facility=0, count=10**30), Sighting("kernel_log", 0.0)])
+    agent = await controller(world, tmp_path, world.session)
+    async with asyncio.timeout(PATIENCE_S):
+        await Uploader("n0", spool, agent, lambda: 0.5).send_all()
+    types = {condition.type for condition in world.cell.view.nodes["n0"].conditions}
+    assert "gpu.fallen_off_bus" not in types
+    assert types, "that the controller refused one is a condition"
+    spool.close()

@@ -34,7 +34,7 @@ async def test_a_second_operator_approves_and_nobody_else_does(world: House) -> 
     status, listed = await world.operator.call("GET", "/v1/approvals")
     assert status == 200
     (row,) = listed["items"]
-    assert (row["id"], row["person"], row["verb"], row["disturbs"], row["gpus"]) == (approval, "ada", "drain", 12, 96)
+    assert (row["id"], row["person"], row["verb"], row["disturbs"], row["gpus"]) == (approval, "ada", "drain", 12, 24)
     assert row["pools"] == {"alpha": 12}
     assert "a second person" in row["text"]
     body = {"reason": "I have looked"}

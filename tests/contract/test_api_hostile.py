@@ -106,6 +106,8 @@ async def test_deep_documents_are_refused(world: House) -> None:
         "/console/..%5c..%5cauth.py", "/console/%00", "/console/vendor", "/console/", "/console/vendor/VENDOR.md",
         "/v1/nodes/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/v1/nodes/%00", "/v1/parts/..%2f..", "/v1/nodes/" + "x" * 5000,
         "/v1/nodes/n0'%20OR%201=1--/history", "/v1/tickets/../../healthz/x", "/.env", "/v1/nodes/n/history?before=0",
+        f"/v1/nodes/n/history?before={2**63}",
+        f"/v1/nodes/n/history?before={2**64}", "/v1/parts/p?before=1" + "0" * 30,
         "/v1/nodes?cursor=" + "x" * 201, "/v1/nodes?limit=1001", "/v1/nodes?limit=-1",
         "/v1/nodes?phase=../", "/v1/map?limit=10001", "/v1/agent/operations?node=n0&wait_s=nan",
     ],

@@ -64,6 +64,40 @@ async def test_a_repeated_key_gets_the_first_answer_once(world: House, by_header
     assert len(world.cell.view.holds) == 1
 
 
+async def test_a_key_of_one_request_is_refused_for_another(world: House) -> None:
+    """Mutant: the key alone is compared; "granted" is then said of what was not done."""
+    await world.adopt(2)
+    headers = {"Idempotency-Key": "k1"}
+    assert (await world.operator.post("/v1/nodes/n0/cordon", {"reason": "look"}, headers=headers))[0] == 200
+    for path, body in (
+        ("n1/cordon", {"reason": "look"}),
+        ("n0/hold", {"reason": "look"}),
+        ("n0/cordon", {"reason": "another"}),
+        ("n0/cordon", {"reason": "look", "args": {"hours": "4"}}),
+        ("n0/cordon", {"reason": "look", "dry_run": True}),
+    ):
+        status, answer = await world.operator.post(f"/v1/nodes/{path}", body, headers=headers)
+        assert (status, answer["error"]) == (422, "key_reused"), path
+    assert [h.scope for h in world.cell.view.holds.values()] == ["n0"]
+
+
+async def test_a_tenant_lifts_the_cordons_that_it_laid_and_no_others(world: House) -> None:
+    """Mutants: a tenant's uncordon lifts an operator's; nobody but a tenant lifts the tenant's; a name is enough."""
+    await world.adopt(1)
+    mallory = world.client(Grant("ada", Role.tenant, tenant="acme"))
+    assert (await world.operator.post("/v1/nodes/n0/cordon", {"reason": "smells of smoke"}))[0] == 200
+    status, body = await mallory.post("/v1/nodes/n0/uncordon", {"reason": "mine"})
+    assert (status, "ask its owner or an operator" in body["what"]) == (409, True)
+    assert (await mallory.post("/v1/nodes/n0/cordon", {"reason": "our own look"}))[0] == 200
+    assert len(world.cell.view.holds) == 2
+    status, answer = await mallory.post("/v1/nodes/n0/uncordon", {"reason": "done"})
+    assert (status, "1 cordon(s) lifted" in answer["text"], "what stays" in answer["text"]) == (200, True, True)
+    assert [(h.reason, h.tenant) for h in world.cell.view.holds.values()] == [("smells of smoke", "")]
+    assert (await mallory.post("/v1/nodes/n0/cordon", {"reason": "once more"}))[0] == 200
+    assert (await world.operator.post("/v1/nodes/n0/uncordon", {"reason": "all well"}))[0] == 200
+    assert not len(world.cell.view.holds)
+
+
 async def test_keys_of_different_people_do_not_meet(world: House) -> None:
     """Mutant: hand the key to the core as it is; the second person then gets the first one's answer."""
     await world.adopt(1)

@@ -259,9 +259,51 @@ async def test_a_stream_tells_what_happens_now_and_of_one_node_only(world: House
 async def test_a_stream_that_missed_too_much_is_told_so(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hostler.server.stream.BEHIND_MAX", 2)
     await world.adopt(2)
-    for last in ("1", "999999"):
-        assert (await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": last}))[0] == 410
+    for last, why in (("1", "not within the last 2"), ("999999", "not in this journal")):
+        status, said = await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": last})
+        assert (status, why in said["what"], "seq" in said["instead"]) == (410, True, True)
     assert (await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": "-1"}))[0] == 400
+
+
+LISTS = (
+    *(
+        "nodes",
+        "conditions",
+        "plans",
+        "operations",
+        "shadows",
+        "waiting",
+        "parts",
+        "pools",
+        "tickets",
+        "holds",
+        "assets",
+    ),
+    *("incidents", "domains", "approvals", "rollouts", "agents", "nodes/n0/conditions", "nodes/n0/history"),
+    *("nodes/n0/observations", "restore/nodes"),
+)
+
+
+async def test_every_list_says_which_record_it_stands_at(world: House) -> None:
+    """Mutant: a route that makes its page without it; who watches that list then asks for every record there is."""
+    await world.adopt(1)
+    for path in LISTS:
+        before = world.cell.view.cell.seq
+        seq = (await world.operator.get(f"/v1/{path}"))["seq"]
+        assert 0 < before <= seq <= world.cell.view.cell.seq, path
+
+
+async def test_what_changes_after_a_list_is_in_the_stream_from_its_record(world: House) -> None:
+    """Mutant: the record that the fleet stands at when the answer is sent, or the one after it."""
+    await world.adopt(2)
+    page = await world.operator.get("/v1/holds")
+    assert page["items"] == []
+    await world.operator.post("/v1/nodes/n0/hold", {"reason": "after the list"})
+    told = await messages(world, "/v1/events", 2, **{"Last-Event-ID": str(page["seq"])})
+    assert [m["seq"] for m in told] == [page["seq"] + 1, page["seq"] + 2]
+    assert "hold_placed" in [m["name"] for m in told]
+    again = await world.operator.get("/v1/holds?limit=1")
+    assert (len(again["items"]), again["seq"] > page["seq"]) == (1, True)
 
 
 async def test_a_silent_stream_says_that_it_is_there(world: House, monkeypatch: pytest.MonkeyPatch) -> None:

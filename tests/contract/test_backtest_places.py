@@ -23,7 +23,7 @@ def test_recorded_history_is_replayed_from_any_journal(place: str) -> None:
     drive.run()
     tree = yaml.safe_load(POLICY)
     same = backtest(Question({"policy.yaml": POLICY}, place))
-    assert (same.rows, same.fidelity.explained, same.observations) == ((), 2, 2)
+    assert (same.rows, same.fidelity.explained, same.observations) == ((), 2, 3)
     tree["policy"]["rules"]["gpu.fallen_off_bus"]["remedy"] = "triage"
     found = backtest(Question({"policy.yaml": yaml.safe_dump(tree)}, place))
     assert [(row.node, row.kind, row.recorded) for row in found.rows] == [

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import duckdb
 import pyarrow.parquet as pq
@@ -28,8 +29,13 @@ from hostler.engine.journal.portable import Tally, read, written
 from hostler.engine.journal.retention import archive_observations
 from hostler.engine.journal.sql import SqlJournal
 from hostler.engine.ports import Archived, ArchivedError, Batch, JournalError, Snapshot
+from hostler.server.ports import CellView
+from hostler.server.problems import ProblemError
+from hostler.server.stream import Streams
+from hostler.server.tokens import Grant, Identity, Role
 from tests.contract.journal_samples import boot, boots, observed
 
+ANN = Identity("t", Grant("ann", Role.operator))
 FIRST = datetime(2025, 3, 1, tzinfo=UTC)
 
 
@@ -334,6 +340,19 @@ def test_what_is_archived_is_said_to_be(place: str, archive: Path) -> None:
         for after in (0, 59):
             with pytest.raises(ArchivedError, match="records 1 to 60 are archived"):
                 next(journal.records(after))
+
+
+async def test_a_stream_that_would_begin_with_what_has_left_is_refused(place: str, archive: Path) -> None:
+    """Mutant: begin all the same; the stream then ends at once, again and again, and nobody says why."""
+    with opened(place) as (journal, database):
+        snapshots(journal)
+        compact(database, archive, OLD)
+        view = SimpleNamespace(cell=SimpleNamespace(seq=100))
+        streams = Streams(cast(CellView, SimpleNamespace(view=view, journal=journal)), 1)
+        with pytest.raises(ProblemError, match="records 1 to 60 are archived") as refused:
+            await streams.begin(ANN, 59)
+        assert (refused.value.status, refused.value.problem.error) == (410, "gone")
+        assert await streams.begin(ANN, 60) == 60
 
 
 def test_a_reader_in_the_middle_hears_of_it_too(place: str, archive: Path) -> None:

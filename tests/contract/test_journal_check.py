@@ -1,5 +1,6 @@
 """`check` says what stands in a journal file, and leaves every byte of it as it was."""
 
+import random
 import sqlite3
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def test_text_that_the_database_cannot_read(path: Path) -> None:
         ("UPDATE snapshot_parts SET body = x'00'", "its body does not match its checksum; it is not used"),
         ("DELETE FROM snapshot_parts", "its body does not match its checksum; it is not used"),
         ("UPDATE snapshots SET digest = x'00'", "its digest is not that of record 5"),
-        ("UPDATE snapshots SET version = 9", "it has version 9, this Hostler uses version 1"),
+        ("UPDATE snapshots SET version = 9", "it has version 9, this Hostler uses version 2"),
     ],
 )
 def test_what_is_wrong_with_a_snapshot(path: Path, statement: str, fault: str) -> None:
@@ -123,3 +124,60 @@ def test_a_broken_file_is_a_report_too(path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="is not there"):
         check(tmp_path / "journal")
+
+
+@pytest.mark.parametrize("table", ["observations", "records", "lease", "snapshots", "subjects"])
+def test_any_type_in_any_column_is_a_report(path: Path, table: str) -> None:
+    """SQLite keeps whatever was written, whatever the column's type. Mutant: `check` passes on what our types raise."""
+    connection = sqlite3.connect(path)
+    columns = [(row[1], row[5]) for row in connection.execute(f"PRAGMA table_info({table})")]
+    for column, key in columns:
+        for value in ("x'fffe'", "'\u00e9'", "1e308", "-1", "9223372036854775807", "NULL"):
+            if key and value not in ("-1", "9223372036854775807"):
+                continue
+            rows = f"SELECT rowid FROM {table} LIMIT 1"
+            try:
+                connection.execute("BEGIN")
+                if table != "subjects":
+                    connection.execute(f"UPDATE {table} SET {column} = {value} WHERE rowid = ({rows})")
+                else:
+                    connection.execute(f"UPDATE {table} SET {column} = {value} WHERE seq = 2")
+                connection.commit()
+            except sqlite3.IntegrityError:
+                connection.rollback()
+                continue
+            check(path)
+    connection.close()
+
+
+def test_broken_bytes_anywhere_are_a_report_that_names_the_first_record_that_is_lost(path: Path) -> None:
+    """Mutants: a body that is no UTF-8 raises UnicodeDecodeError; a chain that cannot be read names no record."""
+    whole = path.read_bytes()
+    broken = path.with_name("broken")
+    for seed in range(60):
+        draw = random.Random(seed)
+        damaged = bytearray(whole)
+        match seed % 4:
+            case 0:
+                for _ in range(20):
+                    damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+            case 1:
+                at = draw.randrange(len(damaged))
+                damaged[at : at + 256] = draw.randbytes(256)
+            case 2:
+                del damaged[draw.randrange(len(damaged)) :]
+            case _:
+                at = draw.randrange(len(damaged) // 4096) * 4096
+                damaged[at : at + 4096] = bytes(4096)
+        broken.write_bytes(damaged)
+        report = check(broken)
+        assert bool(report.chain.why) == (report.chain.first_bad is not None), f"seed {seed}: {report.chain}"
+        assert report.chain.first_bad in (None, report.chain.kept + 1), f"seed {seed}"
+        assert report.chain.kept == 10 or not report.sound, f"seed {seed}: {report}"
+
+
+def test_observations_that_are_no_text_are_listed(path: Path) -> None:
+    """Mutant: only what is no JSON is caught, not what is no UTF-8 nor what is no body at all."""
+    body = '{"node":"n1","kind":"k","source":"agent","spool":"s","sequence":1,"text":"\\xff"}'
+    change(path, f"UPDATE observations SET body = CAST(replace('{body}', '\\xff', x'ff') AS BLOB) WHERE id = 3")
+    assert check(path).unreadable_observations == (3,)

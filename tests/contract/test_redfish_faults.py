@@ -10,12 +10,13 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from hostler.drivers.redfish import survey
+from hostler.drivers.redfish import hand, logs
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import MAX_ANSWER_BYTES, Access, Answer, HttpExchange, parse_address
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
+from hostler.drivers.redfish.wire import Component
 from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.machine import Machine, Quirks, gpu_server
@@ -208,6 +209,24 @@ async def test_an_update_that_reports_success_and_failed_is_not_done(backend: st
         seen = await world.observe("update_firmware", image=world.image, **BIOS)
         assert seen.result == "not_done"
         assert "its task says done, which the version contradicts" in seen.detail
+
+
+@pytest.mark.parametrize(
+    ("staged", "result"),
+    [({"BIOS": "2.0.0"}, "done"), ({"BIOS": "1.5.0"}, "not_done"), ({"GPU": "2.0.0"}, "not_done"), ({}, "not_done")],
+)
+async def test_only_the_version_that_was_asked_for_is_written_when_it_is_staged(
+    backend: str, staged: dict[str, str], result: str
+) -> None:
+    """Another tool has left an image there. Mutants: any staged version counts as written; any component's does."""
+    machine = running_machine()
+    machine.firmware_staged |= staged
+    async with emulated(backend, machine) as world:
+        await world.pass_by(31)
+        seen = await world.observe("update_firmware", image=world.image, **BIOS)
+        assert (seen.result, seen.facts["BIOS"]) == (result, "1.0.0"), "what is staged does not run yet"
+        verified = await world.perform("verify_firmware", BIOS="2.0.0", baseline="sku")
+        assert verified.result == "failed"
 
 
 async def test_an_update_that_fails_says_why(backend: str) -> None:
@@ -492,12 +511,12 @@ async def test_the_event_log_is_read_on_from_where_it_was_left() -> None:
         origin = await farm.serve(Service([machine]))
         client = Clients(connections, lambda _: Access(USER, PASSWORD))(origin)
         system = await client.system()
-        entries, cursor = await survey.log(client, system)
+        entries, cursor = await logs.read(client, system)
         assert [(entry.severity, entry.message) for entry in entries] == [("critical", "Fan 3 has failed.")]
         machine.write_log("OK", "Fan 3 was replaced.", START)
-        entries, cursor = await survey.log(client, system, cursor)
+        entries, cursor = await logs.read(client, system, cursor)
         assert [entry.message for entry in entries] == ["Fan 3 was replaced."]
-        assert await survey.log(client, system, cursor) == ((), cursor)
+        assert await logs.read(client, system, cursor) == ((), cursor)
 
 
 async def test_a_flooded_log_is_told_of_and_not_copied() -> None:
@@ -549,3 +568,11 @@ async def test_a_connection_is_kept_unless_its_bmc_chokes_on_that_or_there_are_t
         assert connections("https://a") is lasting, "the same one for good"
         connections.release("https://c")
         assert connections("https://d") is lasting
+
+
+def test_what_is_staged_does_not_run_wherever_the_bmc_lists_it() -> None:
+    """Mutant: what is staged counts as running where it is listed first."""
+    staged, running = Component("BIOS", "2.0.0", "/s", staged=True), Component("BIOS", "1.0.0", "/r")
+    for listed in ((staged, running), (running, staged)):
+        assert hand._running(listed, "bios") is running  # noqa: SLF001 - the inventory in either order
+    assert hand._running((staged,), "bios") is None  # noqa: SLF001 - none is known to run

@@ -58,7 +58,7 @@ async def test_the_readings_are_the_same_however_deep_a_bmc_inlines(levels: int,
     assert len(bmc.asked) == requests
 
 
-@pytest.mark.parametrize(("levels", "requests"), [(0, 40), (1, 11), (2, 10), (3, 7), (6, 7)])
+@pytest.mark.parametrize(("levels", "requests"), [(0, 41), (1, 11), (2, 10), (3, 7), (6, 7)])
 async def test_a_bmc_that_is_met_for_the_first_time_is_asked_little(levels: int, requests: int) -> None:
     """Mutant: what was read whole to learn the layout is read again."""
     bmc = Bmc(Quirks(expands=levels))
@@ -218,7 +218,8 @@ async def test_a_part_that_its_bmc_calls_unwell_is_known_by_its_serial(slot: str
     look = await bmc.eyes.look(NODE)
     assert look.health == "ok"
     well = judge(await look.parts(), node, sku)
-    assert len({finding.part for finding in well}) == len(serials) == 58
+    assert {finding.part for finding in well} == {*dict(serials).values(), "system", "cover sys-SN1"}
+    assert len(serials) == 58
     assert not any(finding.standing for finding in well)
     bmc.machine.sicken(slot, Ailment("Critical", LINK, "The link is down."))
     look = await bmc.eyes.look(NODE)
@@ -235,7 +236,12 @@ async def test_parts_that_cannot_be_read_say_nothing_of_themselves_and_the_other
     read = await (await bmc.eyes.look(NODE)).parts()
     assert read.facts["complete"] is False
     assert "500" in read.text
-    assert {name.split(":")[1] for name in read.facts if name.startswith("health:")} == {"memory", "drive", "nic"}
+    assert {name.split(":")[1] for name in read.facts if name.startswith("health:")} == {
+        "memory",
+        "drive",
+        "nic",
+        "system",
+    }
 
 
 async def test_a_bmc_that_lists_parts_without_end_is_read_in_part() -> None:
@@ -243,7 +249,7 @@ async def test_a_bmc_that_lists_parts_without_end_is_read_in_part() -> None:
     bmc = Bmc()
     bmc.machine.parts = tuple(Part(f"M{n}", "memory", "DDR5", f"memory{n}") for n in range(1000))
     read = await (await bmc.eyes.look(NODE)).parts()
-    assert sum(name.startswith("health:") for name in read.facts) == 256
+    assert sum(name.startswith("health:memory:") for name in read.facts) == 256
     assert (read.facts["complete"], "1000 memory parts" in read.text) == (False, True)
 
 

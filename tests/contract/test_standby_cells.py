@@ -20,6 +20,9 @@ from hostler.engine.ports import Batch, JournalError, UnreachableError, Workload
 from hostler.engine.queues import BusyError, StandbyError
 from hostler.engine.runner import Cell
 from hostler.engine.seat import Seat
+from hostler.server.problems import ProblemError
+from hostler.server.stream import Streams
+from hostler.server.tokens import Grant, Identity, Role
 from tests.kit import a_node, configuration, digest
 
 TERMS = Terms(lease_s=1.0, send_s=0.2)
@@ -28,6 +31,7 @@ CALM = Terms(lease_s=4.0, send_s=0.2)
 
 LONG = Terms(lease_s=600.0, send_s=0.2)
 DEADLINE_S = 60.0
+ANN = Identity("t", Grant("ann", Role.operator))
 
 
 class Held:
@@ -172,6 +176,34 @@ async def test_records_reach_who_follows_a_standby(make: Any, place: str) -> Non
     await stream.aclose()
 
 
+async def test_a_stream_goes_on_at_a_standby_from_what_the_active_one_listed(make: Any, place: str) -> None:
+    """Mutant: the standby's own fold decides what is recorded; it then sends everybody away who knows more."""
+    a, b = await make("a", "b", terms=CALM)
+    await b.until(lambda cell: cell.view.cell.seq == a.cell.view.cell.seq, "b has read all")
+    slow, read = threading.Event(), b.journal.real.records
+
+    def late(after: int = 0) -> Iterator[Record]:
+        slow.wait()
+        yield from read(after)
+
+    b.journal.says["records"] = late
+    try:
+        await a.hold("rack:far")
+        listed = a.cell.view.cell.seq
+        assert b.cell.view.cell.seq < listed
+        streams = Streams(b.cell, 1)
+        assert await streams.begin(ANN, listed) == listed
+        with pytest.raises(ProblemError) as refused:
+            await streams.begin(ANN, listed + 1)
+        assert f"ends at {listed}" in str(refused.value.problem.what)
+        coming = asyncio.ensure_future(anext(b.cell.subscribe(listed)))
+        await a.hold("rack:near")
+    finally:
+        slow.set()
+    async with asyncio.timeout(DEADLINE_S):
+        assert (await coming).seq == listed + 1
+
+
 async def test_who_resigns_is_followed_at_once(make: Any, place: str) -> None:
     """The lease lasts ten minutes: nobody waits for its end. Mutant: a stop that does not resign."""
     a, b = await make("a", "b", terms=LONG)
@@ -310,7 +342,7 @@ async def test_of_two_that_stand_by_one_takes_over(make: Any, place: str) -> Non
     assert [one.cell.role for one in (a, other)] == ["standby", "standby"]
 
 
-async def test_a_takeover_of_a_whole_fleet_finds_nobody_lost_and_treats_nobody(make: Any, place: str) -> None:
+async def test_a_takeover_of_5_000_nodes_finds_nobody_lost_and_treats_nobody(make: Any, place: str) -> None:
     """Mutant: the new one's heartbeats begin at the first beat; those of before count on."""
     seed(place, 5_000)
     a, b = await make("a", "b")

@@ -164,3 +164,18 @@ async def test_a_database_that_is_gone_for_a_minute_keeps_nobody_out_who_was_let
 def test_where_there_are_no_tokens_yet_none_are_looked_for(postgres_url: str) -> None:
     with pytest.raises(JournalError):
         tokens.TokenStore(postgres_url, make=False)
+
+
+def test_the_revision_is_another_after_every_change(store: Open) -> None:
+    """Mutant: only the number of tokens counts, and one that is revoked while another is made goes unnoticed."""
+    clock = Clock()
+    one = store(clock)
+    seen = [one.revision()]
+    first = one.create(Grant("a", Role.viewer)).split("_")[1]
+    seen.append(one.revision())
+    clock.now += timedelta(seconds=1)
+    assert one.revoke(first)
+    second = one.create(Grant("b", Role.viewer)).split("_")[1]
+    seen.append(one.revision())
+    assert len(set(seen)) == 3
+    assert one.ids() == {second}

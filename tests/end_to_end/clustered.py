@@ -14,6 +14,7 @@ from typing import Any, Self
 import aiohttp
 
 from hostler.agent.main import AgentSettings
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.service import Service
@@ -275,6 +276,7 @@ class Machines:
         token = state / "token"
         token.write_text(self._tokens.create(Grant(node, Role.agent, node=node)))
         token.chmod(0o600)
+        token.chmod(0o600)
         settings = AgentSettings(
             node=node,
             server=self._world.server,
@@ -315,8 +317,9 @@ async def clustered(
     (folder / "pools.yaml").write_text(f"{SKUS}pools:\n{pools}")
     (folder / "policy.yaml").write_text(policy(lines))
     bmc = data / "bmc.json"
-    bmc.write_text(json.dumps({"*": {"username": "hostler", "password": "secret"}}))
+    bmc.write_text(json.dumps({"http://127.0.0.0/8": {"username": "hostler", "password": "secret"}}))
     bmc.chmod(0o600)
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession())

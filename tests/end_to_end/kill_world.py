@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.faults import FaultBook
 from hostler.sim.bmc.http import Farm
@@ -140,6 +141,7 @@ class Served:
         documents = [part for path in config for part in ("--config", path)]
         self.argv = [HOSTLER, "serve", "--data", str(self.data), "--listen", f"127.0.0.1:{port}", *documents]
         self.data.mkdir(mode=0o700)
+        open_journal(self.data / "journal.db").close()  # tokens without a journal are a cell that has lost it
         tokens = TokenStore(self.data / "tokens.db")
         self.operator = tokens.create(Grant("operator-in-test", Role.operator))
         tokens.close()
@@ -245,6 +247,7 @@ class Box:
         self._served = served
         directory.mkdir()
         (directory / "token").write_text(served.token_for(name))
+        (directory / "token").chmod(0o600)
         self.ring = Ring(directory / "kmsg")
         self.faults = FaultBook()
         self.machine = Machine(name, gpu_server(f"SN-{name}"), DELAYS)

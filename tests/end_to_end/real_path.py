@@ -20,6 +20,7 @@ import msgspec
 from hostler.agent.body import this_boot
 from hostler.agent.collectors.kernel_log import CURSOR, Position
 from hostler.agent.spool import Spool
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 
@@ -93,9 +94,11 @@ async def real_world(directory: Path, *, test_mode: bool) -> AsyncIterator[RealW
         f"SUSHY_EMULATOR_FAKE_SYSTEMS = [{{'uuid': {uuid!r}, 'name': 'this', 'power_state': 'On', "
         "'external_notifier': False, 'nics': [{'mac': '00:5c:52:31:3a:9c', 'ip': '172.22.0.100'}]}]\n"
     )
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     operator = store.create(Grant("operator-in-test", Role.operator))
     (directory / "agent.token").write_text(store.create(Grant(f"agent-{NODE}", Role.agent, node=NODE)))
+    (directory / "agent.token").chmod(0o600)
     store.close()
     bin_dir = Path(sys.executable).parent
     serve = ("serve", "--data", str(data), "--listen", f"127.0.0.1:{port}")

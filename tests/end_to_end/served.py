@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 
+from hostler.engine.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run
 
@@ -67,6 +68,7 @@ async def served_beside(
     data.mkdir(mode=0o700)
     (folder / "pools.yaml").write_text(POOLS.replace("CLUSTER", cluster))
     (folder / "fleet.json").write_text(json.dumps([{"id": NODE, "sku": "this", "pool": "train", **bound}]))
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
     store = TokenStore(data / "tokens.db")
     operator, token = folder / "operator", folder / "agent.token"
     for path, grant in ((operator, Grant("ann", Role.operator)), (token, Grant("a", Role.agent, node=NODE))):

@@ -6,7 +6,7 @@ What is judged is read past Hostler: the journal with plain SQL, the emulated BM
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ class Process:
         self.url = f"http://127.0.0.1:{port}"
         data = cell.directory / name
         data.mkdir(mode=0o700, exist_ok=True)
-        self._argv = [HOSTLER, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", "--name", name]
+        self._argv = [*cell.program, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", "--name", name]
         self._argv += ["--journal", cell.place, "--lease", str(cell.lease_s), *more]
         self._child: asyncio.subprocess.Process | None = None
 
@@ -131,6 +131,7 @@ class Cluster:
         self.directory = directory
         self.place = place
         self.lease_s = lease_s
+        self.program: Sequence[str] = (HOSTLER,)
         self.journal = JournalTables(place)
         self.session = aiohttp.ClientSession()
         self.processes: list[Process] = []

@@ -32,6 +32,7 @@ pytestmark = [
 async def agent(url: str, directory: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """The agent as systemd would start it; it must end by itself after SIGTERM, in good order."""
     (directory / "token").write_text("secret")
+    (directory / "token").chmod(0o600)
     argv = ["--node", "n1", "--server", url, "--token-file", f"{directory}/token", "--state-dir", f"{directory}/state"]
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "hostler.agent.main", *argv)
     try:

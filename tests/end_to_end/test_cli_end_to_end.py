@@ -172,30 +172,38 @@ async def test_a_token_made_here_opens_as_much_as_its_role(
     assert await call("node", "list") == ExitCode.unauthorised
 
 
-async def test_watching_shows_a_change_and_ends_with_control_c(data: Path, say: Callable[..., Any]) -> None:
-    """The event stream of the real server, in a process of its own."""
+@pytest.mark.parametrize(
+    ("interrupts", "ends_with", "code"),
+    [("--default-signal=INT", signal.SIGINT, ExitCode.interrupted), ("--ignore-signal=INT", signal.SIGTERM, -15)],
+)
+async def test_watching_shows_a_change_and_ends_with_control_c(
+    data: Path, interrupts: str, ends_with: signal.Signals, code: int
+) -> None:
+    """The event stream of the real server, in a process of its own; what is placed once the list is there is shown.
+
+    A shell starts its background jobs with Ctrl-C ignored: whoever started it that way ends it with SIGTERM.
+    """
     store = TokenStore(data / "tokens.db")
     token = store.create(Grant("vera", Role.viewer))
     store.close()
+    await call("hold", "place", "n1", "--reason", "there before")
     watching = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "hostler.cli.main", "hold", "list", "-w", "-o", "json"),
+        *("env", interrupts, sys.executable, "-m", "hostler.cli.main", "hold", "list", "-w", "-o", "json"),
         env={**os.environ, "HOSTLER_TOKEN": token, "PYTHONUNBUFFERED": "1"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     assert watching.stdout is not None
     try:
-        line = asyncio.ensure_future(watching.stdout.readline())
         async with asyncio.timeout(PATIENCE_S):
-            while not line.done():  # the stream begins at some moment; a hold placed after that is shown
-                await call("hold", "place", "n1", "--reason", "seen by who watches")
-                await asyncio.wait({line}, timeout=0.1)
-                for hold in (await say("hold", "list"))["items"]:
-                    await call("hold", "release", hold["id"], "--reason", "room for the next")
-        assert json.loads(line.result())["scope"] == "n1"
-        watching.send_signal(signal.SIGINT)
+            assert json.loads(await watching.stdout.readline())["reason"] == "there before"
+            await call("hold", "place", "n1", "--reason", "seen by who watches")
+            assert json.loads(await watching.stdout.readline())["reason"] == "seen by who watches"
+        if ends_with is signal.SIGTERM:
+            watching.send_signal(signal.SIGINT)
+        watching.send_signal(ends_with)
         _, errors = await watching.communicate()
-        assert (watching.returncode, errors) == (ExitCode.interrupted, b"")
+        assert (watching.returncode, errors) == (code, b"")
     finally:
         if watching.returncode is None:
             watching.kill()

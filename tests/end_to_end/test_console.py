@@ -1,5 +1,6 @@
 """The console in Debian's Chromium, over a real cell: pages load clean, follow what happens, work by keys."""
 
+import asyncio
 import hashlib
 import re
 import shutil
@@ -7,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Page, Route, async_playwright, expect
 
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import XID79, House, house
@@ -85,6 +86,45 @@ async def test_a_node_tells_its_story_live(world: House, tab: Tab) -> None:
     await expect(chain).to_contain_text("gpu.fallen_off_bus cleared")
     await expect(chain.locator("code").first).to_contain_text("Xid 79")
     await expect(chain.locator(".steps li.done")).to_have_count(8)
+
+
+async def test_what_happens_before_the_stream_begins_is_shown_too(world: House, tab: Tab) -> None:
+    """Mutant: follow from now on; the hold is then not in the timeline until something else happens to the node."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        asked.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await tab.page.route("**/v1/events", late)
+    await tab.page.goto(f"{world.url}/#token={world.operator.token}")
+    await asked.wait()
+    await tab.page.evaluate("location.hash = '#/node/n1'")
+    await expect(tab.page.locator(".timeline")).to_contain_text("adopted as h100")
+    await world.operator.post("/v1/nodes/n1/hold", {"reason": "nobody streams yet"})
+    go_on.set()
+    await expect(tab.page.locator(".timeline")).to_contain_text("nobody streams yet")
+
+
+async def test_a_stream_whose_records_have_gone_begins_with_all_read_anew(world: House, tab: Tab) -> None:
+    """Mutant: begin from now on while reading anew; what happens in between is in neither."""
+    answers: list[str] = []
+
+    async def gone_once(route: Route) -> None:
+        answers.append(route.request.headers["last-event-id"])
+        if len(answers) > 1:
+            await route.continue_()
+            return
+        await world.operator.post("/v1/nodes/n1/hold", {"reason": "while it was away"})
+        await route.fulfill(status=410, json={"error": "gone", "what": "left", "instead": "list"})
+
+    await tab.page.route("**/v1/events", gone_once)
+    await tab.open(world.operator.token, "#/node/n1")
+    await expect(tab.page.locator(".timeline")).to_contain_text("while it was away")
+    assert int(answers[1]) > int(answers[0])
+    assert all("410" in complaint for complaint in tab.complaints)
+    tab.complaints.clear()
 
 
 async def test_an_incident_stands_on_every_page_until_it_is_closed(world: House, tab: Tab) -> None:

@@ -22,31 +22,29 @@ pytestmark = [
 ]
 
 
-async def test_a_fallen_gpu_is_power_cycled_and_the_chain_is_explained(
+async def test_a_fallen_gpu_is_power_cycled_and_its_gate_does_not_find_it_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Test mode: the line costs the node a power cycle, seen by the emulator, and it returns after its gate check."""
+    """Test mode: the line costs the node a power cycle, seen by the emulator; the GPU it names is not in this machine.
+
+    Mutant: memory, disk and clock are all that the gate looks at, and the node returns to work.
+    """
     async with real_world(tmp_path, test_mode=True) as world:
         assert await world.power() == "On"
         said = time.time()
         say(LINE)
         seen: set[str] = set()
 
-        def returned(history: Any) -> bool:
-            names = [record["name"] for record in history["items"]]
-            return "condition_cleared" in names and "plan_ended" in names
-
         async def watch(history: Any) -> bool:
             seen.add(await world.power())
-            return returned(history)
+            return any(record["name"] == "check_recorded" for record in history["items"])
 
         while not await watch(await world.get(f"/v1/nodes/{NODE}/history?limit=200")):
             assert time.time() - said < 120, (tmp_path / "log").read_text()[-4000:]
         assert seen == {"On", "Off"}
         assert await world.power() == "On"
         node = (await world.get(f"/v1/nodes/{NODE}"))["node"]
-        assert node["phase"] == "production"
-        assert not node["cordons"]
+        assert "gpu.fallen_off_bus" in {_type(c) for c in node["conditions"]}
         _check_order(await world.get(f"/v1/nodes/{NODE}/history?limit=200"))
         explained = explain_by_command(world)
         chain = _chain(explained)
@@ -80,15 +78,17 @@ def _check_order(history: Any) -> None:
         if record["name"] in ("operation_started", "operation_finished")
     ]
     steps = [kind for name, kind in started if name == "operation_started"]
-    assert steps == ["cordon", "collect_evidence", "power_off", "power_on", "run_checks", "uncordon"]
+    assert steps[:5] == ["cordon", "collect_evidence", "power_off", "power_on", "run_checks"]
+    assert "uncordon" not in steps
     assert started.index(("operation_finished", "power_off")) < started.index(("operation_started", "power_on"))
     assert started.index(("operation_finished", "power_on")) < started.index(("operation_started", "run_checks"))
 
 
 def _chain(explained: Any) -> Any:
     """The latest chain; it holds evidence, condition, rule, remedy, operations and outcome, with their times."""
-    chain = explained["chains"][0]
+    chain = next(c for c in explained["chains"] if "run_checks" in str(c["operations"]))
     text = str(chain)
-    for link in (LINE[:40], "gpu.fallen_off_bus", "power_cycle", "power_off", "power_on", "run_checks", "done"):
+    gone = "pci: not on PCI at 0000:4c:00"
+    for link in (LINE[:40], "gpu.fallen_off_bus", "power_cycle", "power_off", "power_on", "run_checks", gone):
         assert link in text, f"{link} is missing in {text}"
     return chain

@@ -2,9 +2,10 @@
 
 import pytest
 
-from hostler.core.fleet import Fleet, Table, load
-from hostler.core.fleet import dump as snapshot
+from hostler.core.fleet import Fleet, Table
 from hostler.core.model import Intent, Phase
+from hostler.core.snapshot import dump as snapshot
+from hostler.core.snapshot import load
 from hostler.engine import intake
 from hostler.engine.ready import Ready
 from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document

@@ -8,11 +8,13 @@ import pytest
 
 from hostler.core import events as e
 from hostler.core import fold as folds
+from hostler.core import packing
 from hostler.core.configuration import STRIKES_KEPT_S
-from hostler.core.fleet import Fleet, Table, dump, load
+from hostler.core.fleet import Fleet, Table
 from hostler.core.intents.ask import HOLDS_MAX
 from hostler.core.model import ActClass, Attempt, Intent, Observation, Part, Plan, Radius, Step
 from hostler.core.proof import has_proven_itself
+from hostler.core.snapshot import dump, load
 from hostler.engine import agenda as agendas
 from hostler.engine import intake
 from hostler.engine.agenda import Agenda
@@ -115,6 +117,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folds, "SHELF_KEPT", 20)
     monkeypatch.setattr(folds, "ATTEMPTS_KEPT", 8)
     monkeypatch.setattr(folds, "CLOSURES_KEPT", 4)
+    monkeypatch.setattr(packing, "WORDS_KEPT", 16)
     monkeypatch.setattr(agendas, "TIDY_AT_LEAST", 16)
 
 
@@ -189,11 +192,12 @@ def test_of_the_parts_on_the_shelf_the_latest_are_remembered(small_limits: None)
     for turn in range(60):
         drive.now += timedelta(minutes=1)
         _swaps_a_part(drive, "n0", turn)
-    loose = [part.serial for part in drive.fleet.parts.values() if not part.node]
+    state = drive.fleet.state()
+    loose = list(state.loose)
     assert sorted(loose) == drive.fleet.index.members("shelf")
     assert 18 <= len(loose) <= 20
     assert {f"spare-{turn}" for turn in range(45, 59)} <= set(loose)
-    assert len(drive.fleet.parts) == 6 * 8 + len(loose)
+    assert sum(len(row.layout.slots) for row in state.fitted.values()) == 6 * 8
     _swaps_a_part(drive, "n1", 58)
     assert drive.fleet.parts["spare-58"].node == "n1"
     assert "spare-58" not in drive.fleet.index.members("shelf")

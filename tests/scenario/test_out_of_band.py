@@ -97,7 +97,7 @@ def test_a_silent_bmc_is_restarted_from_inside_and_disturbs_nobody() -> None:
     drive.run()
     assert drive.operations("a") == ["bmc_cold_reset"]
     assert drive.node("a").cordons == ()
-    assert drive.fleet.index.count("healthy:train") == 1, "it is in service all the while"
+    assert drive.fleet.index.count("serving:train") == 1, "it is in service all the while"
     back(drive)
     drive.run()
     assert conditions(drive) == {}

@@ -180,6 +180,33 @@ def test_program_names_count_only_where_no_job_is_known() -> None:
     assert suspects(drive) == set()
 
 
+@pytest.mark.parametrize("beside", [(0,), (0, 1), None, ("gpu0/mig1", "gpu0")])
+def test_a_fault_of_a_gpu_that_several_use_is_nobodys(beside: tuple[int | str, ...] | None) -> None:
+    """Two pods share a GPU, or nobody knows what the other uses: names are all there is, and one name is no pattern.
+
+    Mutants: it is blamed on the first of them; whose GPUs are unknown is left out.
+    """
+    drive = watched()
+    slots = None if beside is None else tuple(f"gpu{gpu}" if isinstance(gpu, int) else gpu for gpu in beside)
+    for number in range(6):
+        first = Workload(f"j{number}", f"t{number}", WorkClass.graceful, ("gpu0",), f"j{number}")
+        drive.see_work("a", first, Workload("beside", "t9", WorkClass.graceful, slots, "beside"))
+        xid(drive, 13)
+    assert suspects(drive) == set()
+
+
+def test_a_job_beside_it_on_other_gpus_leaves_the_blame_where_it_is() -> None:
+    """Mutant: any job on the node counts as using the GPU, so that no fault is anybody's."""
+    drive = watched()
+    for name in ("j1", "j2", "j3"):
+        own = Workload(name, "t1", WorkClass.graceful, ("gpu0",), name)
+        drive.see_work("a", own, Workload("beside", "t9", WorkClass.graceful, ("gpu1",), "beside"))
+        xid(drive, 13)
+    assert suspects(drive) == {"a-G0"}
+    (suspect,) = standing(drive, "gpu.suspect")
+    assert suspect.evidence[0].facts["different"] == "j1, j2, j3"
+
+
 def test_a_job_that_fails_on_several_gpus_speaks_against_itself() -> None:
     drive = watched()
     for name in ("j1", "j2", "j3", "j4"):

@@ -10,9 +10,9 @@ import pytest
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
-from hostler.core.fleet import dump, load
 from hostler.core.model import Intent
 from hostler.core.reach import Rollout
+from hostler.core.snapshot import dump, load
 from hostler.engine import intake
 from hostler.engine.ready import Reply
 from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, pool_document

@@ -1,4 +1,4 @@
-"""Triage sends to the vendor what it found faulty, and not what it could not examine."""
+"""Triage sends to the vendor what it found faulty, and never what it could not examine."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from hostler.core.model import Attempt, Phase
 from hostler.core.triage import AGAIN_S
 from tests.kit import NOW, Drive, a_node, configuration
 
-TRIES = len(AGAIN_S) + 1
+TRIES = len(AGAIN_S)
 
 
 def in_triage(*, fails: str, times: int, attempts: tuple[Attempt, ...] = ()) -> Drive:
@@ -32,20 +32,35 @@ def test_what_could_not_be_restarted_for_its_examination_is_tried_again_later_an
     assert waiting is not None
     (blocker,) = waiting.blockers
     assert blocker.name == "technician"
-    assert f"1 of {TRIES}" in blocker.text
-    assert "tried again after" in blocker.ends_when
+    assert "1 times" in blocker.text
+    assert "tried again at" in blocker.ends_when
     drive.wait(hours=6)
     assert examinations(drive) == 3
     assert drive.node("a").phase not in (Phase.triage, Phase.rma), "the third could be made, and found nothing"
 
 
-def test_what_can_never_be_examined_goes_back_in_the_end() -> None:
-    """Mutant: it is tried for ever."""
+def test_what_can_never_be_examined_is_a_technicians_and_no_vendors() -> None:
+    """Power that cannot be switched convicts nobody. Mutants: the fourth try condemns it; nobody is ever asked."""
     drive = in_triage(fails="power_off", times=99)
     drive.wait(hours=4)
-    assert drive.node("a").phase is Phase.triage
+    assert not len(drive.fleet.tickets)
     drive.wait(hours=3)
-    assert (drive.node("a").phase, examinations(drive)) == (Phase.rma, TRIES)
+    assert (drive.node("a").phase, examinations(drive)) == (Phase.triage, TRIES)
+    (ticket,) = drive.fleet.tickets.values()
+    assert (ticket.kind, ticket.owner, ticket.action) == ("stuck", "technician", "examine")
+    assert "hostler node rma-send a" in ticket.summary
+    drive.wait(days=30)
+    assert drive.node("a").phase is Phase.triage
+    assert len(drive.fleet.tickets) == 1
+
+
+def test_once_its_ticket_is_closed_it_is_examined_anew() -> None:
+    """Mutant: it waits for the day's end."""
+    drive = in_triage(fails="power_off", times=TRIES)
+    drive.wait(hours=7)
+    drive.ask("close-ticket", next(iter(drive.fleet.tickets)))
+    drive.wait(minutes=10)
+    assert drive.node("a").phase not in (Phase.triage, Phase.rma)
 
 
 def test_what_its_checks_find_is_believed_at_once() -> None:
@@ -61,7 +76,7 @@ def test_a_takeover_forgets_no_try() -> None:
     for _ in range(8):
         drive.wait(hours=1)
         drive.restart()
-    assert (drive.node("a").phase, examinations(drive)) == (Phase.rma, TRIES)
+    assert (drive.node("a").phase, examinations(drive)) == (Phase.triage, TRIES)
 
 
 def test_another_visit_has_all_its_tries() -> None:
@@ -69,6 +84,6 @@ def test_another_visit_has_all_its_tries() -> None:
     before = tuple(Attempt("examine", "", NOW - timedelta(days=2, hours=n), failed=True) for n in range(TRIES))
     drive = in_triage(fails="power_off", times=99, attempts=before)
     drive.wait(hours=4)
-    assert drive.node("a").phase is Phase.triage
+    assert not len(drive.fleet.tickets)
     drive.wait(hours=3)
-    assert (drive.node("a").phase, examinations(drive)) == (Phase.rma, TRIES)
+    assert (len(drive.fleet.tickets), examinations(drive)) == (1, TRIES)

@@ -11,13 +11,16 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import advance, domains, ending, fleet, fold, remedy, slots
-from hostler.core.answers import Wait
+from hostler.core import advance, domains, fleet, fold, remedy, service, slots
+from hostler.core.answers import Act, Wait
 from hostler.core.diagnose import judge as diagnose
+from hostler.core.events import PlanAdvanced
 from hostler.core.health import DOUBTS
-from hostler.core.model import Blocker, Mode, Phase, Waiting
+from hostler.core.model import Blocker, Mode, Phase, Verdict, Waiting
+from hostler.core.phases import PHASES
 from hostler.core.policy import disturb, guards
 from hostler.core.recipes import RECIPES
+from hostler.core.verdicts import ENDS, StepEnd
 from hostler.drivers.redfish import hand
 from hostler.engine import controller, intake, waiters
 from hostler.engine.journal.memory import MemoryJournal
@@ -224,7 +227,13 @@ def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
 
 def the_unexamined_are_condemned(patch: pytest.MonkeyPatch) -> None:
     """A node whose power could not be switched for its examination goes to its vendor."""
-    patch.setattr(ending, "is_tried_again", lambda *_: False)
+    patch.setitem(RECIPES, "examine", replace(RECIPES["examine"], failed_phase=Phase.rma))
+    patch.setitem(PHASES, Phase.rma, replace(PHASES[Phase.rma], convicted=False))
+
+
+def no_answer_convicts(patch: pytest.MonkeyPatch) -> None:
+    """A check that says nothing has failed."""
+    patch.setitem(ENDS, Verdict.inconclusive, StepEnd.failed)
 
 
 def the_dead_are_waited_for(patch: pytest.MonkeyPatch) -> None:
@@ -303,11 +312,77 @@ def checks_never_yield(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(slots, "end", lambda *_: None)
 
 
+def braked(shape: Shape) -> bool:
+    """Cells small enough for their storm brake."""
+    return shape.braked
+
+
+def scarce(shape: Shape) -> bool:
+    """Cells in which few may leave and few spares are left."""
+    return shape.scarce
+
+
+def the_brake_never_latches(patch: pytest.MonkeyPatch) -> None:
+    """However much is disturbed, it is no storm."""
+    patch.setattr(remedy, "storm", lambda *_: "")
+
+
+def windows_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    """What can wait for a maintenance window does not."""
+    patch.setitem(guards._ANSWERS, "window", lambda _scene, _request: [])
+
+
+def any_number_leaves(patch: pytest.MonkeyPatch) -> None:
+    """Removals of a day are not counted."""
+    patch.setattr(guards, "_removal_budget", lambda *_: [])
+
+
+def nobody_is_kept_for_those_who_can_wait(patch: pytest.MonkeyPatch) -> None:
+    """A node that could wait leaves its pool though no spare may take its place."""
+    patch.setattr(guards, "_spares_floor", lambda *_: [])
+
+
+def the_last_spare_is_delivered(patch: pytest.MonkeyPatch) -> None:
+    """No spare is kept back."""
+    balance = service.balance
+
+    def all_of_them(scene: Any, pool: Any) -> Any:
+        return balance(scene, replace(pool, budget=replace(pool.budget, spares_floor=0)))
+
+    patch.setattr(controller, "balance", all_of_them)
+
+
+def groups_have_no_domain_budget(patch: pytest.MonkeyPatch) -> None:
+    """Who is disturbed together is asked about no domain."""
+    asked = guards._ANSWERS["domain"]
+
+    def alone(scene: Any, request: Any) -> Any:
+        return asked(scene, request) if len(request.nodes) == 1 else []
+
+    patch.setitem(guards._ANSWERS, "domain", alone)
+
+
+def unknown_use_is_doomed(patch: pytest.MonkeyPatch) -> None:
+    """Work of which nobody knows the GPUs counts as using the one that failed."""
+    uses = disturb._uses
+    patch.setattr(disturb, "_uses", lambda node, work, part: work.parts is None or uses(node, work, part))
+
+
+def drains_are_passed_by(patch: pytest.MonkeyPatch) -> None:
+    """A drain ends at once, and whoever is there is told to go by a later step."""
+
+    def passed(_scene: Any, node: Any, plan: Any) -> Act:
+        return Act((PlanAdvanced(node.id, plan.id, plan.index + 1),))
+
+    patch.setitem(advance._PRESENT, "drain", passed)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("one epoch for everybody", 1, "epoch 1", one_epoch_for_everybody),
     Mutant("a deposed controller sends", 1, "a deposed controller has sent", the_deposed_send),
     Mutant("cursors are forgotten", 2, "raised it before", cursors_are_forgotten),
     Mutant("unknown is repeated blindly", 3, "is repeated", unknown_is_repeated),
+    Mutant("drains are passed by", 3, "only now tells", drains_are_passed_by),
     Mutant("the undo tail is dropped", 3, "left out", undo_is_dropped),
     Mutant("the budget counts current members", 4, "are out already", budget_of_current_members),
     Mutant("holds are not asked", 4, "against the hold", holds_are_not_asked),
@@ -316,6 +391,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("members of a domain begin alone", 4, "begins without", members_begin_alone, taken_whole),
     Mutant("members of a domain do not wait", 4, "is open", members_do_not_wait, taken_whole),
     Mutant("members of a domain turn back alone", 4, "have turned back", members_turn_back_alone, taken_whole),
+    Mutant("a group has no domain budget", 4, "are disturbed at once", groups_have_no_domain_budget),
+    Mutant("the brake never latches", 4, "the brake allows", the_brake_never_latches, braked),
+    Mutant("windows are ignored", 4, "outside the maintenance window", windows_are_ignored),
+    Mutant("any number leaves a day", 4, "have left it within a day", any_number_leaves, scarce),
+    Mutant("nobody is kept back", 4, "though it could wait", nobody_is_kept_for_those_who_can_wait, scarce),
+    Mutant("the last spare is delivered", 4, "is delivered to", the_last_spare_is_delivered, scarce),
     Mutant("incidents hold nobody", 4, "explains", incidents_hold_nobody),
     Mutant("blockers are left out", 5, "names no blocker", blockers_are_left_out),
     Mutant("a person's cordon is taken back", 6, "is uncordoned against", a_persons_cordon_is_lifted),
@@ -325,12 +406,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("root is believed", 7, "who has root", root_is_believed),
     Mutant("silence alone convicts", 7, "no second witness", silence_convicts),
     Mutant("a remedy forgets its checks", 7, "no check has passed since", a_remedy_forgets_its_checks),
-    Mutant("what could not be examined is condemned", 7, "could not be made", the_unexamined_are_condemned),
+    Mutant("what could not be examined is condemned", 7, "goes to its vendor", the_unexamined_are_condemned),
+    Mutant("no answer convicts", 7, "goes to its vendor", no_answer_convicts),
     Mutant("the doubted are delivered", 7, "is delivered, and nobody can say", the_doubted_are_delivered),
     Mutant("nothing times out", 8, "was due at", nothing_times_out),
     Mutant("deadlines before observation", 8, "before anybody has looked", deadlines_before_observation),
     Mutant("the dead are waited for", 8, "which ended when its host died", the_dead_are_waited_for),
     Mutant("everybody is doomed", 9, "without a right to", everybody_is_doomed),
+    Mutant("unknown use is doomed", 9, "without a right to", unknown_use_is_doomed),
     Mutant("an agreement holds before its time", 9, "without a right to", an_agreement_before_its_time),
     Mutant("idle is not asked", 9, "works there", idle_is_not_asked, checked),
     Mutant("nothing keeps checks away", 9, "begins though", nothing_keeps_checks_away, checked),

@@ -1,4 +1,7 @@
-"""The long run: many seeds, every cut of every story, and each law's planted bugs hunted. `make soak SEEDS=1000`."""
+"""The long run: many seeds, every cut of every story, and each law's planted bugs hunted. `make soak SEEDS=1000`.
+
+Beside the seeds that are always the same it runs the worlds that once failed, and FRESH ones that nobody has run.
+"""
 
 import argparse
 import sys
@@ -8,8 +11,15 @@ from multiprocessing import get_context
 import msgspec
 from msgspec import Struct
 
+from hostler.sim.hostile import Verdict
+from hostler.sim.mischief.drawn import draw
 from hostler.sim.soak import Cuts, Soak, cut, soak
+from tests.simulation.fresh import first_of_fresh
+from tests.simulation.kept import keep, kept
 from tests.simulation.mutants import MUTANTS, Catch, hunt
+
+ENOUGH = 50
+"""In so many worlds each limit has stopped somebody, or too little is drawn."""
 
 
 class Hunt(Struct, frozen=True):
@@ -20,17 +30,28 @@ class Hunt(Struct, frozen=True):
     catch: Catch | None
 
 
+class Fresh(Struct, frozen=True):
+    """Worlds that nobody had run before: the first of their seeds, and what they gave."""
+
+    first: int
+    soak: Soak
+
+
 class Report(Struct, frozen=True):
-    """Everything that the long run found."""
+    """Everything that the long run found. `kept`: the worlds that failed in an earlier run."""
 
     soak: Soak
+    fresh: Fresh
+    kept: Soak
     cuts: Cuts
     mutants: tuple[Hunt, ...]
     wall_s: float
 
     @property
     def sound(self) -> bool:
-        return not (self.soak.violations or self.cuts.wrong or any(one.catch is None for one in self.mutants))
+        broken = any(worlds.violations for worlds in (self.soak, self.fresh.soak, self.kept))
+        unproven = self.soak.worlds >= ENOUGH and self.soak.unmet
+        return not (broken or unproven or self.cuts.wrong or any(one.catch is None for one in self.mutants))
 
 
 def main() -> int:
@@ -38,16 +59,42 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--fresh", type=int, default=200, help="how many worlds that nobody has run before")
+    parser.add_argument("--fresh-first", type=int, default=0, help="the first of their seeds; 0 draws it")
+    parser.add_argument("--only-fresh", action="store_true", help="the fresh worlds alone")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     asked = parser.parse_args()
-    began = time.perf_counter()
-    seeds = range(asked.first, asked.first + asked.seeds)
-    worlds = soak(seeds, asked.jobs, lambda broken: sys.stderr.write(f"{broken}\n"))
-    report = Report(worlds, cut(asked.jobs), _hunts(asked.jobs), round(time.perf_counter() - began, 1))
+    fresh = _fresh(asked.fresh_first or first_of_fresh(), asked.fresh, asked.jobs)
+    if asked.only_fresh:
+        sys.stdout.write("\n".join(_of_fresh(fresh)) + "\n")
+        return 1 if fresh.soak.violations else 0
+    report = _run(range(asked.first, asked.first + asked.seeds), fresh, asked.jobs)
     shown = msgspec.json.encode(report).decode() if asked.output == "json" else _table(report)
     sys.stdout.write(f"{shown}\n")
     return 0 if report.sound else 1
+
+
+def _run(seeds: range, fresh: Fresh, jobs: int) -> Report:
+    began = time.perf_counter()
+    worlds = soak(map(draw, seeds), jobs, _tell)
+    known = soak((one.scenario for one in kept()), jobs, _tell)
+    done = (cut(jobs), _hunts(jobs))
+    return Report(worlds, fresh, known, *done, round(time.perf_counter() - began, 1))
+
+
+def _fresh(first: int, count: int, jobs: int) -> Fresh:
+    sys.stderr.write(f"{count} fresh worlds from seed {first}; the same again: --fresh {count} --fresh-first {first}\n")
+    return Fresh(first, soak(map(draw, range(first, first + count)), jobs, _keep))
+
+
+def _tell(broken: Verdict) -> None:
+    sys.stderr.write(f"{broken}\n")
+
+
+def _keep(broken: Verdict) -> None:
+    _tell(broken)
+    sys.stderr.write(f"{keep(broken)}\n")
 
 
 def _hunts(jobs: int) -> tuple[Hunt, ...]:
@@ -60,17 +107,33 @@ def _hunt(number: int) -> Hunt:
     return Hunt(mutant.law, mutant.name, hunt(mutant))
 
 
+def _of_worlds(worlds: Soak, which: str) -> list[str]:
+    return [
+        f"{worlds.violations} violations in {worlds.worlds} {which} of {worlds.node_years:.1f} node-years in all",
+        f"{worlds.records:,} records, {worlds.takeovers:,} takeovers, {worlds.fenced:,} acts of the deposed fenced",
+        *(f"\nseed {f.seed}: {f.violation}\nreplay: {f.replay}\n{f.story}" for f in worlds.failures),
+    ]
+
+
+def _of_fresh(fresh: Fresh) -> list[str]:
+    lines = _of_worlds(fresh.soak, f"fresh worlds from seed {fresh.first}")
+    return [*lines, "commit tests/simulation/kept_seeds.jsonl"] if fresh.soak.violations else lines
+
+
 def _table(report: Report) -> str:
     worlds, cuts = report.soak, report.cuts
     lines = [
-        f"{worlds.violations} violations in {worlds.worlds} worlds of {worlds.node_years:.1f} node-years in all",
-        f"{worlds.records:,} records, {worlds.takeovers:,} takeovers, {worlds.fenced:,} acts of the deposed fenced",
-        *(f"\nseed {f.seed}: {f.violation}\nreplay: {f.replay}\n{f.story}" for f in worlds.failures),
+        *_of_worlds(worlds, "worlds"),
+        *_of_worlds(report.kept, "worlds that failed once"),
+        *_of_fresh(report.fresh),
         f"\nstories cut at every boundary: {len(cuts.wrong)} ended otherwise, of "
         + ", ".join(f"{count:,} by {kind}" for kind, count in cuts.runs.items()),
         *cuts.wrong[:10],
         "\ninjected faults",
         *(f"  {count:>8,}  {kind}" for kind, count in worlds.injected.items()),
+        "\nlimits that stopped somebody",
+        *(f"  {count:>8,}  {limit}" for limit, count in worlds.met.items()),
+        *(f"  {'NEVER MET':>9}  {limit}" for limit in worlds.unmet),
         "\nlaw  seeds needed  mutant",
         *(f"{h.law:>3}  {h.catch.tried if h.catch else 'NOT CAUGHT':>12}  {h.mutant}" for h in report.mutants),
         f"\n{report.wall_s:.0f} s",

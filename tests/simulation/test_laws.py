@@ -7,6 +7,7 @@ from collections import Counter
 
 from hostler.core.policy.radius import blast_radius
 from hostler.engine.journal.memory import MemoryJournal
+from hostler.sim.checkers.limits import MET
 from hostler.sim.hostile import build, judge
 from hostler.sim.mischief.drawn import MISCHIEF, draw
 
@@ -26,6 +27,8 @@ def test_small_worlds_are_really_hostile() -> None:
     kinds = Counter(kind for verdict in verdicts for kind in verdict.injected)
     assert len(kinds) > 30, kinds
     assert {verdict.scenario.shape.kind for verdict in verdicts} >= {"cell", "brink"}
+    met = Counter(limit for verdict in verdicts for limit in verdict.met)
+    assert set(met) == set(MET), f"a watcher of a limit that stops nobody proves nothing: {met}"
 
 
 def test_every_kind_of_mischief_is_drawn_somewhere() -> None:

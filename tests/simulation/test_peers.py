@@ -12,13 +12,16 @@ from hostler.sim.accounts import Accounts
 from hostler.sim.comparison.page import format_trial, page
 from hostler.sim.comparison.trial import FIGURES, Asked, Trial, hold, mean_of, student
 from hostler.sim.drive import Drive
+from hostler.sim.peers.answers import ANSWERED_BY, acted_on, rules_of, worth_acting
 from hostler.sim.peers.cloud import UNHEALTHY_S
-from hostler.sim.peers.oncall import NIGHT_S, REACT_S, everything_grave, reaction_s
-from hostler.sim.peers.table import OURS, PEERS
+from hostler.sim.peers.oncall import NIGHT_S, REACT_S, reaction_s
+from hostler.sim.peers.peer import Peer
+from hostler.sim.peers.table import OURS, PEERS, WATCH_ONLY
 from hostler.sim.rates import load
 from hostler.sim.report import Report
 from hostler.sim.run import SETTLE_S, START, SimSettings, build, run
 from hostler.sim.strikes import Strike, befall, drawn
+from hostler.sim.world.faults import KINDS
 
 SMALL = SimSettings(nodes=64, days=12.0, rates="rsc1", seed=5)
 
@@ -135,10 +138,69 @@ def test_the_oracle_lets_hostler_do_nothing() -> None:
     assert not [r for r in one_fault("oracle", "nvlink", "gpu_reset")[0] if isinstance(r.event, e.OperationStarted)]
 
 
-def test_a_grave_condition_is_what_pages() -> None:
+@pytest.mark.parametrize(
+    ("name", "severity", "pages"),
+    [
+        ("gpu.nvlink_degraded", Severity.degraded, False),
+        ("gpu.nvlink_degraded", Severity.critical, True),
+        ("network.link", Severity.degraded, True),
+        ("operator.replacement", Severity.info, False),
+    ],
+)
+def test_what_is_critical_or_acted_on_by_ours_is_worth_acting(name: str, severity: Severity, *, pages: bool) -> None:
+    """Mutant: only critical conditions page, so that people never hear of a link that stays down."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    mild = Condition("a/x", "gpu.thermal", "a", Severity.degraded, at, at, "observation", "hostler")
-    assert not everything_grave(mild)
+    assert worth_acting(Condition("a/x", name, "a", severity, at, at, "observation", "hostler")) is pages
+
+
+AT_ONCE = timedelta(minutes=9)
+"""Before any person could have: an engineer needs ten minutes at least."""
+AUTOMATIC = [peer for peer in PEERS.values() if peer.policy not in ("", WATCH_ONLY)]
+
+
+def test_every_kind_of_fault_says_what_answers_it() -> None:
+    assert set(ANSWERED_BY) == set(KINDS)
+    assert {name for names in ANSWERED_BY.values() for name in names} <= acted_on()
+
+
+@pytest.mark.parametrize("peer", AUTOMATIC, ids=lambda peer: peer.name)
+def test_a_peer_lacks_no_rule_that_ours_has(peer: Peer) -> None:
+    """Mutants: network.link has no remedy in drain_on_any.yaml; agent.lost has no row in reboot_only.yaml."""
+    rules = rules_of(peer.document())
+    assert not acted_on() - set(rules)
+    assert all(rules[name].remedy for names in ANSWERED_BY.values() for name in names)
+    assert all(rule.note.startswith(("own: ", "given: ")) for rule in rules.values())
+
+
+@pytest.mark.parametrize("peer", [OURS, *AUTOMATIC], ids=lambda peer: peer.name)
+def test_every_fault_that_ours_answers_is_acted_on(peer: Peer) -> None:
+    """One fault of each kind on a node of its own, three hours apart.
+
+    Mutant: agent.lost and power.off_unexpected have no row in reboot_only.yaml.
+    """
+    answered = [kind for kind, names in ANSWERED_BY.items() if names]
+    drive, _ = build(SimSettings(nodes=64, days=3.0, spares=40), load("llama3"), peer)
+    assert drive.world.training is not None
+    drive.world.training.begin()
+    befall(drive.world, tuple(Strike(600.0 + 10_800 * n, "cpu", k, "part", n / 20) for n, k in enumerate(answered)))
+    raised: dict[tuple[str, str], datetime] = {}
+    acted: dict[str, list[datetime]] = {}
+
+    def see(record: e.Record) -> None:
+        match record.event:
+            case e.ConditionRaised(condition=c):
+                raised.setdefault((c.node, c.type), record.at)
+            case e.PlanRecorded(plan=plan) if plan.disruptive:
+                acted.setdefault(plan.node, []).append(record.at)
+            case _:
+                pass
+
+    drive.watchers.append(see)
+    drive.run(START + timedelta(hours=3 * len(answered) + 3))
+    for fault in drive.world.faults:
+        known = min(raised[fault.node, name] for name in ANSWERED_BY[fault.kind.name] if (fault.node, name) in raised)
+        begun = [at for at in acted.get(fault.node, []) if known <= at <= known + AT_ONCE]
+        assert begun, f"nobody acts on {fault.kind.name}"
 
 
 def test_intervals_are_students() -> None:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from hostler.server.admission import LATEST_S, SOONEST_S, Admission, NotYetError
+from hostler.server.admission import LATEST_S, SENDER_MAX, SOONEST_S, Admission, NotYetError
 
 
 def wait_s(admission: Admission, sender: str, now: float) -> float:
@@ -62,3 +62,15 @@ def test_a_turn_is_never_too_far_away_and_those_given_long_ago_are_forgotten() -
     admission.enter("a", urgent=False, now=0.0)
     assert max(wait_s(admission, f"b{number}", 0.0) for number in range(100_000)) == LATEST_S
     assert wait_s(admission, "c", 10_000.0) == pytest.approx(SOONEST_S, abs=0.1)
+
+
+def test_one_sender_has_few_posts_under_way_stalled_ones_among_them() -> None:
+    """Mutant: they are counted when they have their place, and a body that never comes whole is none of them."""
+    admission = Admission()
+    for _ in range(SENDER_MAX):
+        admission.begin("a")
+    with pytest.raises(NotYetError):
+        admission.begin("a")
+    admission.begin("b")
+    admission.end("a")
+    admission.begin("a")

@@ -1,8 +1,11 @@
 """A site's own checks: who may install them, what their answers mean, and that nothing they do looks like health."""
 
+import contextlib
 import json
 import os
 import resource
+import subprocess
+import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -233,6 +236,84 @@ def test_limits_hold_and_nothing_stays_behind(tmp_path: Path, script: str, troub
     while time.monotonic() < until and _alive(group):
         time.sleep(0.02)
     assert not _alive(group)
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [
+        "setsid sleep 300 </dev/null >/dev/null 2>&1 &",
+        "setsid sh -c 'setsid sleep 300 & sleep 300' </dev/null >/dev/null 2>&1 &",
+        "(setsid sleep 300 </dev/null >/dev/null 2>&1 &) ; sleep 0.1",
+    ],
+)
+@pytest.mark.parametrize("answers", ["echo OK", "sleep 300"])
+def test_who_leaves_the_session_ends_with_it_all_the_same(tmp_path: Path, escape: str, answers: str) -> None:
+    """Mutants: the keeper adopts nobody (no PR_SET_CHILD_SUBREAPER); it kills the group and not its children."""
+    mark = f"HOSTLER_TEST_MARK={tmp_path}"
+    path = a_check(tmp_path, f"export {mark}\n{escape}\n{answers}", "escapes")
+    ended = run_bounded((str(path),), Limits(1.0, 256 * 1024 * 1024, 10))
+    assert ended.output == (b"OK\n" if answers == "echo OK" else b"")
+    assert bool(ended.trouble) == (answers != "echo OK")
+    until = time.monotonic() + 10
+    while time.monotonic() < until and _marked(mark):
+        time.sleep(0.02)
+    assert not _marked(mark)
+
+
+def test_what_it_started_ends_with_the_agent_too(tmp_path: Path) -> None:
+    """Mutant: without PR_SET_PDEATHSIG it runs on while nobody waits for it."""
+    mark = f"HOSTLER_TEST_MARK={tmp_path}"
+    path = a_check(tmp_path, f"export {mark}\nsetsid sleep 300 &\nsleep 300", "orphan")
+    code = (
+        "from hostler.agent.bounded import Limits, run_bounded; "
+        f"run_bounded(({str(path)!r},), Limits(300.0, 268435456, 10))"
+    )
+    agent = subprocess.Popen([sys.executable, "-c", code])
+    until = time.monotonic() + 20
+    while time.monotonic() < until and len(_marked(mark)) < 2:
+        time.sleep(0.02)
+    assert _marked(mark)
+    agent.kill()
+    agent.wait()
+    while time.monotonic() < until and _marked(mark):
+        time.sleep(0.02)
+    assert not _marked(mark)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "raise RuntimeError('x' * 2000)",
+        "print('OK so far', flush=True); {}['psu']",
+        "import json; print(json.dumps({'verdict': 'failed'}), flush=True); {}['psu']",
+        "import there_is_no_such_module",
+        "def broken(:",
+    ],
+)
+def test_a_python_program_that_breaks_off_has_found_nothing(tmp_path: Path, program: str) -> None:
+    """Python ends such a program with 1, which is a warning's code. Mutant: only what is printed and the code count."""
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    (answer,) = read_answers(run_bounded((sys.executable, str(script)), LIMITS))
+    assert answer.verdict is Verdict.inconclusive
+    assert "broke off" in answer.detail
+
+
+def test_a_program_that_reports_another_ones_crash_is_believed(tmp_path: Path) -> None:
+    """What is printed as the answer is no complaint of the interpreter."""
+    path = a_check(tmp_path, "echo 'CRITICAL - Traceback (most recent call last): in the log'; exit 2")
+    (answer,) = read_answers(run_bounded((str(path),), LIMITS))
+    assert answer.verdict is Verdict.failed
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes with this in their environment."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+    return found
 
 
 def _alive(group: int) -> bool:

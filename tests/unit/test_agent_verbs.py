@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet
-from hostler.agent.acting import ActFailedError, FateUnknownError
+from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError
 from hostler.agent.body import EmulatedBody, RealBody
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
@@ -162,6 +162,48 @@ def test_failure_and_unknown_fate_are_told_apart(world: World) -> None:
     assert world.body.asked == ["gpu_reset gpu3", "gpu_reset all"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "result"),
+    [
+        (ActFailedError("in use"), "failed"),
+        (BusyError("in use", ("python3 (pid 4711)",)), "failed"),
+        (NotPossibleError("no such thing here"), "refused"),
+    ],
+)
+def test_an_act_that_failed_is_told_after_a_restart_and_not_tried_again(
+    world: World, wrong: Exception, result: str
+) -> None:
+    """The controller's next order is its own decision. Mutants: failed, or refused, outcomes are not kept."""
+    world.body.gone_wrong["gpu_reset"] = wrong
+    said = world.hands.perform(operation("gpu_reset"), 1)
+    assert said.result == result
+    world.restart()
+    assert world.marks.unsent(9) == [said]
+    assert world.hands.settle() == []
+    assert world.hands.perform(operation("gpu_reset"), 1) == said
+    assert world.hands.observe(operation("gpu_reset"), 1) == said
+    assert world.body.asked == ["gpu_reset all"]
+
+
+def test_an_unknown_fate_is_no_end_and_waits_to_be_observed(world: World) -> None:
+    """Mutant: it is kept as if it were the end."""
+    world.body.gone_wrong["reboot"] = FateUnknownError("systemctl hung")
+    world.hands.perform(operation("reboot"), 1)
+    assert world.marks.unsent(9) == []
+    assert [mark.operation for mark in world.marks.unfinished()] == ["op1"]
+
+
+@pytest.mark.parametrize(("kind", "result"), [("sanitise", "not_done"), ("run_checks", "not_done")])
+def test_what_is_said_of_an_act_that_was_cut_off_is_said_once(world: World, kind: str, result: str) -> None:
+    """Mutant: the next start says it again, of an operation that has long ended."""
+    world.marks.start(operation(kind), 1, world.body.boot_id())
+    world.restart()
+    assert [outcome.result for outcome in world.hands.settle()] == [result]
+    world.restart()
+    assert world.hands.settle() == []
+    assert [outcome.result for outcome in world.marks.unsent(9)] == [result]
+
+
 def test_checks_and_inventory_answer_with_what_they_found(world: World) -> None:
     world.body.verdict = Verdict.failed
     checked = world.hands.perform(operation("run_checks", profile="gate"), 1)
@@ -242,7 +284,8 @@ def test_killed_between_started_and_done(world: World, kind: str, repeated: str,
 def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     """A refused reboot is the only kind that a test can ask of the machine it runs on."""
     marks = Marks(tmp_path / "marks.sqlite")
-    hands = Hands("n1", RealBody("n1", tmp_path, allow_actions=False), marks)
+    body = RealBody("n1", tmp_path, allow_actions=False)
+    hands = Hands("n1", body, marks)
     for number, kind in enumerate(("reboot", "gpu_reset", "sanitise")):
         outcome = hands.perform(replace(operation(kind), id=f"op{number}"), 1)
         assert (outcome.result, "--allow-actions" in outcome.detail) == ("refused", True)
@@ -250,4 +293,5 @@ def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     assert gate.facts["verdict"] == "passed", gate.detail
     unknown = hands.perform(replace(operation("run_checks", profile="burn_in"), id="burn"), 1)
     assert unknown.facts["verdict"] == "inconclusive"
+    body.close()
     marks.close()

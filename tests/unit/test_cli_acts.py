@@ -45,6 +45,7 @@ ELSEWHERE = {
 MUST = {
     "start-work": ("--serial", "S1"),
     "clear-condition": ("--condition", "gpu.thermal"),
+    "vouch": ("--profile", "suspect"),
     "rebind": ("--kind", "bmc", "--value", "b"),
 }
 

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
-from hostler.cli import context
+from hostler.cli import context, watching
 from hostler.cli.exit_codes import ExitCode
 from tests.cli_api import Asked, FakeApi, hostler, page, serving
 
@@ -111,7 +112,7 @@ def test_nobody_there_is_unavailable(capsys: pytest.CaptureFixture[str]) -> None
         (403, ExitCode.unauthorised),
         (404, ExitCode.not_found),
         (409, ExitCode.refused),
-        (410, ExitCode.usage),
+        (410, ExitCode.refused),
         (422, ExitCode.usage),
         (500, ExitCode.unexpected),
         (502, ExitCode.unavailable),
@@ -175,6 +176,105 @@ def test_watching_prints_what_changed_and_resumes_where_the_stream_broke_off(
     streams = [asked.headers.get("Last-Event-ID") for asked in api.asked if asked.path == "/v1/events"]
     assert streams == [None, "5", "6"]
     assert sum(asked.path == "/v1/holds" for asked in api.asked) == 3, "an event about phases asks for no holds"
+
+
+OVER = {"error": "unauthenticated", "what": "revoked", "instead": ""}
+H1, H2, H3 = ({"id": f"h{number}", "scope": f"n{number}", "reason": "a"} for number in (1, 2, 3))
+
+
+def _journal(api: FakeApi, *events: dict[str, Any], gone: int = 0) -> None:
+    """Streams that begin after Last-Event-ID, or after all of it; the third is refused.
+
+    Records up to `gone` have left.
+    """
+
+    def stream(asked: Asked) -> web.Response:
+        last = asked.headers.get("Last-Event-ID")
+        if sum(a.path == "/v1/events" for a in api.asked) > 2:
+            return web.json_response(OVER, status=401)
+        if last is not None and int(last) < gone:
+            return web.json_response({"error": "gone", "what": "left", "instead": "list"}, status=410)
+        coming = [event for event in events if last is not None and event["seq"] > int(last)]
+        text = "retry: 0\n\n" + "".join(f"data: {json.dumps(event)}\n\n" for event in coming)
+        return web.Response(text=text, content_type="text/event-stream")
+
+    api.does("GET /v1/events", stream)
+
+
+def _watched(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], list[str | None]]:
+    """What a watched list of holds shows, and after which records it asked for events."""
+    assert hostler("hold", "list", "-w", "-o", "name", "--server", api.url) == ExitCode.unauthorised
+    asked = [a.headers.get("Last-Event-ID") for a in api.asked if a.path == "/v1/events"]
+    return capsys.readouterr().out.split(), asked
+
+
+def test_what_changes_between_the_list_and_the_stream_is_shown(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: follow from now on; a hold that is placed after the list was read is then never shown."""
+    api.says("GET /v1/holds", page(H1, seq=3))
+    api.says("GET /v1/holds", page(H1, H2, seq=4))
+    _journal(api, {"seq": 4, "name": "hold_placed"})
+    assert _watched(api, capsys) == (["h1", "h2"], ["3", "4", "4"])
+
+
+def test_a_list_that_two_controllers_answered_is_followed_from_the_earlier_of_their_records(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mutant: the first page's record; what the second's controller had not yet seen is then never shown."""
+    api.says("GET /v1/holds", page(H1, seq=9, cursor="h1"))
+    api.says("GET /v1/holds", page(H2, seq=7))
+    api.says("GET /v1/holds", page(H1, H2, H3, seq=9))
+    _journal(api, {"seq": 8, "name": "hold_placed"})
+    shown, asked = _watched(api, capsys)
+    assert (shown, asked[0]) == (["h1", "h2", "h3"], "7")
+
+
+def test_where_the_records_have_gone_the_list_is_read_anew(api: FakeApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutants: give up; go on from now without the list; print again what has not changed."""
+    api.says("GET /v1/holds", page(H1, seq=3))
+    api.says("GET /v1/holds", page(H1, H2, seq=60))
+    api.says("GET /v1/holds", page(H1, H2, H3, seq=61))
+    _journal(api, {"seq": 61, "name": "hold_placed"}, gone=50)
+    assert hostler("hold", "list", "-w", "-o", "name", "--server", api.url) == ExitCode.unauthorised
+    told = capsys.readouterr()
+    assert told.out.split() == ["h1", "h2", "h3"]
+    assert "listing anew" in told.err
+    assert [a.headers.get("Last-Event-ID") for a in api.asked if a.path == "/v1/events"] == ["3", "60", "61"]
+
+
+def test_who_streams_more_than_it_lists_is_asked_again(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that stands by streams from the journal what its fleet does not hold yet. Mutant: ask once."""
+    monkeypatch.setattr(watching, "BEHIND_S", 0.0)
+    api.says("GET /v1/holds", page(H1, seq=3))
+    api.says("GET /v1/holds", page(H1, seq=3))
+    api.says("GET /v1/holds", page(H1, H2, seq=4))
+    _journal(api, {"seq": 4, "name": "hold_placed"})
+    assert _watched(api, capsys)[0] == ["h1", "h2"]
+
+
+def test_who_never_comes_as_far_as_it_streams_is_said_to_be_behind(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "BEHIND_S", 0.0)
+    api.says("GET /v1/holds", page(H1, seq=3))
+    _journal(api, {"seq": 4, "name": "hold_placed"})
+    assert hostler("hold", "list", "-w", "-o", "name", "--server", api.url) == ExitCode.unavailable
+    assert "record 4" in capsys.readouterr().err
+
+
+def test_a_history_goes_on_where_it_ends_and_shows_nothing_twice(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The journal may be ahead of the fleet that the answer stands at. Mutant: print every event of the stream."""
+    one = {"at": "2026-03-01T00:00:00Z", "name": "hold_placed", "text": "held", "subjects": ["n1"], "cause": ""}
+    api.says("GET /v1/nodes/n1/history", page({**one, "seq": 5}, seq=4))
+    _journal(api, {**one, "seq": 5}, {**one, "seq": 6})
+    assert hostler("node", "history", "n1", "-w", "-o", "json", "--server", api.url) == ExitCode.unauthorised
+    assert [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()] == [5, 6]
+    assert next(a.headers.get("Last-Event-ID") for a in api.asked if a.path == "/v1/events") == "4"
 
 
 def test_a_watched_node_is_asked_for_alone_and_shown_once_more_when_it_leaves(

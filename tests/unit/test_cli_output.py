@@ -10,6 +10,7 @@ import yaml
 
 from hostler.cli import output
 from hostler.cli.exit_codes import ExitCode
+from hostler.cli.output import dump_json, dump_yaml
 from hostler.cli.views import NODES, age, clock, field, severity, span
 from hostler.core.model import Severity
 from tests.cli_api import FakeApi, hostler, page, serving
@@ -33,6 +34,7 @@ NODE: dict[str, Any] = {
 }
 
 STATUS: dict[str, Any] = {
+    "seq": 41,
     "cell": "c1",
     "now": "2026-01-02T03:00:00Z",
     "controller": "active",
@@ -134,6 +136,20 @@ def test_what_machines_say_never_moves_the_cursor(api: FakeApi, capsys: pytest.C
     said = capsys.readouterr()
     assert not set("\x1b\x07\r") & set(said.out + said.err)
     assert "\\x1b[2J" in said.out
+
+
+HIDDEN = "a\x9b2J b\u202ec d\u200be f\x7f g\U000e0041 h\u2028 \x1b[2J ü"
+
+
+def test_programs_get_what_a_terminal_would_obey_or_hide_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    """C1, RTL, zero width and tags. Mutants: JSON as json.dumps has it; what is escaped is read as something else."""
+    for dump, load in ((dump_json, json.loads), (dump_yaml, yaml.safe_load)):
+        dump({HIDDEN: [HIDDEN]})
+        said = capsys.readouterr().out
+        assert said.replace("\n", "").isprintable()
+        assert load(said) == {HIDDEN: [HIDDEN]}
+    dump_json({"name": "ü 表"})
+    assert "ü 表" in capsys.readouterr().out
 
 
 def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,9 +49,17 @@ from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 KINDS = list(CONDITIONS.values())
 OUR_OWN = {
-    *("agent.lost", "agent.outdated", "bmc.unreachable", "bmc.refused", "binding.mismatch", "remedy.failed"),
+    *(
+        "agent.lost",
+        "agent.outdated",
+        "agent.refused",
+        "bmc.unreachable",
+        "bmc.refused",
+        "binding.mismatch",
+        "remedy.failed",
+    ),
     *("node.stuck", "work.unknown", "gpu.suspect", "node.suspect", "part.suspect", "bmc.suspect"),
-    "node.uninvited",
+    *("node.uninvited", "node.unsanitised", "inventory.claimed_twice"),
 }
 """What Hostler concludes by itself, from what it hears and does: there is nobody who could fall silent about it."""
 TRUE_OF: dict[str, dict[str, Any]] = {

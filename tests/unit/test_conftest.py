@@ -4,6 +4,8 @@ import pathlib
 
 import pytest
 
+from tests.conftest import BUILD_S
+
 CONFTEST = pathlib.Path(__file__).parents[1] / "conftest.py"
 
 SKIPS_WITH = """
@@ -77,3 +79,42 @@ def test_a_test_that_takes_a_seed_runs_once_for_each(pytester: pytest.Pytester) 
     result = pytester.runpytest_inprocess("--seeds", "3")
 
     result.assert_outcomes(passed=3)
+
+
+def test_a_test_that_hangs_ends_and_those_after_it_run(
+    pytester: pytest.Pytester, request: pytest.FixtureRequest
+) -> None:
+    """Mutant: no limit in pyproject.toml; one test that waits for what never comes holds up the run for ever."""
+    limit = float(request.config.getini("timeout"))
+    assert 0 < limit <= BUILD_S
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\ntimeout = 0.5\ntimeout_method = signal")
+    pytester.makepyfile(
+        """
+        import asyncio
+        import threading
+
+        import pytest
+
+        def test_waits():
+            threading.Event().wait()
+
+        @pytest.fixture
+        def never():
+            threading.Event().wait()
+
+        def test_waits_for_a_fixture(never):
+            pass
+
+        def test_awaits():
+            asyncio.run(asyncio.Event().wait())
+
+        @pytest.mark.xdist_group("kubernetes")
+        def test_may_build_first(request):
+            assert request.node.get_closest_marker("timeout").args[0] >= 2400
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=1, failed=2, errors=1)
+    result.stdout.fnmatch_lines(["*Timeout*0.5*"])

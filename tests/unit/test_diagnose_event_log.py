@@ -69,13 +69,15 @@ def test_every_condition_that_a_sensor_can_raise_has_its_rule_as_data() -> None:
         "power_redundancy_health": "critical",
         "cooling_redundancy_health": "warning",
     }
-    parts: Facts = {"health:gpu:GPU_1": "critical", "health:drive:1": "critical"}
-    told: dict[str, Facts] = {"sensors": facts, "part_health": parts, "firmware": {"firmware.BIOS": "0"}}
+    parts: Facts = {"health:gpu:GPU_1": "critical", "health:drive:1": "critical", "intrusion:1": "hardwareintrusion"}
+    alone: Facts = {"health:system:1": "critical"}  # told only where no part is as unwell
+    versions: Facts = {"firmware.BIOS": "0"}
+    told = (("sensors", facts), ("part_health", parts), ("part_health", alone), ("firmware", versions))
     sku = replace(SKU, firmware={"BIOS": "1"})
     node = replace(NODE, phase=Phase.production)
     found = [
         finding
-        for kind, said in told.items()
+        for kind, said in told
         for finding in judge(Observation("n1", kind, "bmc", "bmc", 1, facts=said), node, sku)
     ]
     assert {finding.type for finding in found if finding.standing} == SENSOR_RULES.keys()

@@ -23,6 +23,7 @@ from hostler.core.model import (
     Position,
     Severity,
 )
+from hostler.core.packing import pairs
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
 NODE = Node(
@@ -34,7 +35,7 @@ NODE = Node(
     registered_at=NOW,
     boot_id="b2",
     boots=("b1", "b2"),
-    slots=(("pci:0000:4c:00", "GPU-S3"), ("gpu0", "G0"), ("gpu1", "G1")),
+    slots=pairs((("pci:0000:4c:00", "GPU-S3"), ("gpu0", "G0"), ("gpu1", "G1"))),
 )
 SKU = Sku("h100", gpus=2, parts={"nic": 1}, firmware={"bios": "2.1", "gpu": "96.00"}, gpu_model="H100")
 XID_79 = "NVRM: Xid (PCI:0000:4c:00): 79, pid=1, name=a, GPU has fallen off the bus."
@@ -125,6 +126,8 @@ def test_a_complete_node_clears_what_its_inventory_can_clear() -> None:
         ("inventory.unexpected_part", "gpu", False),
         ("inventory.missing_part", "nic", False),
         ("inventory.unexpected_part", "nic", False),
+        ("inventory.serial_unclear", "gpu", False),
+        ("inventory.serial_unclear", "nic", False),
         ("firmware.drift", "bios", False),
         ("firmware.drift", "gpu", False),
     }

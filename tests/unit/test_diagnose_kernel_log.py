@@ -16,6 +16,7 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.kernel_log import FAMILIES, decode
 from hostler.core.diagnose.sxid_catalog import SXIDS
 from hostler.core.model import Node, Observation, Phase, Position, Severity
+from hostler.core.packing import pairs
 from hostler.core.policy.documents import parse
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
@@ -28,8 +29,8 @@ NODE = Node(
     registered_at=NOW,
     boot_id="b",
     boots=("b",),
-    slots=(("nic0", "N0"),),
-    addresses=(("pci:0000:1a:00", "N0"),),
+    slots=pairs([("nic0", "N0")]),
+    addresses=pairs([("pci:0000:1a:00", "N0")]),
 )
 CORPUS: list[dict[str, Any]] = [
     json.loads(line)

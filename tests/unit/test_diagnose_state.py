@@ -15,6 +15,7 @@ from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.judge import judge
 from hostler.core.model import Condition, Facts, Node, Observation, Phase, Position, Scalar, Severity
+from hostler.core.packing import pairs
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
 NODE = Node(
@@ -26,8 +27,8 @@ NODE = Node(
     registered_at=NOW,
     boot_id="b2",
     boots=("b1", "b2"),
-    slots=(("gpu0", "S0"), ("gpu1", "S1"), ("nvme0n1", "DRIVE")),
-    addresses=(("pci:0000:4c:00", "S0"), ("pci:0000:5d:00", "S1")),
+    slots=pairs((("gpu0", "S0"), ("gpu1", "S1"), ("nvme0n1", "DRIVE"))),
+    addresses=pairs((("pci:0000:4c:00", "S0"), ("pci:0000:5d:00", "S1"))),
 )
 SKU = Sku("h100", gpus=2, memory_gib=2048)
 GPU: Facts = {

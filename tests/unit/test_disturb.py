@@ -3,8 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.model import WorkClass, Workload
-from tests.kit import Drive, a_node, a_workload, configuration, pool_document
+from hostler.core import advance
+from hostler.core.configuration import Pool
+from hostler.core.model import ActClass, ConsentedWork, WorkClass, Workload
+from hostler.core.policy.disturb import Act, Lost, is_touched, lost_to, may_disturb, unknown_work
+from hostler.core.scene import Scene
+from hostler.engine import intake
+from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
 ALONE = {"train": pool_document(target=1)}
 
@@ -131,3 +136,172 @@ def test_work_that_comes_to_a_drained_node_is_asked_like_any_other() -> None:
     drive.run()
     assert drive.evicted == ["easy"]
     assert drive.boots["a"] == 2
+
+
+def asked(act: Act, workload: Workload, pool: Pool | None = None, consented: tuple[ConsentedWork, ...] = ()) -> bool:
+    """Whether this work may be ended."""
+    drive = Drive(configuration(ALONE), [a_node("a", consented=consented)])
+    drive.see_work("a", workload)
+    said = may_disturb(drive.node("a"), drive.controller.present, act, pool)
+    assert isinstance(said, tuple)
+    (consent,) = said
+    assert (consent.blocker is None) is consent.allowed
+    return consent.allowed
+
+
+@pytest.mark.parametrize(
+    ("workload", "remedy", "allowed"),
+    [("w", "reboot", True), ("w", "power_cycle", False), ("w", "", False), ("v", "reboot", False)],
+)
+def test_a_consent_is_for_one_workload_and_one_remedy(workload: str, remedy: str, allowed: bool) -> None:
+    """Mutants: it is valid for any remedy, or for any workload."""
+    given = ConsentedWork("w", "reboot", "t1", "kim@acme", NOW)
+    assert asked(Act(ActClass.pending, remedy=remedy), a_workload(workload), consented=(given,)) is allowed
+
+
+@pytest.mark.parametrize(("agrees", "overdue", "allowed"), [(1, 1, True), (1, 0, False), (0, 1, False), (0, 0, False)])
+def test_the_deadline_ends_work_only_where_the_pool_agreed_to_it(agrees: int, overdue: int, allowed: bool) -> None:
+    """Mutants: the agreement holds before its deadline; the deadline needs no agreement."""
+    drive = Drive(configuration({"train": pool_document(target=1, evict_after_deadline=bool(agrees))}), [a_node("a")])
+    act = Act(ActClass.pending, overdue=bool(overdue))
+    assert asked(act, a_workload("w"), drive.fleet.pools["train"]) is allowed
+    assert asked(act, a_workload("w")) is False, "a node without a pool has no agreement"
+
+
+@pytest.mark.parametrize(("waited_s", "allowed"), [(3599.0, False), (3600.0, True), (3601.0, True)])
+def test_what_agreed_to_be_waited_for_is_ended_at_that_moment(waited_s: float, allowed: bool) -> None:
+    """Mutant: a moment later."""
+    work = replace(a_workload("w"), agreed_after_s=3600.0)
+    assert asked(Act(ActClass.pending, waited_s=waited_s), work) is allowed
+
+
+@pytest.mark.parametrize(
+    ("parts", "reached"),
+    [
+        (("gpu1",), False),
+        (("a-G1",), False),
+        (("gpu0",), True),
+        (("a-G0", "gpu1"), True),
+        (("gpu1", "gpu2/mig3"), True),
+        (("MIG-7f2a",), True),
+        (None, True),
+        ((), False),
+    ],
+)
+def test_an_act_confined_to_a_part_reaches_whom_it_cannot_tell_apart(
+    parts: tuple[str, ...] | None, reached: bool
+) -> None:
+    """Mutants: a slice nobody can place is left running; a part is known by its slot only; None uses nothing."""
+    work = Workload("w", "acme", WorkClass.uninterruptible, parts)
+    act = Act(ActClass.pending, parts=("gpu0",))
+    assert is_touched(a_node("a"), work, act) is reached
+    assert is_touched(a_node("a"), work, Act(ActClass.pending)), "an act on the whole node reaches everybody"
+
+
+def test_only_the_rule_that_decided_dooms_the_whole_node() -> None:
+    """A node that fell silent and came back has lost its work by what is cured now only where that was the silence.
+
+    Mutants: any cause dooms the node; the rule that decided does not; a condition that caused nothing does.
+    """
+    drive = Drive(configuration(ALONE), [a_node("a")])
+    drive.see_work("a", a_workload("w", [5]))
+    drive.silence("a")
+    drive.step(intake.NodeSeen("a", ready=False))
+    (silent,) = drive.node("a").conditions
+    assert silent.type == "agent.lost"
+    plan = drive.node("a").plan
+    assert plan is not None
+    for rule, causes, doomed in (
+        ("agent.lost", (silent.id,), True),
+        ("gpu.fallen_off_bus", (silent.id, "another"), False),
+        ("agent.lost", ("another",), False),
+    ):
+        scene = Scene(drive.fleet, drive.controller.present, drive.now)
+        caused = replace(plan, rule=rule, causes=causes)
+        lost = advance._lost_already(scene, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
+        assert bool(lost) is doomed, (rule, causes)
+
+
+def test_unknown_work_names_who_has_not_been_heard_and_why() -> None:
+    """Mutants: the cluster, or the reason, is left out or made up."""
+    drive = Drive(configuration(ALONE), [a_node("a"), a_node("s", pool="")], quiet=True)
+    present, node = drive.controller.present, drive.node("a")
+    said = unknown_work(node, present)
+    assert (said.kind, said.name) == ("unknown", "cluster:k1")
+    assert said.text == "what runs on the node is unknown: cluster k1 has not been heard"
+    present.clusters["k1"] = "connection refused"
+    assert unknown_work(node, present).text.endswith("cluster k1 has not been heard (connection refused)")
+    spare = unknown_work(drive.node("s"), present)
+    assert (spare.name, spare.text) == (
+        "scheduler",
+        "what runs on the node is unknown: its scheduler has not been heard",
+    )
+    del drive.work["a"]
+    drive.step(drive.view())
+    assert unknown_work(node, present).text.endswith("cluster k1 lists no node of this name")
+
+
+@pytest.mark.parametrize("act_class", [ActClass.pending, ActClass.immediate, ActClass.protective])
+def test_unknown_work_stops_everybody_but_protection(act_class: ActClass) -> None:
+    """A spare has no scheduler to ask. Mutants: a spare's work is unknown; known work of a spare is nobody's."""
+    drive = Drive(configuration(ALONE), [a_node("a"), a_node("s", pool="")], quiet=True)
+    present, act = drive.controller.present, Act(act_class)
+    said = may_disturb(drive.node("a"), present, act, None)
+    assert said == (() if act_class is ActClass.protective else unknown_work(drive.node("a"), present))
+    assert may_disturb(drive.node("s"), present, act, None) == ()
+    drive.step(drive.view())
+    drive.see_work("s", a_workload("left over"))
+    left = may_disturb(drive.node("s"), present, act, None)
+    assert isinstance(left, tuple)
+    assert [consent.workload.id for consent in left] == [w.id for w in present.workloads(drive.node("s")) or ()]
+
+
+def test_only_whom_the_act_reaches_is_asked() -> None:
+    """Mutant: everybody on the node is."""
+    drive = Drive(configuration(ALONE), [a_node("a")])
+    drive.see_work("a", a_workload("on 0", [0]), a_workload("on 1", [1]))
+    said = may_disturb(drive.node("a"), drive.controller.present, Act(ActClass.pending, parts=("gpu0",)), None)
+    assert isinstance(said, tuple)
+    assert [consent.workload.id for consent in said] == ["on 0"]
+
+
+def test_the_platforms_own_work_is_not_asked() -> None:
+    """Mutant: a DaemonSet's pod keeps its node from being repaired."""
+    assert asked(Act(ActClass.pending), a_workload("ds", kind="infrastructure")) is True
+
+
+@pytest.mark.parametrize(("tenant", "who"), [("acme", "acme"), ("", "the tenant")])
+def test_whoever_is_waited_for_is_named_with_how_far_it_has_come(tenant: str, who: str) -> None:
+    """Mutant: any of its names is left out."""
+    drive = Drive(configuration(ALONE), [a_node("a")])
+    work = replace(a_workload("w"), tenant=tenant, job="train-7", progress="step 3 of 9")
+    drive.see_work("a", work, a_workload("v"))
+    said = may_disturb(drive.node("a"), drive.controller.present, Act(ActClass.pending), None)
+    assert isinstance(said, tuple)
+    first, second = (consent.blocker for consent in said)
+    assert first is not None
+    assert second is not None
+    assert (first.name, first.text) == ("w", f"train-7 of {who} runs here (step 3 of 9) and may not be interrupted")
+    assert second.text == "v of acme runs here and may not be interrupted"
+
+
+@pytest.mark.parametrize(
+    ("dooms", "part", "lost"),
+    [("node", "a-G0", [""]), ("part", "a-G0", ["a-G0"]), ("part", "", []), ("none", "a-G0", [])],
+)
+def test_a_fault_ends_what_its_rule_says_and_no_more(dooms: str, part: str, lost: list[str]) -> None:
+    """Mutants: a fault without a part dooms the node; a rule that dooms nobody dooms the part's user."""
+    drive = Drive(configuration(ALONE), [a_node("a")])
+    drive.fault("a", "off_bus", gpu=0)
+    (condition,) = drive.node("a").conditions
+    found = lost_to(replace(condition, part=part), dooms)
+    assert [one.part for one in found] == lost
+    assert all(one.seen == condition.last_seen for one in found)
+
+
+@pytest.mark.parametrize(("late_s", "doomed"), [(59, True), (60, True), (61, False)])
+def test_clocks_may_be_a_minute_apart(late_s: float, doomed: bool) -> None:
+    """Mutants: by a moment more or less."""
+    act = Act(ActClass.immediate, (Lost("", NOW),))
+    work = replace(a_workload("w"), began=after(seconds=late_s))
+    assert asked(act, work) is doomed

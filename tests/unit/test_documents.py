@@ -1,5 +1,6 @@
 """Configuration documents: a malformed one is refused whole, with file, line and what to write instead."""
 
+import time
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from hostler.core.conditions import CONDITIONS
 from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.policy.documents import MAX_BYTES, digest, parse, schema
+from hostler.core.policy.documents import digest, parse, schema
+from hostler.core.policy.yaml_tree import MAX_BYTES, read
 from tests.kit import POLICY
 
 GOOD = """\
@@ -92,10 +94,78 @@ def test_an_alias_bomb_is_refused_unopened() -> None:
     assert problems(bomb) == ["pools.yaml: uses a YAML alias; write the value out"]
 
 
-@pytest.mark.parametrize("text", ["[" * 30_000, "{a: " * 30_000, "- " * 30_000 + "x"])
+@pytest.mark.parametrize("text", ["[" * 15_000, "{a: " * 15_000, "- " * 15_000 + "x"], ids=["lists", "maps", "items"])
 def test_what_is_nested_without_end_is_refused(text: str) -> None:
     """Mutant: nothing counts the levels, and the parser runs out of stack, slowly."""
     assert "nested too deeply" in problems(text)[0]
+
+
+SLOW = {
+    "an integer of 5,000 digits": (
+        "pools: {train: {target: " + "9" * 5_000 + "}}",
+        "a number of more than 64 characters",
+    ),
+    "a number to base 60": ("pools: " + "1:" * 100_000 + "1", "would be a number to base 60"),
+    "a short number to base 60": ("pools: {train: {target: 1:30}}", "'1:30' would be a number to base 60"),
+    "30,000 pools": (
+        "pools:\n" + "".join(f"  p{n}: {{sku: a, target: 1}}\n" for n in range(30_000)),
+        "more than 20000 entries",
+    ),
+    "a float of 5,000 digits": ("pools: " + "9" * 5_000 + ".0", "a number of more than 64 characters"),
+    "a digit string under a tag": ("pools: !!int '" + "9" * 5_000 + "'", "a number of more than 64 characters"),
+    "a day that is none": ("pools: 2024-13-45", "not YAML: '2024-13-45' is no timestamp"),
+    "an int that is none": ("pools: !!int abc", "not YAML: 'abc' is no int"),
+    "a set": ("pools: !!set {a, b}", "the tag tag:yaml.org,2002:set is not known here"),
+    "a merge": ("pools: {<<: {a: 1}}", "the tag merge is not known here"),
+    "two documents": ("pools: {}\n---\nskus: {}", "a second document begins"),
+    "a list as a key": ("pools: {[1]: 2}", "a mapping or list stands as a key"),
+}
+
+
+@pytest.mark.parametrize("text", SLOW)
+def test_what_would_be_slow_or_is_beyond_plain_data_is_refused_in_a_moment(text: str) -> None:
+    """Mutants: numbers of any length are converted; base 60 is read; entries are not counted before the parse."""
+    document, said = SLOW[text]
+    began = time.process_time()
+    assert said in problems(document)[0]
+    assert time.process_time() - began < 1.0, "the policy beside it takes a tenth of that"
+
+
+def test_the_line_of_what_is_refused_before_the_parse_is_told() -> None:
+    assert problems("skus: {}\npools:\n  a: " + "1:" * 40 + "1\n")[0].startswith("pools.yaml:3: '1:1:1:1")
+
+
+PLAIN = """
+a: [1, -2, 0x1f, 0o7, 017, 1_000, 1.5, 1e3, 1.5e+3, .inf, ~, null, yes, no, on, true, '1', "2", 2024-01-02, x:y, '']
+b:
+  7: seven
+  k: |
+    block
+"c d": !!str 12
+e: ! 12
+mac: "00:11:22:33:44:55"
+f:
+"""
+
+
+def test_plain_data_reads_as_pyyaml_reads_it() -> None:
+    assert read("a.yaml", PLAIN).value == yaml.safe_load(PLAIN)
+    assert read("a.yaml", POLICY).value == yaml.safe_load(POLICY)
+
+
+def test_a_large_configuration_is_read_in_time_that_grows_with_its_size() -> None:
+    """Mutant: each pool is looked for from the first; the second then takes sixteen times as long as the first."""
+
+    def took_s(pools: int) -> float:
+        text = "skus: {a: {gpus: 8}}\npools:\n" + "".join(
+            f"  p{n}: {{sku: a, target: 1, tenant: t, cluster: k}}\n" for n in range(pools)
+        )
+        began = time.process_time()
+        parse({"policy.yaml": "policy: {rules: {}, rungs: {}}", "pools.yaml": text})
+        return time.process_time() - began
+
+    small = min(took_s(500) for _ in range(3))
+    assert min(took_s(2_000) for _ in range(3)) < 9 * small
 
 
 def test_what_is_too_large_empty_or_no_mapping_is_refused() -> None:
@@ -149,3 +219,70 @@ def test_whatever_a_document_holds_it_is_read_or_refused(pools: Any, skus: Any) 
     except InvalidInputError as error:
         refused = error.problems
     assert all(problem.what and problem.instead for problem in refused)
+
+
+POLICY_MISTAKES: list[tuple[tuple[str, ...], Any, str | None]] = [
+    (("incidents", "domains", "moon"), {}, "no kind of shared part 'moon'"),
+    (("slots", "percent"), 100, None),
+    (("slots", "percent"), 101, "slots: 101 percent of a pool at once"),
+    (("slots", "limit_s"), 0, "slots: a check of at most 0 s"),
+    (("slots", "limit_s"), 10**6, "slots: a check of at most 1e+06 s"),
+    (("time_scale",), 0, "time_scale must be above 0"),
+    (("rungs", "sing"), {}, "no rung 'sing'"),
+    (("rungs", "reboot", "window_s"), 90 * 86_400, None),
+    (("rungs", "reboot", "window_s"), 91 * 86_400, "rung 'reboot' counts 91 days back"),
+    (("rules", "gpu.suspect", "remedy"), "sing", "no remedy 'sing'"),
+    (("rules", "gpu.suspect", "remedy"), "", None),
+    (("rules", "gpu.suspect", "timing"), "soon", "no timing 'soon'"),
+    (("rules", "gpu.suspect", "dooms"), "all", "dooms 'all'"),
+    (("rules", "gpu.suspect", "domain"), "moon", "no domain 'moon' is taken whole"),
+    (("rules", "gpu.suspect", "domain"), "nvlink", None),
+    (("rules",), [1], "Expected `object`, got `array`"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "said"), POLICY_MISTAKES)
+def test_a_policy_that_contradicts_itself_is_refused(path: tuple[str, ...], value: Any, said: str | None) -> None:
+    """Mutants: any of the checks is left out, or is off by one."""
+    tree = yaml.safe_load(POLICY)
+    place = tree["policy"]
+    for step in path[:-1]:
+        place = place.setdefault(step, {})
+    place[path[-1]] = value
+    text = yaml.safe_dump(tree)
+    if said is None:
+        parse({"policy.yaml": text, "pools.yaml": GOOD})
+        return
+    found = problems(GOOD, text)
+    assert len(found) == 1
+    assert said in found[0]
+
+
+@pytest.mark.parametrize(
+    ("reset", "said"),
+    [
+        ({"domain": "planet"}, "SKU h100: no reset domain 'planet'"),
+        ({"clients": ["sshd"]}, "SKU h100: 'sshd' is not stopped for a reset"),
+        ({"fabric": "sshd"}, "SKU h100: 'sshd' is not stopped for a reset"),
+    ],
+)
+def test_a_reset_that_nobody_knows_is_refused(reset: dict[str, Any], said: str) -> None:
+    """Mutants: any of the checks is left out."""
+    tree = yaml.safe_load(GOOD)
+    tree["skus"]["h100"]["reset"] = reset
+    (found,) = problems(yaml.safe_dump(tree))
+    assert said in found
+
+
+def test_a_policy_alone_is_a_configuration_and_pools_alone_are_none() -> None:
+    """Mutants: what is not written is None; nobody misses the policy."""
+    found = parse({"policy.yaml": POLICY})
+    assert (found.skus, found.pools) == ({}, {})
+    with pytest.raises(InvalidInputError, match="no section 'policy' in any document"):
+        parse({"pools.yaml": GOOD})
+
+
+def test_a_budget_of_all_of_a_pool_may_be_written() -> None:
+    """Mutant: 100 percent are too many."""
+    found = parse({"policy.yaml": POLICY, "p.yaml": GOOD.replace("percent: 10", "percent: 100")})
+    assert found.pools["train"].budget.percent == 100

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.configuration import Budget
-from hostler.core.model import ActClass, HoldKind, Node, Phase, Window
+from hostler.core.model import ActClass, Assignment, HoldKind, Mode, Node, Phase, Window
 from hostler.core.policy.disturb import Act, Lost, may_disturb
-from hostler.core.policy.guards import Request, allowance, blockers, storm
+from hostler.core.policy.guards import Request, allowance, blockers, mode_of, storm
 from hostler.core.scene import Scene
 from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, pool_document
 
@@ -362,3 +362,57 @@ def test_silence_alone_convicts_nobody() -> None:
     assert [b.kind for b in blockers(scene(drive), request)] == ["confirmation"]
     drive.controller.present.of("a").ready = False
     assert not blockers(scene(drive), request)
+
+
+def test_what_disturbs_nobody_is_counted_by_nobody_and_held_by_whoever_holds() -> None:
+    """A BMC's restart. Mutants: it asks the brake, the budget or the window; a hold does not stop it."""
+    drive = four()
+    spend(drive)
+    brake(drive)
+    window(drive)
+    request = Request("bmc_reset", C.pending, (drive.node("a"),))
+    assert blockers(scene(drive), request) == ()
+    assert {b.kind for b in blockers(scene(drive), replace(request, remedy="reboot"))} == {"brake", "budget", "window"}
+    hold(drive)
+    assert [b.kind for b in blockers(scene(drive), request)] == ["hold"]
+
+
+def test_a_node_of_a_pool_that_is_configured_no_more_waits_and_says_so() -> None:
+    """Mutant: without a pool there is no budget, and all may be disturbed at once."""
+    drive = four()
+    stray = replace(drive.node("a"), assignment=Assignment("gone", "acme", "k1", drive.now))
+    found = blockers(scene(drive), Request("reboot", C.immediate, (stray,), approved=True))
+    text = "pool gone is in no active configuration, so its budget is unknown"
+    assert [b.text for b in found if b.kind == "budget"] == [text]
+
+
+def test_an_act_on_two_pools_asks_each_for_its_own_nodes() -> None:
+    """Mutant: every pool is asked for all of them."""
+
+    def pool() -> dict[str, object]:
+        return pool_document(target=2, budget={"count": 1, "percent": 100, "reserve": 0, "removals_per_day": 1})
+
+    pools = {"train": pool(), "serve": pool()}
+    nodes = [a_node(name, pool=pool) for pool, names in (("train", "tu"), ("serve", "sv")) for name in names]
+    drive = Drive(configuration(pools), nodes)
+    one_each = (drive.node("t"), drive.node("s"))
+    assert blockers(scene(drive), Request("reboot", C.immediate, one_each)) == ()
+    three = (*one_each, drive.node("u"))
+    assert [b.name for b in blockers(scene(drive), Request("reboot", C.immediate, three))] == ["pool:train"]
+    assert blockers(scene(drive), Request("triage", C.immediate, one_each)) == ()
+    found = [b.name for b in blockers(scene(drive), Request("triage", C.immediate, three))]
+    assert found == ["pool:train", "removals:train"]
+
+
+@pytest.mark.parametrize(
+    ("adopted", "phase", "mode"),
+    [
+        (True, Phase.production, Mode.observe),
+        (True, Phase.triage, Mode.act),
+        (False, Phase.production, Mode.act),
+    ],
+)
+def test_an_adopted_spare_is_only_observed_until_it_has_left_service(adopted: bool, phase: Phase, mode: Mode) -> None:
+    """Mutants: every adopted node, or every spare, is."""
+    drive = four()
+    assert mode_of(scene(drive), a_node("s", pool="", adopted=adopted, phase=phase), "reboot") is mode

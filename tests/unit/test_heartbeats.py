@@ -58,3 +58,14 @@ def test_a_whole_fleet_that_falls_silent_is_told_piece_by_piece_and_whole() -> N
     pieces = [table.overdue(after(days=1), LIMIT_S) for _ in range(4)]
     assert [len(piece) for piece in pieces] == [AT_ONCE, AT_ONCE, 7, 0]
     assert [node for piece in pieces for node, _ in piece] == names
+
+
+def test_other_checks_are_news_and_a_post_that_says_nothing_of_them_forgets_none() -> None:
+    """Mutants: an upgraded agent's new check is known at its next boot only; a post of observations erases it."""
+    table = HeartbeatTable()
+    assert table.beat("a", "b1", NOW, ("gate",))
+    assert not table.beat("a", "b1", after(seconds=5), ("gate",))
+    assert not table.beat("a", "b1", after(seconds=6))
+    assert table.profiles("a") == ("gate",)
+    assert table.beat("a", "b1", after(seconds=10), ("gate", "suspect"))
+    assert table.profiles("a") == ("gate", "suspect")

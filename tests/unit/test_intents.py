@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from hostler.core import events as e
 from hostler.core.intents.ask import REASON_MAX
+from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.intents.verbs import VERBS
 from hostler.core.intents.wishes import WISHES
 from hostler.core.model import Intent, Phase, Profile
 from hostler.engine import intake
+from hostler.engine.ready import Reply
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document
 
 CONFIG = configuration({"train": pool_document(target=2)})
@@ -74,6 +76,43 @@ def test_the_same_key_gets_the_same_answer_and_acts_once() -> None:
     assert (second.granted, second.text) == (first.granted, first.text)
     assert second.detail == {"intent": "i1", "repeated": "yes"}
     assert len(drive.fleet.holds) == 1
+
+
+def test_a_key_of_another_request_does_nothing_also_after_a_restart() -> None:
+    """Mutants: the key alone is compared; what was asked is not in the journal."""
+    drive = two()
+    first = Intent("i1", "hold", "a", "ann", "why", drive.now, key="k")
+    assert drive.step(asked(drive, first)).replies[0].granted
+    drive.restart()
+    for number, (verb, target, reason) in enumerate(
+        (("hold", "b", "why"), ("cordon", "a", "why"), ("hold", "a", "because"))
+    ):
+        other = Intent(f"j{number}", verb, target, "ann", reason, drive.now, key="k")
+        reply = drive.step(asked(drive, other)).replies[0]
+        assert (reply.granted, OTHER_CONTENT in reply.detail) == (False, True)
+    assert [h.scope for h in drive.fleet.holds.values()] == ["a"]
+
+
+def test_a_refusal_is_kept_under_its_key_though_it_would_be_granted_now() -> None:
+    """Who sent it once may send it again, and asked once. Mutant: only what was granted is kept."""
+    drive = two()
+
+    def release(number: int, key: str) -> Reply:
+        intent = Intent(f"i{number}", "release-brake", "fleet", "ann", "why", drive.now, key=key)
+        return drive.step(asked(drive, intent)).replies[0]
+
+    first = release(1, "k")
+    assert not first.granted
+    drive.restart()
+    drive.controller._record_all((e.BrakeLatched("storm"),), "test")  # noqa: SLF001 - latched, by whatever
+    drive.fleet.merge()
+    second = release(2, "k")
+    assert (second.granted, second.text) == (False, first.text)
+    assert second.detail == {"intent": "i1", "repeated": "yes"}
+    assert drive.fleet.cell.brake
+    assert release(3, "l").text != first.text, "another key is another request"
+    keyless = drive.step(asked(drive, Intent("i4", "hold", "a", "ann", "why", drive.now))).replies[0]
+    assert (keyless.granted, "repeated" in keyless.detail) == (True, False)
 
 
 @pytest.mark.parametrize("verb", sorted(set(WISHES) - {"power-off"}))

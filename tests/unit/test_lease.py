@@ -40,6 +40,21 @@ def test_a_lease_is_takeable_once_it_has_not_changed_for_its_whole_length() -> N
     assert watch.remains(18.9) == pytest.approx(1.0)
 
 
+def test_a_holder_renews_three_times_a_lease_and_stops_a_fifth_before_its_end() -> None:
+    """Mutants: either part is another."""
+    assert (Terms(lease_s=15.0).renew_s, Terms(lease_s=15.0).margin_s) == (5.0, 3.0)
+
+
+def test_who_waits_for_a_lease_waits_for_what_is_left_of_it() -> None:
+    """Mutants: a lease nobody has read is waited for; one that is over is waited for backwards."""
+    watch = LeaseWatch("b", TERMS)
+    assert watch.remains(10.0) == 0.0
+    watch.saw(Lease(1, "a"), 10.0)
+    assert [watch.remains(at) for at in (10.0, 14.0, 15.0, 16.0)] == [5.0, 1.0, 0.0, 0.0]
+    watch.saw(Lease(1, ""), 11.0)
+    assert watch.remains(11.0) == 0.0
+
+
 @pytest.mark.parametrize("holder", ["", "b"])
 def test_a_resigned_lease_and_ones_own_are_takeable_at_once(holder: str) -> None:
     watch = LeaseWatch("b", TERMS)
@@ -50,6 +65,7 @@ def test_a_resigned_lease_and_ones_own_are_takeable_at_once(holder: str) -> None
 def test_unattended_time_is_what_was_witnessed() -> None:
     """Mutant: who has only just come takes the first reading for a sign of life."""
     watch = LeaseWatch("b", TERMS)
+    watch.worked(1)
     watch.saw(Lease(1, "a", renewal=1), 10.0)
     assert watch.unattended(20.0) is None, "it may have been silent for a week"
     watch.saw(Lease(1, "a", renewal=2), 12.0)
@@ -57,6 +73,28 @@ def test_unattended_time_is_what_was_witnessed() -> None:
     assert watch.unattended(20.0) == pytest.approx(10.0), "renewed after it was read at 10, read again at 12"
     watch.saw(Lease(2, "b"), 21.0)
     assert watch.unattended(21.0) is None, "our own sign of life is no other's"
+
+
+def test_who_took_the_lease_and_recorded_nothing_has_attended_to_nothing() -> None:
+    """Mutant: taking the lease counts as attendance, and the hours before it are never told to anybody."""
+    watch = LeaseWatch("c", TERMS)
+    watch.worked(1)
+    watch.saw(Lease(1, "a", renewal=1), 10.0)
+    watch.saw(Lease(1, "a", renewal=2), 12.0)
+    watch.saw(Lease(2, "b"), 9_000.0)
+    watch.saw(Lease(2, "b", renewal=1), 9_001.0)
+    assert watch.unattended(9_010.0) == pytest.approx(9_000.0), "since the one before was last seen alive"
+    watch.worked(2)
+    assert watch.unattended(9_010.0) == pytest.approx(10.0), "its first record has been read since"
+
+
+def test_of_takers_alone_nobody_has_witnessed_anything() -> None:
+    """Nobody stood by before them: how long nobody attended is told by the last record."""
+    watch = LeaseWatch("c", TERMS)
+    watch.worked(1)
+    watch.saw(Lease(2, "b"), 9_000.0)
+    watch.saw(Lease(2, "b", renewal=1), 9_001.0)
+    assert watch.unattended(9_010.0) is None
 
 
 @dataclass

@@ -104,3 +104,30 @@ def test_people_are_refused_rather_than_queued_without_end(verb: str) -> None:
         queues.put(asked(verb))
     assert len(queues.take()) == BATCH_INTENTS
     assert len(queues) == INTENTS_MAX - BATCH_INTENTS
+
+
+def test_a_node_that_sends_a_hundred_times_as_much_waits_for_the_others() -> None:
+    """Its second post stands behind what a hundred others send meanwhile, in their order; its own stay in theirs.
+
+    Mutant: first come, first served; 2,000 of its own then fill the batch.
+    """
+    queues = Queues()
+    for number in range(3):
+        queues.put(a_post("greedy", count=1_000 - number))
+    for number in range(100):
+        queues.put(a_post(f"n{number}", count=10))
+    batch = [one for one in queues.take() if isinstance(one, intake.Observed)]
+    assert [one.node for one in batch] == ["greedy", *(f"n{n}" for n in range(100))]
+    assert [len(one.observations) for one in queues.take() if isinstance(one, intake.Observed)] == [999, 998]
+
+
+def test_who_was_quiet_is_owed_nothing() -> None:
+    """Mutant: a newcomer's turn counts from the beginning, and it stands before everybody for as long as it sends."""
+    queues = Queues()
+    for _ in range(10):
+        queues.put(a_post("a"))
+    assert len(queues.take()) == 4
+    queues.put(a_post("new"))
+    queues.put(a_post("new"))
+    nodes = [one.node for one in queues.take() if isinstance(one, intake.Observed)]
+    assert nodes == ["new", "a", "new", "a"]

@@ -2,9 +2,11 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hostler.core import events as e
-from hostler.core.model import Phase
+from hostler.core.model import Bounds, Intent, Phase, Position
+from hostler.engine import intake
 from tests.kit import Drive, a_node, configuration, pool_document
 
 CONFIG = configuration({"train": pool_document(target=0)})
@@ -57,6 +59,13 @@ def test_a_retired_node_s_id_never_comes_back() -> None:
         ([h100(tags={"a b": "c"})], "its tags are too many, too long or no names"),
         ([h100(tags={"a": "c" * 129})], "its tags are too many, too long or no names"),
         ([h100(tags={f"t{n}": "" for n in range(17)})], "its tags are too many, too long or no names"),
+        ([h100(hostname="gpu\u202e1")], "hostname 'gpu\\u202e1' is no name: 1 to 128 letters"),
+        ([h100(serial="SN 1")], "serial 'SN 1' is no name"),
+        ([h100(rack="r\u200b1")], "rack 'r\\u200b1' is no name"),
+        ([h100(row="-r")], "row '-r' is no name"),
+        ([h100(slurm="a;b")], "slurm 'a;b' is no name"),
+        ([h100(kubernetes="x" * 129)], "is no name: 1 to 128 letters"),
+        ([h100(domains=["nvlink:\x9b2J"])], "domain 'nvlink:\\x9b2J' is no name"),
         ([{}], "missing required field `sku`"),
         ([], "0 nodes; give 1 to 20000"),
     ],
@@ -88,16 +97,43 @@ def test_an_adopted_node_names_a_pool_that_exists() -> None:
 
 def test_a_name_moves_with_its_binding_and_the_old_one_ends() -> None:
     drive = Drive(CONFIG, [a_node("a"), a_node("b")])
-    assert not drive.ask("rebind", "a", kind="bmc", value="https://bmc/b").granted
-    assert drive.ask("rebind", "a", kind="bmc", value="https://bmc/new").granted
+    assert not drive.ask_two("rebind", "a", kind="bmc", value="https://bmc/b").granted
+    assert drive.ask_two("rebind", "a", kind="bmc", value="https://bmc/new").granted
     kinds = [(b.value, b.until is None) for b in drive.node("a").bindings if b.kind == "bmc"]
     assert kinds == [("https://bmc/a", False), ("https://bmc/new", True)]
     assert drive.fleet.resolve("S-a") == drive.node("a")
     assert drive.fleet.index.members("bmc:https://bmc/a") == []
-    assert drive.ask("rebind", "b", kind="bmc", value="https://bmc/a").granted
+    assert drive.ask_two("rebind", "b", kind="bmc", value="https://bmc/a").granted
 
 
 def test_a_node_keeps_its_tags() -> None:
     drive = Drive(CONFIG, [])
     ask(drive, h100(id="a", tags={"team": "vision", "lab": ""}))
     assert drive.node("a").tags == (("lab", ""), ("team", "vision"))
+
+
+def test_a_sku_names_the_system_of_a_bmc_that_shows_several() -> None:
+    """Mutants: a name that is given is overridden; two nodes on one address are taken for two machines."""
+    skus = {name: replace(sku, bmc_system="System_0") for name, sku in CONFIG.skus.items()}
+    drive = Drive(replace(CONFIG, skus=skus), [])
+    ask(drive, h100(id="a", bmc="https://b1"), h100(id="b", bmc="https://b2#Other"), h100(id="c"))
+    assert [drive.node(name).binding("bmc") for name in "abc"] == ["https://b1#System_0", "https://b2#Other", ""]
+    again = drive.ask("register", "fleet", nodes=msgspec.json.encode([h100(id="d", bmc="https://b1")]).decode())
+    assert "is bound to another node" in again.text
+
+
+def test_a_narrowed_operator_never_says_where_a_bmc_s_password_is_sent_and_nobody_alone() -> None:
+    """Mutants: bounds are not asked; one person is enough; a host's name needs two."""
+    drive = Drive(CONFIG, [a_node("a", position=Position("c1", "s1"))])
+    away = {"kind": "bmc", "value": "http://attacker.test"}
+    for number, bounds in enumerate((Bounds(site="s1"), Bounds(pool="train"))):
+        narrowed = Intent(f"i{number}", "rebind", "a", "eve", "new board", drive.now, away, bounds=bounds)
+        reply = drive.step(intake.Asked(901 + number, narrowed)).replies[0]
+        assert (reply.granted, "operators of the whole cell" in reply.text) == (False, True)
+    alone = drive.ask("rebind", "a", **away)
+    assert (alone.granted, "password will be sent" in alone.text) == (False, True)
+    assert not drive.events(e.BindingChanged)
+    assert not drive.ask("approve-request", alone.detail["approval"]).granted
+    assert drive.ask("rebind", "a", kind="hostname", value="gpu-7").granted
+    assert "no name" in drive.ask("rebind", "a", kind="hostname", value="gpu\u202e7").text
+    assert drive.ask("approve-request", alone.detail["approval"], person="bob").granted

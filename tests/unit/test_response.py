@@ -1,5 +1,7 @@
 """From conditions to one remedy: the ladder, its strikes and windows, and what is no strike."""
 
+from datetime import timedelta
+
 import pytest
 
 from hostler.core import events as e
@@ -193,3 +195,22 @@ def test_faults_of_a_boot_that_is_over_are_history_and_age() -> None:
     drive.wait(hours=25)
     assert not drive.node("a").conditions
     assert drive.plans("a") == []
+
+
+@pytest.mark.parametrize(
+    ("visits", "lemon"),
+    [
+        ([("triage", 1), ("triage", 2), ("triage", 3)], True),
+        ([("triage", 1), ("triage", 2)], False),
+        ([("triage", 1), ("triage", 2), ("rma", 3)], False),
+        ([("triage", 1), ("triage", 2), ("rma", 3), ("triage", 4)], False),
+        ([("triage", 40), ("triage", 1), ("triage", 2)], False),
+    ],
+)
+def test_a_lemon_is_who_was_in_triage_too_often_since_the_vendor_had_it(
+    visits: list[tuple[str, int]], lemon: bool
+) -> None:
+    """Days ago. Mutants: visits before the vendor's repair count, or those before the window."""
+    now = after(days=100)
+    node = a_node("a", visits=tuple(Attempt(name, "", now - timedelta(days=days)) for name, days in visits))
+    assert is_lemon(configuration().policy, node, now) is lemon

@@ -192,3 +192,13 @@ def test_other_customers_names_are_veiled() -> None:
         "cell": OTHERS, "site": OTHERS, "row": "", "rack": "", "u": 0,
     }  # fmt: skip
     assert Veil(fleet, "acme").over(["shared", "alpha", "globexes"]) == ["shared", "alpha", "globexes"]
+
+
+def test_a_tenant_is_not_told_which_other_node_shows_its_part() -> None:
+    """Mutants: ways or facts are told as they are; nothing is taken out where one customer has every pool."""
+    row = {"paths": ("bmc", "node:n7"), "evidence": [{"path": "node:n7", "facts": {"kind": "gpu", "node": "n7"}}]}
+    for tenant in ("acme", "globex"):
+        told = Veil(configured(Pool("p", "h100", 1, "k", tenant)), "acme").over({"conditions": [row], "node": "n1"})
+        assert "n7" not in str(told)
+        assert told["node"] == "n1"
+        assert told["conditions"][0]["paths"][0] == "bmc"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.core.model import Condition, Facts, Node, Observation, Severity
+from hostler.core.model import Condition, Facts, Node, Observation, Part, Severity
+from hostler.core.part_table import PartTable
 from hostler.engine.intake import NodeSeen
 from hostler.engine.ports import RefusedError, UnreachableError
 from hostler.engine.ready import Reply
@@ -142,6 +143,7 @@ class Script:
         self.parts_then: Facts | None = None  # what they are after the first look at them
         self.versions: Facts = {}
         self.errands: list[str] = []
+        self.stock: tuple[Part, ...] = ()
 
     async def look(self, node: Node) -> Any:
         self.looks += 1
@@ -176,7 +178,12 @@ class Script:
             self.errands.append("firmware")
             return Observation(node.id, "firmware", "bmc", "bmc", 0, facts=self.versions)
 
+        async def inventory() -> Observation:
+            self.errands.append("inventory")
+            return Observation(node.id, "inventory", "bmc", "bmc", 0, facts={"covers": "gpu"}, parts=self.stock)
+
         return SimpleNamespace(
+            inventory=inventory,
             power="on",
             health=self.health,
             version=self.version,
@@ -350,3 +357,28 @@ async def test_what_somebody_ended_and_the_bmc_still_shows_is_told_again() -> No
 
     await watch_until(cell, eyes, Places(), ended)
     assert eyes.looks >= 12, "while it stands it is no news"
+
+
+async def test_of_what_nobody_has_taken_stock_the_bmc_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An adopted node without an agent leaves `registered` so. Mutants: never; at every look; of every node."""
+    monkeypatch.setattr("hostler.engine.looks.STOCK_S", 0.0)
+    cell = Cell(a_node("a", inventory_at=None), a_node("b"))
+    eyes = Script(a=[{"inlet_c": 20.0}], b=[{"inlet_c": 20.0}])
+    eyes.stock = (Part("G0", "gpu", "H100", "gpu0"),)
+    await watch_until(cell, eyes, Places(), lambda: "inventory" in eyes.errands and eyes.looks > 6)
+    told = of_kind(cell, "inventory")
+    assert {one.node for one in told} == {"a"}
+    assert told[0].parts == eyes.stock
+    assert [one.sequence for one in told] == sorted({one.sequence for one in told}), "each has a number of its own"
+
+
+async def test_what_only_a_bmc_lists_is_asked_for_again_in_each_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spare of a SKU with supplies waited for ever after a restart. Mutants: once and never again; at every look."""
+    monkeypatch.setattr("hostler.engine.looks.STOCK_S", 0.0)
+    whole = a_node("b", pool="", inventory_covers=("gpu", "bmc:psu"))
+    cell, supplied = Cell(a_node("a", pool=""), whole, a_node("c")), configuration(parts={"psu": 2})
+    cell.view = SimpleNamespace(nodes=cell.view.nodes, configuration_of=lambda _node: supplied, parts=PartTable())
+    eyes = Script(a=[{"inlet_c": 20.0}], b=[{"inlet_c": 20.0}], c=[{"inlet_c": 20.0}])
+    eyes.stock = (Part("P0", "psu", "3000 W", "psu0"),)
+    await watch_until(cell, eyes, Places(), lambda: eyes.errands.count("inventory") > 3)
+    assert [one.node for one in of_kind(cell, "inventory")] == ["a"], "told once, and of no node that serves"

@@ -25,7 +25,7 @@ from hostler.drivers.redfish.reading import (
     strings,
     text,
 )
-from hostler.drivers.redfish.status import part_facts
+from hostler.drivers.redfish.status import intrusion, part_facts
 from hostler.drivers.redfish.wire import Component, LogEntry, Reading
 
 SAMPLES = files("sushy") / "tests" / "unit" / "json_samples"
@@ -72,7 +72,9 @@ def test_a_manager() -> None:
 
 
 def test_processors_and_drives() -> None:
-    assert wire.processor_part(document(sample("processor"))) is None, "it shows no serial number"
+    cpu = wire.processor_part(document(sample("processor")))
+    assert cpu, "it shows no serial number, and is there"
+    assert (cpu.serial, cpu.kind, cpu.slot) == ("", "cpu", "CPU 1")
     drive = wire.drive_part(document(sample("drive")))
     assert drive
     assert (drive.kind, bool(drive.serial), drive.firmware) == ("drive", True, "100A")
@@ -182,7 +184,7 @@ def test_firmware_of_another_system_is_left_out() -> None:
         Component("b.BIOS", "2", "/y", systems=("/redfish/v1/Systems/b/",)),
         Component("CPLD", "3", "/z"),
     ]
-    assert wire.versions(wire.components_of(mine, listed)) == {"BIOS": "1", "CPLD": "3"}
+    assert wire.versions(wire.components_of(mine, listed, ("/redfish/v1/Systems/b",))) == {"BIOS": "1", "CPLD": "3"}
 
 
 def test_component_names_are_compared_without_case_and_separators() -> None:
@@ -308,11 +310,16 @@ RAW_READERS: tuple[Reader, ...] = (
     wire.update_service,
     lambda body: wire.task(body, "/t"),
     wire.error_text,
+    wire.reset_types,
     *(
         _doc(read)
         for read in (
             wire.power_state,
+            wire.boot_of,
+            wire.carried_part,
             wire.chassis_part,
+            wire.device_part,
+            intrusion,
             wire.processor_part,
             wire.memory_part,
             wire.drive_part,
@@ -356,6 +363,13 @@ KEYS = st.sampled_from(
         *("Reading", "ReadingCelsius", "ReadingUnits", "RelatedItem", "ResetType@Redfish.AllowableValues", "State"),
         *("SerialNumber", "Status", "Systems", "target", "TaskState", "Temperatures", "Thresholds", "UpperCritical"),
         *(
+            "AllowableValues",
+            "IntrusionSensor",
+            "Parameters",
+            "PhysicalSecurity",
+            "SettingsObject",
+            "@Redfish.ActionInfo",
+            "@Redfish.Settings",
             "Version",
             "Voltages",
             "FanRedundancy",
@@ -430,3 +444,18 @@ def test_reading_functions_take_anything(doc: dict[str, object], key: str) -> No
     assert isinstance(strings(doc, key), tuple)
     assert isinstance(links(doc, key), tuple)
     assert all(isinstance(item, dict) for item in objects(doc, key))
+
+
+def test_supplies_of_one_name_are_told_apart_and_a_dead_one_is_not_hidden() -> None:
+    """As one vendor's older Power lists them. Mutant: of two readings with one name the later counts."""
+    items: list[dict[str, object]] = [
+        {"MemberId": str(n), "Name": "HpeServerPowerSupply", "Status": {"Health": word}, "SerialNumber": f"P{n}"}
+        for n, word in enumerate(("Critical", "OK"))
+    ]
+    words = {reading.name: reading.value for reading in wire.power({"PowerSupplies": items})}
+    assert words == {"hpeserverpowersupply_0_health": "critical", "hpeserverpowersupply_1_health": "ok"}
+    found = [wire.supply_part(doc) for doc in wire.named_apart(items)]
+    assert [(part.slot, part.serial) for part in found if part] == [
+        ("HpeServerPowerSupply 0", "P0"),
+        ("HpeServerPowerSupply 1", "P1"),
+    ]

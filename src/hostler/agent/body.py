@@ -15,11 +15,14 @@ from msgspec import Struct
 
 from hostler.agent import child, kubelet
 from hostler.agent.acting import ActFailedError, NotPossibleError, act, say
-from hostler.agent.checks import gate_check
+from hostler.agent.checks import emulated
+from hostler.agent.checks.gate import Gate, Place
+from hostler.agent.checks.gate_check import Report
 from hostler.agent.child import Companion, DiedError, HungError
 from hostler.agent.collectors import devices, drives, gpu_state, host_state, inventory, ports
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.reset import Wanted, reset
+from hostler.core.diagnose.gate.readings import Readings
 from hostler.core.model import Facts, Part, Verdict
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
@@ -27,8 +30,12 @@ GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
 """How long the GPUs' driver and the host's sysfs may take to tell their state; a poll of a sound node takes a tenth of
 a second, the first one of a driver without persistence some seconds."""
 _COLLECTORS = "hostler.agent.collectors"
-REBOOT_S, GATE_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 60.0, 4.0, 3000.0, 10.0
+REBOOT_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 4.0, 3000.0, 10.0
 """How long each act may take before its fate counts as unknown; evidence is all tools together."""
+NVML_FREE_S = 5.0
+"""So long a gate waits for a poll of the GPUs to end."""
+ANSWERED = frozenset({"gate", "seatrial"})
+"""Profiles of checks that a real node's agent can answer by itself."""
 
 
 class Body(Protocol):
@@ -78,7 +85,13 @@ class Body(Protocol):
         """What the drives say of their own health; slow."""
         ...
 
-    def check(self, profile: str) -> gate_check.Report: ...
+    def check(self, profile: str, expects: str) -> Report:
+        """Run this profile's checks; `expects` is what a gate is to see (`core.diagnose.gate.expectation`)."""
+        ...
+
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles of checks that it answers; what is asked for beside them is inconclusive."""
+        ...
 
     def call_off(self) -> None:
         """End a running check early, from another thread; it is then inconclusive. Nothing happens where none runs."""
@@ -105,12 +118,14 @@ class Eyes(Struct, frozen=True):
     """What a body looks at.
 
     `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's; `dcgm`: the page of DCGM's
-    exporter, on a loopback address, "" for none.
+    exporter, on a loopback address, "" for none. `kernel_log` is what a gate reads again, `root` where it finds sysfs.
     """
 
     units: tuple[str, ...] = ()
     nvml_twin: str = ""
     dcgm: str = ""
+    kernel_log: str = "/dev/kmsg"
+    root: str = "/"
 
 
 class RealBody:
@@ -127,6 +142,7 @@ class RealBody:
     ) -> None:
         eyes = eyes or Eyes()
         self._node = node
+        self._eyes = eyes
         self._state_dir = state_dir
         self._allow_actions = allow_actions
         self._scratch = scratch
@@ -135,6 +151,8 @@ class RealBody:
         self._dcgm_url = eyes.dcgm
         self._dcgm = Companion((sys.executable, "-m", f"{_COLLECTORS}.dcgm_reading", eyes.dcgm))
         self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reading", "/", ",".join(eyes.units)))
+        place = Place(node, state_dir, Path(eyes.root), eyes.kernel_log)
+        self._gate = Gate(place, self._gpus_anew, self.boot_id)
 
     def boot_id(self) -> str:
         return this_boot()
@@ -145,8 +163,8 @@ class RealBody:
 
     def reset_gpus(self, wanted: Wanted) -> str:
         self._need_permission("gpu_reset")
-        with self._nvml_free:  # a GPU that somebody holds open cannot be reset, and our own reader is somebody
-            self._nvml.close()
+        with self._gate.around_reset(), self._nvml_free:
+            self._nvml.close()  # a GPU that somebody holds open cannot be reset, and our own reader is somebody
             return reset(wanted, Path("/"))
 
     def reset_bmc(self) -> None:
@@ -162,7 +180,7 @@ class RealBody:
 
     def inventory(self) -> Inventory:
         try:
-            return inventory.report(self._node)
+            return inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
         except (child.HungError, OSError, msgspec.MsgspecError) as error:
             raise ActFailedError(f"inventory could not be read: {error}") from error
 
@@ -176,6 +194,22 @@ class RealBody:
         if not self._nvml_free.acquire(blocking=False):
             return gpu_state.nothing("busy", "a GPU is being reset")
         try:
+            return self._ask_nvml()
+        finally:
+            self._nvml_free.release()
+
+    def _gpus_anew(self) -> gpu_state.Report:
+        """The GPUs as they are now, nothing remembered."""
+        if not self._nvml_free.acquire(timeout=NVML_FREE_S):
+            return gpu_state.nothing("busy", "somebody else asks NVML")
+        try:
+            self._nvml.close()
+            return self._ask_nvml()
+        finally:
+            self._nvml_free.release()
+
+    def _ask_nvml(self) -> gpu_state.Report:
+        try:
             return gpu_state.decoded(self._nvml.ask("read", GPUS_S))
         except HungError as error:
             return gpu_state.nothing("hung", error, self._nvml.doing)
@@ -184,8 +218,6 @@ class RealBody:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             self._nvml.close()
             return gpu_state.nothing("crashed", f"its answer cannot be read: {error}")
-        finally:
-            self._nvml_free.release()
 
     def dcgm(self) -> gpu_state.Report:
         if not self._dcgm_url or (self._dcgm.pid is None and not _listens(self._dcgm_url)):
@@ -210,19 +242,18 @@ class RealBody:
         self._dcgm.close()
         self._host.close()
 
-    def check(self, profile: str) -> gate_check.Report:
-        if profile != "gate":
-            return gate_check.Report(Verdict.inconclusive, f"this agent has no checks of profile {profile}")
-        argv = (sys.executable, "-m", "hostler.agent.checks.gate_check", str(self._state_dir))
-        try:
-            return msgspec.json.decode(child.run(argv, GATE_S).output, type=gate_check.Report)
-        except child.HungError as error:
-            return gate_check.Report(Verdict.failed, f"hung: {error}")
-        except (OSError, msgspec.MsgspecError) as error:
-            return gate_check.Report(Verdict.inconclusive, f"the check crashed: {error}")
+    def check(self, profile: str, expects: str) -> Report:
+        if profile not in ANSWERED:
+            answers = ", ".join(sorted(ANSWERED))
+            text = f"this agent has no checks of profile {profile}, it answers {answers}; a check of the site's own may"
+            return Report(Verdict.inconclusive, text)
+        return self._gate.check(expects)
+
+    def profiles(self) -> tuple[str, ...]:
+        return tuple(sorted(ANSWERED))
 
     def call_off(self) -> None:
-        """The gate check is over within GATE_S, and there is no longer one yet."""
+        self._gate.call_off()
 
     def sanitise(self) -> str:
         self._need_permission("sanitise")
@@ -282,6 +313,10 @@ class Senseless:
     def drives(self) -> Facts:
         return {}
 
+    def profiles(self) -> tuple[str, ...]:
+        """All of them: what an emulated machine answers says of itself that it is emulated."""
+        return ("burn_in", "gate", "idle", "seatrial", "suspect")
+
     def invite_kubelet(self, kubeconfig: str) -> None:  # noqa: ARG002 - the port's name
         raise NotPossibleError("an emulated machine has no kubelet")
 
@@ -292,7 +327,8 @@ class Senseless:
 class EmulatedBody(Senseless):
     """A machine that is not there: it counts what is asked of it, and a reboot gives it its next boot id.
 
-    `verdict` and `parts` are what it answers; `gone_wrong` is raised by the next act of that name.
+    `verdict` and `parts` are what it answers, and a gate looks at the parts, or at the readings `gate` where there are
+    any; `gone_wrong` is raised by the next act of that name.
     """
 
     def __init__(self, node: str, parts: tuple[Part, ...] = ()) -> None:
@@ -302,6 +338,7 @@ class EmulatedBody(Senseless):
         self.asked: list[str] = []
         self.invited = ""
         self.verdict = Verdict.passed
+        self.gate: Readings | None = None
         self.gone_wrong: dict[str, Exception] = {}
 
     def boot_id(self) -> str:
@@ -326,9 +363,11 @@ class EmulatedBody(Senseless):
         self._ask("inventory")
         return Inventory(self.parts)
 
-    def check(self, profile: str) -> gate_check.Report:
+    def check(self, profile: str, expects: str) -> Report:
         self._ask(f"check {profile}")
-        return gate_check.Report(self.verdict, "emulated")
+        if profile not in ANSWERED or self.verdict is not Verdict.passed:
+            return Report(self.verdict, "emulated")
+        return emulated.answer(expects, self.gate or emulated.readings(self.parts))
 
     def call_off(self) -> None:
         self.asked.append("call_off")

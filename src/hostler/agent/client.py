@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent.kubelet import JoinOffer
+from hostler.agent.private import require_private
 from hostler.core.model import Observation, Operation, Outcome
 
 TIMEOUT_S = 30.0
@@ -68,6 +69,14 @@ class Receipt(Struct, frozen=True):
 
 
 NOTHING_READ = Receipt("", 0)
+
+
+class About(Struct, frozen=True):
+    """What an agent says of itself with each heartbeat. `profiles` are the checks that it answers."""
+
+    version: str
+    rss_kib: int = 0
+    profiles: tuple[str, ...] = ()
 
 
 class Order(Struct, frozen=True):
@@ -137,16 +146,17 @@ class Controller:
         call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
         return _decode(await self._ask(call), Receipt)
 
-    async def heartbeat(self, boot_id: str, version: str, rss_kib: int, had: Receipt = NOTHING_READ) -> Receipt | None:
-        """Say that we live, and how far we were told that the spool has been read.
+    async def heartbeat(self, boot_id: str, about: About, had: Receipt = NOTHING_READ) -> Receipt | None:
+        """Say that we live, what we are, and how far we were told that the spool has been read.
 
         Gives how far it has, None from a controller that does not tell yet.
         """
-        about = {"node": self._node, "boot_id": boot_id, "version": version, "rss_kib": rss_kib}
-        body = {**about, "spool": had.spool, "acknowledged": had.acknowledged}
+        said = {"version": about.version, "rss_kib": about.rss_kib, "profiles": about.profiles}
+        read = {"spool": had.spool, "acknowledged": had.acknowledged}
+        body = {"node": self._node, "boot_id": boot_id, **said, **read}
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
-        said = _decode(raw, _Beat) if raw else _Beat()
-        return None if said.acknowledged is None else Receipt(said.spool, said.acknowledged)
+        beat = _decode(raw, _Beat) if raw else _Beat()
+        return None if beat.acknowledged is None else Receipt(beat.spool, beat.acknowledged)
 
     async def operations(self) -> tuple[Order, ...]:
         """What is to be done; waits up to POLL_S for something to do.
@@ -199,6 +209,7 @@ class Controller:
     def _token(self) -> str:
         """Read anew for every call: tokens are rotated under a running agent."""
         try:
+            require_private(self._token_file)
             return self._token_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
             raise UnavailableError(f"no token: {error}") from error

@@ -9,6 +9,7 @@ import random
 import secrets
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from msgspec import Struct
 from hostler.agent import client
 from hostler.agent.acting import ActFailedError
 from hostler.agent.body import Body, Eyes, RealBody
-from hostler.agent.client import Controller, Receipt, RejectedError, UnavailableError, backoff_s
+from hostler.agent.client import About, Controller, Receipt, RejectedError, UnavailableError, backoff_s
 from hostler.agent.collectors.devices import Devices
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
@@ -30,6 +31,7 @@ from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
 from hostler.agent.plugins import CURSOR, Rounds
 from hostler.agent.plugins import DIRECTORY as CHECKS
+from hostler.agent.private import require_private
 from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
 from hostler.agent.spool import Spool
 from hostler.agent.store import put_aside
@@ -78,7 +80,12 @@ class AgentSettings(Struct, frozen=True):
 
 
 async def run_agent(settings: AgentSettings) -> None:
-    """Be the agent of this machine until SIGTERM or SIGINT."""
+    """Be the agent of this machine until SIGTERM or SIGINT.
+
+    Raises PermissionError for a token that others can read.
+    """
+    if settings.token_file.exists():
+        require_private(settings.token_file)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "agent"))
@@ -89,7 +96,7 @@ async def run_agent(settings: AgentSettings) -> None:
         settings.state_dir,
         allow_actions=settings.allow_actions,
         scratch=settings.scratch,
-        eyes=Eyes(settings.units, settings.nvml_twin, settings.dcgm),
+        eyes=Eyes(settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log),
     )
     try:
         await serve(settings, body, stop)
@@ -186,7 +193,8 @@ class Agent:
         while True:
             try:
                 had = Receipt(self._spool.id, self._spool.acknowledged)
-                read = await self._controller.heartbeat(self._body.boot_id(), VERSION, rss_kib(), had)
+                about = About(VERSION, rss_kib(), self._body.profiles())
+                read = await self._controller.heartbeat(self._body.boot_id(), about, had)
                 await self._uploader.rewind(read, had)
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
                 log.info("heartbeat_missed: %s", error)
@@ -340,7 +348,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{rss_kib()} KiB")  # noqa: T201 - what was asked for
         return
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-    asyncio.run(run_agent(settings))
+    try:
+        asyncio.run(run_agent(settings))
+    except PermissionError as error:
+        sys.exit(f"hostler-agent: {error}")
 
 
 if __name__ == "__main__":

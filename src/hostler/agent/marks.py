@@ -3,6 +3,7 @@
 A mark is on disk before its act begins. After a crash it says that something was begun, never that it was not.
 """
 
+import contextlib
 import sqlite3
 import threading
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from hostler.agent.private import make_private
 from hostler.core.model import Operation, Outcome
 
 MAX_MARKS = 5_000
@@ -40,7 +42,8 @@ class Marks:
     """Marks on disk. Safe to use from several threads; raises `sqlite3.Error` where the disk refuses."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # SQLite then says what is wrong with it
+            make_private(path)
         self._lock = threading.Lock()
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-128"):

@@ -174,6 +174,8 @@ def read_answers(ended: Ended) -> tuple[Answer, ...]:
     if ended.code < 0 or ended.code not in (*_EXITS, 3):
         how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with {ended.code}"
         return (Answer(Verdict.inconclusive, _clean(f"it {how}: {ended.errors}")),)
+    if ended.code and ended.crashed:
+        return (Answer(Verdict.inconclusive, _clean(f"it broke off and ended with {ended.code}: {ended.errors}")),)
     text = ended.output.decode("utf-8", "replace").strip()
     if text.startswith("{"):
         return _of_lines(text, ended.code)

@@ -6,10 +6,12 @@ All methods raise `sqlite3.Error` when the disk refuses, and then nothing has ch
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
+
+from hostler.agent.private import make_private
 
 ROW_BYTES = 96
 """What a row costs beside its body."""
@@ -49,7 +51,6 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         """Open or create the file; `set_aside` says why an unreadable one was put aside, else ""."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.set_aside = ""
         try:
             self._db = _connect(path)
@@ -174,6 +175,8 @@ def accepted(work: Callable[[], None]) -> bool:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    with suppress(OSError):  # SQLite then says what is wrong with it
+        make_private(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     try:
         for pragma in _PRAGMAS:

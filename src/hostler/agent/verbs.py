@@ -18,6 +18,7 @@ from hostler.agent.body import Body
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Mark, Marks
 from hostler.agent.reset import Wanted
+from hostler.core.diagnose.gate.expectation import EXPECTS
 from hostler.core.model import HELD, Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
@@ -69,8 +70,8 @@ def _run_checks(body: Body, args: Mapping[str, str]) -> Answer:
     profile = args["profile"]
     if profile not in PROFILES:
         raise BadArgumentError(f"profile is one of {', '.join(sorted(PROFILES))}, not {profile!r}")
-    report = body.check(profile)
-    facts: Facts = {"profile": profile, "verdict": report.verdict.value, "detail": report.detail}
+    report = body.check(profile, args[EXPECTS])
+    facts: Facts = {**report.facts, "profile": profile, "verdict": report.verdict.value, "detail": report.detail}
     return Answer(detail=report.detail, facts=facts)
 
 
@@ -133,7 +134,7 @@ def _fate_unknown(mark: Mark, _boot_id: str) -> Answer:
 VERBS: dict[str, Verb] = {
     "collect_evidence": Verb({}, _collect_evidence, _repeat),
     "collect_inventory": Verb({}, _collect_inventory, _repeat),
-    "run_checks": Verb({"profile": "gate"}, _run_checks, _repeat),
+    "run_checks": Verb({"profile": "gate", EXPECTS: ""}, _run_checks, _repeat),
     "bmc_cold_reset": Verb({}, _bmc_cold_reset, _repeat),
     "gpu_reset": Verb({"gpu": "all", "clients": "", "fabric": "", "links": "0"}, _gpu_reset, _fate_unknown),
     "reboot": Verb({}, _reboot, _rebooted),

@@ -102,6 +102,17 @@ class Which:
 
 @Parameter(name="*", group=ACT)
 @dataclass(frozen=True)
+class Profile:
+    """The check that is meant."""
+
+    profile: Annotated[str, Parameter(help="What the node waits for; see `hostler node get`.")]
+
+    def args(self) -> dict[str, str]:
+        return {"profile": self.profile}
+
+
+@Parameter(name="*", group=ACT)
+@dataclass(frozen=True)
 class NewName:
     """A name that the outside has for the node now."""
 
@@ -140,6 +151,8 @@ ACTS: tuple[Act, ...] = (
     Act("request-replacement", _HANDS, "Take it out of its pool for good; a spare takes its place.", Timing),
     Act("start-work", _HANDS, "Your hands are in the machine: it stays dark until end-work.", Work),
     Act("end-work", _HANDS, "Your hands are out of the machine.", Lead),
+    Act("vouch", _HANDS, "Pass, on your word and once, a check that nobody on the node can answer.", Profile),
+    Act("rma-send", _HANDS, "Send it from triage to its vendor, on your word."),
     Act("rma-return", _HANDS, "The vendor has sent it back."),
     Act("certify", _LIFE, "Physical inspection and cabling are done."),
     Act("release-node", _LIFE, "Take it out of its pool, sanitised, to be a spare.", Timing),

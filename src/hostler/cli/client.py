@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from hostler.cli.errors import CommandError, unusable
+from hostler.cli.errors import CommandError, GoneError, unusable
 from hostler.cli.exit_codes import ExitCode
 
 TIMEOUT_S = 30.0
@@ -31,6 +31,7 @@ _CODES: dict[int, ExitCode] = {
     403: ExitCode.unauthorised,
     404: ExitCode.not_found,
     409: ExitCode.refused,
+    410: ExitCode.refused,
     413: ExitCode.usage,
     422: ExitCode.usage,
     429: ExitCode.unavailable,
@@ -87,7 +88,7 @@ class Client:
 
     Where a controller cannot be reached, or stands by without an active one, the next of `addresses` is asked.
     `again_s` is how long to wait before an event stream that broke off is asked for again; `archived` says where what
-    came before the last list of pages is.
+    came before the last list of pages is, `seq` the earliest record that a page stands at since it was set to None.
     """
 
     def __init__(self, addresses: Sequence[Address], token: str) -> None:
@@ -97,6 +98,7 @@ class Client:
         self._connection: http.client.HTTPConnection | None = None
         self.again_s = AGAIN_S
         self.archived = ""
+        self.seq: int | None = None
 
     def get(self, path: str, query: Query = NO_QUERY) -> Any:
         """The JSON at the path; empty query values are left out."""
@@ -114,6 +116,7 @@ class Client:
         while True:
             size = min(PAGE, limit - given) if limit else PAGE
             page = self.get(path, {**query, "limit": size, go_on: cursor})
+            self._stands_at(page.get("seq"))
             for item in page["items"]:
                 yield item
                 given += 1
@@ -122,17 +125,25 @@ class Client:
                 self.archived = page.get("archived", "")
                 return
 
+    def _stands_at(self, seq: int | None) -> None:
+        """Remember the earliest record: the next page may come from a controller that is behind."""
+        if seq is not None:
+            self.seq = seq if self.seq is None else min(self.seq, seq)
+
     def close(self) -> None:
         """Let go of the connection; the next question opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def events(self, after: int = 0, query: Query = NO_QUERY) -> Iterator[dict[str, Any]]:
-        """The server's events as they come, or those after record `after`, until the stream ends."""
+    def events(self, after: int | None = None, query: Query = NO_QUERY) -> Iterator[dict[str, Any]]:
+        """The server's events as they come, or those after record `after`, until the stream ends.
+
+        Raises GoneError where the journal no longer holds what follows that record.
+        """
         connection = self._open(SILENCE_S)
         try:
-            also = {"Last-Event-ID": str(after)} if after else {}
+            also = {"Last-Event-ID": str(after)} if after is not None else {}
             response = self._send(connection, ("GET", "/v1/events" + _query(query), None), _STREAM | also)
             if response.status != http.client.OK:
                 raise self._refused(response.status, response.read())
@@ -225,7 +236,8 @@ class Client:
         what, instead = _problem(text)
         if code is ExitCode.unauthorised and not instead:
             instead = "give --token-file FILE or HOSTLER_TOKEN; an administrator makes one with `hostler token create`"
-        return CommandError(code, what or f"{self.address.url} answered {status}", instead, _detail(text))
+        kind = GoneError if status == http.client.GONE else CommandError
+        return kind(code, what or f"{self.address.url} answered {status}", instead, _detail(text))
 
     def _away(self, error: Exception, method: str) -> CommandError:
         if isinstance(error, ssl.SSLCertVerificationError):

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from hostler.cli import context
+from hostler.cli.bmc_access import credentials
 from hostler.cli.compacting import Compacting
 from hostler.cli.examining import examiners
 from hostler.cli.house import Gate, House, Standing, ask, house, journal_of, now
@@ -32,6 +33,7 @@ from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
+from hostler.drivers.redfish.introducing import Introduction
 from hostler.drivers.standalone.hand import StandaloneHand, work_of
 from hostler.engine.heap import COLLECTIONS
 from hostler.engine.ports import Hand, Scheduler
@@ -73,7 +75,8 @@ async def serve(settings: ServeSettings) -> None:
     standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s)
     async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
-        clients = Clients(connections, _credentials(data), gate)
+        clients = Clients(connections, credentials(data), gate)
+        gate.machines = Introduction(clients)
         slurm = await slurm_clusters(settings.slurm, gate, stack)
         kubernetes = await kubernetes_clusters(settings.clusters, gate, stack)
         schedulers: list[Scheduler] = [*slurm, *(one.scheduler for one in kubernetes)]
@@ -123,6 +126,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
     stop = _told_to_stop()
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
+    gate.machines = Introduction(clients)
     hands: list[Hand] = [RedfishHand(clients, gate.now), *lab.hands]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
@@ -172,7 +176,8 @@ async def _resume(house: House, fleet: EmulatedFleet, lab: Lab, known: Sequence[
         if node.phase not in (Phase.registered, Phase.initializing, Phase.rma):
             fleet.hosts[node.id].wake()
         if node.binding("bmc") != origins[node.id]:
-            await ask(house.cell, "rebind", node.id, args={"kind": "bmc", "value": origins[node.id]})
+            moved = {"kind": "bmc", "value": origins[node.id]}
+            await ask(house.cell, "rebind", node.id, args=moved, second="emulated-technician")
 
 
 async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
@@ -219,6 +224,7 @@ def _listening(settings: ServeSettings) -> Settings:
     return Settings(
         host=settings.host,
         port=settings.port,
+        agents=settings.agents,
         tls_certificate=Path(settings.tls_cert) if settings.tls_cert else None,
         tls_key=Path(settings.tls_key) if settings.tls_key else None,
         insecure_plain_http=settings.insecure_plain_http,
@@ -236,24 +242,6 @@ def _read(paths: Sequence[str]) -> dict[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInputError((Problem(path, 0, str(error), "give a readable YAML file"),)) from error
     return found
-
-
-def _credentials(data: Path) -> Callable[[str], Access]:
-    """How BMCs are entered: `bmc.json` in the data directory, by origin, "*" for all others.
-
-    Raises InvalidInputError for a file that is not such a mapping or that others can read.
-    """
-    path = data / "bmc.json"
-    if not path.exists():
-        return lambda _origin: Access()
-    if path.stat().st_mode & 0o077:
-        raise InvalidInputError((Problem(str(path), 0, "others can read it", f"chmod 600 {path}"),))
-    try:
-        known = msgspec.json.decode(path.read_bytes(), type=dict[str, Access])
-    except (msgspec.DecodeError, OSError) as error:
-        instead = 'write {"*": {"username": "…", "password": "…"}}'
-        raise InvalidInputError((Problem(str(path), 0, str(error), instead),)) from error
-    return lambda origin: known.get(origin) or known.get("*") or Access()
 
 
 def _announce(house: House, settings: UpSettings) -> None:

@@ -17,6 +17,10 @@ class CommandError(Exception):
         return f"{self.what}\n  {self.instead}" if self.instead else self.what
 
 
+class GoneError(CommandError):
+    """The records that a stream should go on with are no longer there: list anew and go on from that."""
+
+
 def unusable(what: str, instead: str = "") -> CommandError:
     """The error for input that cannot be used."""
     return CommandError(ExitCode.usage, what, instead)

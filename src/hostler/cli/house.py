@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from hostler.cli.first_start import TOKEN, TOKENS, refuse_a_second_beginning
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.fleet import Fleet
 from hostler.core.model import FLEET, Intent, Node
@@ -31,6 +32,7 @@ from hostler.engine.runner import Cell
 from hostler.engine.seat import Seat
 from hostler.server.app import create_app
 from hostler.server.desk import AgentDesk
+from hostler.server.introductions import Machines, nobody
 from hostler.server.serve import serving
 from hostler.server.settings import Settings, is_loopback
 from hostler.server.tokens import TokenStore
@@ -71,13 +73,15 @@ class House(Struct):
 class Gate:
     """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
 
-    `offered` gives what lets a node's kubelet in now, `glance` what the schedulers show of one node.
+    `offered` gives what lets a node's kubelet in now, `glance` what the schedulers show of one node, `machines` what is
+    behind a BMC.
     """
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
         self.agents: Hand | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
+        self.machines: Machines = nobody
         self.eye: Callable[[], Iterable[intake.Input]] = tuple
         self.glance: Callable[[Node], Iterable[intake.Input]] = lambda _node: ()
 
@@ -139,11 +143,13 @@ async def house(
     with ExitStack() as stack:
         alone = _locked(standing, stack)
         seat = _seat(settings, standing, alone=alone)
+        if not on_server(standing.journal):
+            await asyncio.to_thread(refuse_a_second_beginning, _file_of(standing))
         journal: Journal = await asyncio.to_thread(open_journal, journal_of(standing))
         stack.callback(journal.close)
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
-        await asyncio.to_thread(tokens.bootstrap, standing.data / "operator.token")
+        await asyncio.to_thread(tokens.bootstrap, standing.data / TOKEN)
         desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
         cell = gate.cell = Cell(journal, [*hands, desk], seat=seat)
         try:
@@ -152,7 +158,7 @@ async def house(
             stack.callback(attending.cancel)
             if configuration is not None and cell.role == "active":
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
-            async with serving(create_app(cell, tokens, desk, settings), settings) as address:
+            async with serving(create_app(cell, tokens, desk, settings, gate.machines), settings) as address:
                 try:
                     yield House(cell, tokens, address, standing.data)
                 finally:
@@ -170,8 +176,11 @@ async def _attended(desk: AgentDesk) -> None:
 
 
 async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:
-    """Put an intent of the composition root itself. Raises InvalidInputError where it is refused."""
-    args = more.pop("args", {})
+    """Put an intent of the composition root itself; `second` says yes where it takes a second person.
+
+    Raises InvalidInputError where it is refused.
+    """
+    args, second = more.pop("args", {}), str(more.pop("second", ""))
     intent = Intent(secrets.token_hex(8), verb, target, person, "set up by the command line", now(), args)  # type: ignore[arg-type]
     while True:
         try:
@@ -179,6 +188,8 @@ async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up",
         except BusyError as busy:
             await asyncio.sleep(busy.retry_after_s)
             continue
+        if second and (approval := reply.detail.get("approval")):
+            return await ask(cell, "approve-request", approval, person=second)
         if not reply.granted:
             raise InvalidInputError((Problem(verb, 0, reply.text, "mend that and start again"),))
         return reply
@@ -195,34 +206,36 @@ def _file_of(standing: Standing) -> Path:
 
 def _tokens_of(standing: Standing) -> Path | str:
     """Beside the journal: every controller of the cell knows the same."""
-    return standing.journal if on_server(standing.journal) else _file_of(standing).parent / "tokens.db"
+    return standing.journal if on_server(standing.journal) else _file_of(standing).parent / TOKENS
 
 
 def _locked(standing: Standing, stack: ExitStack) -> bool:
     """Lock what this process has for itself; whether no other can have the journal. Raises InvalidInputError.
 
-    A journal in the own data directory is locked with it. A file elsewhere is shared with whoever names it too, but
-    with nobody who holds its directory alone.
+    A file is one controller's: one that is stopped while it writes would hold SQLite's lock, and with it a takeover,
+    for as long as it stands still.
     """
-    stack.callback(os.close, _lock(standing.data, fcntl.LOCK_EX))
+    stack.callback(os.close, _lock(standing.data, _ANOTHER_DIRECTORY))
     if on_server(standing.journal):
         return False
     directory = _file_of(standing).parent
-    if directory.resolve() == standing.data.resolve():
-        return True
-    directory.mkdir(0o700, parents=True, exist_ok=True)
-    stack.callback(os.close, _lock(directory, fcntl.LOCK_SH))
-    return False
+    if directory.resolve() != standing.data.resolve():
+        directory.mkdir(0o700, parents=True, exist_ok=True)
+        stack.callback(os.close, _lock(directory, _POSTGRESQL))
+    return True
 
 
-def _lock(directory: Path, how: int) -> int:
+_POSTGRESQL = "two controllers of one cell need PostgreSQL: give both --journal postgresql://…"
+_ANOTHER_DIRECTORY = f"stop that one, or give another directory with --data; {_POSTGRESQL}"
+
+
+def _lock(directory: Path, instead: str) -> int:
     """A lock on the directory, held until its descriptor is closed or the process ends."""
     lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, how | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
         os.close(lock)
-        instead = "stop that one, or give another directory with --data; to stand by, both name the journal (--journal)"
         raise _unusable(str(directory), "another Hostler serves this directory", instead) from held
     return lock
 

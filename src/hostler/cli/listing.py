@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 def show_list(connect: Connect, view: View, show: Show) -> int:
     """Print a whole list, and go on where asked."""
     client = connect.client()
-    items = list(client.pages(view.path))
     if show.watch:
-        watch(client, view, show.output, items, whole(client, view))
-    emit(items, view, show.output)
+        watch(client, view, show.output, lambda: client.pages(view.path), whole(client, view))
+    emit(list(client.pages(view.path)), view, show.output)
     return 0
 
 

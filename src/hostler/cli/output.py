@@ -94,14 +94,30 @@ def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
 
 def dump_json(value: Any) -> None:
     """JSON for programs, and for people who read it."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json_of(value, indent=2))
+
+
+def json_of(value: Any, indent: int | None = None) -> str:
+    r"""JSON, with what a terminal obeys or hides (C1, RTL, zero width) written as `\uXXXX`: the same to a program."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text) if _unsafe(text) else text
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def _unsafe(text: str) -> bool:
+    return not text.replace("\n", "").isprintable()
 
 
 def dump_yaml(value: Any) -> None:
     """The same as YAML."""
     import yaml
 
-    print(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), end="")
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+    print(yaml.safe_dump(value, sort_keys=False) if _unsafe(text) else text, end="")
 
 
 def _plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -212,6 +212,7 @@ AGENTS = View(
         Column("LAST", "last_heard", age),
         Column("VERSION", "version"),
         Column("RSS KIB", "rss_kib"),
+        Column("CHECKS", "profiles", lambda told, _: "not said" if told is None else ",".join(told) or "none"),
     ),
     name="node",
     empty="no node matches",

@@ -2,15 +2,18 @@
 
 from datetime import datetime, timedelta
 
-from hostler.core import domains
+from hostler.core import domains, gate, unanswered
 from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Wait
+from hostler.core.completeness import gaps
 from hostler.core.configuration import Pool, scaled
-from hostler.core.ending import complete, fail_plan, fail_step, has_left, tickets, undone
+from hostler.core.ending import complete, fail_plan, fail_step, has_left, tickets, undone, unsaid
 from hostler.core.health import is_unheard
 from hostler.core.model import (
+    LIFTED,
     ActClass,
     Blocker,
+    CheckResult,
     HoldKind,
     Node,
     Operation,
@@ -19,6 +22,7 @@ from hostler.core.model import (
     Severity,
     Step,
     Ticket,
+    Verdict,
     WorkClass,
     Workload,
 )
@@ -31,6 +35,7 @@ from hostler.core.policy.response import Need, rank, rule_for
 from hostler.core.proof import has_proven_itself
 from hostler.core.remedy import held, may_begin, protect
 from hostler.core.scene import Scene
+from hostler.core.verdicts import Conviction
 
 CHECK_ENDS_S = 60.0
 """So long an idle check that was called off may hold up what called it off: a machine that hangs never ends it."""
@@ -99,6 +104,9 @@ def _outstanding(scene: Scene, node: Node, plan: Plan, operation: Operation) -> 
         return Act((_give_up(node, operation, row, "revoked", scene.now), *fail_plan(scene, node, plan, why)))
     if operation.deadline <= scene.now:
         gone = _give_up(node, operation, row, "timed_out", scene.now)
+        if operation.kind == "run_checks":
+            said = unsaid(scene, node, operation, Verdict.inconclusive, "nobody answered in its time")
+            return Act((gone, *said))
         return Act((gone, *fail_step(scene, node, plan, f"{operation.kind} did not finish in time")))
     text = f"{operation.kind} was asked for at {operation.started:%H:%M:%S} and has not been answered"
     return Wait(
@@ -115,7 +123,7 @@ def _bring_up_fails(scene: Scene, node: Node, plan: Plan) -> str:
     """Why a phase's own work has failed already: over the limit, or a grave condition appeared; "" if it has not."""
     if not plan.failed_phase:
         return ""
-    if node.deadline is not None and node.deadline <= scene.now:
+    if _is_over_limit(scene, node, plan):
         return f"over the limit of {node.phase}"
     if node.phase not in (Phase.seatrial, Phase.zap, Phase.test):
         return ""
@@ -126,8 +134,24 @@ def _bring_up_fails(scene: Scene, node: Node, plan: Plan) -> str:
         if c.severity >= Severity.critical
         and rule_for(scene.fleet.policy_of(node), c).remedy
         and (checking or c.type not in _AWAY)
+        and not c.type.startswith("inventory.")  # a step of its own looks at that
     ]
     return f"{grave[0].type}: {grave[0].evidence[-1].text if grave[0].evidence else ''}" if grave else ""
+
+
+def _is_over_limit(scene: Scene, node: Node, plan: Plan) -> bool:
+    """Whether the phase has had its time.
+
+    A step that waits for an answer has a deadline of its own, and what nobody answers is no failure; the steps behind
+    it have their own times as well.
+    """
+    if node.deadline is None or node.deadline > scene.now or plan.index >= len(plan.steps):
+        return False
+    if unanswered.profile_at(plan):
+        return False
+    asked = any(unanswered.profile_of(step.operation, step.args) for step in plan.steps[: plan.index])
+    left_s = sum(step.deadline_s for step in plan.steps[plan.index :]) if asked else 0.0
+    return plan.step_since is None or plan.step_since + timedelta(seconds=left_s) <= scene.now
 
 
 _AWAY = ("agent.lost", "power.off_unexpected")
@@ -140,7 +164,7 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
         return fail_plan(scene, node, plan, why)
     remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not remedial:
-        return None
+        return _makes_way(node, plan, need)
     # where the graver plan would wait, this one goes on: its cordon would stand with nothing being done
     graver = need is not None and need.act_class is not ActClass.protective and _is_graver(need, plan)
     if need is not None and graver and not domains.scope_of(plan.group) and may_begin(scene, node, need):
@@ -156,6 +180,13 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
     return None
+
+
+def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
+    """A phase's own work that waits for an answer waits in no person's way."""
+    if need is None or not need.wished or not unanswered.is_open(node, plan):
+        return None
+    return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is asked for"),)
 
 
 def _overridden(scene: Scene, node: Node, plan: Plan) -> str:
@@ -186,13 +217,32 @@ def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if step.operation == "uncordon" and (_cordoned_by_person(scene, node) or _stays_cordoned(node, plan)):
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    if "drained" in row.needs and plan.disruptive and (undrained := _empty(scene, node, plan)):
-        return undrained
+    if "drained" in row.needs and plan.disruptive:
+        if (again := _cordon_again(scene, node, plan)) is not None:
+            return again
+        if undrained := _empty(scene, node, plan):
+            return undrained
     if stopped := _preconditions(scene, node, plan, row):
         return Wait(plan.name, stopped)
+    if row.answers and row.port != "present" and (unasked := unanswered.unasked(scene, node, plan)):
+        return unasked
     if row.port == "present":
         return _PRESENT[step.operation](scene, node, plan)
-    return Act((e.OperationStarted(start(scene, node, plan, step)),))
+    laid = gate.seeing(scene.fleet, node, plan).steps[plan.index]  # of an older version, its gate names nothing to see
+    return Act((e.OperationStarted(start(scene, node, plan, laid)),))
+
+
+def _cordon_again(scene: Scene, node: Node, plan: Plan) -> Act | None:
+    """The plan's own cordon once more, where a person had lifted it and has let us go on; None where none is needed.
+
+    To an open node work comes while the last of it is being ended, and what disturbs would end that unasked.
+    """
+    laid = next((step for step in plan.steps[: plan.index] if step.operation == "cordon"), None)
+    if laid is None or LIFTED not in node.cordons or plan.act_class is ActClass.protective:
+        return None
+    if any(hold.kind is HoldKind.override for hold in scene.fleet.holds_on(scopes(scene, node))):
+        return None
+    return Act((e.OperationStarted(start(scene, node, plan, laid)),))
 
 
 def _stays_cordoned(node: Node, plan: Plan) -> bool:
@@ -431,7 +481,53 @@ def _wait_bmc(scene: Scene, node: Node, plan: Plan) -> Answer:
     return Wait(plan.name, (blocker,), until=step_deadline(plan))
 
 
-_PRESENT = {"drain": _drain, "wait_boot": _wait_boot, "wait_agent": _wait_agent, "wait_bmc": _wait_bmc}
+def _verify_inventory(scene: Scene, node: Node, plan: Plan) -> Answer:
+    """The node is what its SKU says, as it was seen in this boot; else the step waits where it is, or convicts.
+
+    What nobody has looked at convicts nobody, and neither does a part of another model.
+    """
+    found = gaps(scene.fleet, node)
+    if not found:
+        passed = CheckResult(unanswered.INVENTORY, Verdict.passed, scene.now, "as its SKU, in this boot")
+        over = unanswered.answered(scene.fleet, node, unanswered.INVENTORY, "observation", "it is as its SKU")
+        return Act((e.CheckRecorded(node.id, passed), *over, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
+    text = "; ".join(str(gap) for gap in found)[:400]
+    missing = [str(gap) for gap in found if gap.missing]
+    if missing and plan.steps[plan.index].args.get("missing") == "convicts":
+        return _still_missing(scene, node, plan, missing)
+    verdict = Verdict.failed if any(gap.seen for gap in found) else Verdict.inconclusive
+    if verdict is Verdict.inconclusive and scene.now < step_deadline(plan):
+        coming = Blocker("observation", text[:120], text, "its agent or BMC reports it")
+        return Wait(plan.name, (coming,), until=step_deadline(plan))
+    standing = unanswered.standing(node, unanswered.INVENTORY)
+    if standing is None or not standing.evidence[-1].text.endswith(text):
+        return Act(unanswered.left_open(scene, node, unanswered.Unsaid(unanswered.INVENTORY, verdict, text)))
+    blocker = Blocker("inventory", text[:120], text, unanswered.next_command(node, unanswered.INVENTORY))
+    return Wait(plan.name, (blocker,))
+
+
+def _still_missing(scene: Scene, node: Node, plan: Plan, missing: list[str]) -> Answer:
+    """A part convicts by its absence once nothing more has been seen of the node for as long as the step has.
+
+    After a restart inventories come in pieces: a BMC still lists a board's parts, and adapters and drives come up late.
+    """
+    why, step = f"still missing: {'; '.join(missing)}"[:400], plan.steps[plan.index]
+    assert plan.step_since is not None, "a running plan knows since when it stands at its step"
+    settled = max(plan.step_since, node.inventory_at or plan.step_since) + timedelta(seconds=step.deadline_s)
+    if scene.now < settled:
+        coming = Blocker("inventory", why[:120], why, f"it is seen, or is still missing at {settled:%d %H:%M} UTC")
+        return Wait(plan.name, (coming,), until=settled)
+    failed = CheckResult(unanswered.INVENTORY, Verdict.failed, scene.now, why)
+    return Act((e.CheckRecorded(node.id, failed), *fail_step(scene, node, plan, why, Conviction(why))))
+
+
+_PRESENT = {
+    "verify_inventory": _verify_inventory,
+    "drain": _drain,
+    "wait_boot": _wait_boot,
+    "wait_agent": _wait_agent,
+    "wait_bmc": _wait_bmc,
+}
 
 
 def undo_tail(plan: Plan) -> tuple[Step, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core import events as e
+from hostler.core import unanswered
 from hostler.core.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
@@ -29,10 +30,11 @@ def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
         _misbound(scene, node, MISMATCH in standing),
         _uninvited(scene, node, UNINVITED in standing),
     )
+    moot = tuple(unanswered.moot(scene, node)) if node.conditions else ()
     if not any(findings):
-        return ()
+        return moot
     told = (stand(node, f, Evidence(scene.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
-    return tuple(event for event in told if event is not None)
+    return (*moot, *(event for event in told if event is not None))
 
 
 def wakes_at(scene: Scene, node: Node) -> datetime | None:

@@ -12,6 +12,9 @@ from hostler.core.model import Severity
 
 Clears = Literal["remedy", "observation", "operator", "age"]
 
+BARS = Severity.degraded
+"""A condition of this severity or a graver one keeps a node from counting as healthy."""
+
 HALF_HOUR_S = 1_800.0
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
@@ -389,6 +392,15 @@ CONDITIONS: dict[str, ConditionKind] = {
             source="hostler",
         ),
         ConditionKind(
+            "agent.refused",
+            _DEGRADED,
+            "observation",
+            "The node's agent is heard, and none of its observations is taken: nothing it sees arrives.",
+            "Why, in the evidence. Where somebody else uses its token, make it a new one and revoke the old.",
+            one_per="node",
+            source="hostler",
+        ),
+        ConditionKind(
             "agent.collector_failed",
             _DEGRADED,
             "observation",
@@ -474,6 +486,22 @@ CONDITIONS: dict[str, ConditionKind] = {
             unknown_after_s=DAY_S,
         ),
         ConditionKind(
+            "inventory.serial_unclear",
+            _INFO,
+            "observation",
+            "Parts of a kind show no serial number that tells them apart; their slots do, and do not move with them.",
+            "The numbers printed on the parts; a newer firmware of the BMC often shows them.",
+            unknown_after_s=DAY_S,
+        ),
+        ConditionKind(
+            "inventory.claimed_twice",
+            _WARNING,
+            "observation",
+            "Two nodes show one part: it stays with the one that held it, and convicts neither.",
+            "Which of the two BMCs lists the serial; the number printed on the part. The facts name the other node.",
+            source="hostler",
+        ),
+        ConditionKind(
             "firmware.drift",
             _DEGRADED,
             "observation",
@@ -487,6 +515,20 @@ CONDITIONS: dict[str, ConditionKind] = {
             "observation",
             "The BMC calls a part unhealthy, and nothing seen from inside the node says what is wrong with it.",
             "The BMC's message in the facts, its event log, and what the part's own driver logs.",
+        ),
+        ConditionKind(
+            "system.unhealthy",
+            _WARNING,
+            "observation",
+            "The BMC calls the machine unhealthy, and says so of none of its parts.",
+            "The BMC's event log and its own page of health: it knows of a fault that it does not show elsewhere.",
+        ),
+        ConditionKind(
+            "chassis.intrusion",
+            _WARNING,
+            "observation",
+            "The machine's cover has been opened, or was since the BMC was last told that this is known.",
+            "Who worked at the machine; whether the cover is closed; the BMC's page on which intrusion is reset.",
         ),
         ConditionKind(
             "binding.mismatch",
@@ -534,7 +576,16 @@ CONDITIONS: dict[str, ConditionKind] = {
             _INFO,
             "observation",
             "A check could not say either way, so the node is not verified by it.",
-            "Why it broke off: pre-empted, harness error, or an impossible reading.",
+            "Why: no such check on the node, pre-empted, harness error, or an impossible reading; its ticket.",
+        ),
+        ConditionKind(
+            "node.unsanitised",
+            _DEGRADED,
+            "observation",
+            "A customer's data may still be on the node: nobody can erase it, so the node stays out of service.",
+            "Whether the agent was given the node's scratch devices (--scratch).",
+            one_per="node",
+            source="hostler",
         ),
         ConditionKind(
             "remedy.failed",

@@ -33,8 +33,12 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     """What a node of this model must contain.
 
     `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
-    fetched from; `reset` how its GPUs are reset. `memory_gib`: the host's memory, 0 where it is not judged.
-    `tenant_root`: whoever a node of it serves has root there.
+    fetched from; `reset` how its GPUs are reset. `models` are words that the model of every part of a kind contains,
+    `slots` the slots of a kind by the names that its observer gives them, so that an empty one can be named.
+    `memory_gib`: the host's memory, 0 where it is not judged.
+    `tenant_root`: whoever a node of it serves has root there. `without`: readings (`ecc`, `row_remap` …) that GPUs of
+    this model do not give, so that a gate does not wait for them. `bmc_system`: the name of the system that is the
+    machine, where a BMC of this model shows several.
     """
 
     name: str
@@ -47,7 +51,16 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
     memory_gib: float = 0.0
     tenant_root: bool = False
     bmc_slots: dict[str, str] = {}
+    models: dict[str, str] = {}
+    slots: dict[str, tuple[str, ...]] = {}
     reset: Reset = field(default_factory=Reset)
+    without: tuple[str, ...] = ()
+    bmc_system: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of each kind of part a node must have; `gpus` goes before what `parts` says of GPUs."""
+        return {**self.parts, **({"gpu": self.gpus} if self.gpus else {})}
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):

@@ -67,7 +67,8 @@ class BindingChanged(Struct, frozen=True, tag="binding_changed"):
 class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
     """The node moved along an edge of TRANSITIONS; `deadline` ends the new phase where it has a limit.
 
-    `probation_until`: it was repaired, and until then the ladder begins one rung higher.
+    `probation_until`: it was repaired, and until then the ladder begins one rung higher. `convicted` is the evidence
+    that led here, "" where there was none: a visit to triage without any counts towards nothing.
     """
 
     node: str
@@ -77,6 +78,7 @@ class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
     deadline: datetime | None = None
     person: str = ""
     probation_until: datetime | None = None
+    convicted: str = ""
 
 
 class ConditionRaised(Struct, frozen=True, tag="condition_raised"):
@@ -233,7 +235,8 @@ class CheckRecorded(Struct, frozen=True, tag="check_recorded"):
 class InventorySeen(Struct, frozen=True, tag="inventory_seen"):
     """The node's parts as seen at `at`; recorded only when they differ from what was known.
 
-    `addresses` are (PCI address, serial): how the kernel's log names a part.
+    `addresses` are (PCI address, serial): how the kernel's log names a part. `boot_id` is the boot in which they were
+    seen, `covers` the kinds that were looked at in it so far, `memory_gib` the host's memory, 0 where nobody read it.
     """
 
     node: str
@@ -241,6 +244,9 @@ class InventorySeen(Struct, frozen=True, tag="inventory_seen"):
     parts: tuple[Part, ...]
     firmware: tuple[tuple[str, str], ...] = ()
     addresses: tuple[tuple[str, str], ...] = ()
+    boot_id: str = ""
+    covers: tuple[str, ...] = ()
+    memory_gib: float = 0.0
 
 
 class PartMoved(Struct, frozen=True, tag="part_moved"):
@@ -363,6 +369,7 @@ class IntentRecorded(Struct, frozen=True, tag="intent_recorded"):
     """A request and its answer; `answer` is what the requester was told.
 
     `disturbs`: the nodes that this person's word alone lets be disturbed. `approval` is the one that it waits for.
+    `content` is the digest of what was asked, whole; "" where the request had no key, and in records from before it.
     """
 
     intent: Intent
@@ -370,6 +377,7 @@ class IntentRecorded(Struct, frozen=True, tag="intent_recorded"):
     answer: str
     disturbs: tuple[str, ...] = ()
     approval: str = ""
+    content: str = ""
 
 
 class ApprovalRequested(Struct, frozen=True, tag="approval_requested"):
@@ -632,7 +640,7 @@ INTRODUCED: dict[tuple[str, int], int] = {}
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
 Nothing of a format is written before every controller of the cell reads it (`formats`). A field that only has a
-default may come without one if no fold, guard or plan looks at it.
+default may come without one if no fold, guard or plan looks at it, or if its default is the cautious answer.
 """
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core.diagnose.gate.readings import LOOK
 from hostler.core.model import Condition, Evidence, Node, Operation, Phase, Plan, Waiting
 from hostler.core.operations import IDLE_CHECK
 from hostler.core.sentences import sentence
@@ -42,7 +43,10 @@ class Link(Struct, frozen=True):
 
 
 class Act(Struct, frozen=True):
-    """An operation: what was asked, and how it ended. `result` "" while it is under way."""
+    """An operation: what was asked, and how it ended. `result` "" while it is under way.
+
+    `looked`: what a gate looked at, part by part, with what it found.
+    """
 
     id: str
     kind: str
@@ -52,6 +56,7 @@ class Act(Struct, frozen=True):
     result: str = ""
     detail: str = ""
     attempt: int = 1
+    looked: tuple[str, ...] = ()
 
 
 class Remedy(Struct, frozen=True):
@@ -419,6 +424,7 @@ class _Story:
             event.result,
             event.detail,
             known.attempt if known else 1,
+            tuple(f"{name.removeprefix(LOOK)} {said}" for name, said in event.facts.items() if name.startswith(LOOK)),
         )
 
     def _of_operation(self, operation: str) -> _Course | None:
@@ -432,7 +438,7 @@ class _Story:
         act = course.acts[event.operation]
         told = "; ".join(part for part in (act.detail, sentence(event)) if part)
         course.acts[event.operation] = Act(
-            act.id, act.kind, act.started, act.finished, act.seconds, act.result, told, act.attempt
+            act.id, act.kind, act.started, act.finished, act.seconds, act.result, told, act.attempt, act.looked
         )
 
     def _move(self, record: e.Record, event: e.PhaseChanged) -> None:
@@ -519,7 +525,9 @@ def _told(chain: Chain) -> list[str]:
         lines.extend(f"    {told}" for told in link.shadows)
     if chain.remedy:
         lines.extend(_remedy_told(chain.remedy))
-    lines.extend(f"    {_act_told(act)}" for act in chain.operations)
+    for act in chain.operations:
+        lines.append(f"    {_act_told(act)}")
+        lines.extend(f"      {look}" for look in act.looked)
     lines.extend(f"  phase      {move.before} → {move.after}: {move.reason}" for move in chain.moves)
     return lines
 

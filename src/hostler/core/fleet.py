@@ -9,14 +9,15 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from hostler.core.clock import Doubt
 from hostler.core.configuration import Configuration, Policy, Pool
 from hostler.core.diagnose.common_cause import SYNDROME_OF
-from hostler.core.health import is_doubted
+from hostler.core.health import CLAIMED, is_doubted, is_healthy, is_serving
 from hostler.core.model import Asset, Hold, Incident, Node, Part, Phase, Remediator, Tally, Ticket, Waiting, Window
+from hostler.core.packing import one_line
+from hostler.core.part_table import Fitted, PartTable
 from hostler.core.proof import has_proven_itself
 from hostler.core.reach import Approval, Rollout
 
@@ -199,24 +200,25 @@ class Cell(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """An intent's answer, kept so that the same key gets the same answer."""
+    """An intent's answer, kept so that the same key gets the same answer. `content`: as in `events.IntentRecorded`."""
 
     intent: str
     answer: str
     granted: bool
     at: datetime
     approval: str = ""
+    content: str = ""
 
 
 class State(Struct, frozen=True):
-    """Everything a snapshot holds. `version` is the checkpoint's format."""
+    """Everything that is committed, as one value."""
 
-    version: int
     cell: Cell
     configuration: Configuration
     nodes: list[Node]
     assets: list[Asset]
-    parts: list[Part]
+    fitted: dict[str, Fitted]
+    loose: dict[str, Part]
     holds: list[Hold]
     windows: list[Window]
     tickets: list[Ticket]
@@ -228,7 +230,6 @@ class State(Struct, frozen=True):
     tallies: list[tuple[str, tuple[Tally, ...]]] = []
 
 
-SNAPSHOT_VERSION = 1
 ANSWERS_KEPT = 10_000
 """Idempotency keys remembered in memory; older ones are found in the journal."""
 SHELF_KEPT = 10_000
@@ -238,22 +239,10 @@ TALLIED_KEPT = 20_000
 """Nodes and parts of which it is remembered what came back; the ones longest without are forgotten first."""
 
 
-def is_healthy(node: Node) -> bool:
-    """A delivered member in service: in production, no disruptive plan, no cordon of ours."""
-    plan = node.plan
-    disrupted = plan is not None and plan.state != "proposed" and (plan.disruptive or plan.name == "deliver")
-    return node.phase is Phase.production and not disrupted and not node.cordons
-
-
 def is_spare(node: Node) -> bool:
-    """In production, serving nobody, and with nothing wrong or under way."""
-    return (
-        node.phase is Phase.production
-        and node.assignment is None
-        and node.plan is None
-        and not node.cordons
-        and not node.conditions
-    )
+    """Healthy, serving nobody, and with nothing known of it or under way; what others say of its parts bars nothing."""
+    known = any(c.type != CLAIMED for c in node.conditions)
+    return node.assignment is None and node.plan is None and not known and is_healthy(node)
 
 
 def is_in_hands(node: Node) -> bool:
@@ -272,6 +261,7 @@ def is_idle(node: Node) -> bool:
         node.phase is Phase.production
         and not node.conditions
         and (not node.attempts or (node.assignment is not None and has_proven_itself(node)))
+        and (node.assignment is not None or node.inventory_boot == node.boot_id)
         and not node.cordons
         and not node.settling
         and node.plan is None
@@ -283,18 +273,21 @@ def is_idle(node: Node) -> bool:
 
 
 def index_keys(node: Node) -> tuple[str, ...]:
-    """The index entries of a node that come and go: phase:, pool:, healthy:, spare:, disturbed: domain, waiting.
+    """The index entries of a node that come and go: phase:, pool:, serving:, spare:, disturbed: domain, waiting.
 
-    "doubted:POOL" are those of "healthy:POOL" of which nobody can say how they are.
+    "serving:POOL" are its members of which nothing is taken away, by which budgets count; "healthy:POOL" those of them
+    that are healthy, "doubted:POOL" those of which nobody can say.
     "shows:SYNDROME:SCOPE" lists who shows what a shared part can cause, for all that the node shares with others;
     "group:" who is, or is to be, part of one act on many; "blocked" who waits and may go on because of others.
     """
     keys = [f"phase:{node.phase.value}"]
     if node.assignment:
         keys.append(f"pool:{node.assignment.pool}")
-        if is_healthy(node):
-            keys.append(f"healthy:{node.assignment.pool}")
-            if node.conditions and is_doubted(node):
+        if is_serving(node):
+            keys.append(f"serving:{node.assignment.pool}")
+            if is_healthy(node):
+                keys.append(f"healthy:{node.assignment.pool}")
+            elif is_doubted(node):
                 keys.append(f"doubted:{node.assignment.pool}")
     elif is_spare(node):
         keys.append(f"spare:{node.sku}")
@@ -366,7 +359,7 @@ class Fleet:
     def __init__(self, configuration: Configuration | None = None) -> None:
         self.nodes: Table[Node] = Table()
         self.assets: Table[Asset] = Table()
-        self.parts: Table[Part] = Table()
+        self.parts = PartTable()
         self.holds: Table[Hold] = Table()
         self.windows: Table[Window] = Table()
         self.tickets: Table[Ticket] = Table()
@@ -445,11 +438,12 @@ class Fleet:
 
     def put_part(self, serial: str, part: Part | None) -> None:
         """Set or delete a part and keep the index of the shelf in step."""
-        before = self.parts.get(serial)
+        serial = one_line(serial)
+        was_loose = self.parts.is_loose(serial)
         self.parts.put(serial, part)
         if part is not None and not part.node:
             self.index.add("shelf", serial)
-        elif before is not None and not before.node:
+        elif was_loose:
             self.index.remove("shelf", serial)
 
     def tallied(self, node_id: str, part: str) -> str:
@@ -543,7 +537,7 @@ class Fleet:
         wanted = frozenset(scopes)
         return [hold for hold in self.holds.values() if hold.scope in wanted]
 
-    def _tables(self) -> tuple[Table[Any] | Index, ...]:
+    def _tables(self) -> tuple[Table[Any] | PartTable | Index, ...]:
         return (  # one overlay discipline for tables of many types
             self.nodes,
             self.assets,
@@ -581,12 +575,12 @@ class Fleet:
     def state(self) -> State:
         """The committed state as one value; cheap: the values are shared, only lists are made."""
         return State(
-            version=SNAPSHOT_VERSION,
             cell=self.singles.base["cell"],
             configuration=self.configurations.base["active"],
             nodes=list(self.nodes.base.values()),
             assets=list(self.assets.base.values()),
-            parts=list(self.parts.base.values()),
+            fitted=dict(self.parts.base.rows),
+            loose=dict(self.parts.base.loose),
             holds=list(self.holds.base.values()),
             windows=list(self.windows.base.values()),
             tickets=list(self.tickets.base.values()),
@@ -597,57 +591,3 @@ class Fleet:
             retired=list(self.retired.base.items()),
             tallies=list(self.tallies.base.items()),
         )
-
-
-PIECE = 200
-"""Values encoded at a stretch: about a millisecond's worth."""
-
-
-def dump(state: State, pause: Callable[[], None] = lambda: None) -> bytes:
-    """A snapshot's body. It calls `pause` about once a millisecond of work, where a caller lets others go on."""
-    encode = msgspec.msgpack.Encoder().encode
-    body = {name: getattr(state, name) for name in state.__struct_fields__}
-    for name in ("nodes", "parts"):
-        values: list[Any] = body[name]
-        pieces = [_opening(len(values))]
-        for start in range(0, len(values), PIECE):
-            piece = values[start : start + PIECE]
-            pieces.append(encode(piece)[len(_opening(len(piece))) :])
-            pause()
-        body[name] = msgspec.Raw(b"".join(pieces))
-    return encode(body)
-
-
-def _opening(length: int) -> bytes:
-    """How an array of this length begins, before its values; nothing is one byte long."""
-    return msgspec.msgpack.encode([None] * length)[: -length or None]
-
-
-def load(body: bytes) -> Fleet:
-    """The fleet of a snapshot's body. Raises ValueError on a format that this version does not read."""
-    state = msgspec.msgpack.decode(body, type=State)
-    if state.version != SNAPSHOT_VERSION:
-        raise ValueError(f"snapshot format {state.version}; this version reads {SNAPSHOT_VERSION}")
-    fleet = Fleet(state.configuration)
-    fleet.singles.base["cell"] = state.cell
-    fleet.assets.base.update((a.id, a) for a in state.assets)
-    fleet.parts.base.update((p.serial, p) for p in state.parts)
-    for part in state.parts:
-        if not part.node:
-            fleet.index.add("shelf", part.serial)
-    fleet.holds.base.update((h.id, h) for h in state.holds)
-    fleet.windows.base.update((w.id, w) for w in state.windows)
-    fleet.rollouts.base.update((r.id, r) for r in state.rollouts)
-    for approval in state.approvals:
-        fleet.put_approval(approval.id, approval)
-    fleet.answers.base.update(state.answers)
-    fleet.retired.base.update(state.retired)
-    fleet.tallies.base.update(state.tallies)
-    for ticket in state.tickets:
-        fleet.put_ticket(ticket.id, ticket)
-    for incident in state.incidents:
-        fleet.put_incident(incident.id, incident)
-    for node in state.nodes:
-        fleet.put_node(node.id, node)
-    fleet.merge()
-    return fleet

@@ -32,6 +32,7 @@ from hostler.core.model import (
     Shadow,
     Verdict,
 )
+from hostler.core.packing import pairs
 
 BOOTS_KEPT = 8
 ATTEMPTS_KEPT = 32
@@ -240,13 +241,12 @@ def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
     if event.after is Phase.retired:
         fleet.put_node(node.id, None)
         fleet.retired.put(node.id, at)
-        for _, serial in node.slots:
-            if (part := fleet.parts.get(serial)) is not None and part.node == node.id:
-                _shelve(fleet, replace(part, node="", slot="", since=at))
+        for part in fleet.parts.of(node.id):
+            _shelve(fleet, replace(part, node="", slot="", since=at))
         return
     visits = node.visits
     if event.after in (Phase.triage, Phase.rma):
-        visits = (*visits, Attempt(event.after.value, "", at))[-ATTEMPTS_KEPT:]
+        visits = (*visits, Attempt(event.after.value, "", at, struck=bool(event.convicted)))[-ATTEMPTS_KEPT:]
     changed = replace(
         node,
         phase=event.after,
@@ -507,16 +507,21 @@ def _remembered(node: Node, check: CheckResult) -> tuple[Attempt, ...]:
 
 def _see_inventory(fleet: Fleet, event: e.InventorySeen) -> None:
     node = _node(fleet, event.node)
-    slots = tuple(sorted((p.slot or p.serial, p.serial) for p in event.parts))
+    since = {part.serial: part.since for part in fleet.parts.of(node.id)}
     for part in event.parts:
-        fleet.put_part(part.serial, replace(part, node=node.id, since=_since(fleet, part, node.id, event.at)))
-    seen = replace(node, slots=slots, addresses=event.addresses, inventory_at=event.at)
+        fleet.put_part(part.serial, replace(part, node=node.id, since=since.get(part.serial) or event.at))
+    share = fleet.parts.base.share
+    slots = share(pairs(sorted((p.slot or p.serial, p.serial) for p in event.parts)))
+    seen = replace(
+        node,
+        slots=slots,
+        addresses=share(pairs(event.addresses)),
+        inventory_at=event.at,
+        inventory_boot=event.boot_id,
+        inventory_covers=event.covers,
+        memory_gib=event.memory_gib,
+    )
     fleet.put_node(node.id, _runs(seen, event.firmware, event.at) if event.firmware else seen)
-
-
-def _since(fleet: Fleet, part: Part, node_id: str, at: datetime) -> datetime:
-    known = fleet.parts.get(part.serial)
-    return known.since if known and known.node == node_id and known.since else at
 
 
 def _move_part(fleet: Fleet, event: e.PartMoved, at: datetime) -> None:
@@ -543,6 +548,9 @@ def _record_intent(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
     number = fleet.cell.intents
     fleet.singles.put("cell", replace(fleet.cell, intents=number + 1))
     if event.intent.key:
-        fleet.answers.put(event.intent.key, Answered(event.intent.id, event.answer, event.granted, at, event.approval))
+        fleet.answers.put(
+            event.intent.key,
+            Answered(event.intent.id, event.answer, event.granted, at, event.approval, event.content),
+        )
         if len(fleet.answers) > ANSWERS_KEPT:
             fleet.answers.put(next(iter(fleet.answers)), None)

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from hostler.core import events as e
+from hostler.core import gate
 from hostler.core.configuration import Reset, scaled
 from hostler.core.model import ActClass, Node, Plan, Step
 from hostler.core.operations import OPERATIONS
@@ -40,7 +41,7 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
     """A frozen copy of the recipe for this node: no table is read for it again."""
     parts = _confined(scene, node, recipe, frame)
     rows = [laid for row in recipe.steps for laid in _lay(scene, node, row, parts)]
-    return Plan(
+    plan = Plan(
         id=f"{node.id}-p{scene.fleet.cell.seq}",
         node=node.id,
         name=recipe.name,
@@ -55,6 +56,7 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
         remedy=frame.remedy,
         to_phase=recipe.to_phase.value if recipe.to_phase else "",
         failed_phase=recipe.failed_phase.value if recipe.failed_phase else "",
+        convicted_phase=recipe.convicted_phase.value if recipe.convicted_phase else "",
         limit=node.deadline,
         part=frame.part,
         pool=node.pool,
@@ -65,6 +67,7 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
         state="proposed" if frame.proposed else "running",
         step_since=scene.now,
     )
+    return gate.seeing(scene.fleet, node, plan)
 
 
 def _confined(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:

@@ -1,18 +1,56 @@
-"""What is known of a node's health: that somebody who would say otherwise is silent is never health."""
+"""What is known of a node's health: one function says *healthy*, for pools, nodes, spares, the console and metrics.
 
-from hostler.core.model import Node
+That somebody who would say otherwise is silent is never health, and neither is that nobody has looked. What a pool's
+budget counts is another thing: who is in service (`is_serving`), whatever ails it; else faults would use up the budget
+that their own remedies need.
+"""
 
-UNHEARD = frozenset({"agent.lost", "agent.outdated"})
+from hostler.core.conditions import BARS
+from hostler.core.model import Condition, Node, Phase, Verdict
+from hostler.core.proof import has_proven_itself
+
+UNHEARD = frozenset({"agent.lost", "agent.outdated", "agent.refused"})
 """Conditions of a node that is not heard at all."""
 DOUBTS = UNHEARD | {"agent.collector_failed", "reading.missing", "check.inconclusive"}
 """Conditions that say that somebody who looks, or a check, cannot tell."""
+CLAIMED = "inventory.claimed_twice"
+"""What another node says of this one's parts, or this one of another's: it bars nothing, or one node could bar all."""
+NOT_ITS_SKU = frozenset({"inventory.missing_part", "inventory.mismatch"})
+"""Conditions of a node that is not what its SKU says, whatever their severity."""
+
+
+def is_serving(node: Node) -> bool:
+    """In production, with no disruptive plan, no delivery and no cordon of ours: nothing of it is taken away."""
+    plan = node.plan
+    disrupted = plan is not None and plan.state != "proposed" and (plan.disruptive or plan.name == "deliver")
+    return node.phase is Phase.production and not disrupted and not node.cordons
+
+
+def is_healthy(node: Node) -> bool:
+    """In service, heard, seen to be its SKU in this boot, barred by no condition, and its last gate passed."""
+    if not is_serving(node) or is_doubted(node) or not _last_gate_passed(node):
+        return False
+    return not any(bars(condition) for condition in node.conditions)
+
+
+def bars(condition: Condition) -> bool:
+    """Whether a node with this condition is not healthy."""
+    return condition.severity >= BARS or condition.type in NOT_ITS_SKU
 
 
 def is_doubted(node: Node) -> bool:
-    """Whether nobody can say how it is, wholly or in part: a source is silent, or a condition is unknown by now."""
+    """Whether nobody can say how it is: a source is silent, a condition is unknown, or nobody saw it in this boot."""
+    if node.inventory_at is None or node.inventory_boot != node.boot_id:
+        return True
     return any(c.type in DOUBTS or c.unknown_since is not None for c in node.conditions)
 
 
+def _last_gate_passed(node: Node) -> bool:
+    """A node that was never gated has been adopted; what was done to any other has been proven since."""
+    gate = next((check.verdict for check in node.checks if check.profile == "gate"), Verdict.passed)
+    return gate is Verdict.passed and has_proven_itself(node)
+
+
 def is_unheard(node: Node) -> bool:
-    """Whether its agent is not heard, or not understood."""
+    """Whether its agent is not heard, not understood, or refused."""
     return any(c.type in UNHEARD for c in node.conditions)

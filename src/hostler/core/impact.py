@@ -64,7 +64,7 @@ def _unblocked(before: Scene, after: Scene, name: str) -> list[str]:
 
 
 def _headroom(fleet: Fleet, pool: Pool) -> int:
-    out = max(0, pool.target - fleet.index.count(f"healthy:{pool.name}"))
+    out = max(0, pool.target - fleet.index.count(f"serving:{pool.name}"))
     return allowance(pool.budget, pool.target, ActClass.immediate) - out
 
 

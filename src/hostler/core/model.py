@@ -9,6 +9,8 @@ from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
+from hostler.core.packing import NO_PAIRS, Pairs
+
 Scalar = str | int | float | bool | None
 Facts = dict[str, Scalar]
 
@@ -17,6 +19,9 @@ FLEET = "fleet"
 
 NODES = "nodes"
 """The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
+
+BMC_ONLY = "bmc:"
+"""Before a kind of part that only the BMC has looked at in this boot; what the agent sees of it counts before that."""
 
 OWNER = "hostler"
 """Whose cordons, holds and notes are Hostler's own."""
@@ -283,7 +288,10 @@ class Waiting(Struct, frozen=True):
 
 
 class Hold(Struct, frozen=True):
-    """A recorded "leave this alone". `scope` is a node or asset id, "pool:NAME", or FLEET."""
+    """A recorded "leave this alone". `scope` is a node or asset id, "pool:NAME", or FLEET.
+
+    `tenant` is whose it is where a tenant placed it, "" where an operator or Hostler did.
+    """
 
     id: str
     scope: str
@@ -293,6 +301,7 @@ class Hold(Struct, frozen=True):
     since: datetime
     until: datetime | None = None
     ticket: str = ""
+    tenant: str = ""
 
 
 class Window(Struct, frozen=True):
@@ -348,6 +357,7 @@ class Plan(Struct, frozen=True):
     remedy: str = ""
     to_phase: str = ""
     failed_phase: str = ""
+    convicted_phase: str = ""
     limit: datetime | None = None
     part: str = ""
     pool: str = ""
@@ -419,12 +429,13 @@ class ConsentedWork(Struct, frozen=True):
 
 
 class CheckResult(Struct, frozen=True):
-    """The last verdict of one check profile on a node."""
+    """The last verdict of one check profile on a node. `person`: who has vouched for it in the check's place."""
 
     profile: str
     verdict: Verdict
     at: datetime
     detail: str = ""
+    person: str = ""
 
 
 class Ticket(Struct, frozen=True):
@@ -541,7 +552,9 @@ class Node(Struct, frozen=True):
     `differences` are what came of looking at it after the journal was restored, until that restore is released.
     `left_cluster` is the cluster that it was taken out of last and has not come back to.
     `unheard` are the sources (`silence`) of its conditions that are silent, each since when; `heard_again` is when the
-    last of them came back. `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
+    last of them came back. `inventory_boot` is the boot in which its parts were seen last, `inventory_covers` the kinds
+    that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not.
+    `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
     """
 
     id: str
@@ -569,9 +582,12 @@ class Node(Struct, frozen=True):
     boot_id: str = ""
     boots: tuple[str, ...] = ()
     checks: tuple[CheckResult, ...] = ()
-    slots: tuple[tuple[str, str], ...] = ()
-    addresses: tuple[tuple[str, str], ...] = ()
+    slots: Pairs = NO_PAIRS
+    addresses: Pairs = NO_PAIRS
     inventory_at: datetime | None = None
+    inventory_boot: str = ""
+    inventory_covers: tuple[str, ...] = ()
+    memory_gib: float = 0.0
     firmware: tuple[tuple[str, str], ...] = ()
     changed: tuple[str, ...] = ()
     changed_at: datetime | None = None

@@ -14,7 +14,8 @@ class OperationRow(Struct, frozen=True):
     once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
     long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
     the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
-    ends or begins with it.
+    ends or begins with it. `answers`: it needs an ability that a node's agent may lack; what is refused, crashes or
+    never ends there is no answer, convicts nobody and leaves its step open (`unanswered`).
     """
 
     kind: str
@@ -29,6 +30,7 @@ class OperationRow(Struct, frozen=True):
     removes_power: bool = False
     touches: bool = False
     restarts: bool = False
+    answers: bool = False
 
 
 IDLE_CHECK = "idle_check"
@@ -97,8 +99,12 @@ OPERATIONS: dict[str, OperationRow] = {
             ("power", "boot"),
             settle_s=240,
         ),
-        OperationRow("run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True),
-        OperationRow("sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60),
+        OperationRow(
+            "run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True, answers=True
+        ),
+        OperationRow(
+            "sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60, answers=True
+        ),
         # the scheduler
         OperationRow("cordon", "scheduler", "the scheduler lists our cordon"),
         OperationRow("uncordon", "scheduler", "the scheduler lists no cordon of ours"),
@@ -108,6 +114,7 @@ OPERATIONS: dict[str, OperationRow] = {
         OperationRow(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
         # nothing is sent: the present shows it
         OperationRow("drain", "present", "the scheduler shows no customer work on the node"),
+        OperationRow("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),
         OperationRow("wait_boot", "present", "the agent is heard with another boot id than before the restart"),
         OperationRow("wait_agent", "present", "the agent is heard"),
         OperationRow("wait_bmc", "present", "the BMC answers a look"),

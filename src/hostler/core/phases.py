@@ -24,6 +24,7 @@ class PhaseRow(Struct, frozen=True):
     """A phase: the recipe that does its work ("" = a person does), its limit, and where the limit leads.
 
     `usual_s`: where somebody else's work has no limit, how long nobody wonders; beyond it the node is stuck.
+    `convicted`: only evidence of a fault of that machine leads here, or a person's word (`verdicts.Conviction`).
     """
 
     phase: Phase
@@ -33,6 +34,7 @@ class PhaseRow(Struct, frozen=True):
     on_limit: Phase | None = None
     waits_for: str = ""
     usual_s: float | None = None
+    convicted: bool = False
 
 
 PHASES: dict[Phase, PhaseRow] = {
@@ -41,20 +43,20 @@ PHASES: dict[Phase, PhaseRow] = {
         PhaseRow(Phase.registered, "known from inventory, not yet powered on", usual_s=7 * DAY_S),
         PhaseRow(
             Phase.initializing,
-            "Day 0: powers on, gets boot image, network and cloud-init data",
+            "Day 0: is set to boot from the network, powered on, and its agent heard",
             recipe="initializing",
             limit_s=0.5 * HOUR_S,
             on_limit=Phase.triage,
         ),
         PhaseRow(
             Phase.onboard,
-            "physical inspection and cabling",
+            "inspected and cabled by hands",
             waits_for="a technician's certification (hostler node certify)",
             usual_s=7 * DAY_S,
         ),
         PhaseRow(
             Phase.seatrial,
-            "Day 1: cabling, power and inventory are observed",
+            "Day 1: what it consists of is seen, and held against its SKU",
             recipe="seatrial",
             limit_s=6 * HOUR_S,
             on_limit=Phase.triage,
@@ -77,7 +79,13 @@ PHASES: dict[Phase, PhaseRow] = {
         PhaseRow(Phase.production, "in service: delivered to a pool, or a spare"),
         PhaseRow(Phase.triage, "out of service, the cause is being found", recipe="examine", usual_s=3 * DAY_S),
         PhaseRow(Phase.debug, "engineers look", waits_for="an engineer (hostler node onboard)", usual_s=14 * DAY_S),
-        PhaseRow(Phase.rma, "with the vendor", waits_for="its return (hostler node rma-return)", usual_s=45 * DAY_S),
+        PhaseRow(
+            Phase.rma,
+            "with the vendor",
+            waits_for="its return (hostler node rma-return)",
+            usual_s=45 * DAY_S,
+            convicted=True,
+        ),
         PhaseRow(Phase.retired, "gone"),
     )
 }
@@ -88,7 +96,7 @@ TRANSITIONS: tuple[Edge, ...] = (
     Edge(Phase.initializing, Phase.onboard, "booted and heard"),
     Edge(Phase.initializing, Phase.triage, "failed or over its limit"),
     Edge(Phase.onboard, Phase.seatrial, "certified", "technician"),
-    Edge(Phase.seatrial, Phase.zap, "inventory, power and cabling as designed"),
+    Edge(Phase.seatrial, Phase.zap, "as its SKU, and its checks passed"),
     Edge(Phase.seatrial, Phase.triage, "failed or over its limit"),
     Edge(Phase.zap, Phase.test, "firmware at the baseline"),
     Edge(Phase.zap, Phase.zap_fail, "failed or over its limit"),
@@ -100,7 +108,7 @@ TRANSITIONS: tuple[Edge, ...] = (
     Edge(Phase.production, Phase.triage, "needs triage"),
     Edge(Phase.production, Phase.test, "verification asked for", "operator"),
     Edge(Phase.triage, Phase.test, "no part changed: suspect profile passed"),
-    Edge(Phase.triage, Phase.rma, "hardware found faulty, or one visit too many"),
+    Edge(Phase.triage, Phase.rma, "found faulty, once or too often; or a person sends it"),
     Edge(Phase.triage, Phase.debug, "engineers are to look", "person"),
     Edge(Phase.debug, Phase.onboard, "repaired", "person"),
     Edge(Phase.rma, Phase.onboard, "returned by the vendor", "technician"),

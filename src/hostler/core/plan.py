@@ -6,7 +6,7 @@ then the phase's own work, or service (`service`). Every answer is a value: even
 
 from datetime import datetime, timedelta
 
-from hostler.core import conclusions, silence, slots, triage
+from hostler.core import conclusions, silence, slots, triage, unanswered
 from hostler.core import events as e
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
@@ -24,6 +24,7 @@ from hostler.core.scene import Scene
 from hostler.core.sentences import asked_for
 from hostler.core.service import serve
 from hostler.core.standstill import standing_still
+from hostler.core.verdicts import Conviction
 
 
 def next_step(scene: Scene, node: Node) -> Answer:
@@ -69,13 +70,17 @@ def _phase_work(scene: Scene, node: Node) -> Answer:
         return _awaiting(scene, node, serve(scene, node))
     if node.phase is Phase.registered:
         return _enrol(scene, node)
-    if row.limit_s is not None and row.on_limit and node.deadline is not None and node.deadline <= scene.now:
+    over = node.deadline is not None and node.deadline <= scene.now and not unanswered.holds_the_phase(node)
+    if row.limit_s is not None and row.on_limit and over:
         return Act(change_phase(scene, node, row.on_limit, f"over the limit of {node.phase}"))
     if node.phase is Phase.triage:
         if waits := triage.waits(scene, node):
             return waits
         if is_lemon(scene.fleet.policy_of(node), node, scene.sure):
-            return Act(change_phase(scene, node, Phase.rma, "one visit to triage too many"))
+            why = "one visit to triage too many"
+            return Act(change_phase(scene, node, Phase.rma, why, Conviction(why)))
+    if paused := unanswered.pauses(scene, node):
+        return paused
     if not row.recipe:
         return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
     return _bring_up(scene, node, RECIPES[row.recipe])
@@ -123,6 +128,7 @@ def wakes_at(scene: Scene, node: Node) -> datetime | None:
     moments.extend(operation.deadline for operation in node.settling)
     moments.extend(c.expires_at for c in node.conditions)
     moments.append(silence.next_moment(scene, node))
+    moments.append(unanswered.wakes_at(scene, node))
     plan = node.plan
     if plan is not None and plan.step_since is not None and plan.index < len(plan.steps):
         moments.append(plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s))

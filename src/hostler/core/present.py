@@ -26,7 +26,7 @@ class PresentNode(Struct):
     scheduler's own opinion (None: none), an independent witness beside the agent. `power_at` is when the BMC said
     `power`. `idle_since`: since when no customer's work is shown, None while there is some or it is unknown.
     `scheduler_boot`: the boot id that its cluster shows ("": none, or its node is not ready), which differs from the
-    agent's `boots_differ_since`.
+    agent's `boots_differ_since`. `profiles` are the check profiles that its agent says it has, None: it has not said.
     """
 
     power: str = UNKNOWN
@@ -43,6 +43,7 @@ class PresentNode(Struct):
     bmc_refused: bool = False
     scheduler_boot: str = ""
     boots_differ_since: datetime | None = None
+    profiles: tuple[str, ...] | None = None
 
 
 class Release(Struct, frozen=True):

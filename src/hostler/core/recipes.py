@@ -21,13 +21,18 @@ class StepRow(Struct, frozen=True):
 
 
 class Recipe(Struct, frozen=True):
-    """Steps, and where the node stands afterwards. `act_class` None: it is the remedy's timing (pending, immediate)."""
+    """Steps, and where the node stands afterwards. `act_class` None: it is the remedy's timing (pending, immediate).
+
+    `failed_phase` is where an operation that failed leads, `convicted_phase` a check that failed; None: the node stays
+    where it is. A check that says nothing leads nowhere in any row: the plan stays at its step (`unanswered`).
+    """
 
     name: str
     steps: tuple[StepRow, ...]
     act_class: ActClass | None = None
     to_phase: Phase | None = None
     failed_phase: Phase | None = None
+    convicted_phase: Phase | None = None
     disruptive: bool = False
 
 
@@ -38,6 +43,8 @@ _EVIDENCE = StepRow("collect_evidence", 5, optional=True)
 _GATE = StepRow("run_checks", 300, args={"profile": "gate"})
 _UNCORDON = StepRow("uncordon", 60, optional=True)
 _LEAVE = StepRow("leave_cluster", 300)
+_COMPLETE = StepRow("verify_inventory", 900, args={"missing": "waits"})
+_STILL_MISSING = StepRow("verify_inventory", 900, args={"missing": "convicts"})
 _POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), StepRow("wait_boot", 1200))
 _FLASH = StepRow("update_firmware", 5400, each="firmware")
 _VERIFY = StepRow("verify_firmware", 600, args={"baseline": "sku"})
@@ -59,10 +66,12 @@ RECIPES: dict[str, Recipe] = {
                 StepRow("power_on", 180),
                 StepRow("wait_agent", 1500),
                 StepRow("collect_inventory", 900),
+                _COMPLETE,
                 StepRow("run_checks", 4 * 3600, args={"profile": "seatrial"}),
             ),
             ActClass.bring_up,
             Phase.zap,
+            Phase.triage,
             Phase.triage,
         ),
         Recipe("zap", (_FLASH, *_POWER_CYCLE, _VERIFY), ActClass.bring_up, Phase.test, Phase.zap_fail),
@@ -72,6 +81,7 @@ RECIPES: dict[str, Recipe] = {
             ActClass.bring_up,
             Phase.production,
             Phase.triage,
+            Phase.triage,
         ),
         Recipe(
             "examine",
@@ -80,11 +90,12 @@ RECIPES: dict[str, Recipe] = {
                 StepRow("power_off", 180),
                 StepRow("power_on", 180),
                 StepRow("wait_boot", 1500),
+                _STILL_MISSING,
                 StepRow("run_checks", 4 * 3600, args={"profile": "suspect"}),
             ),
             ActClass.bring_up,
             Phase.test,
-            Phase.rma,
+            convicted_phase=Phase.rma,
         ),
         # between the shelf and the customer
         Recipe(

@@ -1,6 +1,7 @@
 """Making nodes known: what an inventory says of a node, checked, and turned into a node with its own id."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core.configuration import Sku
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.fleet import Fleet
 from hostler.core.model import FLEET, NODES, Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
@@ -24,8 +26,9 @@ TAG_LENGTH = 128
 class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """A node as an inventory has it. `id` may be left out and is then issued; an id is never used again.
 
-    `bmc` is the Redfish URL of the node's BMC, `domains` the failure domains beside its rack, `pool` the pool that
-    an adopted node serves already. `tags` are names of your own, to select nodes by.
+    `bmc` is the Redfish URL of the node's BMC, with "#system" where it serves several machines, `domains` the failure
+    domains beside its rack, `pool` the pool that an adopted node serves already. `tags` are names of your own, to
+    select nodes by.
     """
 
     sku: str
@@ -78,6 +81,12 @@ def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...]) -> tuple[e.Event
         for number, spec in enumerate(specs)
         if spec.id in fleet.assets or spec.id in fleet.nodes or not _is_name(spec.id)
     )
+    problems.extend(
+        Problem(f"assets[{number}]", 0, problem, "write it so")
+        for number, spec in enumerate(specs)
+        for kind, name in (("site", spec.site), ("rack", spec.rack), *(("domain", one) for one in spec.domains))
+        if (problem := outside_problem(kind, name))
+    )
     if problems:
         raise InvalidInputError(tuple(problems[:50]))
     return tuple(
@@ -104,8 +113,22 @@ def register(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool, now: dateti
     problems = list(_problems(fleet, specs, adopt))
     if problems:
         raise InvalidInputError(tuple(problems[:50]))
-    named = (replace(spec, id=identity) for spec, identity in _issued(fleet, specs))
+    skus = fleet.configuration.skus
+    named = (replace(spec, id=identity, bmc=bmc_of(spec, skus)) for spec, identity in _issued(fleet, specs))
     return tuple(e.NodeRegistered(_node(fleet, spec, adopt, now), adopted=adopt) for spec in named)
+
+
+def bmc_of(spec: NodeSpec, skus: Mapping[str, Sku]) -> str:
+    """The node's BMC with the system that its SKU names, where the spec names none."""
+    sku = skus.get(spec.sku)
+    if not spec.bmc or is_named(spec.bmc) or sku is None or not sku.bmc_system:
+        return spec.bmc
+    return f"{spec.bmc.rstrip('/')}#{sku.bmc_system}"
+
+
+def is_named(bmc: str) -> bool:
+    """Whether a BMC's address names one of its systems."""
+    return "#" in bmc or "/Systems/" in bmc
 
 
 def _issued(fleet: Fleet, specs: tuple[NodeSpec, ...]) -> Iterator[tuple[NodeSpec, str]]:
@@ -127,7 +150,7 @@ def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Pr
     for number, spec in enumerate(specs):
         where = f"nodes[{number}]"
         found.extend(_spec_problems(fleet, spec, where, adopt))
-        for name in _unique_names(spec):
+        for name in _unique_names(replace(spec, bmc=bmc_of(spec, fleet.configuration.skus))):
             if name in seen:
                 found.append(Problem(where, 0, f"{name} stands in nodes[{seen[name]}] too", "give it once"))
             elif fleet.index.count(name):
@@ -144,6 +167,11 @@ def _spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool) -> Ite
     for kind, name in (("id", spec.id or spec.cell), ("cell", spec.cell)):
         if not _is_name(name):
             yield Problem(where, 0, f"{kind} '{name[:80]}'", "use letters, digits, '-' and '.', 1 to 63")
+    named = [(kind, getattr(spec, kind)) for kind in _NAMED]
+    named += [("mac", mac) for mac in spec.macs] + [("domain", domain) for domain in spec.domains]
+    for kind, name in named:
+        if problem := outside_problem(kind, name):
+            yield Problem(where, 0, problem, "write it so")
     if spec.id in (FLEET, NODES):
         yield Problem(where, 0, f"id '{spec.id}' means more than one node", "choose another")
     if len(spec.tags) > TAGS_MAX or not all(_is_name(k) and len(v) <= TAG_LENGTH for k, v in spec.tags.items()):
@@ -151,6 +179,22 @@ def _spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool) -> Ite
         yield Problem(where, 0, "its tags are too many, too long or no names", f"give {what}")
     if adopt and spec.pool and spec.pool not in fleet.configuration.pools:
         yield Problem(where, 0, f"unknown pool '{spec.pool[:80]}'", "add it to the configuration first")
+
+
+def outside_problem(kind: str, name: str) -> str:
+    """Why this is no name that the outside gives a node, "" where it is one or is not given.
+
+    Names are printed on terminals, put into paths and commands of schedulers, and compared character by character.
+    """
+    if not name or _OUTSIDE.fullmatch(name):
+        return ""
+    return f"{kind} {name[:80]!a} is no name: {OUTSIDE_RULE}"
+
+
+OUTSIDE_MAX = 128
+OUTSIDE_RULE = f"1 to {OUTSIDE_MAX} letters, digits and '-._:/+' of ASCII, a letter or digit first"
+_OUTSIDE = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:/+-]{{0,{OUTSIDE_MAX - 1}}}")
+_NAMED = ("hostname", "serial", "kubernetes", "slurm", "site", "row", "rack")
 
 
 def _is_name(name: str) -> bool:

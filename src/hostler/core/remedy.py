@@ -6,6 +6,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core import unanswered
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.configuration import REMEDIES, scaled
 from hostler.core.domains import members, scope_of, wish_of
@@ -91,9 +92,16 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
     if mode_of(scene, node, need.remedy) is not Mode.act and not need.wished:
         return False
-    if tickets(scene.fleet, node.id) or tired(scene, freed, need.remedy, need.rule, wished=need.wished):
+    if any(not _ends_with_plan(ticket) for ticket in tickets(scene.fleet, node.id)):
+        return False
+    if tired(scene, freed, need.remedy, need.rule, wished=need.wished):
         return False
     return not blockers(scene, _request(need, (node,))) and not storm(scene, 1)
+
+
+def _ends_with_plan(ticket: Ticket) -> bool:
+    """Whether the ticket asks for what only the present plan's check would answer; what a customer left stays asked."""
+    return ticket.kind == unanswered.TICKET and ticket.fault != unanswered.SANITISE
 
 
 def _request(need: Need, nodes: tuple[Node, ...]) -> Request:

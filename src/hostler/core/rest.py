@@ -1,5 +1,6 @@
 """Who certainly needs nothing, told without deciding anything: most of a fleet is passed over cheaply."""
 
+from hostler.core.completeness import gaps
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Phase
 from hostler.core.proof import has_proven_itself
@@ -25,6 +26,7 @@ def rests(fleet: Fleet, node: Node) -> bool:
         and fleet.index.lacks(f"ticket:{node.id}")
         and fleet.index.lacks(f"approval:{node.id}")
         and not serves(fleet, node)
+        and (node.assignment is not None or not gaps(fleet, node))
     )
 
 

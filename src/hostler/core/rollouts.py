@@ -21,6 +21,9 @@ from hostler.core.reach import AHEAD_MOST, NODES_LISTED, Rollout, Slice, SliceEr
 from hostler.core.scene import Scene
 from hostler.core.sentences import named
 
+EXAMINED = "suspect"
+"""The profile that says whether a node in triage has anything; that its parts are all there says less."""
+
 
 class Order(Struct, frozen=True):
     """Who wants which configuration to be rolled out, why, and who approved it."""
@@ -142,7 +145,7 @@ def _error(scene: Scene, rollout: Rollout, event: e.Event) -> SliceError | None:
                 return _ahead(scene, rollout, node, condition)
             back = _came_back(scene, rollout, node, condition) if isinstance(event, e.ConditionRaised) else None
             return back or _worsened(scene, rollout, node, condition)
-        case e.CheckRecorded(node=node_id, check=check) if check.verdict is Verdict.passed:
+        case e.CheckRecorded(node=node_id, check=check) if (check.profile, check.verdict) == (EXAMINED, Verdict.passed):
             return _wrong_removal(scene, rollout, scene.fleet.nodes[node_id])
         case _:
             return None

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Rest, Wait
+from hostler.core.completeness import gaps
 from hostler.core.configuration import Pool
 from hostler.core.freeze import Frame, record
-from hostler.core.model import OWNER, ActClass, Assignment, Hold, HoldKind, Mode, Node
+from hostler.core.model import OWNER, ActClass, Assignment, Blocker, Hold, HoldKind, Mode, Node
 from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes
 from hostler.core.proof import has_proven_itself
 from hostler.core.recipes import RECIPES
@@ -29,7 +30,7 @@ def keeping_away(holds: Iterable[Hold]) -> list[Hold]:
 def serve(scene: Scene, node: Node) -> Answer:
     """What a node in production needs that needs no remedy."""
     if scene.fleet.holds.bare and not node.cordons and not node.attempts:
-        return Rest()
+        return _unseen(scene, node) or Rest()
     holds = list(scene.fleet.holds_on(scopes(scene, node)))
     kept = keeping_away(holds)
     if kept and OWNER not in node.cordons and node.assignment is not None:
@@ -43,7 +44,15 @@ def serve(scene: Scene, node: Node) -> Answer:
         return tired(scene, node, name) or again
     if node.assignment is None and (waiting := tired(scene, node, "deliver")):
         return waiting
-    return Rest()
+    return _unseen(scene, node) or Rest()
+
+
+def _unseen(scene: Scene, node: Node) -> Wait | None:
+    """Why a spare is delivered to nobody: it is not what its SKU says, or nobody has seen what it is in this boot."""
+    if node.assignment is not None or not (found := gaps(scene.fleet, node)):
+        return None
+    text = "; ".join(str(gap) for gap in found)[:400]
+    return Wait("deliver", (Blocker("inventory", text[:120], text, "it is seen as its SKU says, by its agent or BMC"),))
 
 
 def _cordon(scene: Scene, node: Node, kept: list[Hold]) -> Answer:
@@ -83,6 +92,6 @@ def _is_deliverable(scene: Scene, node: Node, joined: Node, pool: Pool) -> bool:
         return False
     if node.adopted and mode_of(scene, joined, "deliver") is not Mode.act:
         return False
-    if keeping_away(scene.fleet.holds_on(scopes(scene, node))):
+    if keeping_away(scene.fleet.holds_on(scopes(scene, node))) or gaps(scene.fleet, node):
         return False
     return not tired(scene, node, "deliver") and not blockers(scene, Request("deliver", ActClass.bring_up, (joined,)))

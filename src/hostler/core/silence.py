@@ -97,7 +97,7 @@ def _now(scene: Scene, node: Node, unheard_agents: Iterable[str]) -> Silent:
 def _is_silent(scene: Scene, node: Node, source: str, unheard_agents: Iterable[str]) -> bool | None:
     """None: not known yet, as for a while after a start."""
     if source == AGENT:
-        if node.id in unheard_agents or _stands(node, "agent.outdated"):
+        if node.id in unheard_agents or _stands(node, "agent.outdated") or _stands(node, "agent.refused"):
             return True
         return False if scene.present.of(node.id).heard else None
     if source == BMC:

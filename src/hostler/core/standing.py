@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from hostler.core import events as e
 from hostler.core.conditions import CONDITIONS, ConditionKind
 from hostler.core.diagnose import Finding
+from hostler.core.magnitudes import TOTAL_MOST, within
 from hostler.core.model import Condition, Evidence, Node, Severity
 from hostler.core.silence import is_unanswered
 
@@ -42,6 +43,7 @@ def stand(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count:
         if standing is None:
             return None
         return _no_more(standing, finding, evidence)
+    evidence = replace(evidence, facts=within(evidence.facts))
     reborn = standing is not None and standing.clears == "age" and boot_id == node.boot_id != standing.boot_id
     if standing is not None and not reborn:
         return _again(standing, finding, evidence, boot_id, count)
@@ -55,7 +57,7 @@ def _no_more(standing: Condition, finding: Finding, evidence: Evidence) -> e.Eve
     BMC that lists a GPU does not bring back the one that fell off the bus. A kernel log tells moments, not states, so
     whoever reads the state speaks for it.
     """
-    own = (evidence.path, *_MOMENTS)
+    own = (evidence.path, *_MOMENTS, *_OUTRANKED.get((standing.type, evidence.path), ()))
     others = tuple(path for path in standing.paths if path not in own)
     if not evidence.path or not others:
         return e.ConditionCleared(standing.node, standing.id, "observation", finding.text[:EVIDENCE_TEXT])
@@ -65,6 +67,13 @@ def _no_more(standing: Condition, finding: Finding, evidence: Evidence) -> e.Eve
 
 
 _MOMENTS = ("kernel_log",)
+_OUTRANKED = {
+    ("inventory.missing_part", "inventory"): ("bmc",),
+    ("inventory.unexpected_part", "inventory"): ("bmc",),
+}
+"""(Condition, path) → the paths for which this one speaks: of the parts that an agent has looked at a BMC's list counts
+nothing, and nobody asks for that list again.
+"""
 
 
 def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> Condition:
@@ -81,7 +90,7 @@ def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count
         clears="age" if history else kind.clears,
         owner="hostler",
         part=finding.part,
-        count=count,
+        count=min(count, TOTAL_MOST),
         evidence=(evidence,),
         expires_at=evidence.at + timedelta(seconds=expires_s) if expires_s else None,
         boot_id=boot_id,
@@ -92,7 +101,7 @@ def _fresh(node: Node, finding: Finding, evidence: Evidence, boot_id: str, count
 def _again(standing: Condition, finding: Finding, evidence: Evidence, boot_id: str, count: int) -> e.Event | None:
     """Seen again: recorded when worse, from a new boot, way or work, doubled, unknown, or not told for a while."""
     worse = finding.severity > standing.severity
-    total = standing.count + count
+    total = min(standing.count + count, TOTAL_MOST)
     kind = CONDITIONS.get(finding.type, UNDESCRIBED)
     quiet = (evidence.at - standing.last_seen).total_seconds() < _quiet_s(standing, kind)
     seen_anew = bool(evidence.path) and evidence.path not in standing.paths

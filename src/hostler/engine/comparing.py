@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from hostler.core import events as e
+from hostler.core.diagnose.serials import identified
 from hostler.core.fleet import Fleet
 from hostler.core.model import OWNER, Difference, HoldKind, Node, Observation, Outcome, Phase, Plan, WorkClass
 from hostler.core.present import OFF, ON
@@ -129,11 +130,11 @@ def _ahead(read: int, acknowledged: int) -> Difference:
 
 
 def _inventory(fleet: Fleet, node: Node, seen: Observation) -> Iterator[Difference]:
-    parts = [p for p in seen.parts if p.serial]
+    parts = identified(seen.parts, node.binding("serial") or node.id)
     if seen.kind != "inventory" or not parts or node.inventory_at is None:
         return
     kinds = {p.kind for p in parts}
-    known = {serial: p for _, serial in node.slots if (p := fleet.parts.get(serial)) and p.kind in kinds}
+    known = {p.serial: p for p in fleet.parts.of(node.id) if p.kind in kinds}
     now = {p.serial: p for p in parts}
     for serial in sorted(known.keys() - now.keys())[:SHOWN]:
         yield Difference("inventory", f"{known[serial].kind} {serial}", "gone")

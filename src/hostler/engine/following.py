@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import islice
 
-from hostler.core import fleet as fleets
+from hostler.core import snapshot as snapshots
 from hostler.core.events import Record
 from hostler.core.fleet import Fleet
 from hostler.core.fold import FoldError, evolve
@@ -30,7 +30,7 @@ def load(journal: Journal, reads: int) -> Fleet:
     Raises UnreadableFormatError where it is written in a format beyond `reads`.
     """
     snapshot = journal.snapshot()
-    fleet = fleets.load(snapshot.body) if snapshot else Fleet()
+    fleet = snapshots.load(snapshot.body) if snapshot else Fleet()
     check(fleet.cell.format, reads)
     for number, record in enumerate(journal.records(snapshot.seq if snapshot else 0)):
         evolve(fleet, record)

@@ -14,6 +14,7 @@ class HeartbeatTable:
         self._heard: OrderedDict[str, datetime] = OrderedDict()
         self._silent: dict[str, datetime] = {}
         self._boots: dict[str, str] = {}
+        self._profiles: dict[str, tuple[str, ...]] = {}
 
     def begin(self, node_ids: list[str], now: datetime) -> None:
         """After a start nobody is silent yet: each gets one full interval."""
@@ -26,9 +27,12 @@ class HeartbeatTable:
         self._silent.clear()
         self._boots.clear()
 
-    def beat(self, node_id: str, boot_id: str, now: datetime) -> bool:
-        """Note a heartbeat; whether it tells something new (first, after silence, another boot)."""
+    def beat(self, node_id: str, boot_id: str, now: datetime, profiles: tuple[str, ...] | None = None) -> bool:
+        """Note a heartbeat; whether it tells something new (first, after silence, another boot, other checks)."""
         new = node_id in self._silent or self._boots.get(node_id) != boot_id
+        if profiles is not None and self._profiles.get(node_id) != profiles:
+            self._profiles[node_id] = profiles
+            new = True
         self._silent.pop(node_id, None)
         self._boots[node_id] = boot_id
         self._heard[node_id] = now
@@ -56,12 +60,17 @@ class HeartbeatTable:
         """The node's power was cut: its next heartbeat is news whatever it says."""
         self._boots.pop(node_id, None)
 
+    def profiles(self, node_id: str) -> tuple[str, ...] | None:
+        """The check profiles that the node's agent has said it has, None if it never said since the start."""
+        return self._profiles.get(node_id)
+
     def last(self, node_id: str) -> datetime | None:
         """When the node was last heard, None if never since the start."""
         return self._heard.get(node_id) or self._silent.get(node_id)
 
     def forget(self, node_id: str) -> None:
         """The node is retired."""
+        self._profiles.pop(node_id, None)
         self._heard.pop(node_id, None)
         self._silent.pop(node_id, None)
         self._boots.pop(node_id, None)

@@ -1,22 +1,26 @@
 """What inputs mean: observations to conditions, replies to plans, heartbeats to silence. Events out, nothing sent."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core import events as e
-from hostler.core import recurring
+from hostler.core import gate, recurring, unanswered
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
 from hostler.core.diagnose import Finding, memory_errors, switch_errors
 from hostler.core.diagnose.findings import over, stands
+from hostler.core.diagnose.inventory import seen_by_agent
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence import with_work
+from hostler.core.diagnose.serials import by_slot, identified, is_by_slot
 from hostler.core.ending import conclude
 from hostler.core.fleet import Fleet
 from hostler.core.model import (
+    BMC_ONLY,
     OWNER,
     CheckResult,
     Evidence,
@@ -27,6 +31,7 @@ from hostler.core.model import (
     Observation,
     Operation,
     Outcome,
+    Part,
     Phase,
     Severity,
     Verdict,
@@ -34,17 +39,21 @@ from hostler.core.model import (
     Workload,
 )
 from hostler.core.operations import IDLE_CHECK, OPERATIONS
+from hostler.core.part_claims import AGENT, BMC, Told, settle_claims
+from hostler.core.part_kinds import AGENT_KINDS
 from hostler.core.present import OFF, ON, Fellow, Present, PresentNode
 from hostler.core.scene import Scene
 from hostler.core.slots import PROFILE
 from hostler.core.standing import as_history, stand
 from hostler.core.taking_in import take_in
+from hostler.core.verdicts import ENDS, StepEnd, verdict_of
 from hostler.engine.ports import WorkloadView
 
 MAX_AGE_S = 604_800.0
 LATE = timedelta(hours=1)
 """The longest that an observation waits to be decided on; one that seems older bears a wrong clock's stamp."""
 ATTEMPTS = 3
+_EVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Observed(Struct, frozen=True):
@@ -71,10 +80,14 @@ class Replied(Struct, frozen=True):
 
 
 class Heard(Struct, frozen=True):
-    """The agent was heard for the first time, again after silence, or with a new boot id."""
+    """The agent was heard for the first time, again after silence, with a new boot id, or with other checks.
+
+    `profiles` are the check profiles that it says it has; None: it does not say.
+    """
 
     node: str
     boot_id: str
+    profiles: tuple[str, ...] | None = None
 
 
 class Silent(Struct, frozen=True):
@@ -118,10 +131,14 @@ class Tick(Struct, frozen=True):
 
 
 class AgentRefused(Struct, frozen=True):
-    """The node's agent speaks a protocol that is understood no more, and why; "" once it is understood again."""
+    """What the node's agent says is refused, and why; "" once it is taken again.
+
+    `condition`: agent.outdated, its protocol is understood no more; agent.refused, its posts are not taken.
+    """
 
     node: str
     text: str
+    condition: str = "agent.outdated"
 
 
 class AgentAhead(Struct, frozen=True):
@@ -233,26 +250,82 @@ def of_observation(
 
 
 def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetime) -> Iterator[e.Event]:
-    """Parts that came, went or moved; nothing where all is as it was."""
-    parts = tuple(p for p in seen.parts if p.serial)
+    """Parts that came, went or moved, or were seen in another boot; nothing where all is as it was."""
+    machine = node.binding("serial") or node.id
+    known = {part.serial: part for part in fleet.parts.of(node.id)}
+    by_agent = seen_by_agent(seen.source if isinstance(seen, Observation) else "bmc", node)
+    told = _told(identified(seen.parts, machine), list(known.values()), machine)
+    claims = settle_claims(fleet, node, _look(seen, told, at))
+    yield from claims.events
+    parts = tuple(part for part in claims.parts if part.kind not in by_agent)
     if not parts:
         return
-    known = [p for _, serial in node.slots if (p := fleet.parts.get(serial)) is not None and p.node == node.id]
-    kinds = frozenset(p.kind for p in parts)
-    others = tuple(p for p in known if p.kind not in kinds)  # another source's to tell: agent and BMC see different
+    kinds = (frozenset(p.kind for p in parts) | _covers(seen)) - by_agent
+    others = tuple(p for p in known.values() if p.kind not in kinds)  # agent and BMC see different ones
     slots = {(p.slot or p.serial, p.serial) for p in (*parts, *others)}
-    addresses = _addresses(node, seen, dict(slots))
-    if slots == set(node.slots) and addresses == node.addresses and node.inventory_at is not None:
+    looked = _looked(node, seen, kinds, _addresses(node, seen, dict(slots)))
+    if node.inventory_at is not None and _is_as_before(node, looked, slots) and _same_models(known, parts):
         return
     present = frozenset(serial for _, serial in slots)
     for part in parts:
-        before = fleet.parts.get(part.serial)
+        before = known.get(part.serial) or fleet.parts.get(part.serial)
         if before is not None and before.node not in ("", node.id):
             yield e.PartMoved(part.serial, before.node, node.id, part.slot)
-    for part in known:
-        if part.serial not in present:
-            yield e.PartMoved(part.serial, node.id, "", "")
-    yield e.InventorySeen(node.id, at, (*parts, *others), addresses=addresses)
+    for serial in known:
+        if serial not in present:
+            yield e.PartMoved(serial, node.id, "", "")
+    yield replace(looked, at=at, parts=(*parts, *others))
+
+
+def _look(seen: Observation | Outcome, parts: tuple[Part, ...], at: datetime) -> Told:
+    by_agent = isinstance(seen, Observation) and seen.source == "agent"
+    kinds = frozenset(part.kind for part in parts) | _covers(seen)
+    observation = seen.id if isinstance(seen, Observation) else ""
+    return Told(parts, kinds, AGENT if by_agent else BMC, at, observation)
+
+
+def _is_as_before(node: Node, looked: e.InventorySeen, slots: set[tuple[str, str]]) -> bool:
+    before = (set(node.slots), tuple(node.addresses), node.inventory_boot, node.inventory_covers, node.memory_gib)
+    return before == (slots, looked.addresses, looked.boot_id, looked.covers, looked.memory_gib)
+
+
+def _same_models(known: dict[str, Part], parts: tuple[Part, ...]) -> bool:
+    return all(part.serial in known and known[part.serial].model == part.model for part in parts)
+
+
+def _told(parts: tuple[Part, ...], known: list[Part], machine: str) -> tuple[Part, ...]:
+    """The parts, without kinds that this observer knows by slot only where another has told their serial numbers.
+
+    A BMC that shows no numbers of GPUs takes none back that the node's own driver has read.
+    """
+    numbered = {part.kind for part in known if not is_by_slot(part.serial)}
+    vague = {part.kind for part in parts if part.serial == by_slot(part.slot, machine)}
+    return tuple(part for part in parts if part.kind not in vague & numbered)
+
+
+def _covers(seen: Observation | Outcome) -> frozenset[str]:
+    """The kinds of which absence means something, as the observer says."""
+    told = seen.facts.get("covers")
+    if isinstance(told, str):
+        return frozenset(kind.strip() for kind in told.split(",") if kind.strip())
+    return AGENT_KINDS if isinstance(seen, Observation) and seen.source == "agent" else frozenset()
+
+
+def _looked(
+    node: Node, seen: Observation | Outcome, kinds: frozenset[str], addresses: tuple[tuple[str, str], ...]
+) -> e.InventorySeen:
+    """In which boot it was seen, and what was looked at in that boot so far; a BMC sees the boot that is known."""
+    boot = seen.boot_id if isinstance(seen, Observation) and seen.source == "agent" else node.boot_id
+    late = boot != node.boot_id and boot in node.boots
+    boot = node.inventory_boot if late else boot
+    same = boot == node.inventory_boot
+    agents = isinstance(seen, Observation) and seen.source == "agent"
+    fresh = kinds if agents else frozenset(f"{BMC_ONLY}{kind}" for kind in kinds)
+    covers = tuple(sorted(fresh | (frozenset(node.inventory_covers) if same else frozenset())))
+    kib = seen.facts.get("memory_kib")
+    read = kib / 2**20 if isinstance(kib, int | float) and not isinstance(kib, bool) else 0.0
+    memory_gib = round(read, 1) or (node.memory_gib if same else 0.0)
+    return e.InventorySeen(node.id, _EVER, (), addresses=addresses, boot_id=boot, covers=covers, memory_gib=memory_gib)
 
 
 def see_devices(present: Present, seen: Observation) -> bool:
@@ -312,10 +385,10 @@ def of_return(node: Node, now: datetime) -> e.Event | None:
     return stand(node, finding, Evidence(now, "agent", finding.text), "")
 
 
-def of_refusal(node: Node, text: str, now: datetime) -> tuple[e.Event, ...]:
-    """agent.outdated comes with the first request that is not understood and goes with the first that is."""
-    said = text or "the agent is understood again"
-    finding = Finding("agent.outdated", CONDITIONS["agent.outdated"].severity, said, standing=bool(text))
+def of_refusal(node: Node, one: AgentRefused, now: datetime) -> tuple[e.Event, ...]:
+    """Its condition comes with what is refused and goes with the first that is taken."""
+    said = one.text or "what the agent says is taken again"
+    finding = Finding(one.condition, CONDITIONS[one.condition].severity, said, standing=bool(one.text))
     event = stand(node, finding, Evidence(now, "hostler", said), "")
     return (event,) if event else ()
 
@@ -431,12 +504,15 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
         return Reply(_late(node, outcome))
     if outcome.attempt != operation.attempt:
         return Reply()
+    outcome = gate.as_seen(operation, outcome)
     if outcome.result in ("unknown", "busy"):
         return Reply(observe=True)
     if operation.kind == IDLE_CHECK:
         return Reply(_idle_checked(scene, node, operation, outcome))
     if outcome.result == "not_done":
         return _not_done(scene, node, operation)
+    if operation.kind == "run_checks":
+        return _checked(scene, node, operation, outcome)
     if outcome.result == "done":
         _see_effect(scene, node, operation, outcome)
         return _done(scene, node, operation, outcome)
@@ -501,32 +577,47 @@ def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome
 
 
 def _done(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:
-    if operation.kind == "run_checks":
-        return _checked(scene, node, operation, outcome)
     extra: list[e.Event] = []
+    if operation.kind == unanswered.SANITISE:
+        extra.extend(unanswered.answered(scene.fleet, node, operation.kind, "observation", "it was erased"))
     if operation.kind == "collect_inventory" and outcome.parts:
         extra.extend(inventory(scene.fleet, node, outcome, scene.now))
     return Reply((*extra, *conclude(scene, node, operation, outcome)))
 
 
 def _checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:
-    """Only passed is passed. Inconclusive is tried again, then fails the step without a strike on any part."""
+    """Only passed is passed, only failed is failed. What says neither is tried again, and then leaves its step open.
+
+    One that was tried before is not tried at once: it has its pauses (`unanswered`).
+    """
     profile = operation.args.get("profile", "gate")
-    verdict = _verdict(outcome)
+    verdict = verdict_of(outcome)
     recorded = e.CheckRecorded(node.id, CheckResult(profile, verdict, scene.now, outcome.detail[:500]))
-    if verdict is Verdict.passed:
-        return Reply((recorded, *_verified(node, profile), *conclude(scene, node, operation, outcome)))
-    if verdict is not Verdict.failed and operation.attempt < ATTEMPTS:
-        return Reply((recorded, e.OperationStarted(again(operation, node, scene.now))))
-    failed = Outcome(operation.id, node.id, "failed", f"{profile}: {verdict} {outcome.detail}", outcome.facts)
-    raised = _wanting(scene, node, profile, outcome.detail) if verdict is Verdict.failed else ()
-    return Reply((recorded, *raised, *conclude(scene, node, operation, failed)))
+    match ENDS[verdict]:
+        case StepEnd.passed:
+            told = _verified(node, profile)
+        case StepEnd.failed:
+            told = (*_wanting(scene, node, profile, outcome.detail), *_conclusive(node, profile))
+        case StepEnd.open:
+            if operation.attempt < ATTEMPTS and unanswered.standing(node, profile) is None:
+                return Reply((recorded, e.OperationStarted(again(operation, node, scene.now))))
+            return Reply(conclude(scene, node, operation, outcome))
+        case other:
+            assert_never(other)
+    closed = _closed(scene.fleet, node, profile, f"{profile} {verdict}")
+    return Reply((recorded, *told, *closed, *conclude(scene, node, operation, outcome)))
 
 
-def _verdict(outcome: Outcome) -> Verdict:
-    """What a check says; whatever else came is inconclusive."""
-    said = outcome.facts.get("verdict") if outcome.result == "done" else None
-    return Verdict(said) if isinstance(said, str) and said in set(Verdict) else Verdict.inconclusive
+def _conclusive(node: Node, profile: str) -> Iterator[e.Event]:
+    """A check that has failed is inconclusive no more."""
+    if (condition := unanswered.standing(node, profile)) is not None:
+        yield e.ConditionCleared(node.id, condition.id, "observation", f"{profile} failed")
+
+
+def _closed(fleet: Fleet, node: Node, profile: str, why: str) -> Iterator[e.Event]:
+    """The ticket that asked for an answer is closed by it."""
+    if (ticket := unanswered.ticket_of(fleet, node, profile)) is not None:
+        yield e.TicketClosed(ticket.id, why, "hostler")
 
 
 def _wanting(scene: Scene, node: Node, profile: str, detail: str) -> tuple[e.Event, ...]:
@@ -538,7 +629,7 @@ def _wanting(scene: Scene, node: Node, profile: str, detail: str) -> tuple[e.Eve
 
 def _idle_checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
     """An idle check has ended. Inconclusive (pre-empted, refused, gone) accuses nobody and is not tried again."""
-    verdict = _verdict(outcome)
+    verdict = verdict_of(outcome)
     detail = outcome.detail or ("" if outcome.result == "done" else f"the check came to nothing: {outcome.result}")
     recorded = e.CheckRecorded(node.id, CheckResult(PROFILE, verdict, scene.now, detail[:500]))
     told: tuple[e.Event, ...] = ()

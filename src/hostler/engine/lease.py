@@ -40,6 +40,8 @@ class LeaseWatch:
         self.seen: Lease | None = None
         self._since = 0.0
         self._read: float | None = None
+        self._worked = 0
+        self._shown: tuple[int, float | None] | None = None
         self._attended: float | None = None
         self._renewed: float | None = None
 
@@ -70,8 +72,22 @@ class LeaseWatch:
         """The lease as it was read; `at` is when the reading ended."""
         if lease != self.seen:
             self.seen, self._since = lease, at
-            self._attended = self._read
+            self._shown = (lease.epoch, self._read)
+            self._weigh()
         self._read = at
+
+    def worked(self, epoch: int) -> None:
+        """The journal holds records of this epoch: its holder did more than take the lease."""
+        self._worked = max(self._worked, epoch)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """A sign of life counts as attendance once its epoch has recorded something.
+
+        Who takes the lease and dies before its first record has attended to nothing, nor told how long nobody had.
+        """
+        if self._shown is not None and self._shown[0] <= self._worked:
+            self._attended = self._shown[1]
 
     @property
     def free(self) -> bool:
@@ -89,7 +105,7 @@ class LeaseWatch:
         return max(0.0, self._since + self.terms.lease_s - now)
 
     def unattended(self, now: float) -> float | None:
-        """For how long at most no other controller was there; None where we never saw one show itself.
+        """For how long at most no other controller attended; None where we never saw one that did.
 
         It lived when it changed the lease, and that was after the reading before the one that showed the change.
         """

@@ -8,12 +8,14 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.completeness import is_unseen
 from hostler.core.configuration import Sku
 from hostler.core.diagnose.debounce import Heard, forget, settle, told
 from hostler.core.diagnose.firmware import firmware_subjects
 from hostler.core.diagnose.part_health import part_subjects
 from hostler.core.diagnose.sensors import Subject, subjects
 from hostler.core.model import Node, Observation, Phase
+from hostler.core.part_claims import is_contested
 from hostler.engine.ports import PortError
 from hostler.engine.queues import BusyError
 from hostler.engine.rota import share
@@ -24,6 +26,11 @@ LOG_S = 900.0
 
 PARTS_S, FIRMWARE_S = 1800.0, 3600.0
 """How often every part is asked for its health, and what firmware runs."""
+
+STOCK_S = 300.0
+"""How often the BMC of a node that nobody has taken stock of is asked for its parts."""
+_STOCKED = (Phase.seatrial, Phase.triage, Phase.production)
+"""The phases in which a step or a delivery waits for an inventory of the present boot."""
 
 ALARM_S, ALARM_LOOKS = 120.0, 4
 """How often the parts are asked while the system's own word of health is not that all is well: not with every look, as
@@ -60,6 +67,10 @@ class Sight(Protocol):
         """The versions that run, without a number yet. Raises PortError."""
         ...
 
+    async def inventory(self) -> Observation:
+        """What the node consists of, as its BMC lists it, without a number yet. Raises PortError."""
+        ...
+
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         """What the event log holds behind the cursor, and the new cursor. Raises PortError."""
         ...
@@ -82,7 +93,8 @@ FIRMWARE = Errand("firmware", lambda sight: sight.firmware(), firmware_subjects)
 class Memory(Struct):
     """What is kept of one BMC between its looks: what was heard of its parts by errand, and what is read when next.
 
-    `signs` are the words by which parts and firmware are read early, as they were at the last look.
+    `signs` are the words by which parts and firmware are read early, as they were at the last look; `stock` stands for
+    the inventory that was told last.
     """
 
     heard: dict[str, dict[str, Heard]] = {}
@@ -92,6 +104,7 @@ class Memory(Struct):
     signs: dict[str, str] = {}
     log_number: int = 0
     log_cursor: str | None = None
+    stock: int = 0
 
 
 class Looks:
@@ -130,6 +143,8 @@ class Looks:
             for heard in memory.heard.values():
                 forget(heard)
             memory.affirm_at = now + AFFIRM_S
+        if self._lacks_stock(node) and self._is_due(node, memory, "inventory", now, STOCK_S):
+            await self._take_stock(node, sight, memory)
         if self._is_due(node, memory, "log", now, LOG_S):
             await self._read_on(node, sight, memory)
         waits = await self._tell(node, SENSORS, seen, memory)
@@ -143,6 +158,14 @@ class Looks:
             if self._is_due(node, memory, errand.name, now, every_s):
                 waits |= await self._run(node, errand, sight, memory)
         return waits
+
+    def _lacks_stock(self, node: Node) -> bool:
+        """Whether nobody has told what it consists of, or a part of it is another's as well, or it was not wholly seen.
+
+        Supplies, say, only a BMC can list: of one that waits for service they are to be seen again in each boot.
+        """
+        waits = node.assignment is None and node.phase in _STOCKED
+        return node.inventory_at is None or is_contested(node) or (waits and is_unseen(self._cell.view, node))
 
     async def _run(self, node: Node, errand: Errand, sight: Sight, memory: Memory) -> bool:
         """One of the rarer errands; whether what it has brought waits to repeat itself."""
@@ -193,6 +216,22 @@ class Looks:
         if errand.brief:
             _let_go(heard)
         return settled.open
+
+    async def _take_stock(self, node: Node, sight: Sight, memory: Memory) -> None:
+        """Observe what a node consists of of which nobody has told yet: an adopted one needs no agent for it.
+
+        The same of the same boot is told once.
+        """
+        try:
+            seen = await sight.inventory()
+            stock = hash((node.boot_id, seen.parts, seen.facts.get("covers")))
+            if not seen.parts or (stock == memory.stock and not is_contested(node)):
+                return
+            numbered = replace(seen, sequence=memory.number + 1, received=self._clock())
+            memory.number = (await self._cell.observe(node.id, (numbered,))).acknowledged
+            memory.stock = stock
+        except (PortError, BusyError):
+            return
 
     async def _read_on(self, node: Node, sight: Sight, memory: Memory) -> None:
         """Observe what came into the event log since the last reading; what it held before the first one is history."""

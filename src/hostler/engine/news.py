@@ -37,6 +37,7 @@ def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
         case intake.Heard():
             silent.pop(node.id, None)
             scene.present.of(node.id).heard = True
+            scene.present.of(node.id).profiles = one.profiles
             return News("heartbeat", _heard(scene, node, one.boot_id))
         case intake.Silent():
             silent[node.id] = one.since
@@ -44,7 +45,7 @@ def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
             compare(scene.present.of(node.id), node, scene.now)
             return News("heartbeat")
         case intake.AgentRefused():
-            return News("agent", intake.of_refusal(node, one.text, scene.now))
+            return News("agent", intake.of_refusal(node, one, scene.now))
         case intake.NodeSeen():
             changed = intake.see_node(scene.present, one, scene.now)
             compare(scene.present.of(node.id), node, scene.now)

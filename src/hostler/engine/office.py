@@ -6,22 +6,21 @@ What is volatile begins anew with each term: queues, heartbeats, the present. An
 import asyncio
 import itertools
 import logging
-import time
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 
-from hostler.core import fleet as fleets
 from hostler.core.clock import Witness
 from hostler.core.present import Present, Release
 from hostler.engine import intake
+from hostler.engine.checkpoints import Checkpoints
 from hostler.engine.clock import Clock
 from hostler.engine.controller import Controller
 from hostler.engine.following import Follower
 from hostler.engine.heartbeats import HeartbeatTable
-from hostler.engine.ports import Journal, JournalError, Snapshot
+from hostler.engine.ports import Journal
 from hostler.engine.queues import BusyError, Queues
 from hostler.engine.ready import Ready, Reply, Send
 from hostler.engine.subscribers import Subscribers
@@ -31,9 +30,6 @@ log = logging.getLogger("hostler")
 TICK_S = 0.5
 SWEEP_S = 60.0
 """Within this every node is looked at once, a share in each turn: a whole fleet at once would hold up the loop."""
-PAUSE_S = 0.001
-"""A snapshot's rest after each piece. Without it the event loop would wait for the interpreter at every system call."""
-SNAPSHOT_EVERY = 20_000
 
 _tokens = itertools.count(1)
 """Marks of questions and their answers; never used twice in a process, so that no term answers another's."""
@@ -46,6 +42,7 @@ class Around(Struct):
     """
 
     journal: Journal
+    checkpoints: Checkpoints
     follower: Follower
     subscribers: Subscribers
     send: Callable[[Send], None]
@@ -69,7 +66,6 @@ class Office:
         self._queues = Queues()
         self._answers: dict[int, asyncio.Future[Reply]] = {}
         self._work = asyncio.Event()
-        self._since_snapshot = 0
         self._swept_at: datetime | None = None
         self._unswept: list[str] = []
         self._time: Clock | None = None
@@ -77,6 +73,7 @@ class Office:
     async def open(self, witness: Witness | None) -> None:
         """Say so in the journal, and have what is out observed. Raises JournalError."""
         around, controller = self._around, self._controller
+        await around.checkpoints.look()
         copy = await asyncio.to_thread(around.journal.restored)
         wall, moment = around.clock(), around.moment()
         ready = controller.resume(wall, around.release.version, witness=witness, copy=copy)
@@ -187,20 +184,13 @@ class Office:
                 future.set_result(reply)
         for send in ready.sends:
             self._around.send(send)
-        await self._checkpoint(len(ready.batch.records))
+        await self._checkpoint()
 
-    async def _checkpoint(self, records: int) -> None:
-        self._since_snapshot += records
-        if self._since_snapshot < SNAPSHOT_EVERY:
+    async def _checkpoint(self) -> None:
+        seq, checkpoints = self._controller.fleet.cell.seq, self._around.checkpoints
+        if not checkpoints.due(seq):
             return
-        self._since_snapshot = 0
+        checkpoints.begun(seq)
         state = self._controller.fleet.state()
         digest = await asyncio.to_thread(self._around.journal.digest)
-        self._around.background(self._snapshot(state, digest))
-
-    async def _snapshot(self, state: fleets.State, digest: str) -> None:
-        try:
-            body = await asyncio.to_thread(fleets.dump, state, lambda: time.sleep(PAUSE_S))
-            await asyncio.to_thread(self._around.journal.save_snapshot, Snapshot(state.cell.seq, digest, body))
-        except JournalError as broken:
-            log.warning("snapshot_failed", extra={"reason": str(broken)})
+        self._around.background(checkpoints.take(state, digest))

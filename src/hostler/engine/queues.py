@@ -1,5 +1,9 @@
-"""What waits to be decided: bounded queues in which outcomes, intents and easing never stand behind observations."""
+"""What waits to be decided: bounded queues in which outcomes, intents and easing never stand behind observations.
 
+Observations are taken fairly over nodes: whoever sends a thousand at once waits until others have had a thousand.
+"""
+
+import heapq
 from collections import deque
 from collections.abc import Iterator
 
@@ -29,6 +33,37 @@ class StandbyError(BusyError):
         self.address = address
 
 
+class FairQueue:
+    """Observations in an order that serves every node alike; a node's own stay in theirs.
+
+    Start-time fair queuing: Goyal, Vin and Cheng, "Start-time Fair Queueing", SIGCOMM 1996.
+    """
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, intake.Observed]] = []
+        self._through: dict[str, int] = {}
+        self._served = 0
+        self._came = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def put(self, one: intake.Observed) -> None:
+        """Queue the observations of one sender."""
+        start = max(self._served, self._through.get(one.node, 0))
+        self._through[one.node] = start + max(1, len(one.observations))
+        self._came += 1
+        heapq.heappush(self._heap, (start, self._came, one))
+
+    def take(self) -> intake.Observed:
+        """The next."""
+        self._served, _, one = heapq.heappop(self._heap)
+        if not self._heap:
+            self._through.clear()
+            self._served = 0
+        return one
+
+
 class Queues:
     """Inputs by urgency. Outcomes are bounded by the operations that are out, so they are always taken."""
 
@@ -37,8 +72,8 @@ class Queues:
         self._easing: deque[intake.Asked] = deque()
         self._intents: deque[intake.Asked] = deque()
         self._volatile: deque[intake.Input] = deque()
-        self._urgent: deque[intake.Observed] = deque()
-        self._bulk: deque[intake.Observed] = deque()
+        self._urgent = FairQueue()
+        self._bulk = FairQueue()
         self.observations = 0
 
     def __len__(self) -> int:
@@ -52,7 +87,7 @@ class Queues:
                     raise BusyError(1.0 + self.observations / OBSERVATIONS_MAX)
                 self.observations += len(observations)
                 urgent = any(o.kind != "inventory" for o in observations)
-                (self._urgent if urgent else self._bulk).append(one)
+                (self._urgent if urgent else self._bulk).put(one)
             case intake.Asked(intent=intent):
                 queue = self._easing if intent.verb in _EASING_VERBS else self._intents
                 if len(queue) >= INTENTS_MAX:
@@ -75,7 +110,7 @@ class Queues:
         room = BATCH_OBSERVATIONS
         for queue in (self._urgent, self._bulk):
             while queue and room > 0:
-                one = queue.popleft()
+                one = queue.take()
                 self.observations -= len(one.observations)
                 room -= max(1, len(one.observations))
                 yield one

@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from hostler.core.clock import Witness
@@ -21,6 +20,7 @@ from hostler.core.model import ActClass, Intent, Observation, Outcome
 from hostler.core.operations import OPERATIONS
 from hostler.core.present import Fellow, Present
 from hostler.engine import intake
+from hostler.engine.checkpoints import Checkpoints
 from hostler.engine.following import Follower
 from hostler.engine.heartbeats import HeartbeatTable
 from hostler.engine.holding import Holding
@@ -78,8 +78,10 @@ class Cell:
         self._follower = Follower(journal, seat.release.reads, boottime)
         self._subscribers = Subscribers(journal.records)
         self._sender = Sender(hands, self, self._answered, self.now)
+        self._checkpoints = Checkpoints(journal)
         self._around = Around(
             journal=journal,
+            checkpoints=self._checkpoints,
             follower=self._follower,
             subscribers=self._subscribers,
             send=self._sender.send,
@@ -186,14 +188,20 @@ class Cell:
             behind_s=behind_s,
             reachable=not why if self.role == "active" else behind_s < 2 * self._seat.terms.lease_s,
             peers=self._roll.peers,
+            snapshot=self._checkpoints.fault(self.view.cell.seq),
+            snapshot_age=self._checkpoints.age(self.view.cell.seq),
+            snapshots_failed=self._checkpoints.failed,
         )
 
     def _doubt(self, behind_s: float) -> str:
         """What is wrong though nothing has failed yet."""
         if self.role == "active" and self._holding is not None:
             return self._holding.why()
-        late = self.role == "standby" and behind_s > GONE_LEASES * self._seat.terms.lease_s
-        return f"the journal has not been read to its end for {behind_s:.0f} s" if late else ""
+        if self.role != "standby":
+            return ""
+        if behind_s > GONE_LEASES * self._seat.terms.lease_s:
+            return f"the journal has not been read to its end for {behind_s:.0f} s"
+        return self._checkpoints.fault(self.view.cell.seq)
 
     def subscribe(self, after: int) -> AsyncIterator[Record]:
         """Every record after `after`, from the journal and then live. Raises SlowSubscriberError."""
@@ -211,10 +219,10 @@ class Cell:
         """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
         return await self._deciding().ask(lambda token: intake.Asked(token, intent, configuration, documents or {}))
 
-    def heartbeat(self, node: str, boot_id: str) -> None:
-        """An agent is heard."""
-        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now()):
-            self.tell(intake.Heard(node, boot_id))
+    def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
+        """An agent is heard. `profiles` are the checks that it says it has; None: it says nothing of that now."""
+        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now(), profiles):
+            self.tell(intake.Heard(node, boot_id, self.heartbeats.profiles(node)))
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""
@@ -314,6 +322,7 @@ class Cell:
     async def _take(self) -> int | None:
         """Take the lease where that is right and nobody is quicker. Only who has read everything gets here."""
         lease = await asyncio.to_thread(self.journal.lease)
+        self._watch.worked(self._follower.fleet.cell.epoch)
         self._watch.saw(lease, boottime())
         seat = self._seat
         if not seat.alone and not self._watch.takeable(boottime()):
@@ -350,6 +359,7 @@ class Cell:
                     await asyncio.to_thread(
                         self.journal.announce, Member(seat.controller, seat.address, seat.release.reads)
                     )
+                    await self._checkpoints.look()
                     self._roll.saw(await asyncio.to_thread(self.journal.members), boottime())
                     alive = tuple(Fellow(peer.name, peer.reads) for peer in self._roll.peers if peer.alive)
                     self.tell(intake.FellowsSeen(alive))
@@ -366,7 +376,7 @@ class Cell:
     async def _lead(self, epoch: int) -> None:
         """Decide under this epoch until the lease or a commit is lost, or it is time to stop."""
         holding = self._holding = Holding(self.journal, self._watch, boottime)
-        holding.begin(epoch, partial(asyncio.get_running_loop().call_soon_threadsafe, self._wake))
+        holding.begin(epoch, asyncio.get_running_loop().call_soon_threadsafe, self._wake)
         try:
             await self._decide(epoch, holding)
             self._leave("stopping")
@@ -392,6 +402,7 @@ class Cell:
         office = self._office = Office(self._around, epoch, cursors)
         self._become("active", "taking over")
         await office.open(self._witness)
+        holding.opened()
         self._become("active", "")
         self._settled.set()
         while not self._stopping.is_set():

@@ -41,7 +41,8 @@ class Health(Struct, frozen=True):
 
     `margin_s`: for how long it may still send. `active` and `active_address`: who holds the lease. `behind` counts
     records known to be missing here, `behind_s` seconds since none was; both 0 where it is active. `reachable`: the
-    journal answers.
+    journal answers. `snapshot`: why a start would have to read too much of the journal, "" where it would not;
+    `snapshot_age` counts the records behind the newest one, `snapshots_failed` those that this process could not take.
     """
 
     role: str
@@ -60,6 +61,9 @@ class Health(Struct, frozen=True):
     behind_s: float = 0.0
     reachable: bool = True
     peers: tuple[Peer, ...] = ()
+    snapshot: str = ""
+    snapshot_age: int = 0
+    snapshots_failed: int = 0
 
 
 class Roll:

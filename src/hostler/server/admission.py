@@ -2,18 +2,24 @@
 
 A fleet that posts all at once would fill the event loop with requests that wait, and everything else (an operator's
 command, a GPU that falls off the bus) would wait behind them. Urgent posts have places of their own, one a sender.
+
+A sender is the identity that its token was recognised as. A post takes its place when its body has come whole, so that
+a stalled one keeps nobody out, and one sender has no more than SENDER_MAX under way.
 """
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from litestar.datastructures import Headers
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
+from hostler.server.auth import Permission, authenticate, demand
 from hostler.server.problems import Problem, ProblemError
+from hostler.server.refusals import Refusals
 
 PATH = "/v1/agent/observations"
 AT_ONCE = 400
@@ -28,7 +34,9 @@ from one to the next tells nothing."""
 OTHER_TIMES_S = 5.0
 """Longer than this between two refusals, and the house was not full in between."""
 SMOOTHING = 0.5
-DRAINED_MAX = 64 * 1024
+SENDER_MAX = 2
+"""Posts of one sender under way at once, stalled bodies among them: an ordinary one and an urgent one."""
+BODY_MAX = 1024 * 1024
 URGENT = "u=0"
 """The urgency (RFC 9218) with which an agent posts what may doom a job."""
 
@@ -60,10 +68,23 @@ class Admission:
         self._urgent_at_once = urgent_at_once
         self._inside = 0
         self._urgent: set[str] = set()
+        self._under_way: Counter[str] = Counter()
         self._spacing_s = SPACING_S
         self._full_since = -math.inf
         self._left = 0
         self._turn = 0.0
+
+    def begin(self, sender: str) -> None:
+        """A post of the sender begins, to be told of by `end`. Raises NotYetError where SENDER_MAX are under way."""
+        if self._under_way[sender] >= SENDER_MAX:
+            raise NotYetError(SOONEST_S)
+        self._under_way[sender] += 1
+
+    def end(self, sender: str) -> None:
+        """A post of the sender is over, whatever came of it."""
+        self._under_way[sender] -= 1
+        if not self._under_way[sender]:
+            del self._under_way[sender]
 
     def enter(self, sender: str, *, urgent: bool, now: float) -> Place:
         """A place, to be given back by `leave`. Raises NotYetError."""
@@ -96,7 +117,7 @@ class Admission:
 
 
 class AdmissionFence:
-    """The middleware: stands before authentication, so that a refusal costs next to nothing."""
+    """The middleware: stands behind authentication and before everything that costs more."""
 
     def __init__(
         self, app: ASGIApp, admission: Admission | None = None, clock: Callable[[], float] = time.monotonic
@@ -110,30 +131,87 @@ class AdmissionFence:
             await self._app(scope, receive, send)
             return
         headers = Headers.from_scope(scope)
-        sender, urgent = headers.get("authorization", ""), headers.get("priority", "") == URGENT
+        state = scope["litestar_app"].state
+        who = await authenticate(scope, state["tokens"], headers.get("authorization", ""))
+        demand(who, Permission.report)
+        watched = _Watched(state["room"].refusals, who.grant.node, send, self._clock)
         try:
-            place = self._admission.enter(sender, urgent=urgent, now=self._clock())
+            self._admission.begin(who.token)
         except NotYetError as not_yet:
-            await _drain(receive)
+            watched.refused("more posts at once than it may have under way")
+            raise _refusal(not_yet.wait_s, Connection="close") from not_yet
+        try:
+            body = await whole(receive, BODY_MAX)
+            if body is not None:
+                await self._admit(Place(who.token, headers.get("priority", "") == URGENT), body, scope, watched)
+        finally:
+            self._admission.end(who.token)
+
+    async def _admit(self, asked: Place, body: "Body", scope: Scope, watched: "_Watched") -> None:
+        try:
+            place = self._admission.enter(asked.sender, urgent=asked.urgent, now=self._clock())
+        except NotYetError as not_yet:
+            watched.refused("more agents post than are taken at once")
             raise _refusal(not_yet.wait_s) from not_yet
         try:
-            await self._app(scope, receive, send)
+            await self._app(scope, body.receive, watched.send)
         finally:
             self._admission.leave(place)
 
 
-async def _drain(receive: Receive) -> None:
-    """Read a refused body, up to a limit, so that its connection can be used again."""
+class Body:
+    """A request's body that has come whole, to be read by the application as if it came now."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def receive(self) -> Any:
+        """What the server would say next: the body, and then nothing until the sender leaves."""
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def whole(receive: Receive, most: int) -> Body | None:
+    """The body once it has come whole; None where its sender has gone. Raises ProblemError (413)."""
+    parts: list[bytes] = []
     size = 0
-    while size <= DRAINED_MAX:
+    while True:
         message = await receive()
         if message["type"] != "http.request":
-            return
+            return None
+        parts.append(message["body"])
         size += len(message["body"])
+        if size > most:
+            raise ProblemError(413, Problem("too_large", f"a body of more than {most} bytes", "send it in pieces"))
         if not message["more_body"]:
-            return
+            return Body(parts[0] if len(parts) == 1 else b"".join(parts), receive)
 
 
-def _refusal(wait_s: float) -> ProblemError:
-    problem = Problem("busy", "more agents post than are taken at once; nothing was accepted", "send it again later")
-    return ProblemError(503, problem, {"Retry-After": str(math.ceil(wait_s))})
+class _Watched:
+    """Notes whether the node's post is taken, by the status of its answer."""
+
+    def __init__(self, refusals: Refusals, node: str, send: Send, clock: Callable[[], float]) -> None:
+        self._refusals = refusals
+        self._node = node
+        self._send = send
+        self._clock = clock
+
+    def refused(self, why: str) -> None:
+        self._refusals.refused(self._node, why, self._clock())
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            status = message["status"]
+            if status >= 400:
+                self.refused(f"answered with status {status}")
+            else:
+                self._refusals.taken(self._node)
+        await self._send(message)
+
+
+def _refusal(wait_s: float, **headers: str) -> ProblemError:
+    problem = Problem("busy", "more is posted than is taken at once; nothing was accepted", "send it again later")
+    return ProblemError(503, problem, {"Retry-After": str(math.ceil(wait_s)), **headers})

@@ -14,8 +14,9 @@ from hostler.server import problems
 from hostler.server.admission import AdmissionFence
 from hostler.server.desk import AgentDesk
 from hostler.server.exchange import StrictRequest, VeiledResponse
-from hostler.server.fences import HostFence, StandbyFence, add_headers
+from hostler.server.fences import AudienceFence, HostFence, StandbyFence, add_headers
 from hostler.server.given import Reporter
+from hostler.server.introductions import Machines, nobody
 from hostler.server.paging import selection
 from hostler.server.ports import CellView
 from hostler.server.room import Room
@@ -28,9 +29,12 @@ BODY_MAX = 1024 * 1024
 """Bytes of a request's body, where its route says nothing else."""
 
 
-def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Settings) -> Litestar:
-    """The application over a running cell. Nothing is started: see `serve`."""
+def create_app(
+    cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Settings, machines: Machines = nobody
+) -> Litestar:
+    """The application over a running cell. Nothing is started: see `serve`. `machines` says what is behind a BMC."""
     room = Room(cell, tokens, desk, settings)
+    room.machines = machines
     v1 = Router(
         path="/v1",
         route_handlers=[
@@ -50,6 +54,7 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
         dependencies={
             "room": Provide(lambda: room, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
+            "stands": Provide(lambda: cell.view.cell.seq, sync_to_thread=False),
             "wanted": Provide(selection, sync_to_thread=False),
             "agent": Provide(_reporter, sync_to_thread=False),
             "caller": Provide(intents.caller, sync_to_thread=False),
@@ -60,6 +65,7 @@ def create_app(cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Se
         request_max_body_size=BODY_MAX,
         middleware=[
             DefineMiddleware(HostFence, settings=settings),
+            DefineMiddleware(AudienceFence),
             DefineMiddleware(AdmissionFence),
             DefineMiddleware(StandbyFence),
         ],

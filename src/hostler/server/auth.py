@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
+from litestar.types import Scope
 
 from hostler.core.intents.wishes import WISHES
 from hostler.server.problems import Problem, ProblemError, refuse
@@ -66,6 +67,8 @@ ASKS: dict[str, Permission] = {
             "approve-request",
             "deny-request",
             "stop-rollout",
+            "vouch",
+            "rma-send",
             "debug",
             "onboard",
             "zap-again",
@@ -96,11 +99,28 @@ def needs(permission: Permission) -> Guard:
     """The guard of a route: authenticates before a byte of the body is read, then asks for the permission."""
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-        who = await identify(connection.app.state["tokens"], connection.headers.get("authorization", ""))
+        scope = connection.scope
+        who = await authenticate(scope, connection.app.state["tokens"], connection.headers.get("authorization", ""))
         demand(who, permission)
-        connection.scope["user"] = who
 
     return guard
+
+
+async def authenticate(scope: Scope, tokens: TokenStore, header: str) -> Identity:
+    """Who sends this request, found out once; its connection counts as theirs from now on.
+
+    Raises ProblemError: 401, and 503 where that identity has as many connections as it may.
+    """
+    known = scope.get("user")
+    if isinstance(known, Identity):
+        return known
+    who = await identify(tokens, header)
+    connection = scope.get("state", {}).get("connection")
+    if connection is not None and not connection.recognised(who):
+        problem = Problem("busy", f"{who.name} has as many connections open as it may", "close some, or use them again")
+        raise ProblemError(503, problem, {"Retry-After": "1", "Connection": "close"})
+    scope["user"] = who
+    return who
 
 
 async def identify(tokens: TokenStore, header: str) -> Identity:

@@ -6,13 +6,15 @@ from litestar.datastructures import Headers, MutableScopeHeaders
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-from hostler.server.auth import identify
+from hostler.server.auth import authenticate
 from hostler.server.forwarding import MARK
 from hostler.server.problems import refuse, standby
 from hostler.server.room import Room
 from hostler.server.settings import Settings, is_loopback
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_AGENTS = "/v1/agent/"
+_PROBES = frozenset({"/healthz", "/readyz"})
 _AGENTS_POLL = "/v1/agent/operations"
 """The one GET that is not answered from what is recorded: an agent's orders lie where they were given."""
 _BEFORE_THE_BODY = frozenset({401, 403, 413, 421})
@@ -67,6 +69,30 @@ class HostFence:
         await self._app(scope, receive, send)
 
 
+class AudienceFence:
+    """Where agents have a listener of their own: keeps them there, and everybody else off it.
+
+    What another controller carries comes on the listener for people, agents' requests too.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = scope.get("state", {}).get("connection")
+        audience = connection.audience if connection is not None else "everybody"
+        if audience != "everybody" and scope["type"] == ScopeType.HTTP:
+            agents = scope["path"].startswith(_AGENTS)
+            if audience == "agents" and not agents and scope["path"] not in _PROBES:
+                raise refuse(
+                    421, "misdirected", "this address is for agents alone", "call the one for people (--listen)"
+                )
+            if audience == "people" and agents and MARK not in Headers.from_scope(scope):
+                instead = "call the one for agents (--agent-listen)"
+                raise refuse(421, "misdirected", "agents have an address of their own", instead)
+        await self._app(scope, receive, send)
+
+
 class StandbyFence:
     """Lets reads in; carries everything else to the active controller where this one is not it."""
 
@@ -79,7 +105,7 @@ class StandbyFence:
             await self._app(scope, receive, send)
             return
         headers = Headers.from_scope(scope)
-        await identify(room.tokens, headers.get("authorization", ""))
+        await authenticate(scope, room.tokens, headers.get("authorization", ""))
         address = room.cell.elsewhere
         if not address or MARK in headers:
             raise standby(address, "" if address else room.cell.health().why)

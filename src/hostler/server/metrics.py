@@ -18,6 +18,7 @@ class CellCollector(Collector):
         self._cell = room.cell
         self._streams = room.streams
         self._forwarded = room.forwarder.counts
+        self._connections = room.connections
 
     def collect(self) -> Iterable[Metric]:
         yield from self._controller()
@@ -42,6 +43,7 @@ class CellCollector(Collector):
         yield _gauge("hostler_format", "The format up to which events are written.", fleet.cell.format)
         yield _gauge("hostler_paused_scopes", "Scopes in which disruption is paused.", len(fleet.cell.paused))
         yield _gauge("hostler_event_streams", "Open event streams.", self._streams.open)
+        yield from self._connected()
         yield _gauge("hostler_tickets_open", "Open tickets.", len(fleet.tickets))
         incidents = GaugeMetricFamily(
             "hostler_incidents", "Open incidents, by the kind of part blamed.", labels=["kind"]
@@ -59,6 +61,22 @@ class CellCollector(Collector):
         errors = len(rollout.errors) if rollout else 0
         yield _gauge("hostler_rollout_errors", "Errors of the slice that is watched.", errors)
 
+    def _connected(self) -> Iterable[Metric]:
+        """Open connections, and how near they are to their limit."""
+        tables = self._connections
+        found = GaugeMetricFamily(
+            "hostler_connections", "Open connections, by whether a token was recognised on them.", labels=["known"]
+        )
+        found.add_metric(["no"], sum(table.strangers for table in tables))
+        found.add_metric(["yes"], sum(table.known for table in tables))
+        yield found
+        most = sum(table.limits.total for table in tables)
+        yield _gauge("hostler_connections_max", "The most connections that are taken.", most)
+        refused = sum(table.refused for table in tables)
+        yield CounterMetricFamily(
+            "hostler_connections_refused", "Connections turned away, or closed for a newer one.", value=refused
+        )
+
     def _standing(self) -> Iterable[Metric]:
         """How this controller stands among the cell's."""
         health = self._cell.health()
@@ -67,6 +85,9 @@ class CellCollector(Collector):
         yield _gauge("hostler_behind_records", "Records known to be missing here.", health.behind)
         yield _gauge("hostler_behind_seconds", "Seconds since none was missing.", health.behind_s)
         yield _gauge("hostler_journal_reachable", "1 while the journal answers.", int(health.reachable))
+        yield _gauge("hostler_snapshot_age_records", "Records behind the newest snapshot.", health.snapshot_age)
+        failed = health.snapshots_failed
+        yield CounterMetricFamily("hostler_snapshots_failed", "Snapshots that could not be taken.", value=failed)
         peers = GaugeMetricFamily("hostler_controllers", "Controllers by whether they live.", labels=["state"])
         for state, alive in (("alive", True), ("gone", False)):
             peers.add_metric([state], sum(peer.alive is alive for peer in health.peers))
@@ -100,7 +121,7 @@ class CellCollector(Collector):
             pools.add_metric([name, "reserved"], pool.target)
             pools.add_metric([name, "delivered"], count(f"pool:{name}"))
             unknown = count(f"doubted:{name}")
-            pools.add_metric([name, "healthy"], count(f"healthy:{name}") - unknown)
+            pools.add_metric([name, "healthy"], count(f"healthy:{name}"))
             pools.add_metric([name, "unknown"], unknown)
         yield pools
         spares = GaugeMetricFamily("hostler_spares", "Spares by SKU.", labels=["sku"])

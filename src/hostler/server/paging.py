@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Generic, TypeVar
 
+from litestar.di import NamedDependency
 from litestar.params import FromQuery, QueryParameter
 from msgspec import Struct
 
@@ -26,18 +27,26 @@ Limit = Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX)]
 class Page(Struct, Generic[T], frozen=True):
     """One page. Go on with `cursor` until it is "" (a page may be shorter than asked for before that).
 
-    `archived` says, on the last page of a history, where what came before is.
+    `seq` is the record that the page stands at: `GET /v1/events` with that as Last-Event-ID goes on without a gap.
+    Of a list read page by page that is the first page's. `archived` says, on the last page of a history, where what
+    came before is.
     """
 
     items: tuple[T, ...]
     cursor: str = ""
     archived: str = ""
+    seq: int = 0
+
+    def of(self, items: Iterable[V]) -> "Page[V]":
+        """The same page with other items: what is shown of them."""
+        return Page(tuple(items), self.cursor, self.archived, self.seq)
 
 
 class Selection(Struct, frozen=True):
     """Which nodes a list is about; empty fields select everything. `q` is looked for in ids, names and serials.
 
-    `tag` is a tag's name, or "name=value".
+    `tag` is a tag's name, or "name=value". `seq` is the record that the fleet stood at when this was asked for, which
+    the answer carries: what comes after it may or may not be in the list, and is in the stream.
     """
 
     phase: Phase | None = None
@@ -49,6 +58,7 @@ class Selection(Struct, frozen=True):
     cursor: str = ""
     limit: int = 100
     tag: str = ""
+    seq: int = 0
 
     def matches(self, node: Node) -> bool:
         """Whether the node is selected."""
@@ -75,6 +85,7 @@ class Selection(Struct, frozen=True):
 
 
 def selection(  # noqa: PLR0913 - one argument per parameter of the URL
+    stands: NamedDependency[int],
     phase: FromQuery[Phase | None] = None,
     pool: Name = "",
     rack: Name = "",
@@ -86,7 +97,7 @@ def selection(  # noqa: PLR0913 - one argument per parameter of the URL
     limit: Limit = 100,
 ) -> Selection:
     """The selectors of a request's URL."""
-    return Selection(phase, pool, rack, sku, condition, q, cursor, limit, tag)
+    return Selection(phase, pool, rack, sku, condition, q, cursor, limit, tag, stands)
 
 
 def _tagged(node: Node, wanted: str) -> bool:
@@ -131,7 +142,7 @@ class Nodes:
     def page(self, fleet: Fleet, wanted: Selection, keep: Callable[[Node], bool], show: Callable[[Node], T]) -> Page[T]:
         """One page of what `show` makes of the selected nodes that `keep` keeps."""
         each = paged(self.ids(fleet, wanted), wanted, lambda i: _one(fleet.nodes.get(i), wanted, keep))
-        return Page(tuple(show(node) for node in each.items), each.cursor)
+        return each.of(show(node) for node in each.items)
 
 
 def _one(node: Node | None, wanted: Selection, keep: Callable[[Node], bool]) -> tuple[Node, ...]:
@@ -148,7 +159,7 @@ def paged(keys: list[str], wanted: Selection, items: Callable[[str], Iterable[T]
         if len(found) >= wanted.limit:
             end = place + 1
             break
-    return Page(tuple(found), keys[end - 1] if end < len(keys) else "")
+    return Page(tuple(found), keys[end - 1] if end < len(keys) else "", seq=wanted.seq)
 
 
 def listed(items: Iterable[tuple[str, T]], wanted: Selection) -> Page[T]:

@@ -30,6 +30,10 @@ class JournalView(Protocol):
         """What a history no longer holds."""
         ...
 
+    def latest_seq(self) -> int:
+        """The last record's number, 0 for an empty journal."""
+        ...
+
 
 @runtime_checkable
 class ObservationLog(Protocol):
@@ -81,7 +85,7 @@ class CellView(Protocol):
         """Durable when it returns. Raises BusyError."""
         ...
 
-    def heartbeat(self, node: str, boot_id: str) -> None: ...
+    def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None: ...
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable; ("", 0) where none is known."""

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from hostler.core.configuration import Pool
 from hostler.core.events import Event, Record, name_of
-from hostler.core.fleet import Fleet, is_healthy
-from hostler.core.health import is_doubted
+from hostler.core.fleet import Fleet
+from hostler.core.health import is_healthy
 from hostler.core.model import (
     ActClass,
     Condition,
@@ -81,7 +81,7 @@ def node_row(node: Node) -> NodeRow:
         waiting=waiting.blockers[0].text if waiting and waiting.blockers else "",
         waiting_since=waiting.since if waiting else None,
         cordoned=bool(node.cordons),
-        healthy=is_healthy(node) and not is_doubted(node),
+        healthy=is_healthy(node),
         handover=node.handover,
         names={kind: name for kind in ("kubernetes", "slurm") if (name := node.binding(kind))},
     )
@@ -98,10 +98,11 @@ def _step(node: Node) -> str:
 
 
 class AgentSeen(Struct, frozen=True):
-    """What a node's agent said of itself in its last heartbeat."""
+    """What a node's agent said of itself in its last heartbeat. `profiles` None: it does not say which it has."""
 
     version: str = ""
     rss_kib: int = 0
+    profiles: tuple[str, ...] | None = None
 
 
 class AgentView(Struct, frozen=True):
@@ -112,10 +113,14 @@ class AgentView(Struct, frozen=True):
     last_heard: datetime | None
     version: str
     rss_kib: int
+    profiles: tuple[str, ...] | None = None
 
 
 class NodeView(Struct, frozen=True):
-    """One node with everything that stands around it. `workloads` None: its scheduler has not told."""
+    """One node with everything that stands around it. `workloads` None: its scheduler has not told.
+
+    `parts` and `addresses` ("pci:0000:4c:00" → serial) are shown here and left out of `node`, which holds them packed.
+    """
 
     node: Node
     hostname: str
@@ -126,6 +131,7 @@ class NodeView(Struct, frozen=True):
     holds: tuple[Hold, ...]
     tickets: tuple[Ticket, ...]
     parts: tuple[Part, ...]
+    addresses: dict[str, str]
 
 
 def holds_on(scene: Scene, node: Node) -> tuple[Hold, ...]:
@@ -135,7 +141,7 @@ def holds_on(scene: Scene, node: Node) -> tuple[Hold, ...]:
 
 def parts_of(fleet: Fleet, node: Node) -> tuple[Part, ...]:
     """The node's parts in slot order."""
-    return tuple(part for _, serial in node.slots if (part := fleet.parts.get(serial)) is not None)
+    return tuple(fleet.parts.of(node.id))
 
 
 def own_part_of_life(node: Node) -> Node:

@@ -7,12 +7,16 @@ from hostler.core.events import Record
 from hostler.core.fleet import Fleet
 from hostler.core.model import Asset, Node
 from hostler.core.scene import Scene
+from hostler.server.connections import ConnectionTable
 from hostler.server.desk import AgentDesk
 from hostler.server.forwarding import Forwarder
+from hostler.server.introductions import Machines, nobody
 from hostler.server.paging import Nodes, Roster
+from hostler.server.parsing import DocumentParser
 from hostler.server.ports import CellView
 from hostler.server.problems import unknown
 from hostler.server.recent import Recent
+from hostler.server.refusals import Refusals
 from hostler.server.resources import AgentSeen, AgentView
 from hostler.server.settings import Settings
 from hostler.server.stream import Streams
@@ -33,6 +37,10 @@ class Room:
         self.assets: Roster[Asset] = Roster()
         self.agents: dict[str, AgentSeen] = {}
         self.recent = Recent(cell)
+        self.connections: list[ConnectionTable] = []
+        self.refusals = Refusals()
+        self.documents = DocumentParser()
+        self.machines: Machines = nobody
         self.forwarder = Forwarder(settings, cell.health().controller)
 
     @property
@@ -60,4 +68,4 @@ class Room:
         seen = self.agents.get(node.id, AgentSeen())
         heard = self.cell.present.nodes.get(node.id)
         last = self.cell.heartbeats.last(node.id)
-        return AgentView(node.id, heard.heard if heard else False, last, seen.version, seen.rss_kib)
+        return AgentView(node.id, heard.heard if heard else False, last, seen.version, seen.rss_kib, seen.profiles)

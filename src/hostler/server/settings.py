@@ -4,8 +4,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
+
+Audience = Literal["everybody", "people", "agents"]
+"""Whom a listener answers: agents have their own routes, everybody else the others."""
 
 
 class UnsafeListenError(ValueError):
@@ -21,33 +25,38 @@ class Settings(Struct, frozen=True):
 
     `hosts` are further names under which the server may be called (its DNS name, a proxy's). `clock` stamps
     observations and intents. `peers_ca` vouches for the cell's other controllers instead of the system's authorities.
+    `agents`: host and port of a listener for agents alone; the other then answers everybody else.
+    `connections_max` 0: as many as the process may have files open, less a reserve.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
+    agents: tuple[str, int] | None = None
     hosts: tuple[str, ...] = ()
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     insecure_plain_http: bool = False
     peers_ca: Path | None = None
-    connections_max: int = 20_000
+    connections_max: int = 0
     streams_max: int = 256
     stop_s: float = 5.0
     clock: Callable[[], datetime] = _now
 
     def names(self) -> frozenset[str]:
         """The host names (without port) that a request may be addressed to."""
-        listening = () if self.host in ("0.0.0.0", "::") else (self.host,)  # noqa: S104 - recognised, not bound
+        told = (self.host, *((self.agents[0],) if self.agents else ()))
+        listening = [host for host in told if host not in ("0.0.0.0", "::")]  # noqa: S104 - recognised, not bound
         return frozenset(name.lower() for name in (*listening, *self.hosts, "localhost", "127.0.0.1", "::1"))
 
     def check(self) -> None:
         """Raises UnsafeListenError for plain HTTP on anything but loopback, unless that was asked for plainly."""
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise UnsafeListenError("TLS needs both a certificate and its key: give --tls-certificate and --tls-key")
-        if self.tls_certificate is not None or self.insecure_plain_http or is_loopback(self.host):
+        open_hosts = [host for host in (self.host, *(self.agents or ())[:1]) if not is_loopback(host)]
+        if self.tls_certificate is not None or self.insecure_plain_http or not open_hosts:
             return
         raise UnsafeListenError(
-            f"{self.host} is not loopback and there is no TLS: tokens would cross the network readable. "
+            f"{open_hosts[0]} is not loopback and there is no TLS: tokens would cross the network readable. "
             "Give --tls-certificate and --tls-key, listen on 127.0.0.1 behind a proxy that ends TLS, "
             "or say --insecure-plain-http"
         )

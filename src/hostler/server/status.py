@@ -85,6 +85,7 @@ class Status(Struct, frozen=True):
     rollout: str = ""
     rollout_stopped: str = ""
     remediators: tuple[Remediator, ...] = ()
+    snapshot: str = ""
 
 
 def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Status:
@@ -101,6 +102,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
         controller=health.role,
         ok=health.ok,
         why=health.why if who.whole else "",
+        snapshot=health.snapshot if who.whole else "",
         brake=fleet.cell.brake,
         brake_since=fleet.cell.brake_since,
         restored=_restored(fleet) if who.whole else "",
@@ -169,7 +171,7 @@ def pool_view(cell: CellView, pool: Pool) -> PoolView:
         pool=pool,
         reserved=pool.target,
         delivered=fleet.index.count(f"pool:{pool.name}"),
-        healthy=fleet.index.count(f"healthy:{pool.name}") - unknown,
+        healthy=fleet.index.count(f"healthy:{pool.name}"),
         unknown=unknown,
         in_use=_in_use(cell, pool),
         spares=fleet.index.count(f"spare:{pool.sku}"),

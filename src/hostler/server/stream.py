@@ -1,6 +1,7 @@
 """Events as they are recorded, over server-sent events: resumed by sequence number, filtered by node, kept alive."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
 
@@ -65,33 +66,82 @@ class _Reach:
         return True
 
 
+SHARES: dict[Role, float] = {
+    Role.operator: 1.0,
+    Role.technician: 0.25,
+    Role.viewer: 0.5,
+    Role.tenant: 0.5,
+    Role.agent: 0.0,
+}
+"""How many of a server's streams everybody of a role may have together."""
+OWN_SHARE = 1 / 16
+"""How many one identity may have: a token, or all the tokens of a tenant."""
+
+
 class Streams:
-    """The open event streams of a server."""
+    """The open event streams of a server: so many in all, of each role, and of each identity."""
 
     def __init__(self, cell: CellView, most: int) -> None:
         self._cell = cell
         self._most = most
         self._closing = asyncio.Event()
-        self.open = 0
+        self._of_role: Counter[Role] = Counter()
+        self._of_owner: Counter[str] = Counter()
+
+    @property
+    def open(self) -> int:
+        return self._of_role.total()
 
     def close(self) -> None:
         """End every stream, so that the server can stop. Clients resume elsewhere."""
         self._closing.set()
 
-    def begin(self, last: int | None) -> int:
+    async def begin(self, who: Identity, last: int | None) -> int:
         """The record after which a stream starts: `last`, or only what comes from now on. Raises ProblemError."""
-        seq = self._cell.health().seq
-        if self.open >= self._most:
-            raise refuse(503, "busy", f"{self.open} event streams are open already", "try again later")
-        after = seq if last is None else last
-        if after > seq or seq - after > BEHIND_MAX:
-            what = f"record {after} is not within the last {BEHIND_MAX} of {seq}"
-            raise refuse(410, "gone", what, "read what you need anew, then start without Last-Event-ID")
-        return after
+        if taken := self._taken(who):
+            raise refuse(503, "busy", taken, "close one, or try again later")
+        seq = self._cell.view.cell.seq
+        if last is None:
+            return seq
+        if why := await asyncio.to_thread(self._unreachable, last, seq):
+            raise refuse(410, "gone", why, "list what you need anew, then go on from the `seq` of that answer")
+        return last
 
-    async def lines(self, after: int, keep: Keep, show: Show) -> AsyncIterator[bytes]:
-        """The stream's body. Ends when the server stops or the client is too slow; it then resumes."""
-        self.open += 1
+    def _unreachable(self, last: int, seq: int) -> str:
+        """Why a stream cannot go on after record `last`, "" where it can.
+
+        Who stands by may not have folded yet what the active controller's answer stood at: the journal decides.
+        """
+        if last > seq and last > (recorded := self._cell.journal.latest_seq()):
+            return f"record {last} is not in this journal, which ends at {recorded}"
+        if seq - last > BEHIND_MAX:
+            return f"record {last} is not within the last {BEHIND_MAX} of {seq}"
+        gone = self._cell.journal.archived()
+        return f"the records after {last} have left the journal: {gone.text}" if gone and last < gone.seq else ""
+
+    def _taken(self, who: Identity) -> str:
+        """Why there is no room for another stream of theirs, "" where there is."""
+        counts = (
+            (self.open, 1.0, "in all"),
+            (self._of_role[who.role], SHARES[who.role], f"of the role {who.role}"),
+            (self._of_owner[_owner(who)], OWN_SHARE, "of yours"),
+        )
+        full = (
+            f"{count} event streams {whose} are open already"
+            for count, share, whose in counts
+            if count >= max(1, int(self._most * share))
+        )
+        return next(full, "")
+
+    async def lines(self, who: Identity, after: int, keep: Keep, show: Show) -> AsyncIterator[bytes]:
+        """The stream's body. Ends when the server stops or the client is too slow; it then resumes.
+
+        Room is looked for once more: many may have begun in the same moment.
+        """
+        if self._taken(who):
+            return
+        self._of_role[who.role] += 1
+        self._of_owner[_owner(who)] += 1
         try:
             yield f"retry: {RETRY_MS}\n: from {after}\n\n".encode()
             async with aclosing(self._records(after)) as records:
@@ -101,7 +151,8 @@ class Streams:
                     elif (kept := keep(record)) is not None:
                         yield encode(kept, show)
         finally:
-            self.open -= 1
+            self._of_role[who.role] -= 1
+            self._of_owner -= Counter((_owner(who),))
 
     async def _records(self, after: int) -> AsyncGenerator[Record | None, None]:
         """Records as they come, None where nothing has come for a while."""
@@ -126,6 +177,10 @@ class Streams:
                 task.cancel()
             await asyncio.gather(coming, closing, return_exceptions=True)
             await _end(source)
+
+
+def _owner(who: Identity) -> str:
+    return f"tenant {who.grant.tenant}" if who.role is Role.tenant else who.token
 
 
 async def _got(coming: "asyncio.Future[Record | None]") -> Record | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, bindparam, delete, insert, select
+from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, bindparam, delete, func, insert, select
 from sqlalchemy.schema import CreateTable
 
 from hostler.core.model import Bounds
@@ -178,6 +178,17 @@ class TokenStore:
         with self._place.reading() as db:
             rows = db.execute(select(_TOKENS).order_by(_TOKENS.c.name, _TOKENS.c.id)).all()
         return [_identity(row) for row in rows]
+
+    def revision(self) -> tuple[int, str]:
+        """What is another after every change: how many tokens there are, and when the last of them was made."""
+        with self._place.reading() as db:
+            number, last = db.execute(select(func.count(), func.max(_TOKENS.c.created)).select_from(_TOKENS)).one()
+        return number, last or ""
+
+    def ids(self) -> frozenset[str]:
+        """The id of every token."""
+        with self._place.reading() as db:
+            return frozenset(db.execute(select(_TOKENS.c.id)).scalars())
 
     def bootstrap(self, path: Path) -> Path | None:
         """Write the first operator token to `path` (0600) where no token exists yet; None where one does.

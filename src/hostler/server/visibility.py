@@ -13,6 +13,7 @@ from hostler.core.fleet import Fleet
 from hostler.core.intents.bounds import concerned, within
 from hostler.core.model import Incident, Mode, Node, Phase
 from hostler.core.operations import OPERATIONS
+from hostler.core.part_claims import NODE
 from hostler.core.recipes import RECIPES
 from hostler.server.problems import refuse
 from hostler.server.tokens import Identity, Role
@@ -122,7 +123,10 @@ def own_records(records: Sequence[e.Record], tenant: str) -> list[e.Record]:
 
 
 class Veil:
-    """Takes other customers' names out of whatever a tenant is shown: tenants, their pools and their clusters."""
+    """Takes other customers' names out of whatever a tenant is shown: tenants, their pools and their clusters.
+
+    What names another node goes by its place, whoever's node it is: the ways and facts of a part that two nodes show.
+    """
 
     def __init__(self, fleet: Fleet, tenant: str) -> None:
         pools = fleet.configuration.pools.values()
@@ -134,16 +138,24 @@ class Veil:
 
     def over(self, value: Any) -> Any:
         """The value as plain data, with every other customer's name replaced."""
-        if self._names is None or isinstance(value, bytes):
+        if isinstance(value, bytes):
             return value
         return self._walk(msgspec.to_builtins(value, str_keys=True))
 
     def _walk(self, value: Any) -> Any:
-        assert self._names is not None, "asked only where there are names"
         if isinstance(value, str):
-            return self._names.sub(OTHERS, value)
+            return self._names.sub(OTHERS, value) if self._names is not None else value
         if isinstance(value, dict):
-            return {key: self._walk(item) for key, item in value.items()}
+            return {key: self._walk(_without_nodes(key, item)) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self._walk(item) for item in value]
         return value
+
+
+def _without_nodes(key: str, value: Any) -> Any:
+    """The evidence's facts and a condition's paths without the other node that they name."""
+    if key == "facts" and isinstance(value, dict) and "node" in value:
+        return {**value, "node": OTHERS}
+    if key in ("paths", "path") and isinstance(value, list | tuple):
+        return [f"{NODE}{OTHERS}" if str(path).startswith(NODE) else path for path in value]
+    return f"{NODE}{OTHERS}" if key == "path" and str(value).startswith(NODE) else value

@@ -7,6 +7,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from hostler.core import events as e
+from hostler.core.model import Phase
 from hostler.sim.report import Minutes
 from hostler.sim.world.training import Outage
 from hostler.sim.world.world import World
@@ -26,6 +27,8 @@ class Accounts:
         self._known: dict[str, list[datetime]] = {}
         self.delivered = 0
         self.wrong_removals = 0
+        self._away: dict[str, datetime] = {}
+        self._vendor_s = 0.0
 
     def see(self, record: e.Record) -> None:
         match record.event:
@@ -34,10 +37,23 @@ class Accounts:
                 self._notice(c.node, record.at)
             case e.NodeAssigned():
                 self.delivered += 1
+            case e.PhaseChanged(node=node, after=after):
+                self._moves(node, after, record.at)
             case e.PlanRecorded(plan=plan) if plan.disruptive and plan.name not in HARMLESS:
                 self.wrong_removals += not self._broken(plan.node)
             case _:
                 pass
+
+    def _moves(self, node: str, after: Phase, at: datetime) -> None:
+        if node in self._away:
+            self._vendor_s += (at - self._away.pop(node)).total_seconds()
+        if after is Phase.rma:
+            self._away[node] = at
+
+    def vendor_s(self) -> float:
+        """Seconds that nodes were at their vendor, up to now."""
+        now = self._world.clock.now
+        return self._vendor_s + sum((now - since).total_seconds() for since in self._away.values())
 
     def _broken(self, node: str) -> bool:
         """Whether anything is there that does not end by itself, or has taken the host down."""

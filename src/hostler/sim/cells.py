@@ -23,6 +23,10 @@ WHOLE = 0.75
 """Share of racks that may be taken whole."""
 CHECKED = 0.3
 """Share of cells whose idle nodes are checked."""
+BRAKED = 0.25
+"""Share of cells whose storm brake latches soon: with the default one no cell is large enough for a storm."""
+SCARCE = 0.3
+"""Share of cells whose nodes may leave one a day, and whose last spare is kept back."""
 
 
 class Shape(Struct, frozen=True):
@@ -32,6 +36,8 @@ class Shape(Struct, frozen=True):
     met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) `story` (two
     members, a spare, a new node) or `trio` (three members, a spare). `rooted`: tenants have root on their nodes.
     `whole`: the pool's budget lets all of its rack be out at once. `checked`: idle nodes are checked once an hour.
+    `braked`: the third disruption of an hour latches the brake. `scarce`: a pool loses one node a day at most, whatever
+    else its budget allows, and none that could wait without a spare beyond the last.
     """
 
     kind: str
@@ -39,6 +45,8 @@ class Shape(Struct, frozen=True):
     rooted: bool = False
     whole: bool = False
     checked: bool = False
+    braked: bool = False
+    scarce: bool = False
 
     @property
     def gpus(self) -> int:
@@ -61,7 +69,9 @@ def shape_of(seed: int) -> Shape:
     nodes = {"cell": chance.randint(5, 13), "brink": chance.randint(3, 8), "rack": TRAYS}[kind]
     rooted = chance.random() < ROOTED
     whole = kind == "rack" and Random(f"{seed}/whole").random() < WHOLE
-    return Shape(kind, nodes, rooted, whole=whole, checked=Random(f"{seed}/checked").random() < CHECKED)
+    braked, scarce = Random(f"{seed}/braked").random() < BRAKED, Random(f"{seed}/scarce").random() < SCARCE
+    checked = Random(f"{seed}/checked").random() < CHECKED
+    return Shape(kind, nodes, rooted, whole, checked, braked, scarce=scarce and kind != "rack")
 
 
 def _in_cell(number: int) -> str:
@@ -124,7 +134,10 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
         }
     }
     pools = {name: _pool(shape, name) for name in dict.fromkeys(shape.roles) if name not in (SPARE, FRESH)}
-    return {"policy.yaml": _policy(), "pools.yaml": msgspec.json.encode({"skus": skus, "pools": pools}).decode()}
+    return {
+        "policy.yaml": _policy(braked=shape.braked),
+        "pools.yaml": msgspec.json.encode({"skus": skus, "pools": pools}).decode(),
+    }
 
 
 def _pool(shape: Shape, name: str) -> dict[str, object]:
@@ -146,12 +159,23 @@ def _pool(shape: Shape, name: str) -> dict[str, object]:
         terms = {"evict_after_deadline": True, "drain_deadline_s": 2 * HOUR_S}
     if shape.whole:
         budget |= {"count": members, "removals_per_day": members}
+    if shape.scarce:
+        budget |= {"removals_per_day": 1, "spares_floor": 1}
+        budget |= {"count": members} if shape.kind == "cell" else {}
     return {**base, "budget": budget, **terms}
 
 
-@lru_cache(maxsize=1)
-def _policy() -> str:
-    return files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")
+@lru_cache(maxsize=2)
+def _policy(*, braked: bool) -> str:
+    """The default policy; `braked`: with a brake that a small cell can latch."""
+    text = files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")
+    if not braked:
+        return text
+    assert text.count(_BRAKE) == 1, f"the default policy says no more {_BRAKE}"
+    return text.replace(_BRAKE, "brake: {disruptions: 2,")
+
+
+_BRAKE = "brake: {disruptions: 20,"
 
 
 @lru_cache(maxsize=64)

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from hostler.core.clock import Witness
 from hostler.core.events import Record
-from hostler.core.fleet import Fleet, dump, load
+from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.present import Present
+from hostler.core.snapshot import dump, load
 from hostler.engine import intake
 from hostler.engine.clock import Clock
 from hostler.engine.controller import Controller
@@ -94,6 +95,7 @@ class Drive:
         self._heard: deque[intake.Input] = deque(maxlen=64)
         self._found: list[Violation] = []
         self._attended = self._recorded = 0.0
+        self._opened = 0
         self._witnessed = False
 
     @property
@@ -156,7 +158,7 @@ class Drive:
         who = Incumbent(controller, lease, Clock(controller.now, site.wall, self._moment), self._moment)
         self._active = who
         self.takeovers += 1
-        self._keep_time(who)
+        site.ahead = controller.now - self.world.clock.now
         if not self._go_on(who, self._complete(who, ready)):
             return
         site.inbox = []
@@ -237,8 +239,9 @@ class Drive:
         """The controller dies, its append fails, or it stands still."""
         self._active = None
         troubles, clock = self.world.site.troubles, self.world.clock
-        self._witnessed = True
+        has_opened = self._opened >= who.epoch
         if fate == PAUSE:
+            self._witnessed = self._witnessed or has_opened
             renewed = self._moment - self._moment % TERMS.renew_s
             who.lease.renewed(renewed)
             clock.after(renewed + TERMS.lease_s + NOTICED_S - self._moment, self._take_over)
@@ -250,7 +253,7 @@ class Drive:
                 self._found.append(Violation(1, self.seq, "after a failed commit the memory is not the journal's fold"))
         assert fate in (FAIL, CRASH), fate
         down_s = troubles.downtime_s()
-        self._witnessed = down_s < STOOD_BY_S
+        self._witnessed = (self._witnessed or has_opened) and down_s < STOOD_BY_S
         clock.after(down_s, self._take_over)
 
     def _send(self, who: Incumbent, send: Send) -> None:
@@ -263,7 +266,9 @@ class Drive:
         self.world.hands.take(send, who.epoch)
 
     def _watch(self, ready: Ready) -> None:
-        self._recorded = self._moment
+        if ready.batch.records:
+            self._recorded = self._attended = self._moment
+            self._opened = ready.batch.records[-1].epoch
         for record in ready.batch.records:
             self.seq = self.world.site.seq = record.seq
             self.world.people.see(record.event)

@@ -33,7 +33,10 @@ PACES = Paces((600.0, 3600.0), (120.0, 900.0), (300.0, 1800.0), (4 * HOUR_S, 24 
 
 
 class Verdict(Struct, frozen=True):
-    """What a scenario gave: broken laws, the journal's digest, and how much happened. `injected` counts faults."""
+    """What a scenario gave: broken laws, the journal's digest, and how much happened. `injected` counts faults.
+
+    `met` counts how often each of the limits that bind seldom has stopped somebody.
+    """
 
     scenario: Scenario
     violations: tuple[Violation, ...]
@@ -44,6 +47,7 @@ class Verdict(Struct, frozen=True):
     fenced: int
     node_days: float
     injected: dict[str, int]
+    met: dict[str, int] = {}
 
     def __str__(self) -> str:
         shown = "\n".join(f"  {violation}" for violation in self.violations[:20])
@@ -85,6 +89,7 @@ def trial(
         drive.fenced,
         drive.world.clock.elapsed_s * scenario.shape.nodes / 86_400,
         dict(sorted(stage.troubles.injected.items())),
+        drive.court.met,
     )
 
 

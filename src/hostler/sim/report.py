@@ -25,7 +25,9 @@ class Report(Struct, frozen=True):
     """`goodput` is the job's useful time by all time, 0 to 1; `violations` counts broken laws (there are none).
 
     `wrong_removals`: nodes taken out of service in which nothing was broken. `customer_disruptions`: workloads that
-    lived and were ended. `minutes_by_fault`: kind of fault → its part of the unproductive minutes per failure.
+    lived and were ended. `vendor_node_days`: days that nodes were at their vendor, all together. `hours_to_full`:
+    node-hours with fewer usable nodes than at first, per failure: how long a lost node's place is empty.
+    `minutes_by_fault`: kind of fault → its part of the unproductive minutes per failure.
     """
 
     violations: int
@@ -37,6 +39,8 @@ class Report(Struct, frozen=True):
     wrong_removals: int
     human_touches: int
     spares_used: int
+    vendor_node_days: float
+    hours_to_full: float
     wall_seconds: float
     seed: int
     nodes: int
@@ -76,6 +80,8 @@ def format_report(report: Report) -> str:
         ("healthy nodes taken", f"{report.wrong_removals:,}"),
         ("work of people", f"{report.human_touches:,} times"),
         ("spares used", f"{report.spares_used:,}"),
+        ("at the vendor", f"{report.vendor_node_days:,.1f} node-days"),
+        ("until a place is filled", f"{report.hours_to_full:.2f} h"),
         ("broken laws", f"{report.violations:,}"),
         ("journal", f"{report.events:,} events, digest {report.journal_digest[:16]}"),
         ("took", f"{report.wall_seconds:.1f} s, {report.steps:,} steps, {report.sweep_findings} findings of sweeps"),

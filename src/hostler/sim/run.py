@@ -13,21 +13,23 @@ from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.policy.documents import parse
 from hostler.engine.heap import COLLECTIONS
 from hostler.sim.accounts import Accounts
+from hostler.sim.adversity import Cluster, Misfortune, rack_of
+from hostler.sim.adversity import drawn as adversity_of
 from hostler.sim.checkers.every import court
 from hostler.sim.drive import Drive
+from hostler.sim.hardship import Hardship
 from hostler.sim.peers.peer import Peer
 from hostler.sim.peers.table import OURS
 from hostler.sim.rates import Rates, load
 from hostler.sim.report import Report
 from hostler.sim.strikes import befall, drawn
-from hostler.sim.world.people import Errand
+from hostler.sim.world.people import DAY_S, Errand, Paces
 from hostler.sim.world.training import Terms, Training, best_interval_s
 from hostler.sim.world.world import Ground, World
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTLE_S = 300.0
 """Adoption and first readings, before the job starts and the clock of the figures runs."""
-NODES_PER_RACK = 4
 MAX_NODES, MAX_DAYS = 20_000, 3_660.0
 TEXTS_SHOWN = 20
 POOL = "train"
@@ -38,7 +40,8 @@ class SimSettings(Struct, frozen=True):
 
     `rates`: llama3, rsc1, rsc2, or a TSV file. `spares`: None for 3 % and 4; `warm` of them (None: 4 per 1,024 and
     2) stand in the pool, joined and idle. `checkpoint_minutes` None: the interval that loses least, from
-    `checkpoint_write_s` (how long one stalls the job). `restart_s`: from chosen nodes to the first step.
+    `checkpoint_write_s` (how long one stalls the job). `restart_s`: from chosen nodes to the first step. `hardship`: a
+    hard world (`constants.py`), whose terms of the job are its own; None for a plain one.
     """
 
     nodes: int = 2048
@@ -51,6 +54,7 @@ class SimSettings(Struct, frozen=True):
     checkpoint_write_s: float = 2.0
     restart_s: float = 120.0
     hang_s: float = 60.0
+    hardship: Hardship | None = None
 
 
 Progress = Callable[[float], None]
@@ -89,7 +93,13 @@ def _live(settings: SimSettings, rates: Rates, drive: Drive, progress: Progress 
     world = drive.world
     assert world.training is not None, "the pool's world has a job"
     world.training.begin()
-    befall(world, drawn(rates, settings.nodes, settings.days, settings.seed))
+    strikes = drawn(rates, settings.nodes, settings.days, settings.seed)
+    if settings.hardship is None:
+        befall(world, strikes)
+    else:
+        cluster = Cluster(rates, settings.nodes, _spares(settings)[0], settings.days, settings.seed)
+        adversity = adversity_of(cluster, settings.hardship, strikes)
+        Misfortune(world, cluster, settings.hardship).begin(adversity)
     for day in range(1, int(settings.days) + 2):
         passed = min(float(day), settings.days)
         drive.run(START + timedelta(seconds=SETTLE_S, days=passed))
@@ -121,7 +131,7 @@ def check(settings: SimSettings) -> None:
 def build(settings: SimSettings, rates: Rates, peer: Peer = OURS) -> tuple[Drive, Accounts]:
     """The world at the moment before the job starts: everything adopted, joined and in production."""
     spares, warm = _spares(settings)
-    world = World(Ground(settings.nodes + spares, settings.seed, START))
+    world = World(_ground(settings, settings.nodes + spares))
     names = list(world.hosts)
     members = names[: settings.nodes + warm]
     drive = Drive(world, court=court(world) if peer is OURS else None)
@@ -144,6 +154,12 @@ def build(settings: SimSettings, rates: Rates, peer: Peer = OURS) -> tuple[Drive
     return drive, accounts
 
 
+def _ground(settings: SimSettings, nodes: int) -> Ground:
+    hard = settings.hardship
+    days = Paces().vendor if hard is None else (hard.vendor_days * DAY_S * 2 / 3, hard.vendor_days * DAY_S * 4 / 3)
+    return Ground(nodes, settings.seed, START, paces=Paces(vendor=days), hardship=hard)
+
+
 def _spares(settings: SimSettings) -> tuple[int, int]:
     spares = round(settings.nodes * 0.03) + 4 if settings.spares is None else settings.spares
     warm = min(spares, settings.nodes * 4 // 1024 + 2) if settings.warm is None else min(spares, settings.warm)
@@ -151,9 +167,13 @@ def _spares(settings: SimSettings) -> tuple[int, int]:
 
 
 def _terms(settings: SimSettings, rates: Rates) -> Terms:
-    best_s = best_interval_s(settings.checkpoint_write_s, rates.per_second(settings.nodes))
+    hard = settings.hardship
+    write_s = hard.write_s if hard else settings.checkpoint_write_s
+    best_s = best_interval_s(write_s, rates.per_second(settings.nodes))
     every_s = settings.checkpoint_minutes * 60 if settings.checkpoint_minutes else best_s
-    return Terms(settings.nodes, every_s, settings.checkpoint_write_s, settings.restart_s, settings.hang_s)
+    if hard is None:
+        return Terms(settings.nodes, every_s, write_s, settings.restart_s, settings.hang_s)
+    return Terms(settings.nodes, every_s, write_s, hard.restart_s, hard.hang_s, hard.notice_s, hard.slowdown)
 
 
 def _adopt(drive: Drive, members: int, peer: Peer) -> None:
@@ -169,7 +189,7 @@ def _adopt(drive: Drive, members: int, peer: Peer) -> None:
             "sku": "h100",
             "serial": host.serial,
             "bmc": host.address,
-            "rack": f"r{number // NODES_PER_RACK:04d}",
+            "rack": rack_of(number),
             "pool": POOL if number < members else "",
         }
         for number, host in enumerate(world.hosts.values())
@@ -195,7 +215,7 @@ def _writing(terms: Terms) -> float:
 def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: float) -> Report:
     world, training = drive.world, drive.world.training
     assert training is not None, "the pool's world has a job"
-    failures = len(world.faults)
+    failures = len(world.faults) - len(world.hidden)
     texts = tuple(str(violation) for violation in drive.violations())
     return Report(
         violations=len(texts),
@@ -207,6 +227,8 @@ def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: flo
         customer_disruptions=accounts.disruptions(),
         wrong_removals=accounts.wrong_removals,
         spares_used=accounts.delivered,
+        vendor_node_days=round(accounts.vendor_s() / DAY_S, 2),
+        hours_to_full=round(training.short_s / 3600 / max(1, failures), 3),
         wall_seconds=round(wall_s, 2),
         seed=settings.seed,
         nodes=settings.nodes,

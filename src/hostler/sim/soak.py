@@ -1,16 +1,17 @@
 """Many worlds, and every story cut at every boundary: what broke, for how many node-years it did not, what was done."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from multiprocessing import get_context
 
 from msgspec import Struct
 
+from hostler.sim.checkers.limits import MET
 from hostler.sim.cuts import FATES, Cut, each, pairs
 from hostler.sim.hostile import Verdict, replay, trial
 from hostler.sim.minimise import least, story
-from hostler.sim.mischief.drawn import draw
+from hostler.sim.mischief.drawn import Scenario
 from hostler.sim.stories import SHORT, STORIES
 
 DAYS_PER_YEAR = 365.25
@@ -31,7 +32,10 @@ class Failure(Struct, frozen=True):
 
 
 class Soak(Struct):
-    """What many worlds gave. `injected` counts faults by kind, `fenced` what deposed controllers were kept from."""
+    """What many worlds gave. `injected` counts faults by kind, `fenced` what deposed controllers were kept from.
+
+    `met` counts how often each of the limits that bind seldom has stopped somebody.
+    """
 
     worlds: int = 0
     node_years: float = 0.0
@@ -41,6 +45,12 @@ class Soak(Struct):
     violations: int = 0
     failures: list[Failure] = []
     injected: dict[str, int] = {}
+    met: dict[str, int] = {}
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """Limits that stopped nobody: nothing has been proved of them."""
+        return tuple(limit for limit in MET if not self.met.get(limit))
 
 
 class Cuts(Struct):
@@ -50,13 +60,14 @@ class Cuts(Struct):
     wrong: list[str] = []
 
 
-def soak(seeds: range, jobs: int, tell: Callable[[str], object]) -> Soak:
+def soak(scenarios: Iterable[Scenario], jobs: int, tell: Callable[[Verdict], object]) -> Soak:
     """Run these worlds in so many processes. The first that fail are minimised; all are told as soon as they have."""
     injected: Counter[str] = Counter()
+    met: Counter[str] = Counter()
     total = Soak(failures=[], injected={})
     failing: list[Verdict] = []
     with get_context("spawn").Pool(jobs) as pool:
-        for verdict in pool.imap_unordered(_judge, seeds, chunksize=4):
+        for verdict in pool.imap_unordered(trial, scenarios, chunksize=4):
             total.worlds += 1
             total.node_years += verdict.node_days / DAYS_PER_YEAR
             total.records += verdict.events
@@ -64,16 +75,13 @@ def soak(seeds: range, jobs: int, tell: Callable[[str], object]) -> Soak:
             total.fenced += verdict.fenced
             total.violations += len(verdict.violations)
             injected.update(verdict.injected)
+            met.update(verdict.met)
             if verdict.violations:
                 failing.append(verdict)
-                tell(f"seed {verdict.scenario.seed}: {verdict.violations[0]}")
-    total.injected = dict(injected.most_common())
+                tell(verdict)
+    total.injected, total.met = dict(injected.most_common()), dict(met.most_common())
     total.failures = [_told(verdict) for verdict in sorted(failing, key=lambda v: v.scenario.seed)[:TOLD]]
     return total
-
-
-def _judge(seed: int) -> Verdict:
-    return trial(draw(seed))
 
 
 def _told(verdict: Verdict) -> Failure:

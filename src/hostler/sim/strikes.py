@@ -33,9 +33,9 @@ def drawn(rates: Rates, nodes: int, days: float, seed: int) -> tuple[Strike, ...
     found: list[Strike] = []
     at_s = chance.expovariate(per_second)
     while at_s < length_s:
-        component = _pick(components, chance)
-        kind = KINDS[_pick(COMPONENTS.get(component, OTHER), chance)]
-        found.append(Strike(at_s, component, kind.name, _pick(kind.cures, chance), chance.random()))
+        component = pick(components, chance)
+        kind = KINDS[pick(COMPONENTS.get(component, OTHER), chance)]
+        found.append(Strike(at_s, component, kind.name, pick(kind.cures, chance), chance.random()))
         at_s += chance.expovariate(per_second)
     return tuple(found)
 
@@ -47,11 +47,16 @@ def befall(world: World, strikes: tuple[Strike, ...]) -> None:
 
 
 def _befalls(world: World, strike: Strike) -> None:
+    world.strike(KINDS[strike.kind], strike.component, place_of(world, strike), strike.cure)
+
+
+def place_of(world: World, strike: Strike) -> str:
+    """The node that has the strike's place just now."""
     assert world.training is not None, "faults befall the places of a job"
     members = list(world.training.members)
-    node = members[int(strike.place * len(members))]
-    world.strike(KINDS[strike.kind], strike.component, node, strike.cure)
+    return members[int(strike.place * len(members))]
 
 
-def _pick(shares: Shares, chance: random.Random) -> str:
+def pick(shares: Shares, chance: random.Random) -> str:
+    """A name, as often as its share says."""
     return chance.choices([name for name, _ in shares], [share for _, share in shares])[0]

@@ -1,4 +1,4 @@
-"""The gate: a few seconds of memory, disk and clock before a node goes back to work. The same everywhere.
+"""The gate's tests of the host: a few seconds of memory, disk and clock. The same everywhere.
 
 Run as a child process (`python -m hostler.agent.checks.gate_check DIRECTORY`), so that its memory is given back and
 a hang is the caller's deadline. A harness that cannot measure says inconclusive, never passed.
@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hostler.core.model import Verdict
+from hostler.core.diagnose.gate.readings import Look
+from hostler.core.model import Facts, Verdict
 
 MEMORY_BYTES = 64 * 1024 * 1024
 DISK_BYTES = 16 * 1024 * 1024
@@ -26,22 +27,21 @@ _NO_MEASUREMENT = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.
 
 
 class Report(Struct, frozen=True):
-    """One check's answer. `detail` is one sentence for people."""
+    """One check's answer. `detail` is one sentence for people, `facts` what was looked at, part by part."""
 
     verdict: Verdict
     detail: str
+    facts: Facts = {}
 
 
-def gate(directory: Path) -> Report:
-    """All of it: the worst answer, with what each part said."""
-    parts = {
+def tests(directory: Path) -> list[Look]:
+    """All of them, each with what it said."""
+    said = {
         "memory": memory(MEMORY_BYTES),
         "disk": disk(directory, DISK_BYTES),
         "clock": clock(time.monotonic_ns, CLOCK_READINGS),
     }
-    order = (Verdict.failed, Verdict.inconclusive, Verdict.passed)
-    worst = min((part.verdict for part in parts.values()), key=order.index)
-    return Report(worst, "; ".join(f"{name} {part.verdict.value}: {part.detail}" for name, part in parts.items()))
+    return [Look(name, report.verdict, report.detail) for name, report in said.items()]
 
 
 def memory(size: int) -> Report:
@@ -111,4 +111,4 @@ def _digest(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(gate(Path(sys.argv[1]))))
+    sys.stdout.buffer.write(msgspec.json.encode(tests(Path(sys.argv[1]))))

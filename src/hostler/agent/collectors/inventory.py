@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hostler.agent import child
 from hostler.agent.collectors import nvml, vital_data
-from hostler.agent.collectors.vital_data import meaningful
+from hostler.core.diagnose.serials import meaningful
 from hostler.core.model import Facts, Part
 
 DEADLINE_S = 60.0
@@ -45,12 +45,14 @@ class _Device(Struct, frozen=True):
         return f"{self.vendor.removeprefix('0x')}:{self.device.removeprefix('0x')}"
 
 
-def report(node: str, deadline_s: float = DEADLINE_S) -> Inventory:
-    """This machine's inventory, read in a child: sysfs reads of broken devices hang too.
+def report(node: str, deadline_s: float = DEADLINE_S, root: str = "/", twin: str = "") -> Inventory:
+    """The inventory of the machine at `root`, read in a child: sysfs reads of broken devices hang too.
+
+    `twin`: a file of recorded GPUs in place of the driver's.
 
     Raises `child.HungError`, OSError, `msgspec.MsgspecError`.
     """
-    done = child.run((sys.executable, "-m", "hostler.agent.collectors.inventory", node), deadline_s)
+    done = child.run((sys.executable, "-m", "hostler.agent.collectors.inventory", node, root, twin), deadline_s)
     return msgspec.json.decode(done.output, type=Inventory)
 
 
@@ -254,5 +256,9 @@ def _bytes(path: Path, limit: int = MAX_READ) -> bytes:
         return b""
 
 
+def _asked(node: str, root: str, twin: str) -> Inventory:
+    return read(Path(root), node, nvml.report(twin=twin))
+
+
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(read(Path("/"), sys.argv[1], nvml.report())))
+    sys.stdout.buffer.write(msgspec.json.encode(_asked(*sys.argv[1:4])))

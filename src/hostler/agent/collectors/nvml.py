@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.agent import child
+from hostler.agent.collectors import nvml_twin
 
 DEADLINE_S = 20.0
 
@@ -32,10 +33,10 @@ class Report(Struct, frozen=True):
     unavailable: str = ""
 
 
-def report(deadline_s: float = DEADLINE_S) -> Report:
-    """Ask NVML in a child. Never raises: a hang or crash is a Report with a reason."""
+def report(deadline_s: float = DEADLINE_S, twin: str = "") -> Report:
+    """Ask NVML, or recorded GPUs, in a child. Never raises: a hang or crash is a Report with a reason."""
     try:
-        done = child.run((sys.executable, "-m", "hostler.agent.collectors.nvml"), deadline_s)
+        done = child.run((sys.executable, "-m", "hostler.agent.collectors.nvml", twin), deadline_s)
         return msgspec.json.decode(done.output, type=Report)
     except child.HungError as error:
         return Report(unavailable=f"hung: {error}")
@@ -43,10 +44,10 @@ def report(deadline_s: float = DEADLINE_S) -> Report:
         return Report(unavailable=f"crashed: {error}")
 
 
-def ask() -> Report:
-    """Ask NVML in this process."""
+def ask(twin: str = "") -> Report:
+    """Ask NVML in this process; `twin` is a file of recorded GPUs, "" for the driver's library."""
     try:
-        nvml: Any = importlib.import_module("pynvml")
+        nvml: Any = nvml_twin.Twin(twin) if twin else importlib.import_module("pynvml")
     except ImportError:
         return Report(unavailable="nvidia-ml-py is not installed")
     try:
@@ -86,4 +87,4 @@ def _memory_mib(nvml: Any, handle: Any) -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(ask()))
+    sys.stdout.buffer.write(msgspec.json.encode(ask(*sys.argv[1:2])))

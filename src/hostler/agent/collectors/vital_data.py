@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
+from hostler.core.diagnose.serials import meaningful
+
 _IDENTIFIER, _READ_ONLY, _END = 0x82, 0x90, 0x78
-_NO_SERIAL = {"", "0", "none", "n/a", "unknown", "default string", "not specified", "to be filled by o.e.m.", "no dimm"}
 
 
 class Dimm(Struct, frozen=True):
@@ -14,12 +15,6 @@ class Dimm(Struct, frozen=True):
     maker: str
     serial: str
     model: str
-
-
-def meaningful(text: str) -> str:
-    """The text, "" where a vendor left a placeholder."""
-    text = text.strip().strip("\x00").strip()
-    return "" if text.lower() in _NO_SERIAL or not text.strip("0 .-_xXfF?") else text
 
 
 def pci_vpd(raw: bytes) -> dict[str, str]:

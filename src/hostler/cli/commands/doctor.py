@@ -1,4 +1,4 @@
-"""`hostler doctor`: what stands in the way of acting in a cluster, and the word that lets two remediators be."""
+"""`hostler doctor`: what stands in the way of acting in a cluster or pool; the word that lets two remediators be."""
 
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from hostler.cli.views import FINDINGS
 app = App(name="doctor", help="What stands in the way of acting in a cluster; who else treats its nodes.")
 
 Cluster = Annotated[str, Parameter(help="The cluster's name.")]
+PoolName = Annotated[str, Parameter(help="The pool's name.")]
 Tool = Annotated[str, Parameter(help="The program, as `hostler doctor` names it.")]
 
 
@@ -40,6 +41,25 @@ def examine(*, clusters: Clusters = CLUSTERS, show: ShowOnce = SHOW_ONCE, connec
     except InvalidInputError as error:
         raise unusable(str(error)) from error
     rows: list[dict[str, Any]] = [_judged(to_builtins(one), accepted) for one in found]
+    emit(rows, FINDINGS, show.output)
+    return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
+
+
+@app.command
+def pool(name: PoolName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Say which checks the agents of a pool's nodes and of its spares do not have, before the pool goes to act.
+
+    Exit status 7 where nodes would wait for a person's word.
+    """
+    from hostler.cli.lacking import lacking
+
+    client = connect.client()
+    found = next((one["pool"] for one in client.pages("/v1/pools") if one["pool"]["name"] == name), None)
+    if found is None:
+        raise unusable(f"no pool '{name}'", "see `hostler pool list`")
+    nodes = [node["id"] for node in client.pages("/v1/nodes", {"sku": found["sku"]}) if node["pool"] in (name, "")]
+    told = {agent["node"]: agent["profiles"] for agent in client.pages("/v1/agents", {"sku": found["sku"]})}
+    rows = lacking(found["cluster"], {node: told.get(node) for node in nodes})
     emit(rows, FINDINGS, show.output)
     return ExitCode.unsound if any(row["bad"] for row in rows) else ExitCode.ok
 

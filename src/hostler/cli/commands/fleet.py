@@ -1,6 +1,6 @@
 """Commands about the whole fleet: its status, the storm brake, pauses, and adopting what runs already."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -10,7 +10,7 @@ from hostler.cli.listing import ask_one, describe
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.output import shown
 from hostler.cli.screen import handover_text, screen
-from hostler.cli.watching import follow
+from hostler.cli.watching import caught_up, following
 
 brake = App(name="brake", help="The storm brake.")
 clock = App(name="clock", help="The controller's clock.")
@@ -27,20 +27,29 @@ def status(
     """One screen: brake, pauses, incidents, stuck nodes, spares, and what changed in 24 hours."""
     client = connect.client()
 
-    def tell() -> None:
+    def asked() -> tuple[dict[str, Any], int]:
         found = client.get("/v1/status")
+        return found, found["seq"]
+
+    def tell(found: dict[str, Any]) -> None:
         if show.output in ("table", "wide"):
             lines = handover_text(found) if handover else screen(found)
             print("\n".join(shown(line) for line in lines), flush=True)
         else:
             describe(found, found["cell"], show.output)
 
-    tell()
-    if show.watch:
-        for event in follow(client):
-            if event["name"].startswith(_NEWS):
-                print()
-                tell()
+    def listed() -> int:
+        found, seq = asked()
+        tell(found)
+        return seq
+
+    if not show.watch:
+        tell(asked()[0])
+        return 0
+    for event in following(client, listed):
+        if event["name"].startswith(_NEWS):
+            print()
+            tell(caught_up(client, asked, event))
     return 0
 
 

@@ -38,10 +38,16 @@ def list_(
     client, query = connect.client(), selection(selector)
     if tag:
         query["tag"] = tag
-    items = list(client.pages(NODES.path, query, limit))
     if show.watch:
-        watch(client, NODES, show.output, items, _changed(client, query, {item["id"] for item in items}))
-    emit(items, NODES, show.output)
+        shown_ids: set[str] = set()
+
+        def items() -> Iterable[Item]:
+            for item in client.pages(NODES.path, query, limit):
+                shown_ids.add(item["id"])
+                yield item
+
+        watch(client, NODES, show.output, items, _changed(client, query, shown_ids))
+    emit(list(client.pages(NODES.path, query, limit)), NODES, show.output)
     return 0
 
 
@@ -84,6 +90,7 @@ def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, conn
     """Show what is recorded about a node, oldest first. With `-w` it goes on with what comes."""
     client = connect.client()
     found = list(client.pages(NODES.one(node, "/history"), limit=limit, go_on="before"))
+    stands = client.seq
     rows = sorted(found, key=lambda row: int(row["seq"]))
     if client.archived:
         print(client.archived, file=sys.stderr)
@@ -92,8 +99,10 @@ def history(node: Name, *, limit: Limit = HISTORY_SHOWN, show: Show = SHOW, conn
         return 0
     printer = Printer(HISTORY, show.output)
     printer.show(rows)
-    for event in follow(client, {"node": node}):
-        printer.show([event])
+    last = rows[-1]["seq"] if rows else 0  # the journal may be ahead of the fleet that the answer stands at
+    for event in follow(client, stands, {"node": node}):
+        if event["seq"] > last:
+            printer.show([event])
     return 0
 
 

@@ -38,6 +38,9 @@ class Transport:
     """How the API is reached."""
 
     listen: Annotated[str, Parameter(help="HOST:PORT; port 0 takes a free one.")] = f"{_SERVE.host}:{_SERVE.port}"
+    agent_listen: Annotated[
+        str, Parameter(show_default=False, help="HOST:PORT for agents alone, with connections of its own.")
+    ] = ""
     tls_cert: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
     tls_key: Annotated[str, Parameter(show_default=False, help="PEM file.")] = ""
     insecure_plain_http: Annotated[
@@ -73,7 +76,7 @@ class Peers:
         Parameter(
             env_var="HOSTLER_JOURNAL",
             show_default=False,
-            help="postgresql://…, or a file that others name too; else a file in the data directory, for one.",
+            help="postgresql://…, for several controllers; or a file, for one; else a file in the data directory.",
         ),
     ] = ""
     name: Annotated[str, Parameter(show_default=False, help="What it is called; host and port otherwise.")] = ""
@@ -157,6 +160,7 @@ def serve(
         tls_cert=transport.tls_cert,
         tls_key=transport.tls_key,
         insecure_plain_http=transport.insecure_plain_http,
+        agents=address_of(transport.agent_listen, "--agent-listen") if transport.agent_listen else None,
         config=config,
         journal=peers.journal,
         name=peers.name,
@@ -191,29 +195,29 @@ def agent(
         if not value:
             raise unusable("an agent needs its server, its node's id and its token", f"give {name}")
     _log()
-    asyncio.run(
-        run_agent(
-            AgentSettings(
-                node=node,
-                server=server,
-                token_file=Path(token_file),
-                state_dir=Path(options.state_dir),
-                ca_file=options.ca,
-                kernel_log=options.kmsg,
-                allow_actions=options.allow_actions,
-                units=options.units,
-                nvml_twin=options.nvml_twin,
-            )
-        )
+    settings = AgentSettings(
+        node=node,
+        server=server,
+        token_file=Path(token_file),
+        state_dir=Path(options.state_dir),
+        ca_file=options.ca,
+        kernel_log=options.kmsg,
+        allow_actions=options.allow_actions,
+        units=options.units,
+        nvml_twin=options.nvml_twin,
     )
+    try:
+        asyncio.run(run_agent(settings))
+    except PermissionError as error:
+        raise unusable(str(error), "the agent runs once nobody else can read it") from error
     return 0
 
 
-def address_of(listen: str) -> tuple[str, int]:
+def address_of(listen: str, option: str = "--listen") -> tuple[str, int]:
     """Host and port of "HOST:PORT" ("[::1]:8440" for IPv6). Raises CommandError."""
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isdigit() or int(port) > 65_535:
-        raise unusable(f"--listen {listen}", "write HOST:PORT, as 127.0.0.1:8440 or [::]:8440")
+        raise unusable(f"{option} {listen}", "write HOST:PORT, as 127.0.0.1:8440 or [::]:8440")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

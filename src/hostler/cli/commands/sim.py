@@ -14,12 +14,17 @@ from hostler.cli.output import dump_json, dump_yaml, say
 
 if TYPE_CHECKING:
     from hostler.sim.mischief.drawn import Scenario
+    from hostler.sim.run import SimSettings
 
 app = App(name="sim", help="Simulation.")
 
 Output = Annotated[Literal["table", "json", "yaml"], Parameter(name=("--output", "-o"))]
 Rates = Annotated[str, Parameter(help="`llama3`, `rsc1`, `rsc2`, or a TSV file of counts by component.")]
 
+World = Annotated[
+    Literal["plain", "hard"],
+    Parameter(help="`hard` adds lemons, racks that fail, bad spares, stragglers and more: docs/peers.md."),
+]
 RatesList = Annotated[str, Parameter(help="Presets or files as for `sim run`, separated by commas.")]
 
 
@@ -35,13 +40,34 @@ class Size:
 
 
 SIZE = Size()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Simulated:
+    """One simulated cell."""
+
+    nodes: int = 2048
+    days: float = 54.0
+    rates: Rates = "llama3"
+    world: World = "plain"
+    seed: int = 1
+
+    def settings(self) -> "SimSettings":
+        """As the simulator takes them."""
+        from hostler.sim.hardship import Hardship
+        from hostler.sim.run import SimSettings
+
+        hard = Hardship() if self.world == "hard" else None
+        return SimSettings(nodes=self.nodes, days=self.days, rates=self.rates, seed=self.seed, hardship=hard)
+
+
+SIMULATED = Simulated()
 PeerNames = Annotated[str, Parameter(help="Which peers, separated by commas; all unless given. Ours is always there.")]
 
 
 @app.command(name="run")
-def run_(
-    *, nodes: int = 2048, days: float = 54.0, rates: Rates = "llama3", seed: int = 1, output: Output = "table"
-) -> int:
+def run_(*, cell: Simulated = SIMULATED, output: Output = "table") -> int:
     """Run one job over a simulated cluster for days on end. Exit status 7 where a law was broken.
 
     The same seed gives the same run. Progress is drawn on stderr, on a terminal only.
@@ -50,11 +76,11 @@ def run_(
 
     from hostler.core.errors import InvalidInputError
     from hostler.sim.report import format_report
-    from hostler.sim.run import SimSettings, run
+    from hostler.sim.run import run
 
     try:
         with _progress() as progress:
-            report = run(SimSettings(nodes=nodes, days=days, rates=rates, seed=seed), progress)
+            report = run(cell.settings(), progress)
     except InvalidInputError as error:
         raise CommandError(ExitCode.usage, str(error)) from error
     match output:
@@ -134,23 +160,26 @@ def peers(
     *,
     rates: RatesList = "llama3,rsc1",
     peers: PeerNames = "",
+    world: World = "plain",
     trial: Size = SIZE,
     output: Annotated[Literal["table", "json", "markdown"], Parameter(name=("--output", "-o"))] = "table",
 ) -> int:
     """Run other policies beside ours in the same worlds: the same faults at the same moments for each.
 
-    Goodput, unproductive minutes per failure, live work ended, healthy nodes taken, human touches: means over the
-    seeds with 95 % intervals, and differences to ours world by world. Exit status 7 where Hostler broke a law.
+    Goodput, unproductive minutes per failure, live work ended, healthy nodes taken, human touches, node-days at the
+    vendor, hours until a place is filled: means over the seeds with 95 % intervals, and differences to ours world by
+    world. Exit status 7 where Hostler broke a law.
     """
     import msgspec
 
     from hostler.core.errors import InvalidInputError
     from hostler.sim.comparison.page import format_trial, page
     from hostler.sim.comparison.trial import Asked, hold
+    from hostler.sim.hardship import Hardship
     from hostler.sim.peers.table import PEERS
     from hostler.sim.run import SimSettings
 
-    settings = SimSettings(nodes=trial.nodes, days=trial.days)
+    settings = SimSettings(nodes=trial.nodes, days=trial.days, hardship=Hardship() if world == "hard" else None)
     asked = Asked(settings, _names(rates), _names(peers) or tuple(PEERS), trial.seeds, trial.jobs)
     try:
         with _progress() as progress:
@@ -161,7 +190,7 @@ def peers(
         case "json":
             dump_json(msgspec.to_builtins(held))
         case "markdown":
-            words = f"--rates {rates} --seeds {trial.seeds} --nodes {trial.nodes} --days {trial.days:g}"
+            words = f"--world {world} --rates {rates} --seeds {trial.seeds} --nodes {trial.nodes} --days {trial.days:g}"
             print(page(held, f"hostler sim peers {words}"), end="")
         case _:
             print(format_trial(held))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from hostler.cli.reference.markdown import block, code, table, time_of
+from hostler.core.gate import ROWS as GATES
 from hostler.core.model import Phase
 from hostler.core.operations import OPERATIONS
 from hostler.core.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS
@@ -33,6 +34,13 @@ def page() -> str:
             table(("recipe", "class", "steps", "leads to", "failed"), _recipes()),
             "## Operations\n",
             table(("operation", "port", "seen by", "needs", "sent again", "may land late"), _operations()),
+            "## Gates\n",
+            (
+                "What a gate sees besides every GPU, memory, disk and clock: whatever convicted is seen gone by each "
+                "of its readers, by name. A name that ends in a dot stands for a family; what is in no row and is not "
+                "ended by its own observer can be seen gone by nobody, and such a gate is inconclusive.\n"
+            ),
+            table(("condition", "seen gone by"), _gates()),
             "## Guards\n",
             "Whether an act of that class is asked by the guard (●) or passes.\n",
             table(("guard", *_classes()), _guards()),
@@ -89,6 +97,11 @@ def _operations() -> Iterator[tuple[str, ...]]:
     for row in OPERATIONS.values():
         again = "once seen not to have happened" if row.repeatable else "never"
         yield code(row.kind), row.port, row.observed_by, ", ".join(row.needs), again, time_of(row.settle_s or None)
+
+
+def _gates() -> Iterator[tuple[str, ...]]:
+    for condition, readers in GATES.items():
+        yield code(condition), ", ".join(readers) or "the gate's answer itself"
 
 
 def _classes() -> tuple[str, ...]:

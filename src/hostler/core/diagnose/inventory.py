@@ -6,46 +6,71 @@ from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.firmware import FIRMWARE_PREFIX, drift
-from hostler.core.model import Facts, Node, Observation, Part, Severity
+from hostler.core.diagnose.serials import doubtful, identified, is_by_slot
+from hostler.core.model import BMC_ONLY, Facts, Node, Observation, Part, Severity
+from hostler.core.part_kinds import AGENT_KINDS
 
 
 def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
     """Missing, unexpected and mismatched parts, one finding per kind of part; firmware off its baseline.
 
     A fact "covers" (kinds, comma-separated) says what the observer looked at. Without it an agent has looked
-    at everything, and a BMC at the kinds that it names.
+    at all kinds that agents see, and a BMC at the kinds that it names.
     """
     if sku is None:
         text = f"SKU {node.sku!r} is not configured, so the node's parts cannot be judged"
         return [stands("inventory.mismatch", text, "sku")]
     seen = _by_kind(observation.parts)
     expected = {**({"gpu": sku.gpus} if sku.gpus else {}), **sku.parts}
-    covered = _covered(observation, expected, seen)
+    covered = _covered(observation, expected, seen) - seen_by_agent(observation.source, node)
     findings = [over("inventory.mismatch", f"SKU {sku.name} is known", "sku")]
     for kind in sorted(covered & expected.keys()):
         findings += _count(kind, expected[kind], seen.get(kind, []), node)
+    findings += _unclear(observation, seen)
     if sku.gpu_model and seen.get("gpu"):
         findings.append(_model(sku.gpu_model, seen["gpu"]))
     return findings + _firmware(observation, seen, node, sku)
 
 
 def _by_kind(parts: tuple[Part, ...]) -> dict[str, list[Part]]:
-    """The parts of each kind; a serial seen twice counts once."""
+    """The parts of each kind: what is listed twice counts once, two that show one serial number stay two."""
     seen: dict[str, list[Part]] = defaultdict(list)
-    serials: set[str] = set()
-    for part in parts:
-        if part.serial and part.serial in serials:
-            continue
-        serials.add(part.serial)
+    for part in identified(parts, "here"):
         seen[part.kind].append(part)
     return seen
+
+
+def _unclear(observation: Observation, seen: dict[str, list[Part]]) -> list[Finding]:
+    """Kinds whose parts are known by slot only. That no driver can read a processor's number, say, is not told."""
+    doubts = doubtful(observation.parts)
+    found: list[Finding] = []
+    for kind in sorted(seen):
+        if kind in _NUMBERED and kind in doubts:
+            found.append(stands("inventory.serial_unclear", f"{kind}: {doubts[kind]}", kind, {"kind": kind}))
+        elif kind in _NUMBERED and not any(is_by_slot(part.serial) for part in seen[kind]):
+            found.append(over("inventory.serial_unclear", f"every {kind} shows a serial number of its own", kind))
+    return found
+
+
+_NUMBERED = frozenset({"gpu", "memory", "drive", "nic", "nvswitch", "dpu"})
+"""Kinds of part that are tracked by serial number; a processor's no software can read, so its slot stands for it."""
 
 
 def _covered(observation: Observation, expected: dict[str, int], seen: dict[str, list[Part]]) -> set[str]:
     covers = observation.facts.get("covers")
     if isinstance(covers, str):
         return {kind.strip() for kind in covers.split(",")}
-    return set(expected) if observation.source == "agent" else set(seen)
+    return set(expected) & AGENT_KINDS if observation.source == "agent" else set(seen)
+
+
+def seen_by_agent(source: str, node: Node) -> frozenset[str]:
+    """The kinds of which a BMC's list says nothing new: the node's agent has looked at them in this boot.
+
+    It neither accuses anybody of what such a list lacks nor brings back what the agent misses.
+    """
+    if source == "agent" or node.inventory_boot != node.boot_id:
+        return frozenset()
+    return frozenset(kind for kind in node.inventory_covers if not kind.startswith(BMC_ONLY))
 
 
 def _count(kind: str, expected: int, parts: list[Part], node: Node) -> list[Finding]:

@@ -1,9 +1,13 @@
 """Reads what NVLink 5 says in Xid 144 to 150: unit, severity, link, and the words that tell causes apart.
 
 The first word (IntrInfo) holds the reason in bits 25 to 20 and the unit in its low bits, which differ between
-two driver layouts, V1 and V2; the second is the error status. Facts from NVIDIA's NVLink 5 decoding table. Where
-the table has no row, or marks a severity as conditional (`*`), a person looks: the driver's own advice follows in Xid
-154, and nobody is disturbed on a guess.
+two driver layouts, V1 and V2; the second is the error status. Facts from NVIDIA's NVLink 5 decoding table
+(docs.nvidia.com/deploy/xid-errors, "XID 144-150 Decode"). Where the table has no row, or its severity is conditional
+and the line does not settle it, a person looks: the driver's own advice follows in Xid 154, and nobody is disturbed on
+a guess.
+
+The fact `decode` lists the layouts under which the words match a row. Where none does it is a word: `truncated` (the
+line ends before both words are whole) or `no_rule` (the table has no row for what the line says).
 """
 
 import re
@@ -18,6 +22,15 @@ _LINE = re.compile(
     re.ASCII,
 )
 """A word counts only where something follows it: the last one of a line that was cut off may lack digits."""
+
+_BEGUN = re.compile(
+    r"(?:, {0,4}(?:[A-Z][A-Z0-9_/]{0,63}(?: Degraded)?"
+    r"(?: +[FN][A-Za-z-]{0,8}(?: +X[C\d]{0,3}(?: +i\d?(?: +L[ink]{0,3}(?: +-?)?)?)?)?)?)?)?[ ,]{0,8}",
+    re.ASCII,
+)
+"""What a line that was cut off before its link's number holds, from the code on."""
+
+TRUNCATED, NO_RULE = "truncated", "no_rule"
 
 RESET, IGNORE, EVAL, LOOK = "RESET_GPU", "IGNORE", "XID_154_EVAL", "INVESTIGATE"
 _LOOKED_AT = "gpu.xid_investigate"
@@ -185,14 +198,14 @@ _SEVERITIES = {RESET: "gpu_reset", IGNORE: "info", EVAL: "from_xid154", LOOK: "d
 _ORDER = (RESET, EVAL, LOOK, IGNORE)
 """Gravest first: where the layouts disagree, the graver answer stands."""
 
-_ESCALATED_V1, _ESCALATED_V2 = 1 << 10, 1 << 7
+_ESCALATED = {"V1": 1 << 10, "V2": 1 << 7}
 
 
-def read(xid: int, rest: str) -> Reading | None:
-    """What stands after the code of an Xid 144 to 150; None where the line is not of their form."""
+def read(xid: int, rest: str) -> Reading:
+    """What stands after the code of an Xid 144 to 150. `condition` is "" where the line is not of their form."""
     match = _LINE.search(rest)
     if match is None:
-        return None
+        return Reading(LOOK, "", "", {"decode": TRUNCATED if _BEGUN.fullmatch(rest.rstrip()) else NO_RULE})
     word, severity, injected, link, info_word, status_word = match.groups()
     facts: dict[str, Fact] = {
         "subcode": word,
@@ -201,12 +214,12 @@ def read(xid: int, rest: str) -> Reading | None:
         "injected": injected != "0",
     }
     if info_word is None or status_word is None:
-        return Reading(LOOK, "decode", _LOOKED_AT, facts)
+        return Reading(LOOK, "decode", _LOOKED_AT, {**facts, "decode": TRUNCATED})
     info, status = int(info_word, 16), int(status_word, 16)
     facts |= {"intrinfo": info_word, "reason": info >> 20 & 0x3F, "error_status": status_word}
-    causes = _causes(xid, word, info, status)
+    causes = [(*row, _action(row, info, severity)) for row in _causes(xid, word, info, status)]
     if not causes:
-        return Reading(LOOK, "decode", _LOOKED_AT, facts)
+        return Reading(LOOK, "decode", _LOOKED_AT, {**facts, "decode": NO_RULE})
     layouts = tuple(dict.fromkeys(layout for layout, _, _, _ in causes))
     _, unit, cause, action = min(causes, key=lambda row: _ORDER.index(row[3]))
     facts |= {
@@ -218,24 +231,34 @@ def read(xid: int, rest: str) -> Reading | None:
     return Reading(action, _SEVERITIES[action], _condition(action, cause.investigate), facts)
 
 
-def _causes(xid: int, word: str, info: int, status: int) -> list[tuple[str, Unit, Cause, str]]:
-    """(layout, unit, cause, action) for each row of the table that these words match."""
+_Row = tuple[str, Unit, Cause]
+
+
+def _causes(xid: int, word: str, info: int, status: int) -> list[_Row]:
+    """(layout, unit, cause) for each row of the table that these words match."""
     names = set(word.upper().split("/"))
-    found: list[tuple[str, Unit, Cause, str]] = []
+    found: list[_Row] = []
     for unit in _OF_XID.get(xid, ()):
         if names.isdisjoint(unit.names):
             continue
-        for layout, low, number, escalation in (
-            ("V1", info & 0x3FF, unit.v1, _ESCALATED_V1),
-            ("V2", info & 0x7F, unit.v2, _ESCALATED_V2),
-        ):
-            if low != number:
-                continue
-            for cause in _of_unit(unit, info >> 20 & 0x3F, status):
-                escalated = cause.escalated if info & escalation else ""
-                doubtful = LOOK if "*" in cause.severity else ""
-                found.append((layout, unit, cause, escalated or doubtful or cause.action))
+        for layout, low, number in (("V1", info & 0x3FF, unit.v1), ("V2", info & 0x7F, unit.v2)):
+            if low == number:
+                found += [(layout, unit, cause) for cause in _of_unit(unit, info >> 20 & 0x3F, status)]
     return found
+
+
+def _action(row: _Row, info: int, line_severity: str) -> str:
+    """What a row asks for, given what the line leaves open.
+
+    The table's notes: `*` is an error that may be promoted, which the escalation bit says; `**` is generally fatal,
+    and the line's own severity says whether it was. What neither settles is looked at.
+    """
+    layout, _, cause = row
+    if cause.escalated and info & _ESCALATED[layout]:
+        return cause.escalated
+    if cause.severity.endswith("**"):
+        return cause.action if line_severity == "Fatal" else LOOK
+    return LOOK if cause.severity.endswith("*") else cause.action
 
 
 def _of_unit(unit: Unit, reason: int, status: int) -> list[Cause]:

@@ -1,7 +1,10 @@
-"""Judges the word of health that a BMC has for a part: a drive, a processor, a memory module, a network adapter.
+"""Judges the word of health that a BMC has for a part: a drive, a processor, a memory module, an adapter, a board.
 
-The BMC sums up what it has seen. Where the node's own drivers name it more exactly, that is the condition (`joining`).
+The BMC sums up what it has seen, for the machine too: a word about that is told where no part explains it. Where the
+node's own drivers name a fault more exactly, that is the condition (`joining`).
 """
+
+from collections import Counter
 
 from msgspec.structs import replace
 
@@ -12,17 +15,28 @@ from hostler.core.diagnose.joining import UNHEALTHY, joined
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import Subject, unreadable
+from hostler.core.diagnose.serials import meaningful
 from hostler.core.diagnose.slots import Slots
-from hostler.core.model import Facts, Node, Observation
+from hostler.core.model import Facts, Node, Observation, Severity
 
 FAILED = {"drive": "storage.failed"}
 """Kind of part → the condition of which its word "critical" is the very meaning, from inside as from outside."""
 
-_WORD, _SERIAL, _SAYS = "health:", "serial:", "says:"
+MACHINE, OPENED = "system.unhealthy", "chassis.intrusion"
+"""What the BMC says of the machine and of no part, and of its cover."""
+
+_WORD, _SERIAL, _SAYS, _COVER = "health:", "serial:", "says:", "intrusion:"
+_SYSTEM = "system"
+_COVERS = {"normal": False, "hardwareintrusion": True, "tamperingdetected": True}
+_NO_PARTS = ("bmc.", "inventory.", "observation.", "firmware.", "system.", "chassis.", "binding.", "check.")
+"""Conditions that are of no part's health, and so explain no machine's."""
 
 
 def judge_part_health(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
-    """Facts "health:KIND:SLOT" are words of health, "serial:KIND:SLOT" and "says:KIND:SLOT" belong to them."""
+    """Facts "health:KIND:SLOT" are words of health, "serial:KIND:SLOT" and "says:KIND:SLOT" belong to them.
+
+    "health:system:ID" is of the machine, "intrusion:CHASSIS" of a cover.
+    """
     told = part_subjects(observation, node, sku)
     findings = [
         shown for subject in told.values() for one in subject.findings for shown in joined(one, node, UNHEALTHY)
@@ -34,14 +48,14 @@ def part_subjects(observation: Observation, node: Node, sku: Sku | None) -> dict
     """What the BMC says of each part, by its serial where one is known; what others have seen is left aside."""
     slots = Slots(node, sku)
     serials = frozenset(serial for _, serial in node.slots)
+    shown = _serials(observation.facts)
     found: dict[str, Subject] = {}
     for name in sorted(observation.facts):
         kind, colon, slot = name.removeprefix(_WORD).partition(":")
-        if not name.startswith(_WORD) or not colon:
+        if not name.startswith(_WORD) or not colon or kind == _SYSTEM:
             continue
         place = f"{kind}:{slot}"
-        serial = observation.facts.get(_SERIAL + place)
-        own = printable(serial) if isinstance(serial, str) else ""
+        own = shown.get(place, "")
         known = slots.part_of(slot)
         part = own if own in serials or known == slot else known
         subject = found.setdefault(part or own or slot, Subject([], [], []))
@@ -50,7 +64,56 @@ def part_subjects(observation: Observation, node: Node, sku: Sku | None) -> dict
         if judged is None:
             subject.unread.append(place)
         subject.findings += judged or []
+    return found | _covers(observation.facts) | _machine(observation.facts, node, found)
+
+
+def _serials(facts: Facts) -> dict[str, str]:
+    """Place → the serial that tells it from others: none where that says nothing or several of a kind show it."""
+    told = {
+        name.removeprefix(_SERIAL): meaningful(printable(value))
+        for name, value in facts.items()
+        if name.startswith(_SERIAL) and isinstance(value, str)
+    }
+    shown = Counter((place.partition(":")[0], serial) for place, serial in told.items())
+    return {place: serial for place, serial in told.items() if shown[place.partition(":")[0], serial] == 1}
+
+
+def _covers(facts: Facts) -> dict[str, Subject]:
+    """Whether each chassis is closed; a word that nobody knows says neither."""
+    found: dict[str, Subject] = {}
+    for name, value in sorted(facts.items()):
+        if not name.startswith(_COVER):
+            continue
+        word = value.strip().lower() if isinstance(value, str) else ""
+        part = f"cover {name.removeprefix(_COVER)}"
+        opened = _COVERS.get(word)
+        if opened is None:
+            found[part] = Subject([name], [], [part])
+        elif opened:
+            text = f"{part} has been opened: {word}"
+            found[part] = Subject([name], [stands(OPENED, text, part, {"state": word})], [])
+        else:
+            found[part] = Subject([name], [over(OPENED, f"{part} is closed", part)], [])
     return found
+
+
+def _machine(facts: Facts, node: Node, parts: dict[str, Subject]) -> dict[str, Subject]:
+    """What the BMC says of the machine as a whole: news where nothing that it says of a part is as grave."""
+    told = next(((name, facts[name]) for name in sorted(facts) if name.startswith(f"{_WORD}{_SYSTEM}:")), None)
+    if told is None:
+        return {}
+    name, value = told
+    word = value.strip().lower() if isinstance(value, str) else ""
+    grave = SENSOR_RULES[MACHINE].words.get(word)
+    if grave is None and word != "ok":
+        return {_SYSTEM: Subject([name], [], [_SYSTEM])}
+    said = [one.severity for subject in parts.values() for one in subject.findings if one.standing]
+    said += [c.severity for c in node.conditions if "bmc" in c.paths and not c.type.startswith(_NO_PARTS)]
+    if grave is None or max(said, default=Severity.info) >= grave:
+        why = "the BMC calls the machine well" if grave is None else "the BMC says which part it is"
+        return {_SYSTEM: Subject([name], [over(MACHINE, why, _SYSTEM)], [])}
+    text = f"the BMC calls the machine {word}, and no part of it"
+    return {_SYSTEM: Subject([name], [stands(MACHINE, text, _SYSTEM, {"state": word}, grave)], [])}
 
 
 def _judge(kind: str, part: str, facts: Facts, place: str) -> list[Finding] | None:

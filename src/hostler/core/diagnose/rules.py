@@ -119,7 +119,10 @@ _LOGGED = (
     *("host.hung_task", "host.kernel_warning", "host.out_of_memory", "host.application_crash"),
     *("host.resource_exhausted", "host.thermal", "host.kernel_panic"),
 )
-_INVENTORIED = ("inventory.missing_part", "inventory.unexpected_part", "inventory.mismatch", "firmware.drift")
+_INVENTORIED = (
+    *("inventory.missing_part", "inventory.unexpected_part", "inventory.mismatch", "inventory.serial_unclear"),
+    *("inventory.claimed_twice", "firmware.drift"),
+)
 _WISHES = ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
 
 
@@ -153,11 +156,13 @@ def _rules() -> Iterator[Rule]:
     yield Rule("power.off_unexpected", "an observation of power", 1, 1)
     yield Rule("agent.lost", "heartbeats, by the policy's agent_silence_s", 1, 1)
     yield Rule("agent.outdated", "the agent's requests", 1, 1)
+    yield Rule("agent.refused", "the agent's posts, refused for ten minutes", 1, 1)
     yield Rule("bmc.unreachable", "looks at the BMC", BMC_MISSED_LOOKS, 1, BMC_LOOK_S)
     yield Rule("bmc.refused", "looks at the BMC", 1, 1, BMC_LOOK_S)
     yield Rule("remedy.failed", "a remedy's failure", 1, None)
     yield Rule("node.stuck", "the clock, by the phase's usual stay", 1, 1)
     yield Rule("work.unknown", "the whole list of a cluster that has been heard for 10 min", 1, 1)
+    yield Rule("node.unsanitised", "the agent's answer to the order to erase", 1, 1)
     yield Rule("node.uninvited", "what the cluster lists that it has left", 1, 1)
     yield Rule("binding.mismatch", "the boot id that its cluster shows beside the agent's, for 5 min", 1, None)
     yield from (Rule(f"operator.{wish}", "a person", 1, None) for wish in _WISHES)

@@ -50,6 +50,8 @@ SENSOR_RULES: dict[str, SensorRule] = {
             ),
         ),
         SensorRule("part.unhealthy", clear_looks=3, words=_WORDS),
+        SensorRule("system.unhealthy", clear_looks=3, words=_WORDS),
+        SensorRule("chassis.intrusion"),
         SensorRule("storage.failed", clear_looks=3),
         SensorRule("firmware.drift"),
         SensorRule("observation.unreadable"),

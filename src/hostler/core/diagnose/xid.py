@@ -90,7 +90,7 @@ def _decoded(match: re.Match[str]) -> Decoded:
     if entry.investigate:
         facts.setdefault("investigatory", entry.investigate)
     text = f"Xid {code} on GPU {pci}: {entry.meaning}"
-    ambiguous = _ambiguity(entry, facts)
+    ambiguous = _ambiguity(entry, action, facts)
     return Decoded(
         "xid",
         condition,
@@ -108,11 +108,14 @@ def _decoded(match: re.Match[str]) -> Decoded:
     )
 
 
-def _ambiguity(entry: XidEntry, facts: dict[str, Fact]) -> str:
+def _ambiguity(entry: XidEntry, action: str, facts: dict[str, Fact]) -> str:
     """Why the line alone does not decide; "" where the catalogue does."""
-    if entry.code in NVLINK5 and "decode" not in facts:
+    decoded = facts.get("decode")
+    if decoded == nvlink5.TRUNCATED:
+        return "the line ends before the words that tell its cause"
+    if decoded == nvlink5.NO_RULE:
         return "the vendor's table has no row for these words"
-    if entry.code in NVLINK5 and "*" in str(facts["nvlink_severity"]):
+    if action == nvlink5.LOOK and "*" in str(facts.get("nvlink_severity", "")):
         return "the vendor's table makes this severity conditional"
     if entry.code == RECOVERY_CHANGED and _recommended(facts) not in _RECOVERIES:
         return "the line does not say which recovery the driver recommends"
@@ -189,10 +192,8 @@ def _recommended(facts: dict[str, Fact]) -> str:
 
 def _nvlink5(entry: XidEntry, rest: str, facts: dict[str, Fact]) -> Answer:
     reading = nvlink5.read(entry.code, rest)
-    if reading is None:
-        return nvlink5.LOOK, entry.severity, entry.condition
     facts.update(reading.facts)
-    return reading.action, reading.severity, reading.condition
+    return reading.action, reading.severity or entry.severity, reading.condition or entry.condition
 
 
 _DETAILS: dict[int, Callable[[XidEntry, str, dict[str, Fact]], Answer]] = {

@@ -41,8 +41,10 @@ def demand(ask: Ask) -> Demand:
 
 
 def _unwatched(ask: Ask) -> str:
-    """Why a configuration that disturbs few now still needs a second person."""
+    """Why what disturbs few now, a configuration or where a BMC's password is sent, still needs a second person."""
     fleet, fresh = ask.scene.fleet, ask.configuration
+    if ask.intent.verb == "rebind" and ask.intent.args.get("kind") == "bmc":
+        return "the BMC's password will be sent to its new address"
     if fresh is None or not len(fleet.nodes):
         return ""
     acts = acting(fleet, fleet.configuration, fresh)

@@ -95,7 +95,8 @@ def hold_of(ask: Ask, scope: str, kind: HoldKind, ticket: str = "") -> Hold:
     hours = "" if kind is HoldKind.physical_work else ask.intent.args.get("hours", "")
     until = ask.scene.now + timedelta(hours=number_of(hours, 24 * 365)) if hours else None
     identity = f"h{ask.scene.fleet.cell.seq}-{kind.value}-{scope}"[:100]
-    return Hold(identity, scope, kind, ask.intent.person, ask.intent.reason, ask.scene.now, until, ticket)
+    intent = ask.intent
+    return Hold(identity, scope, kind, intent.person, intent.reason, ask.scene.now, until, ticket, intent.bounds.tenant)
 
 
 def number_of(text: str, most: float) -> float:

@@ -27,6 +27,11 @@ def within(bounds: Bounds, node: Node) -> bool:
     return not bounds.pool or node.pool == bounds.pool
 
 
+def is_theirs(bounds: Bounds, tenant: str) -> bool:
+    """Whether what `tenant` has laid ("": an operator) may be undone under these bounds: a tenant undoes its own."""
+    return not bounds.tenant or bounds.tenant == tenant
+
+
 def concerned(fleet: Fleet, target: str, args: dict[str, str] | None = None) -> list[Node]:
     """The nodes an act on the target concerns: through a hold, ticket, incident, window, approval too; or none."""
     kind, _, name = target.partition(":")

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from hostler.core import events as e
+from hostler.core import unanswered
 from hostler.core.freeze import Frame, freeze
 from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of, nodes_of, scope_of
+from hostler.core.intents.bounds import is_theirs
 from hostler.core.model import ActClass, HoldKind, Phase, Window, WorkClass
 from hostler.core.present import OFF
 from hostler.core.recipes import RECIPES
@@ -19,15 +21,17 @@ def cordon(ask: Ask) -> Granted:
 
 
 def uncordon(ask: Ask) -> Granted:
-    """Lift the cordons that people placed."""
+    """Lift the cordons that people placed; of a tenant, those that this tenant placed."""
     nodes = nodes_of(ask)
-    events: list[e.Event] = []
-    for node in nodes:
-        held = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
-        events.extend(e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in held)
-    if not events:
+    held = [h for node in nodes for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
+    if not held:
         raise RefusalError(f"no cordon of a person stands on {ask.intent.target}; see `hostler node get`")
-    return f"{len(events)} cordon(s) lifted", tuple(events)
+    own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]
+    others = ", ".join(f"{h.owner}'s on {h.scope}" for h in [h for h in held if h not in own][:5])
+    if not own:
+        raise RefusalError(f"the cordon is not yours to lift: {others}; ask its owner or an operator")
+    events = tuple(e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own)
+    return f"{len(own)} cordon(s) lifted" + (f"; what stays is {others}" if others else ""), events
 
 
 def place_hold(ask: Ask) -> Granted:
@@ -117,6 +121,7 @@ def end_work(ask: Ask) -> Granted:
         for c in node.conditions
         if c.type == "operator.maintenance"
     )
+    events.extend(unanswered.asked_anew(ask.scene.fleet, node, ask.intent.person))
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.scene, node, RECIPES["unlocate"], Frame(ActClass.easing))))
     return f"work on {node.id} is ended", tuple(events)

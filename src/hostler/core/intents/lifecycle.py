@@ -7,9 +7,11 @@ from hostler.core import registration, slots
 from hostler.core.ending import change_phase, tickets
 from hostler.core.identity import MISMATCH
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
-from hostler.core.model import Binding, Node, Phase
+from hostler.core.model import Binding, Bounds, Node, Phase
 from hostler.core.operations import OPERATIONS
 from hostler.core.phases import edge
+from hostler.core.registration import outside_problem
+from hostler.core.verdicts import Conviction
 
 
 def register(adopt: bool) -> Callable[[Ask], Granted]:
@@ -33,11 +35,15 @@ def register_assets(ask: Ask) -> Granted:
 def certify(ask: Ask) -> Granted:
     """A technician has inspected and cabled it."""
     node = node_of(ask)
-    moved = _move(ask, node, Phase.onboard, Phase.seatrial, f"certified by {ask.intent.person}")
+    moved = move(ask, node, (Phase.onboard, Phase.seatrial), f"certified by {ask.intent.person}")
     return f"{node.id} certified", (e.NodeCertified(node.id, ask.intent.person), *moved)
 
 
-def _move(ask: Ask, node: Node, before: Phase, after: Phase, why: str) -> tuple[e.Event, ...]:
+def move(
+    ask: Ask, node: Node, along: tuple[Phase, Phase], why: str, ground: Conviction | None = None
+) -> tuple[e.Event, ...]:
+    """The move along one edge, from and to, with the end of the plan that runs. Raises RefusalError."""
+    before, after = along
     if node.phase is not before or edge(before, after) is None:
         raise RefusalError(f"{node.id} stands at {node.phase}, this is for nodes at {before}")
     ended: tuple[e.Event, ...] = ()
@@ -45,7 +51,7 @@ def _move(ask: Ask, node: Node, before: Phase, after: Phase, why: str) -> tuple[
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it, or hold the node")
     if node.plan is not None:
         ended = (e.PlanEnded(node.id, node.plan.id, "cancelled", why),)
-    return (*ended, *change_phase(ask.scene, node, after, why))
+    return (*ended, *change_phase(ask.scene, node, after, why, ground))
 
 
 def moving(before: Phase, after: Phase) -> Callable[[Ask], Granted]:
@@ -54,7 +60,7 @@ def moving(before: Phase, after: Phase) -> Callable[[Ask], Granted]:
     def grant(ask: Ask) -> Granted:
         node = node_of(ask)
         why = f"{ask.intent.person}: {ask.intent.reason}"
-        return f"{node.id} goes to {after}", _move(ask, node, before, after, why)
+        return f"{node.id} goes to {after}", move(ask, node, (before, after), why)
 
     return grant
 
@@ -62,7 +68,7 @@ def moving(before: Phase, after: Phase) -> Callable[[Ask], Granted]:
 def return_from_vendor(ask: Ask) -> Granted:
     """The vendor has sent it back: its faults are theirs to have mended, and it begins again at onboard."""
     node = node_of(ask)
-    moved = _move(ask, node, Phase.rma, Phase.onboard, f"returned by the vendor ({ask.intent.person})")
+    moved = move(ask, node, (Phase.rma, Phase.onboard), f"returned by the vendor ({ask.intent.person})")
     cleared = [e.ConditionCleared(node.id, c.id, ask.intent.person, "repaired") for c in node.conditions]
     closed = [
         e.TicketClosed(t.id, ask.intent.reason, ask.intent.person)
@@ -81,6 +87,10 @@ def rebind(ask: Ask) -> Granted:
     kind, value = ask.intent.args.get("kind", ""), ask.intent.args.get("value", "")
     if kind not in _REBINDABLE or not 0 < len(value) <= 256:
         raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
+    if kind == "bmc" and ask.intent.bounds != Bounds():
+        raise RefusalError("a BMC's address is for operators of the whole cell: the BMC's password is sent there")
+    if kind != "bmc" and (problem := outside_problem(kind, value)):
+        raise RefusalError(problem)
     if holders := [i for i in ask.scene.fleet.index.members(f"{kind}:{value}") if i != node.id]:
         raise RefusalError(f"{kind} {value} is bound to {holders[0]}: rebind or retire that one first")
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
@@ -99,7 +109,7 @@ def retire(ask: Ask) -> Granted:
     node = node_of(ask)
     if node.phase is Phase.production:
         raise RefusalError(f"{node.id} is in production: return it for maintenance first")
-    moved = _move(ask, node, node.phase, Phase.retired, ask.intent.reason)
+    moved = move(ask, node, (node.phase, Phase.retired), ask.intent.reason)
     closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in tickets(ask.scene.fleet, node.id)]
     lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.scene.fleet.holds_on([node.id])]
     return f"{node.id} retired", (*moved, *closed, *lifted)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from hostler.core import events as e
 from hostler.core import formats
 from hostler.core.errors import InvalidInputError
-from hostler.core.fleet import Answered as Earlier
 from hostler.core.intents import (
     accepting,
     activating,
@@ -23,9 +22,11 @@ from hostler.core.intents import (
     keeping,
     lifecycle,
     trusting,
+    vouching,
 )
 from hostler.core.intents.ask import REASON_MAX, Answered, Ask, Granted, RefusalError
 from hostler.core.intents.bounds import check_bounds
+from hostler.core.intents.repeating import content_of, repeated
 from hostler.core.intents.wishes import WISHES, grant_wish, preview
 from hostler.core.model import Intent, Phase
 
@@ -35,7 +36,7 @@ def answer(ask: Ask) -> Answered:
     intent = ask.intent
     earlier = ask.scene.fleet.answers.get(intent.key) if intent.key else None
     if earlier is not None:
-        return _repeated(earlier)
+        return repeated(ask, earlier)
     try:
         _check(intent)
         check_bounds(ask)
@@ -49,17 +50,10 @@ def answer(ask: Ask) -> Answered:
             return _waiting(ask, needs)
     except (RefusalError, InvalidInputError) as refused:
         beside = refused.events if isinstance(refused, RefusalError) else ()
-        recorded = e.IntentRecorded(_slim(intent), granted=False, answer=str(refused)[:2000])
+        recorded = e.IntentRecorded(_slim(intent), granted=False, answer=str(refused)[:2000], content=content_of(ask))
         return Answered(False, str(refused), () if intent.dry_run else (recorded, *beside), {"intent": intent.id})
-    recorded = e.IntentRecorded(_slim(intent), granted=True, answer=text, disturbs=needs.nodes)
+    recorded = e.IntentRecorded(_slim(intent), granted=True, answer=text, disturbs=needs.nodes, content=content_of(ask))
     return Answered(True, text, (recorded, *events), {"intent": intent.id})
-
-
-def _repeated(earlier: Earlier) -> Answered:
-    detail = {"intent": earlier.intent, "repeated": "yes"}
-    if earlier.approval:
-        detail["approval"] = earlier.approval
-    return Answered(earlier.granted, earlier.answer, detail=detail)
 
 
 def _waiting(ask: Ask, needs: approvals.Demand) -> Answered:
@@ -67,7 +61,9 @@ def _waiting(ask: Ask, needs: approvals.Demand) -> Answered:
     waits = approvals.pending(ask)
     fresh = waits or approvals.request(ask, needs.why, needs.nodes)
     text = approvals.told(fresh)
-    recorded = e.IntentRecorded(_slim(ask.intent), granted=False, answer=text[:2000], approval=fresh.id)
+    recorded = e.IntentRecorded(
+        _slim(ask.intent), granted=False, answer=text[:2000], approval=fresh.id, content=content_of(ask)
+    )
     events = (recorded,) if waits else (recorded, e.ApprovalRequested(fresh))
     return Answered(False, text, events, {"intent": ask.intent.id, "approval": fresh.id})
 
@@ -131,6 +127,8 @@ VERBS: dict[str, Callable[[Ask], Granted]] = {
     "certify": lifecycle.certify,
     "start-work": keeping.start_work,
     "end-work": keeping.end_work,
+    "vouch": vouching.vouch,
+    "rma-send": vouching.send_to_vendor,
     "rma-return": lifecycle.return_from_vendor,
     "debug": lifecycle.moving(Phase.triage, Phase.debug),
     "onboard": lifecycle.moving(Phase.debug, Phase.onboard),

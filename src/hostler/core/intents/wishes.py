@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.domains import scope_of
-from hostler.core.ending import HOURS
+from hostler.core.ending import HOURS, TENANT
 from hostler.core.freeze import Frame, freeze
 from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of, number_of
 from hostler.core.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
@@ -67,6 +67,7 @@ def _group(ask: Ask, nodes: tuple[Node, ...]) -> str:
 def _wished(ask: Ask, node: Node, wish: Wish, group: str) -> Condition:
     intent = ask.intent
     hours: Facts = {HOURS: number_of(intent.args[HOURS], 24 * 365)} if intent.args.get(HOURS) else {}
+    asker: Facts = {TENANT: intent.bounds.tenant} if intent.bounds.tenant else {}
     now = "immediate" if intent.args.get("now") == "true" else "pending"
     return Condition(
         id=f"{node.id}/{wish.condition}",
@@ -77,7 +78,7 @@ def _wished(ask: Ask, node: Node, wish: Wish, group: str) -> Condition:
         last_seen=ask.scene.now,
         clears=wish.clears,
         owner=intent.person,
-        evidence=(Evidence(ask.scene.now, intent.person, intent.reason, facts=hours),),
+        evidence=(Evidence(ask.scene.now, intent.person, intent.reason, facts={**hours, **asker}),),
         remedy=wish.remedy,
         timing=now,
         group=group,

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 from msgspec import Struct
 
 from hostler.core.configuration import (
@@ -24,14 +23,15 @@ from hostler.core.configuration import (
     Slots,
 )
 from hostler.core.diagnose.common_cause import CAUSES
+from hostler.core.diagnose.gate.gpus import GPU_READINGS
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import RESET_CLIENTS, Mode
 from hostler.core.operations import IDLE_CHECK
+from hostler.core.part_kinds import PART_KINDS
 from hostler.core.phases import PHASES
+from hostler.core.policy.yaml_tree import Tree, read
 from hostler.core.recipes import RECIPES
 
-MAX_BYTES = 1_048_576
-MAX_DEPTH = 32
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""
 SECTIONS = ("policy", "skus", "pools")
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 class _Loaded(Struct):
     name: str
-    tree: yaml.MappingNode
+    tree: Tree
     data: dict[str, Any]
 
 
@@ -81,71 +81,14 @@ def digest(documents: dict[str, str]) -> str:
 
 
 def _load(name: str, text: str) -> _Loaded:
-    if len(text) > MAX_BYTES:
-        raise InvalidInputError((Problem(name, 0, f"larger than {MAX_BYTES} bytes", "split it"),))
-    try:
-        _check_tokens(name, text)
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 0
-        what = getattr(error, "problem", None) or str(error)
-        raise InvalidInputError((Problem(name, line, f"not YAML: {what}", "mend the syntax there"),)) from error
-    if not isinstance(tree, yaml.MappingNode) or not isinstance(data, dict):
-        raise InvalidInputError((Problem(name, 1, "not a mapping", f"begin with one of {', '.join(SECTIONS)}"),))
-    duplicates = tuple(_duplicates(name, tree))
-    if duplicates:
-        raise InvalidInputError(duplicates)
-    return _Loaded(name, tree, data)
-
-
-def _check_tokens(name: str, text: str) -> None:
-    """Stop before what would be slow or large to read: aliases, and nesting that no section has."""
-    depth = 0
-    for token in yaml.scan(text):
-        if isinstance(token, yaml.AliasToken):
-            raise InvalidInputError((Problem(name, 0, "uses a YAML alias", "write the value out"),))
-        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
-        if depth > MAX_DEPTH:
-            line = token.start_mark.line + 1
-            raise InvalidInputError((Problem(name, line, "nested too deeply", "the schema has a few levels only"),))
-
-
-_OPENING = (
-    yaml.BlockSequenceStartToken,
-    yaml.BlockMappingStartToken,
-    yaml.FlowSequenceStartToken,
-    yaml.FlowMappingStartToken,
-)
-_CLOSING = (yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
-
-
-def _duplicates(name: str, tree: yaml.Node) -> Iterator[Problem]:
-    if isinstance(tree, yaml.MappingNode):
-        seen: dict[str, int] = {}
-        for key, value in tree.value:
-            line = key.start_mark.line + 1
-            if key.value in seen:
-                yield Problem(
-                    name, line, f"'{key.value}' stands here again (first in line {seen[key.value]})", "keep one"
-                )
-            seen[str(key.value)] = line
-            yield from _duplicates(name, value)
-    elif isinstance(tree, yaml.SequenceNode):
-        for value in tree.value:
-            yield from _duplicates(name, value)
+    tree = read(name, text)
+    return _Loaded(name, tree, tree.value)
 
 
 def _unknown_sections(document: _Loaded) -> Iterator[Problem]:
-    for key, _ in document.tree.value:
-        if key.value not in SECTIONS:
-            yield Problem(
-                document.name,
-                key.start_mark.line + 1,
-                f"unknown section '{key.value}'",
-                f"write one of {', '.join(SECTIONS)}",
-            )
+    for key, (line, _) in document.tree.entries.items():
+        if key not in SECTIONS:
+            yield Problem(document.name, line, f"unknown section '{key[:100]}'", f"write one of {', '.join(SECTIONS)}")
 
 
 def _section(loaded: list[_Loaded], section: str, wanted: type[T], problems: list[Problem]) -> T | None:
@@ -181,12 +124,12 @@ def _with(row: Any, field: str, value: str) -> Any:
     return {field: value, **row} if isinstance(row, dict) else row
 
 
-def _line_of(tree: yaml.Node, path: str) -> int:
+def _line_of(tree: Tree, path: str) -> int:
     """The line of the deepest node of a msgspec error path that can be followed.
 
     A path through a mapping's values reads `[...]`, which names no key: the search stops at that mapping.
     """
-    line = tree.start_mark.line + 1
+    line = tree.line
     for step in (s for s in path.replace("[", ".[").split(".") if s):
         found = _child(tree, step)
         if found is None:
@@ -195,15 +138,12 @@ def _line_of(tree: yaml.Node, path: str) -> int:
     return line
 
 
-def _child(tree: yaml.Node, step: str) -> tuple[int, yaml.Node] | None:
-    if isinstance(tree, yaml.MappingNode):
-        for key, value in tree.value:
-            if key.value == step:
-                return key.start_mark.line + 1, value
-    if isinstance(tree, yaml.SequenceNode) and step.strip("[]").isdigit():
-        item = tree.value[int(step.strip("[]"))]
-        return item.start_mark.line + 1, item
-    return None
+def _child(tree: Tree, step: str) -> tuple[int, Tree] | None:
+    place = step.strip("[]")
+    if tree.items and place.isdigit() and int(place) < len(tree.items):
+        item = tree.items[int(place)]
+        return item.line, item
+    return tree.entries.get(step)
 
 
 def _advice(what: str) -> str:
@@ -232,6 +172,8 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
     yield from _slot_problems(configuration.policy.slots, _find(loaded, ("policy", "slots")))
     for sku in configuration.skus.values():
         yield from _reset_problems(sku, _find(loaded, ("skus", sku.name, "reset")))
+        yield from _reading_problems(sku, _find(loaded, ("skus", sku.name, "without")))
+        yield from _kind_problems(sku, loaded)
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
 
@@ -271,6 +213,24 @@ def _reset_problems(sku: Sku, line: tuple[str, int]) -> Iterator[Problem]:
             yield Problem(*line, told, f"write some of {', '.join(RESET_CLIENTS)}")
 
 
+def _reading_problems(sku: Sku, line: tuple[str, int]) -> Iterator[Problem]:
+    for reading in sku.without:
+        if reading not in GPU_READINGS:
+            told = f"SKU {sku.name}: a gate knows no reading '{reading}'"
+            yield Problem(*line, told, f"write some of {', '.join(GPU_READINGS)}")
+
+
+def _kind_problems(sku: Sku, loaded: list[_Loaded]) -> Iterator[Problem]:
+    """Kinds of part that no reader reports: a node of the SKU would never leave Seatrial."""
+    for field, named in (("parts", sku.parts), ("models", sku.models), ("slots", sku.slots)):
+        for kind in named:
+            if kind not in PART_KINDS:
+                told = f"SKU {sku.name}, {field}: no kind of part '{kind}'"
+                yield Problem(
+                    *_find(loaded, ("skus", sku.name, field, kind)), told, f"write some of {', '.join(PART_KINDS)}"
+                )
+
+
 def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:
     where = _find(loaded, ("policy", "rules", rule.condition))
     if rule.remedy and rule.remedy not in ACTIONS:
@@ -297,7 +257,7 @@ def _pool_problems(pool: Pool, configuration: Configuration, loaded: list[_Loade
 
 def _find(loaded: list[_Loaded], path: tuple[str, ...]) -> tuple[str, int]:
     for document in loaded:
-        tree: yaml.Node = document.tree
+        tree = document.tree
         line = 0
         for step in path:
             found = _child(tree, step)

@@ -165,8 +165,8 @@ def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
 
 
 def unavailable(scene: Scene, pool: Pool) -> int:
-    """The pool's target less its healthy delivered members: a node moved away still counts."""
-    return max(0, pool.target - scene.fleet.index.count(f"healthy:{pool.name}"))
+    """The pool's target less its members in service: a node moved away counts, one that merely ails does not yet."""
+    return max(0, pool.target - scene.fleet.index.count(f"serving:{pool.name}"))
 
 
 def _budget(scene: Scene, request: Request) -> list[Blocker]:
@@ -187,8 +187,8 @@ def _budget(scene: Scene, request: Request) -> list[Blocker]:
 
 
 def _pool_budget(scene: Scene, pool: Pool, members: list[Node], request: Request) -> list[Blocker]:
-    healthy = frozenset(scene.fleet.index.members(f"healthy:{pool.name}")) if len(members) > 1 else None
-    cost = sum(1 for node in members if _is_healthy(node, healthy))
+    serving = frozenset(scene.fleet.index.members(f"serving:{pool.name}")) if len(members) > 1 else None
+    cost = sum(1 for node in members if _is_serving(node, serving))
     if cost == 0:
         return []
     now_out, limit = unavailable(scene, pool), allowance(pool.budget, pool.target, request.act_class)
@@ -198,9 +198,9 @@ def _pool_budget(scene: Scene, pool: Pool, members: list[Node], request: Request
     return [Blocker("budget", f"pool:{pool.name}", text, "another node of the pool is back in service")]
 
 
-def _is_healthy(node: Node, healthy: frozenset[str] | None) -> bool:
-    if healthy is not None:
-        return node.id in healthy
+def _is_serving(node: Node, serving: frozenset[str] | None) -> bool:
+    if serving is not None:
+        return node.id in serving
     return (node.plan is None or node.plan.state == "proposed") and not node.cordons
 
 

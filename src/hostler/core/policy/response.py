@@ -63,26 +63,11 @@ def need_of(policy: Policy, node: Node, now: datetime, without: tuple[str, ...] 
     lesser = [
         n
         for n in needs
-        if rank(n.remedy) <= rank(gravest.remedy)
-        and n.causes != gravest.causes
+        if n.causes != gravest.causes
         and n.group in ("", gravest.group)  # an act on many nodes is answered by itself only
     ]
     causes = (*gravest.causes, *sorted(cause for need in lesser for cause in need.causes))
-    immediate = any(n.act_class is ActClass.immediate and n.remedy == gravest.remedy for n in needs)
-    act_class = ActClass.immediate if immediate and gravest.act_class is ActClass.pending else gravest.act_class
-    return Need(
-        remedy=gravest.remedy,
-        act_class=act_class,
-        causes=causes,
-        rule=gravest.rule,
-        part=gravest.part,
-        dooms=gravest.dooms,
-        confirm=gravest.confirm,
-        severity=gravest.severity,
-        group=gravest.group,
-        since=gravest.since,
-        wished=gravest.wished,
-    )
+    return replace(gravest, causes=causes)
 
 
 def _gravity(need: Need) -> tuple[int, bool, bool, int, tuple[str, ...]]:
@@ -207,9 +192,9 @@ def rank(remedy: str) -> int:
 
 
 def is_lemon(policy: Policy, node: Node, now: datetime) -> bool:
-    """It has been through triage as often as the policy's triage rung allows: next is the vendor."""
+    """On evidence it has been through triage as often as the policy's triage rung allows: next is the vendor."""
     limit = policy.rungs.get("triage", Rung(attempts=2, window_s=2_592_000))
     since = now - timedelta(seconds=limit.window_s)
     returned = max((v.at for v in node.visits if v.remedy == Phase.rma.value), default=since)
-    visits = [v for v in node.visits if v.remedy == Phase.triage.value and v.at > max(since, returned)]
+    visits = [v for v in node.visits if v.remedy == Phase.triage.value and v.struck and v.at > max(since, returned)]
     return len(visits) > limit.attempts

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from hostler.core.fleet import is_healthy
-from hostler.core.model import Node, Plan, Severity, WorkClass, Workload
+from hostler.core.health import bars, is_healthy
+from hostler.core.model import Node, Plan, WorkClass, Workload
 from hostler.drivers.kubernetes.wire import OURS, KubeNode, Shown
 
 HEALTH, MAINTENANCE, LABELS = "hostler-health", "hostler-maintenance", "hostler-labels"
@@ -106,7 +106,7 @@ def label(value: str) -> str:
 
 
 def _healthy(node: Node) -> Shown:
-    grave = [condition for condition in node.conditions if condition.severity >= Severity.degraded]
+    grave = [condition for condition in node.conditions if bars(condition)]
     if not grave and is_healthy(node):
         return Shown("HostlerHealthy", "True", "NothingAils", "")
     if not grave:

@@ -5,12 +5,14 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
+from msgspec import Struct
 
-from hostler.drivers.redfish import wire
+from hostler.drivers.redfish import etags, wire
+from hostler.drivers.redfish.budget import Budget
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access, Answer, Exchange, HttpExchange
-from hostler.drivers.redfish.layout import Layout
-from hostler.drivers.redfish.reading import Document, WireError, document, link, local_path
+from hostler.drivers.redfish.layout import Layout, Tree
+from hostler.drivers.redfish.reading import Document, WireError, child, document, link, local_path, text
 from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
 
 ROOT = "/redfish/v1/"
@@ -18,8 +20,12 @@ MAX_READS = 4
 MAX_PAGES = 50
 MAX_HOPS = 3
 MAX_CLIENTS = 131_072
+MAX_OFFERS = 16
+MAX_SYSTEMS = 16
+"""Of more systems behind one BMC each is taken for a machine of its own: no baseboard comes with so many."""
 _LATER = {408, 425, 429}
-_CONFLICT = {409, 412, 428}
+_CONFLICT = {409}
+_PRECONDITION = {412, 428}
 _NEVER = {501, 505}
 
 
@@ -31,26 +37,41 @@ class NotOfferedError(RefusedError):
     """The BMC does not have this at all (404, 405, 410, 501, or no link to it)."""
 
 
+class PreconditionError(ConflictError):
+    """The BMC did nothing, as it was not told which state was meant, or another than it has (412, 428)."""
+
+
 class RedfishClient:
     """One BMC, reached through an Exchange.
 
     Every call raises UnreachableError (no answer, a 5xx, or unreadable: it may have worked), RefusedError (with
-    the BMC's own words) or ConflictError. Nothing is repeated here. Reads run MAX_READS at a time. Whoever asks
-    for an actuation holds `alone` from the check of identity to the answer, so one BMC does one thing at a time.
+    the BMC's own words) or ConflictError. Nothing is repeated here but what the BMC says it did not do (412, 428).
+    Reads run MAX_READS at a time. Whoever asks for an actuation holds `alone` from the check of identity to the answer,
+    so one BMC does one thing at a time.
     """
 
     def __init__(self, exchange: Exchange, origin: str) -> None:
         self.origin = origin
         self.alone = asyncio.Lock()
         self.layouts: dict[str, Layout] = {}
+        self.trees: dict[str, Tree] = {}
+        self.logs: dict[str, tuple[tuple[str, ...], ...]] = {}
+        self.apart: set[tuple[str, str]] = set()
         self._exchange = exchange
+        self.budget = Budget(origin)
         self._reads = asyncio.Semaphore(MAX_READS)
         self._root: wire.ServiceRoot | None = None
         self._only_system = ""
+        self._first: tuple[wire.System, ...] = ()
+        self._offers: dict[str, tuple[str, ...]] = {}
 
     @property
     def busy(self) -> bool:
         return self.alone.locked()
+
+    def begin(self) -> None:
+        """A new look, or a new operation: it has a whole budget."""
+        self.budget = Budget(self.origin)
 
     # what it is
 
@@ -61,7 +82,7 @@ class RedfishClient:
         return self._root
 
     async def system(self, wanted: str = "") -> wire.System:
-        """The system with this id or path; without one the only system that there is."""
+        """The system with this id or path; without one the only machine that there is, beside its GPUs' baseboard."""
         if wanted:
             return await self._system_named(wanted)
         if self._only_system:
@@ -69,42 +90,101 @@ class RedfishClient:
                 return await self._system_at(self._only_system)
             except NotOfferedError:
                 self._only_system = ""
-        paths = await self.member_paths((await self.root()).systems)
-        if len(paths) != 1:
+        machines = await self.machines()
+        if len(machines) != 1:
             raise RefusedError(
-                f"{self.origin} serves {len(paths)} systems ({', '.join(paths[:5])}); "
+                f"{self.origin} serves {len(machines)} systems ({', '.join(self.choices(machines))}); "
                 "name one in the node's bmc binding, as https://host#system-id"
             )
-        self._only_system = paths[0]
-        return await self._system_at(paths[0])
+        self._only_system = machines[0].path
+        return await self._system_at(self._only_system)
+
+    async def systems(self) -> tuple[wire.System, ...]:
+        """All that are listed; of one that cannot be read, of a single one and of too many no more than where it is.
+
+        What was read to find the only machine is not read again.
+        """
+        found, self._first = self._first, ()
+        return found or await self._read_systems()
+
+    async def _read_systems(self) -> tuple[wire.System, ...]:
+        paths = await self.member_paths((await self.root()).systems)
+        if len(paths) == 1 or len(paths) > MAX_SYSTEMS:
+            return tuple(wire.unread(path) for path in paths)
+        return tuple([await self.system_if_shown(path) for path in paths])
+
+    async def machines(self) -> tuple[wire.System, ...]:
+        """The systems that are machines of their own."""
+        self._first = await self._read_systems()
+        return wire.hosts(self._first)
+
+    @staticmethod
+    def choices(machines: tuple[wire.System, ...]) -> list[str]:
+        """How machines behind one BMC are told apart: the name to write, and the serial where one is shown."""
+        shown = [f"{one.path} with serial {one.serial}" if one.serial else one.path for one in machines[:8]]
+        return [*shown, f"and {len(machines) - 8} more"] if len(machines) > 8 else shown
 
     async def manager(self, system: wire.System) -> wire.Manager:
         """The BMC behind a system: the one it names, else the only one."""
         paths = list(system.managers) or await self.member_paths(self._offered((await self.root()).managers, "manager"))
         if not paths:
             raise NotOfferedError(f"{self.origin} shows no manager for system {system.id}")
-        return wire.manager(await self.get(paths[0]), self.local(paths[0]))
+        return await self.manager_at(paths[0])
+
+    async def manager_at(self, path: str) -> wire.Manager:
+        """The manager behind a link."""
+        return wire.manager(await self.get(path), self.local(path))
 
     # what it does
 
-    async def reset(self, system: wire.System, kind: str) -> None:
-        """Ask for a power change (On, ForceOff, GracefulShutdown …). It has been accepted, not done, on return."""
+    async def reset(self, system: wire.System, kinds: tuple[str, ...]) -> str:
+        """Ask for a power change by the first of these types that is offered (On, ForceOff …), and say which it was.
+
+        It has been accepted, not done, on return.
+        """
         assert self.busy, "an actuation without `alone`: identity may have changed since it was checked"
-        if system.resets and kind not in system.resets:
-            raise RefusedError(f"{self.origin} does not offer the reset {kind}; it offers {', '.join(system.resets)}")
+        kind = self._first_of(kinds, await self.offered(system.resets, system.reset_info))
         target = system.reset_target or f"{system.path}/Actions/ComputerSystem.Reset"
         await self.send("POST", target, {"ResetType": kind})
+        return kind
+
+    async def offered(self, inline: tuple[str, ...], info: str) -> tuple[str, ...]:
+        """The values that an action takes: as listed with it, else in its ActionInfo; none where neither says."""
+        if inline or not info:
+            return inline
+        if info not in self._offers:
+            try:
+                found = wire.reset_types(await self.get(info))
+            except (BmcFailureError, NotOfferedError, WireError):
+                return ()
+            self._offers = {info: found, **dict(list(self._offers.items())[: MAX_OFFERS - 1])}
+        return self._offers[info]
 
     async def set_boot(self, system: wire.System, target: str, uri: str = "") -> None:
         """Boot from this target (Pxe, UefiHttp …) at the next boot only; `uri` is for UefiHttp."""
         assert self.busy, "an actuation without `alone`"
-        allowed = system.boot.targets
+        allowed = tuple(one for boot in await self.boots(system) for one in boot.targets)
         if allowed and target not in allowed:
-            raise RefusedError(f"{self.origin} cannot boot from {target}; it offers {', '.join(allowed)}")
+            offered = ", ".join(dict.fromkeys(allowed))
+            raise RefusedError(f"{self.origin} cannot boot from {target}; it offers {offered}")
         boot: dict[str, object] = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": target}
         if uri:
             boot |= {"HttpBootUri": uri}
-        await self.patch(system, {"Boot": boot})
+        await self.write(Place(system.path, system.settings, system.etag), {"Boot": boot}, _OVERRIDE)
+
+    async def boots(self, system: wire.System) -> tuple[wire.Boot, ...]:
+        """The boot override as it is, and as it will be where changes wait for the next start."""
+        pending = await self._settings(system.settings, _OVERRIDE)
+        return (system.boot, wire.boot_of(pending)) if pending else (system.boot,)
+
+    async def write(self, place: "Place", body: object, listed: tuple[str, ...]) -> None:
+        """Change a resource: through its settings object where that lists the property at this path of keys."""
+        assert self.busy, "an actuation without `alone`"
+        pending = await self._settings(place.settings, listed)
+        if pending:
+            await self.patch(place.settings, body, text(pending, "@odata.etag"))
+        else:
+            await self.patch(place.path, body, place.etag)
 
     async def locate(self, system: wire.System, lit: bool) -> None:
         """Light or darken the locate LED."""
@@ -112,21 +192,28 @@ class RedfishClient:
         if not system.led:
             raise NotOfferedError(f"{self.origin} shows no locate LED for system {system.id}")
         value: object = lit if system.led == "LocationIndicatorActive" else "Lit" if lit else "Off"
-        await self.patch(system, {system.led: value})
+        await self.patch(system.path, {system.led: value}, system.etag)
 
     async def reset_manager(self, manager: wire.Manager) -> None:
         """Restart the BMC itself; it is away for minutes afterwards. Running nodes are not disturbed."""
         assert self.busy, "an actuation without `alone`"
-        kinds = manager.resets or ("GracefulRestart",)
-        kind = next((k for k in ("GracefulRestart", "ForceRestart") if k in kinds), kinds[0])
+        kind = self._first_of(_RESTARTS, await self.offered(manager.resets, manager.reset_info))
         target = manager.reset_target or f"{manager.path}/Actions/Manager.Reset"
         await self.send("POST", target, {"ResetType": kind})
 
     async def simple_update(self, component: wire.Component, image: str) -> str:
-        """Have the BMC fetch `image` (a URL) and write it to one component; returns its task's path or ""."""
+        """Have the BMC fetch `image` (a URL) and write it to one component; returns its task's path or "".
+
+        Raises NotOfferedError where the BMC takes firmware by other means only.
+        """
         assert self.busy, "an actuation without `alone`"
         service = wire.update_service(await self.get(self._offered((await self.root()).update, "update service")))
-        target = self._offered(service.simple_update, "SimpleUpdate")
+        if not service.simple_update:
+            raise NotOfferedError(
+                f"{self.origin} takes no SimpleUpdate: Hostler verifies its firmware and does not update it; write "
+                f"{component.name} by the vendor's own means, and its version is read again"
+            )
+        target = service.simple_update
         scheme = image.partition("://")[0].upper()
         body = {"ImageURI": image, "TransferProtocol": scheme, "Targets": [component.path]}
         answer = await self.send("POST", target, body)
@@ -152,13 +239,17 @@ class RedfishClient:
 
     async def get(self, reference: str) -> bytes:
         """The body behind a link on this BMC; redirects are followed on this BMC only."""
+        return (await self._fetch(reference)).body
+
+    async def _fetch(self, reference: str) -> Answer:
         path = self.local(reference)
         for _ in range(MAX_HOPS):
             async with self._reads:
                 answer = await self._exchange("GET", path, None, {})
             if answer.status not in {301, 302, 307, 308}:
                 self._check("GET", path, answer)
-                return answer.body
+                self.budget.answer(path, answer.body)
+                return answer
             path = self.local(answer.headers.get("location", ""))
         raise RefusedError(f"{self.origin} redirects {reference} more than {MAX_HOPS} times")
 
@@ -170,10 +261,27 @@ class RedfishClient:
         self._check(method, path, answer)
         return answer
 
-    async def patch(self, system: wire.System, body: object) -> None:
-        """Change settings of a system, naming the state that was read where the BMC gives one."""
-        etag = {"If-Match": system.etag} if system.etag and not system.etag.startswith("W/") else {}
-        await self.send("PATCH", system.path, body, etag)
+    async def patch(self, reference: str, body: object, etag: str = "") -> None:
+        """Change settings, naming the state that was read where the BMC gives a strong etag.
+
+        Where the BMC asks for another, or for one at all (412, 428), it has done nothing: the etag is fetched once
+        more, and what it shows is tried in its strong form; at last none, or any state where it insists on one.
+        """
+        tried = etag if etags.is_strong(etag) else ""
+        try:
+            await self.send("PATCH", reference, body, etags.if_match(tried))
+        except PreconditionError as error:
+            refused = error
+        else:
+            return
+        for wanted in etags.worth_naming(await self._fetch(reference), tried):
+            try:
+                await self.send("PATCH", reference, body, etags.if_match(wanted))
+            except PreconditionError as error:
+                refused = error
+            else:
+                return
+        raise refused
 
     async def member_paths(self, reference: str) -> list[str]:
         """The paths of a collection's members, over all its pages."""
@@ -203,8 +311,34 @@ class RedfishClient:
             return await self._system_at(wanted)
         return await self._system_at(f"{(await self.root()).systems.rstrip('/')}/{wanted}")
 
+    async def system_if_shown(self, path: str) -> wire.System:
+        """The system as far as it can be read now: a baseboard comes up minutes after its BMC."""
+        try:
+            return await self._system_at(path)
+        except (BmcFailureError, WireError, RefusedError):
+            return wire.unread(path)
+
     async def _system_at(self, path: str) -> wire.System:
         return wire.system(await self.get(path), path)
+
+    async def _settings(self, reference: str, listed: tuple[str, ...]) -> Document:
+        """The settings object, if it lists the property at this path of keys; an empty one where it does not."""
+        if not reference:
+            return {}
+        try:
+            pending = document(await self.get(reference), "settings")
+        except NotOfferedError:
+            return {}
+        return pending if listed[-1] in child(pending, *listed[:-1]) else {}
+
+    def _first_of(self, kinds: tuple[str, ...], offered: tuple[str, ...]) -> str:
+        """The first of these types of reset that is offered, or the first where the BMC does not say what it offers."""
+        if not offered:
+            return kinds[0]
+        if (kind := next((kind for kind in kinds if kind in offered), "")) == "":
+            wanted = " nor ".join(kinds)
+            raise RefusedError(f"{self.origin} does not offer the reset {wanted}; it offers {', '.join(offered)}")
+        return kind
 
     def _offered(self, reference: str, what: str) -> str:
         if not reference:
@@ -274,7 +408,21 @@ class Clients:
             self._sessions.release(idle)
 
 
+class Place(Struct, frozen=True):
+    """A resource that can be changed: where, where changes of it wait ("" for nowhere), and the state that was read."""
+
+    path: str
+    settings: str = ""
+    etag: str = ""
+
+
+_OVERRIDE = ("Boot", "BootSourceOverrideTarget")
+_RESTARTS = ("GracefulRestart", "ForceRestart")
+
+
 def _error_for(status: int) -> type[PortError]:
+    if status in _PRECONDITION:
+        return PreconditionError
     if status in _CONFLICT:
         return ConflictError
     if status in {404, 405, 410} | _NEVER:
@@ -285,10 +433,11 @@ def _error_for(status: int) -> type[PortError]:
 
 
 async def _pages(client: RedfishClient, reference: str) -> AsyncIterator[Document]:
-    """The members of all pages of a collection, at most MAX_PAGES of them."""
-    for _ in range(MAX_PAGES):
-        found, reference = wire.members(await client.get(reference))
+    """The members of all pages of a collection, at most MAX_PAGES of them; a page that was read already ends it."""
+    read: set[str] = set()
+    while reference and len(read) < MAX_PAGES and (path := client.local(reference)) not in read:
+        read.add(path)
+        found, reference = wire.members(await client.get(path))
+        client.budget.members(path, len(found))
         for doc in found:
             yield doc
-        if not reference:
-            return

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from hostler.core.model import Facts, Node, Observation
-from hostler.drivers.redfish import sensing, survey, wire
+from hostler.drivers.redfish import firmware, logs, parts, sensing, wire
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
 from hostler.drivers.redfish.hand import check_identity
@@ -37,7 +39,7 @@ class RedfishSight:
 
     async def parts(self) -> Observation:
         """Words of health of the parts as facts, not numbered yet; gaps stand in `text`. Raises PortError."""
-        read = await survey.health(self._client, self._system)
+        read = await parts.health(self._client, self._system)
         facts = read.facts | {"complete": read.complete}
         return Observation(self._node.id, "part_health", "bmc", SPOOL, 0, text="; ".join(read.gaps), facts=facts)
 
@@ -46,10 +48,19 @@ class RedfishSight:
 
         Raises PortError, NotOfferedError where the BMC has no firmware inventory.
         """
-        components = await survey.firmware(self._client, self._system)
+        components = await firmware.components(self._client, self._system)
         settled = wire.versions(component for component in components if not component.updating)
         facts: Facts = {f"firmware.{name}": version for name, version in settled.items()}
         return Observation(self._node.id, "firmware", "bmc", SPOOL, 0, facts=facts)
+
+    async def inventory(self) -> Observation:
+        """The parts with a serial number, not numbered yet; gaps stand in `text`. Raises PortError."""
+        read = await parts.inventory(self._client, self._system)
+        seen = tuple(replace(part, node=self._node.id) for part in read.parts)
+        facts: Facts = {"covers": ",".join(read.covers), "complete": read.complete}
+        return Observation(
+            self._node.id, "inventory", "bmc", SPOOL, 0, text="; ".join(read.gaps)[:1000], facts=facts, parts=seen
+        )
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
         """The event log's entries behind the cursor, oldest first and not numbered yet, and the new cursor.
@@ -58,7 +69,7 @@ class RedfishSight:
         log. Raises PortError.
         """
         try:
-            entries, now = await survey.log(self._client, self._system, cursor)
+            entries, now = await logs.read(self._client, self._system, cursor)
         except NotOfferedError:
             return (), cursor
         kept = entries[-MAX_ENTRIES:]
@@ -84,6 +95,7 @@ class RedfishEyes:
             raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
         address = parse_address(node.binding("bmc"))
         client = self._clients(address.origin)
+        client.begin()
         system = await client.system(address.system)
         check_identity(client.origin, system, node)
         return RedfishSight(client, system, node)

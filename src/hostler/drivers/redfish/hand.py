@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.model import Facts, Node, Operation, Outcome
-from hostler.drivers.redfish import survey, wire
+from hostler.drivers.redfish import firmware, parts, wire
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
 from hostler.drivers.redfish.reading import WireError
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
 
 MAX_REMEMBERED = 4096
 _BOOT_TARGETS = {"pxe": "Pxe", "uefi_http": "UefiHttp", "http": "UefiHttp"}
@@ -58,7 +58,9 @@ class RedfishHand:
         if not binding:
             raise RefusedError(f"node {node.id} has no bmc binding; record its BMC's address first")
         address = parse_address(binding)
-        return self._clients(address.origin), address.system
+        client = self._clients(address.origin)
+        client.begin()
+        return client, address.system
 
     async def _ask(self, client: RedfishClient, name: str, operation: Operation, node: Node) -> "_Ask":
         system = await client.system(name)
@@ -170,17 +172,16 @@ def _power(want: str, *resets: str) -> _Row:
             return ask.outcome("done", f"power was {want} already; nothing was sent")
         if ask.system.power == f"powering_{want}" and "ForceOff" not in resets:
             return ask.outcome("unknown", f"power is going {want} already; nothing was sent")
-        offered = next((kind for kind in resets if kind in ask.system.resets), resets[0])
         ask.sending()
         try:
-            await ask.client.reset(ask.system, offered)
-        except RefusedError:
+            sent = await ask.client.reset(ask.system, resets)
+        except (RefusedError, ConflictError):
             if (now := await ask.again()).system.power == want:
-                return now.outcome("done", f"{offered} was refused as power is {want} already")
+                return now.outcome("done", f"the reset was refused as power is {want} already")
             raise
         now = await ask.again()
         result = "done" if now.system.power == want else "unknown"
-        return now.outcome(result, f"{offered} was accepted; power is {now.system.power or 'not shown'}")
+        return now.outcome(result, f"{sent} was accepted; power is {now.system.power or 'not shown'}")
 
     async def look(ask: _Ask) -> Outcome:
         return _power_seen(ask, want)
@@ -212,10 +213,12 @@ async def _set_boot(ask: _Ask) -> Outcome:
 
 
 async def _boot_seen(ask: _Ask) -> Outcome:
-    boot, target = ask.system.boot, _boot_target(ask.operation)
-    set_now = boot.enabled in {"Once", "Continuous"} and boot.target == target
+    target = _boot_target(ask.operation)
+    boots = await ask.client.boots(ask.system)
+    set_to = [boot for boot in boots if boot.enabled in {"Once", "Continuous"} and boot.target == target]
+    boot = set_to[0] if set_to else boots[-1]
     detail = f"boot override is {boot.enabled or 'not shown'} {boot.target}".rstrip()
-    return ask.outcome("done" if set_now else "not_done", detail, {"boot": f"{boot.enabled} {boot.target}".strip()})
+    return ask.outcome("done" if set_to else "not_done", detail, {"boot": f"{boot.enabled} {boot.target}".strip()})
 
 
 def _boot_target(operation: Operation) -> str:
@@ -247,23 +250,23 @@ def _locate(lit: bool) -> _Row:
 
 async def _collect_inventory(ask: _Ask) -> Outcome:
     """Parts, and of the facts "covers" (kinds whose absence means something) and "firmware.NAME"."""
-    found = await survey.inventory(ask.client, ask.system)
-    parts = tuple(replace(part, node=ask.operation.node) for part in found.parts)
+    found = await parts.inventory(ask.client, ask.system)
+    seen = tuple(replace(part, node=ask.operation.node) for part in found.parts)
     gaps = list(found.gaps)
     facts: Facts = {"model": ask.system.model, "complete": found.complete, "covers": ",".join(found.covers)}
     try:
-        components = await survey.firmware(ask.client, ask.system)
+        components = await firmware.components(ask.client, ask.system)
         facts |= {f"firmware.{name}": version for name, version in wire.versions(components).items()}
     except (NotOfferedError, BmcFailureError, WireError) as error:
         gaps.append(str(error))
-    detail = f"{len(parts)} parts" + ("" if found.complete else ", incomplete")
+    detail = f"{len(seen)} parts" + ("" if found.complete else ", incomplete")
     facts["gaps"] = "; ".join(gaps)
-    return replace(ask.outcome("done", "; ".join((detail, *gaps[:8])), facts), parts=parts)
+    return replace(ask.outcome("done", "; ".join((detail, *gaps[:8])), facts), parts=seen)
 
 
 async def _update_firmware(ask: _Ask) -> Outcome:
     wanted = _wanted(ask.operation)
-    components = await survey.firmware(ask.client, ask.system)
+    components = await firmware.components(ask.client, ask.system)
     seen = _firmware_seen(ask, wanted, components)
     if seen.result == "done":
         return seen
@@ -285,7 +288,7 @@ async def _update_firmware(ask: _Ask) -> Outcome:
 
 async def _look_at_update(ask: _Ask) -> Outcome:
     """By version, not by task: tasks vanish after success and report success after failure."""
-    components = await survey.firmware(ask.client, ask.system)
+    components = await firmware.components(ask.client, ask.system)
     seen = _firmware_seen(ask, _wanted(ask.operation), components)
     if seen.result == "done":
         return seen
@@ -303,7 +306,7 @@ async def _look_at_update(ask: _Ask) -> Outcome:
 async def _verify_firmware(ask: _Ask) -> Outcome:
     """Its facts are component → running version and nothing else, in the spelling that was asked for."""
     wanted = {name: value for name, value in ask.operation.args.items() if name not in _NOT_COMPONENTS}
-    components = await survey.firmware(ask.client, ask.system)
+    components = await firmware.components(ask.client, ask.system)
     found = {name: _running(components, name) for name in wanted}
     facts: Facts = {name: component.version if component else "" for name, component in found.items()}
     wrong = [

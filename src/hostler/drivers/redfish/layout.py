@@ -6,12 +6,27 @@ USES = 360
 """After so many looks the links are learned anew: an hour, at one look every ten seconds."""
 
 
+class Tree(Struct, frozen=True):
+    """What of one BMC belongs to one machine, as paths.
+
+    `baseboards` are systems without a BIOS that are part of it, `others` machines of their own behind the same BMC.
+    Where `whole`, all chassis of the BMC are the machine's.
+    """
+
+    baseboards: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    chassis: tuple[str, ...] = ()
+    managers: tuple[str, ...] = ()
+    whole: bool = False
+
+
 class ChassisLinks(Struct, frozen=True):
     """The links of one chassis, "" where it has no such thing.
 
     `power` and `cooling` are the subsystems; `power_told` and `cooling_told` say whether they tell of redundancy.
     """
 
+    name: str = ""
     sensors: str = ""
     thermal: str = ""
     power_older: str = ""
@@ -22,6 +37,13 @@ class ChassisLinks(Struct, frozen=True):
     cooling_told: bool = False
     fans: str = ""
     detectors: str = ""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """All that is read at each look; none of them, and the chassis is passed over."""
+        older = (self.thermal, self.power_older)
+        told = (self.power if self.power_told else "", self.cooling if self.cooling_told else "")
+        return (self.sensors, *older, *told, self.supplies, self.fans, self.detectors)
 
 
 class Layout(Struct):

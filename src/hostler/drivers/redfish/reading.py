@@ -119,6 +119,11 @@ def link(doc: Document, key: str = "") -> str:
     return value if isinstance(value, str) else ""
 
 
+def name_of(doc: Document) -> str:
+    """A member's Id; the end of its link where it shows none, as some do once they are inlined."""
+    return text(doc, "Id") or printable(link(doc).rstrip("/").rpartition("/")[2])
+
+
 def links(doc: Document, key: str = "Members") -> tuple[str, ...]:
     """The `@odata.id` of each object in the list under `key`."""
     return tuple(found for item in objects(doc, key) if (found := link(item)))

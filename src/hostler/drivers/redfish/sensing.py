@@ -6,15 +6,18 @@ from typing import TypeVar
 from msgspec import Struct
 
 from hostler.core.model import Facts
-from hostler.drivers.redfish import wire
+from hostler.drivers.redfish import tree, wire
 from hostler.drivers.redfish.client import BmcFailureError, RedfishClient
 from hostler.drivers.redfish.layout import USES, ChassisLinks, Layout
-from hostler.drivers.redfish.reading import Document, WireError, child, document, inlined, link
+from hostler.drivers.redfish.reading import Document, WireError, child, document, inlined, link, name_of
 from hostler.drivers.redfish.survey import Survey
 from hostler.engine.ports import RefusedError, UnreachableError
 
 COOLING_LEVELS, POWER_LEVELS = 3, 2
 """How deep a subsystem is inlined: ThermalSubsystem → LeakDetection → LeakDetectors → each of them."""
+
+MAX_APART = 1024
+"""Chassis whose readings carry its name, of one BMC; one that names its chassis anew each time fills no memory."""
 
 _T = TypeVar("_T")
 _ReadValues = Callable[[Document], tuple[wire.Reading, ...]]
@@ -30,17 +33,24 @@ class Readings(Struct, frozen=True):
 async def sensors(client: RedfishClient, system: wire.System) -> Readings:
     """Temperatures, fans, power and leak detectors of a system's chassis: newer resources first, else the older."""
     survey = Survey(client)
-    found: list[wire.Reading] = []
+    found: Facts = {}
     layout = await _layout(survey, client, system)
     for place in layout.chassis:
-        listed = await survey.many(place.sensors, "Sensors")
+        listed = await survey.many(place.sensors, "Sensors") if place.sensors else []
         modern = [reading for doc in listed for reading in wire.sensor(doc)]
-        found += modern or await _older(survey, place.thermal, wire.thermal)
-        found += await _power(survey, layout, place)
-        found += await _cooling(survey, layout, place)
+        here = modern or list(await _older(survey, place.thermal, wire.thermal))
+        here += await _power(survey, layout, place)
+        here += await _cooling(survey, layout, place)
+        apart = (system.path, place.name)
+        if apart in client.apart or any(reading.name in found for reading in here):
+            client.apart.add(apart)
+            if len(client.apart) > MAX_APART:
+                client.apart.clear()
+            here = wire.told_apart(here, place.name)
+        found |= wire.facts(here)
     if survey.broken:
         client.layouts.pop(system.path, None)
-    return Readings(wire.facts(found), tuple(survey.gaps))
+    return Readings(found, tuple(survey.gaps))
 
 
 async def _power(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wire.Reading]:
@@ -48,7 +58,7 @@ async def _power(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wi
     wanted = (place.supplies, place.power if place.power_told else "")
     whole = await _whole(survey, layout, place.power, POWER_LEVELS, needed=all(wanted))
     listed = await _members(survey, layout, (whole, "PowerSupplies"), place.supplies)
-    supplies = [reading for doc in listed for reading in wire.supply(doc)]
+    supplies = [reading for doc in wire.named_apart(listed) for reading in wire.supply(doc)]
     found = supplies or list(await _older(survey, place.power_older, wire.power))
     if place.power_told:
         found += wire.redundancy(whole or await survey.one(place.power), "PowerSupplyRedundancy", "power")
@@ -108,18 +118,20 @@ async def _layout(survey: Survey, client: RedfishClient, system: wire.System) ->
         return known
     learned = Layout((), deep=known is None or known.deep or bool(known.chassis))
     try:
-        learned.chassis = tuple([await _chassis_links(survey, learned, path) for path in system.chassis])
+        machine = await tree.learn(survey, system, at_once=learned.deep)
+        docs = [await survey.one(path) for path in machine.chassis]
+        found = [await _chassis_links(survey, learned, chassis) for chassis in docs]
     except UnreachableError:
         client.layouts[system.path] = Layout((), USES, learned.deep)  # what silenced it is not asked again
         raise
+    learned.chassis = tuple(one for one in found if any(one.places))
     if not survey.broken:
         client.layouts[system.path] = learned
     return learned
 
 
-async def _chassis_links(survey: Survey, layout: Layout, path: str) -> ChassisLinks:
+async def _chassis_links(survey: Survey, layout: Layout, chassis: Document) -> ChassisLinks:
     """Chassis → PowerSubsystem and ThermalSubsystem → what they hold. Air-cooled machines detect no leaks: no gap."""
-    chassis = await survey.one(path)
     power_path, cooling_path = link(chassis, "PowerSubsystem"), link(chassis, "ThermalSubsystem")
     power = await _subsystem(survey, layout, power_path, POWER_LEVELS)
     cooling = await _subsystem(survey, layout, cooling_path, COOLING_LEVELS)
@@ -127,7 +139,8 @@ async def _chassis_links(survey: Survey, layout: Layout, path: str) -> ChassisLi
     if link(detection) and "LeakDetectors" not in detection:
         detection = await survey.one(link(detection))
     return ChassisLinks(
-        sensors=link(chassis, "Sensors"),
+        name=name_of(chassis),
+        sensors=await _filled(survey, link(chassis, "Sensors")),
         thermal=link(chassis, "Thermal"),
         power_older=link(chassis, "Power"),
         power=power_path,
@@ -138,6 +151,11 @@ async def _chassis_links(survey: Survey, layout: Layout, path: str) -> ChassisLi
         fans=link(cooling, "Fans"),
         detectors=link(detection, "LeakDetectors"),
     )
+
+
+async def _filled(survey: Survey, sensors: str) -> str:
+    """A collection of sensors, "" where it is empty: many boards of a GPU machine have one with nothing in it."""
+    return sensors if sensors and (await survey.many(sensors, "Sensors") or survey.broken) else ""
 
 
 async def _subsystem(survey: Survey, layout: Layout, path: str, levels: int) -> Document:

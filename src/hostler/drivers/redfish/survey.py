@@ -1,96 +1,14 @@
-"""Reads much of a BMC at once: parts, their health, firmware, log. What cannot be read is said, never left out."""
+"""Reads much of a BMC at once. What cannot be read is said, never left out."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
 
-from msgspec import Struct
-
-from hostler.core.model import Facts, Part
-from hostler.drivers.redfish import status, wire
+from hostler.core.model import Part
+from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
-from hostler.drivers.redfish.reading import Document, WireError, document, link, objects
+from hostler.drivers.redfish.reading import Document, WireError, document
 
 MAX_GAPS = 32
-MAX_WORDED = 256
-"""Parts of each kind whose health is read: more than any server has, fewer than a broken BMC may list."""
-_T = TypeVar("_T")
 _ReadPart = Callable[[Document], Part | None]
-
-
-class Inventory(Struct, frozen=True):
-    """The parts that have a serial number; `gaps` says what else is missing and why.
-
-    `covers` are the kinds of part of which absence means something: all that the BMC lists of them was read.
-    `complete` is False where something that the BMC lists could not be read.
-    """
-
-    parts: tuple[Part, ...]
-    gaps: tuple[str, ...]
-    covers: tuple[str, ...]
-    complete: bool
-
-
-class Health(Struct, frozen=True):
-    """Words of health as `status.part_facts` names them; `complete` is False where something could not be read."""
-
-    facts: Facts
-    gaps: tuple[str, ...]
-    complete: bool
-
-
-async def inventory(client: RedfishClient, system: wire.System) -> Inventory:
-    """All parts of one system. Raises UnreachableError only where the BMC stops answering at all."""
-    survey = Survey(client)
-    parts: list[Part] = []
-    covers: set[str] = set()
-    for what, read_docs, read_part in _SECTIONS:
-        faults = survey.faults
-        found = survey.parts(what, await read_docs(survey, system), read_part)
-        parts += found
-        if survey.faults == faults:
-            covers |= {part.kind for part in found}
-    return Inventory(tuple(parts), tuple(survey.gaps), tuple(sorted(covers)), not survey.broken)
-
-
-async def firmware(client: RedfishClient, system: wire.System) -> tuple[wire.Component, ...]:
-    """The firmware inventory of one system. Raises NotOfferedError where the BMC has none."""
-    root = await client.root()
-    if not root.update:
-        raise NotOfferedError(f"{client.origin} offers no update service, so no firmware inventory")
-    reference = wire.update_service(await client.get(root.update)).inventory
-    if not reference:
-        raise NotOfferedError(f"{client.origin} offers no firmware inventory")
-    found = [wire.component(doc) for doc in await client.collection(reference)]
-    return wire.components_of(system, [component for component in found if component])
-
-
-async def log(client: RedfishClient, system: wire.System, cursor: str = "") -> tuple[tuple[wire.LogEntry, ...], str]:
-    """Entries of the system event log behind `cursor`, oldest first, and the new cursor.
-
-    Raises NotOfferedError where neither the system nor its manager keeps a log.
-    """
-    services = system.collections.get("LogServices", "") or (await client.manager(system)).logs
-    if not services:
-        raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
-    found = await client.collection(services)
-    chosen = next((doc for doc in found if "sel" in wire.slot_of(doc).lower()), found[0] if found else {})
-    entries = link(chosen, "Entries")
-    if not entries:
-        raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
-    return wire.after(_kept(wire.log_entry(doc) for doc in await client.collection(entries)), cursor)
-
-
-async def health(client: RedfishClient, system: wire.System) -> Health:
-    """Words of processors, memory, drives and network adapters. Raises UnreachableError where the BMC falls silent."""
-    survey = Survey(client)
-    found: Facts = {}
-    for kind, read_docs in _WORDED:
-        docs = await read_docs(survey, system)
-        if len(docs) > MAX_WORDED:
-            survey.pass_over(f"{len(docs)} {kind} parts, {MAX_WORDED} are read")
-        for doc in docs[:MAX_WORDED]:
-            found |= status.part_facts(doc, kind)
-    return Health(found, tuple(survey.gaps), not survey.broken)
 
 
 class Survey:
@@ -103,6 +21,7 @@ class Survey:
         self.client = client
         self.wholes: dict[str, Document] = {}
         self._read: dict[str, Document] = {}
+        self._lists: dict[str, tuple[list[Document], int]] = {}
 
     async def one(self, reference: str) -> Document:
         """The object behind a link, read once per survey; an empty one where it cannot be read."""
@@ -114,8 +33,33 @@ class Survey:
                 self._read[reference] = {}
         return self._read[reference]
 
+    def seen(self, reference: str, doc: Document) -> None:
+        """Remember what was read of this already."""
+        self._read[reference] = doc
+
     async def many(self, reference: str, what: str) -> list[Document]:
-        """The members behind a link to a collection; none where it is missing or broken."""
+        """The members behind a link to a collection, read once per survey; none where it is missing or broken."""
+        if reference in self._lists:
+            found, faults = self._lists[reference]
+            self.faults += faults
+            return found
+        before = self.faults
+        found = await self._listed(reference, what)
+        if reference:
+            self._lists[reference] = found, self.faults - before
+        return found
+
+    async def listed(self, reference: str, what: str) -> list[str]:
+        """The paths of a collection's members, without reading them; none where it is missing or broken."""
+        try:
+            return await self.client.member_paths(reference)
+        except NotOfferedError as error:
+            self._note(str(error))
+        except (BmcFailureError, WireError) as error:
+            self._note(f"{what}: {error}", broken=True)
+        return []
+
+    async def _listed(self, reference: str, what: str) -> list[Document]:
         if not reference:
             self._note(f"the BMC offers no {what}")
             return []
@@ -133,11 +77,14 @@ class Survey:
         return [doc for doc in found if len(doc) > 1]
 
     def parts(self, what: str, docs: Iterable[Document], read: _ReadPart) -> list[Part]:
-        """Members as parts; one without a serial number cannot be tracked and is noted."""
+        """Members as parts; one that says nothing of itself is noted."""
         found = []
         for doc in docs:
-            if part := read(doc):
+            part = read(doc)
+            if part and (part.serial or part.slot):
                 found.append(part)
+                if not part.serial:
+                    self._note(f"{what} {part.slot} shows no serial number")
             elif doc and not wire.absent(doc):
                 self.faults += 1
                 self._note(f"{what} {wire.slot_of(doc)} shows no serial number")
@@ -152,48 +99,3 @@ class Survey:
         self.faults += broken
         if len(self.gaps) < MAX_GAPS:
             self.gaps.append(gap)
-
-
-async def _chassis(survey: Survey, system: wire.System) -> list[Document]:
-    return [await survey.one(path) for path in system.chassis]
-
-
-def _collection(key: str) -> "_ReadDocs":
-    async def read(survey: Survey, system: wire.System) -> list[Document]:
-        return await survey.many(system.collections.get(key, ""), key)
-
-    return read
-
-
-async def _drives(survey: Survey, system: wire.System) -> list[Document]:
-    storages = await survey.many(system.collections.get("Storage", ""), "Storage")
-    listed = [drive for storage in storages for drive in objects(storage, "Drives")]
-    return [drive if len(drive) > 1 else await survey.one(link(drive)) for drive in listed if link(drive)]
-
-
-async def _adapters(survey: Survey, system: wire.System) -> list[Document]:
-    places = [link(chassis, "NetworkAdapters") for chassis in await _chassis(survey, system)]
-    return [doc for place in places for doc in await survey.many(place, "NetworkAdapters")]
-
-
-_ReadDocs = Callable[[Survey, wire.System], Awaitable[list[Document]]]
-_SECTIONS: tuple[tuple[str, _ReadDocs, _ReadPart], ...] = (
-    ("chassis", _chassis, wire.chassis_part),
-    ("Processors", _collection("Processors"), wire.processor_part),
-    ("Memory", _collection("Memory"), wire.memory_part),
-    ("Drives", _drives, wire.drive_part),
-    ("NetworkAdapters", _adapters, wire.adapter_part),
-    ("EthernetInterfaces", _collection("EthernetInterfaces"), wire.ethernet_part),
-)
-
-_WORDED: tuple[tuple[str, _ReadDocs], ...] = (
-    ("processor", _collection("Processors")),
-    ("memory", _collection("Memory")),
-    ("drive", _drives),
-    ("nic", _adapters),
-)
-"""What is asked for its word of health → how it is found."""
-
-
-def _kept(found: Iterable[_T | None]) -> list[_T]:
-    return [item for item in found if item is not None]

@@ -1,12 +1,15 @@
 """Redfish JSON → our nouns, pure. Names and meanings are those of DMTF's schema bundle 2024.4 (DSP8010)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from hostler.core.diagnose.serials import HOLDS_OTHERS, meaningful
 from hostler.core.model import Facts, Part
 from hostler.drivers.redfish.reading import (
     Document,
@@ -15,6 +18,7 @@ from hostler.drivers.redfish.reading import (
     document,
     link,
     links,
+    name_of,
     number,
     objects,
     printable,
@@ -44,6 +48,12 @@ _UNITS = {
 }
 _TASK_RUNNING = {"new", "starting", "running", "pending", "stopping", "suspended", "service", "cancelling"}
 _TASK_FAILED = {"exception", "killed", "cancelled", "interrupted"}
+_CARRIED = re.compile(r"(?:[HM]GX_)?(gpu|cpu|nvswitch)(?:_sxm)?_?\d{1,3}", re.IGNORECASE)
+"""What chassis are called that are one part: HGX_GPU_SXM_3, HGX_CPU_0, MGX_NVSwitch_1; never HGX_ERoT_GPU_SXM_3."""
+_GPU_DEVICE = re.compile(r"gpu[_-]?\d{1,3}", re.IGNORECASE)
+_BASEBOARD = re.compile(r"[hm]gx_baseboard_\d{1,2}", re.IGNORECASE)
+_COMPONENT = re.compile(r"(installed|current|previous|available|rollback)-[^_]*__(.+)", re.IGNORECASE)
+"""Dell's names of firmware: whether it runs, its version, and what it is."""
 _SUMMARIES = (("Status",), ("ProcessorSummary", "Status"), ("MemorySummary", "Status"))
 _PROCESSORS = {"gpu": "gpu", "cpu": "cpu", "dpu": "dpu", "accelerator": "accelerator", "fpga": "fpga"}
 
@@ -76,7 +86,8 @@ class System(Struct, frozen=True):
     """One server as its BMC shows it. `power` is on, off, powering_on, powering_off, paused or "" (not shown).
 
     `locate` is None where it has no such light. `led` is the name of the property that drives it. `health` is the worst
-    word of the system and of what it sums up (processors, memory), "" where it says none.
+    word of the system and of what it sums up (processors, memory), "" where it says none. `reset_info` is where the
+    types of reset are listed, `settings` where changes wait for the next start, "" where there is no such thing.
     """
 
     path: str
@@ -90,6 +101,8 @@ class System(Struct, frozen=True):
     boot: Boot = Boot()
     reset_target: str = ""
     resets: tuple[str, ...] = ()
+    reset_info: str = ""
+    settings: str = ""
     locate: bool | None = None
     led: str = ""
     etag: str = ""
@@ -97,6 +110,11 @@ class System(Struct, frozen=True):
     chassis: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
     collections: dict[str, str] = {}
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing is known of it but where it is."""
+        return not (self.collections or self.reset_target or self.power or self.serial)
 
     @property
     def identity(self) -> str:
@@ -161,6 +179,7 @@ class Manager(Struct, frozen=True):
     path: str
     reset_target: str = ""
     resets: tuple[str, ...] = ()
+    reset_info: str = ""
     firmware: str = ""
     last_reset: str = ""
     logs: str = ""
@@ -200,9 +219,9 @@ def system(raw: bytes, path: str) -> System:
     led, locate = _locate(doc)
     return System(
         path=path,
-        id=text(doc, "Id"),
-        serial=text(doc, "SerialNumber"),
-        uuid=text(doc, "UUID"),
+        id=text(doc, "Id") or path.rstrip("/").rpartition("/")[2],
+        serial=meaningful(text(doc, "SerialNumber")),
+        uuid=meaningful(text(doc, "UUID")),
         manufacturer=text(doc, "Manufacturer"),
         model=text(doc, "Model"),
         bios=text(doc, "BiosVersion"),
@@ -210,6 +229,8 @@ def system(raw: bytes, path: str) -> System:
         boot=_boot(child(doc, "Boot")),
         reset_target=_target(reset),
         resets=strings(reset, "ResetType@Redfish.AllowableValues"),
+        reset_info=_info(reset),
+        settings=link(child(doc, "@Redfish.Settings"), "SettingsObject"),
         locate=locate,
         led=led,
         etag=text(doc, "@odata.etag"),
@@ -225,10 +246,42 @@ def system(raw: bytes, path: str) -> System:
                 "NetworkInterfaces",
                 "EthernetInterfaces",
                 "LogServices",
+                "Bios",
             )
             if (found := link(doc, key))
         },
     )
+
+
+def hosts(systems: Iterable[System]) -> tuple[System, ...]:
+    """Those that are machines of their own: a baseboard of GPUs has no BIOS, and nothing of it can be switched.
+
+    Where none shows a BIOS, those that can be switched; where none of these either, all. One that could not be read may
+    be a machine, unless it is named for a baseboard.
+    """
+    listed = tuple(systems)
+    unknown = {system.path for system in listed if system.unread and not _BASEBOARD.fullmatch(system.id)}
+    with_bios = {system.path for system in listed if "Bios" in system.collections}
+    switched = {system.path for system in listed if system.reset_target}
+    machines = with_bios or switched
+    return tuple(system for system in listed if system.path in machines | unknown) if machines else listed
+
+
+def unread(path: str) -> System:
+    """A system of which nothing is known but where it is."""
+    return System(path, id=path.rstrip("/").rpartition("/")[2])
+
+
+def boot_of(doc: Document) -> Boot:
+    """The boot override that a system or its settings object shows."""
+    return _boot(child(doc, "Boot"))
+
+
+def reset_types(raw: bytes) -> tuple[str, ...]:
+    """The types of reset that an ActionInfo lists."""
+    parameters = objects(document(raw, "action info"), "Parameters")
+    found = (strings(one, "AllowableValues") for one in parameters if text(one, "Name") == "ResetType")
+    return next(found, ())
 
 
 def power_state(doc: Document) -> str:
@@ -244,6 +297,7 @@ def manager(raw: bytes, path: str) -> Manager:
         path=path,
         reset_target=_target(reset),
         resets=strings(reset, "ResetType@Redfish.AllowableValues"),
+        reset_info=_info(reset),
         firmware=text(doc, "FirmwareVersion"),
         last_reset=text(doc, "LastResetTime"),
         logs=link(doc, "LogServices"),
@@ -251,8 +305,19 @@ def manager(raw: bytes, path: str) -> Manager:
 
 
 def chassis_part(doc: Document) -> Part | None:
-    """A chassis; None without a serial number, as for all parts."""
+    """The machine's own chassis; None for an empty slot, as for all parts. A serial of "" says nothing."""
     return _part(doc, "chassis", ("Name", "Id"))
+
+
+def carried_part(doc: Document) -> Part | None:
+    """A chassis inside the machine's: a GPU, CPU or NVSwitch where it is named for one, else a board without kind."""
+    return _part(doc, carried_kind(doc), ("Id", "Name"))
+
+
+def carried_kind(doc: Document) -> str:
+    """gpu, cpu or nvswitch; HOLDS_OTHERS for any other board."""
+    found = _CARRIED.fullmatch(name_of(doc))
+    return found[1].lower() if found else HOLDS_OTHERS
 
 
 def processor_part(doc: Document) -> Part | None:
@@ -265,6 +330,16 @@ def processor_kind(doc: Document) -> str:
     return _PROCESSORS.get(text(doc, "ProcessorType").lower(), "processor")
 
 
+def device_part(doc: Document) -> Part | None:
+    """A GPU that is listed as a PCIe device."""
+    return _part(doc, "gpu", ("Id", "Name"), firmware=text(doc, "FirmwareVersion"))
+
+
+def is_gpu(path: str) -> bool:
+    """Whether a PCIe device's link is named for a GPU: what else is on the bus has lists of its own."""
+    return _GPU_DEVICE.fullmatch(path.rstrip("/").rpartition("/")[2]) is not None
+
+
 def memory_part(doc: Document) -> Part | None:
     """A memory module."""
     return _part(doc, "memory", ("DeviceLocator", "Id"), firmware=text(doc, "FirmwareRevision"))
@@ -273,6 +348,20 @@ def memory_part(doc: Document) -> Part | None:
 def drive_part(doc: Document) -> Part | None:
     """A drive."""
     return _part(doc, "drive", ("Id", "Name"), firmware=text(doc, "Revision", "FirmwareVersion"))
+
+
+def supply_part(doc: Document) -> Part | None:
+    """A power supply, in the slot by which its readings are named."""
+    return _part(doc, "psu", ("Name", "Id", "MemberId"), firmware=text(doc, "FirmwareVersion"))
+
+
+def named_apart(docs: list[Document]) -> list[Document]:
+    """The same with names of their own: where members share one ("HpeServerPowerSupply"), each has its id behind it."""
+    names = Counter(_slug(_called(doc)) for doc in docs)
+    return [
+        doc if names[_slug(_called(doc))] == 1 else doc | {"Name": f"{_called(doc)} {text(doc, 'MemberId', 'Id')}"}
+        for doc in docs
+    ]
 
 
 def adapter_part(doc: Document) -> Part | None:
@@ -284,7 +373,8 @@ def adapter_part(doc: Document) -> Part | None:
 
 def ethernet_part(doc: Document) -> Part | None:
     """A network interface, known by its permanent MAC address as it has no serial number."""
-    mac = text(doc, "PermanentMACAddress", "MACAddress").lower()
+    told = (meaningful(text(doc, key)).lower() for key in ("PermanentMACAddress", "MACAddress"))
+    mac = next((one for one in told if one), "")
     return Part(serial=mac, kind="nic_port", slot=text(doc, "Id")) if mac and not absent(doc) else None
 
 
@@ -295,7 +385,7 @@ def absent(doc: Document) -> bool:
 
 def slot_of(doc: Document) -> str:
     """How a member calls itself, for saying which one it is."""
-    return text(doc, "Id", "Name", "@odata.id") or "?"
+    return name_of(doc) or text(doc, "Name", "@odata.id") or "?"
 
 
 def update_service(raw: bytes) -> UpdateService:
@@ -307,11 +397,16 @@ def update_service(raw: bytes) -> UpdateService:
     )
 
 
+def is_staged(doc: Document) -> bool:
+    """Whether a firmware inventory member is written and does not run yet."""
+    return text(child(doc, "Status"), "State").lower().startswith("standby")
+
+
 def component(doc: Document) -> Component | None:
     """One firmware inventory member; None where it names no version (an empty slot, a key not filled in yet)."""
-    version, state = text(doc, "Version"), text(child(doc, "Status"), "State").lower()
-    staged = state.startswith("standby")
-    name = text(doc, "Name", "Id") if staged else text(doc, "Id", "Name")
+    version, state = meaningful(text(doc, "Version")), text(child(doc, "Status"), "State").lower()
+    staged = is_staged(doc)
+    name = _component_name(doc, staged=staged)
     if not version or not name or state == "absent":
         return None
     return Component(
@@ -324,13 +419,36 @@ def component(doc: Document) -> Component | None:
     )
 
 
-def components_of(system: System, components: Iterable[Component]) -> tuple[Component, ...]:
-    """Those of one system where a service shows many: others' are left out, "<system>." is cut off their names."""
-    mine = (c for c in components if not c.systems or system.path in {s.rstrip("/") for s in c.systems})
-    return tuple(
-        Component(c.name.removeprefix(f"{system.id}."), c.version, c.path, c.staged, c.updating, c.systems)
-        for c in mine
-    )
+def components_of(system: System, components: Iterable[Component], others: tuple[str, ...]) -> tuple[Component, ...]:
+    """Those of one system where a service shows many. `others`: systems that are machines of their own.
+
+    What is related to others only is left out, "<system>." is cut off names. What lies under a system belongs to it,
+    and a baseboard of GPUs to the machine that it is in.
+    """
+    kept: list[Component] = []
+    names: dict[str, str] = {}
+    for one in components:
+        if one.systems and all(any(_within(place, other) for other in others) for place in one.systems):
+            continue
+        name = one.name.removeprefix(f"{system.id}.")
+        if not one.staged and names.setdefault(name, one.version) != one.version:
+            name = f"{name}_{one.path.rstrip('/').rpartition('/')[2]}"
+        kept.append(replace(one, name=name))
+    return tuple(kept)
+
+
+def _within(place: str, system: str) -> bool:
+    return f"{place.rstrip('/')}/".startswith(f"{system.rstrip('/')}/")
+
+
+def _component_name(doc: Document, *, staged: bool) -> str:
+    """What a version is a version of: the Id, unless that is a mere number, or says the version too as Dell's do."""
+    name = name_of(doc)
+    if found := _COMPONENT.fullmatch(name):
+        return found[2] if found[1].lower() in {"installed", "current"} else ""
+    if staged or name.isdigit():
+        return text(doc, "Name") or name
+    return name
 
 
 def versions(components: Iterable[Component]) -> dict[str, str]:
@@ -364,11 +482,9 @@ def power(doc: Document) -> tuple[Reading, ...]:
     """Watts and volts of the older Power resource, and each supply's health as a word."""
     found = [_reading(item, number(item, "PowerConsumedWatts"), "W") for item in objects(doc, "PowerControl")]
     found += [_reading(item, number(item, "ReadingVolts"), "V") for item in objects(doc, "Voltages")]
-    found += [
-        _reading(item, number(item, "PowerInputWatts", "LastPowerOutputWatts"), "W")
-        for item in objects(doc, "PowerSupplies")
-    ]
-    found += [_health(item, "PSU") for item in objects(doc, "PowerSupplies")]
+    supplies = named_apart(list(objects(doc, "PowerSupplies")))
+    found += [_reading(item, number(item, "PowerInputWatts", "LastPowerOutputWatts"), "W") for item in supplies]
+    found += [_health(item, "PSU") for item in supplies]
     return (*(r for r in found if r), *redundancy(doc, "Redundancy", "power"))
 
 
@@ -419,8 +535,10 @@ def redundancy(doc: Document, key: str, what: str) -> tuple[Reading, ...]:
 def leak_detector(doc: Document) -> Reading | None:
     """One leak detector: its state (OK, Warning, Critical) in lower case."""
     state = text(doc, "DetectorState").lower()
-    name = _slug(text(doc, "Id", "Name"))
-    return Reading(f"leak_{name.removeprefix('leak_')}", state) if state and name else None
+    name = _slug(name_of(doc) or text(doc, "Name"))
+    if not state or state == "absent" or absent(doc) or not name:
+        return None  # where no detector is, none says that all is dry
+    return Reading(f"leak_{name.removeprefix('leak_')}", state)
 
 
 def facts(readings: Iterable[Reading]) -> Facts:
@@ -428,10 +546,24 @@ def facts(readings: Iterable[Reading]) -> Facts:
     return {reading.name: reading.value for reading in readings}
 
 
+def told_apart(readings: Iterable[Reading], chassis: str) -> list[Reading]:
+    """The readings of one chassis, under names that no other chassis has: two boards may each have a "Temp 0"."""
+    return [Reading(_named_for(reading.name, _slug(chassis)), reading.value) for reading in readings]
+
+
+_KEPT_FIRST = ("leak", "fan", "power_redundancy", "cooling_redundancy")
+"""What a name begins with that says what it is a reading of."""
+
+
+def _named_for(name: str, chassis: str) -> str:
+    kept = next((first for first in _KEPT_FIRST if name.startswith(f"{first}_")), "")
+    return f"{kept}_{chassis}_{name.removeprefix(f'{kept}_')}" if kept else f"{chassis}_{name}"
+
+
 def log_entry(doc: Document) -> LogEntry | None:
     """One log entry; None where it says nothing or cannot be told from others."""
     message = text(doc, "Message", "MessageId", "Name")
-    identity = text(doc, "Id", "@odata.id")
+    identity = name_of(doc)
     if not identity or not message:
         return None
     return LogEntry(
@@ -519,26 +651,30 @@ def _targets(doc: Document) -> tuple[str, ...]:
         return ()
 
 
+def _info(action: Document) -> str:
+    found = action.get("@Redfish.ActionInfo")
+    return found if isinstance(found, str) else ""
+
+
 def _target(action: Document) -> str:
     target = action.get("target")
     return target if isinstance(target, str) else ""
 
 
 def _part(doc: Document, kind: str, slots: tuple[str, ...], firmware: str = "") -> Part | None:
-    serial = text(doc, "SerialNumber")
-    if not serial or absent(doc):
+    if len(doc) <= 1 or absent(doc):
         return None
     return Part(
-        serial=serial,
+        serial=meaningful(text(doc, "SerialNumber")),
         kind=kind,
-        model=text(doc, "Model", "PartNumber"),
-        slot=text(doc, *slots),
-        firmware=firmware,
+        model=meaningful(text(doc, "Model")) or meaningful(text(doc, "PartNumber")),
+        slot=text(doc, *slots) or name_of(doc),
+        firmware=meaningful(firmware),
     )
 
 
 def _reading(doc: Document, value: float | None, unit: str) -> Reading | None:
-    name = _slug(text(doc, "Name", "Id", "MemberId"))
+    name = _slug(_called(doc))
     if value is None or not name or absent(doc):
         return None
     suffix = _UNITS.get(unit.lower(), _slug(unit))
@@ -554,10 +690,14 @@ def _threshold(doc: Document, value: float | None, which: str) -> Reading | None
 def _health(doc: Document, fallback: str, prefix: str = "") -> Reading | None:
     """`prefix` begins the name, so that a fan called "Rear 3" is not taken for a power supply."""
     health = text(child(doc, "Status"), "Health").lower()
-    name = _slug(text(doc, "Name", "Id", "MemberId") or fallback)
+    name = _slug(_called(doc) or fallback)
     if prefix and not name.startswith(prefix):
         name = f"{prefix}_{name}"
     return Reading(f"{name}_health", health) if health and not absent(doc) else None
+
+
+def _called(doc: Document) -> str:
+    return text(doc, "Name", "Id", "MemberId") or name_of(doc)
 
 
 @lru_cache(maxsize=8192)

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from msgspec import Struct
 from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import SQLAlchemyError
 
-from hostler.core.events import VERSION, subjects_of
+from hostler.core.events import subjects_of
+from hostler.core.snapshot import SNAPSHOT_VERSION
 from hostler.engine.journal import compaction, layout, queries
 from hostler.engine.journal.codec import GENESIS, UnknownEventError, unseal, unseal_observation, verified
 from hostler.engine.journal.database import FINDINGS_MAX, PAGE, Database, rows_after
@@ -14,6 +16,9 @@ from hostler.engine.journal.leasing import lease_of
 from hostler.engine.journal.opening import on_server, open_database
 from hostler.engine.journal.schema import observations, records, snapshots, subjects
 from hostler.engine.ports import CorruptJournalError, JournalError
+
+_UNREADABLE = (SQLAlchemyError, UnicodeError, ValueError, TypeError, OverflowError, LookupError)
+"""What broken bytes raise on their way through SQLite and our types: any column may hold any type, or none."""
 
 
 class Chain(Struct, frozen=True):
@@ -89,6 +94,9 @@ def _report(database: Database, archive: Path | None) -> Report:
             return _rest(connection, database, chain)
     except JournalError as error:
         return Report(path=database.name, chain=chain, storage=(str(error),))
+    except _UNREADABLE as error:
+        said = f"what stands beside the records cannot be read ({type(error).__name__}: {error})"
+        return Report(path=database.name, chain=chain, storage=(said,))
 
 
 def _rest(connection: Connection, database: Database, chain: Chain) -> Report:
@@ -120,7 +128,10 @@ def _chain(database: Database, archive: Path | None) -> Chain:
     except (CorruptJournalError, UnknownEventError) as error:
         return Chain(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=error.seq, why=str(error))
     except JournalError as error:
-        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, why=str(error))
+        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=kept + 1, why=str(error))
+    except _UNREADABLE as error:
+        why = f"it cannot be read ({type(error).__name__}: {error})"
+        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=kept + 1, why=why)
     return Chain(kept=kept, digest=digest.hex(), indexed=indexed)
 
 
@@ -158,7 +169,9 @@ def _fault(connection: Connection, chain: Chain, snapshot: tuple[int, bytes, int
         return f"its digest is not that of record {seq}"
     if queries.checksum_of(queries.snapshot_body(connection, seq)) != checksum:
         return "its body does not match its checksum; it is not used"
-    return "" if version == VERSION else f"it has version {version}, this Hostler uses version {VERSION}"
+    return (
+        "" if version == SNAPSHOT_VERSION else f"it has version {version}, this Hostler uses version {SNAPSHOT_VERSION}"
+    )
 
 
 def _orphans(connection: Connection) -> tuple[str, ...]:

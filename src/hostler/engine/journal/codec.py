@@ -180,7 +180,7 @@ def unseal_observation(body: bytes) -> Observation:
     """The observation in a stored body; JournalError where it cannot be read."""
     try:
         return _decode_observation(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError) as error:
         raise JournalError(f"a stored observation cannot be read: {error}") from error
 
 
@@ -209,5 +209,5 @@ def _event(row: Row) -> Event:
             return _decoders[row.name].decode(row.body)
         body = upcast(_decode_body(row.body), row.version)
         return _decode_any(_encode(body))
-    except (msgspec.MsgspecError, KeyError) as error:
+    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, TypeError) as error:
         raise UnknownEventError(row.seq, row.name, row.version, f"its body cannot be read ({error})") from error

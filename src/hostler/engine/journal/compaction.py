@@ -15,7 +15,8 @@ from typing import BinaryIO
 from msgspec import Struct
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from hostler.core.events import VERSION, subjects_of
+from hostler.core.events import subjects_of
+from hostler.core.snapshot import SNAPSHOT_VERSION
 from hostler.engine.journal import files, queries, schema
 from hostler.engine.journal.codec import GENESIS, Row, micros, unseal, verified
 from hostler.engine.journal.database import PAGE, Database, rows_after
@@ -135,7 +136,7 @@ def _write(out: BinaryIO, tally: Tally, line: Start | RecordLine) -> None:
 def _expired(database: Database, after: int, digest: bytes, before: int) -> Iterator[Row]:
     """Records that the last but one snapshot stands for, from the first on, while they are older than `before`."""
     with database.reading() as connection:
-        whole = [snapshot.seq for snapshot in queries.whole_snapshots(connection, VERSION)]
+        whole = [snapshot.seq for snapshot in queries.whole_snapshots(connection, SNAPSHOT_VERSION)]
     if len(whole) < SNAPSHOTS_KEPT:
         return
     for row in verified(rows_after(database, after), after, digest):

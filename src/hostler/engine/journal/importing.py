@@ -6,7 +6,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from hostler.core.events import VERSION, subjects_of
+from hostler.core.events import subjects_of
+from hostler.core.snapshot import SNAPSHOT_VERSION
 from hostler.engine.journal import leasing, queries, schema
 from hostler.engine.journal.codec import (
     GENESIS,
@@ -158,7 +159,7 @@ class _Filling:
             self._add("snapshot_parts", (piece.seq, piece.part, piece.body))
             self._flush("snapshot_parts")
         self._add("snapshots", (line.seq, digest, line.version, checksum))
-        self._covered |= line.version == VERSION and line.seq >= self.start.first - 1
+        self._covered |= line.version == SNAPSHOT_VERSION and line.seq >= self.start.first - 1
         self._snapshot = []
 
     def _finish(self, line: End) -> None:

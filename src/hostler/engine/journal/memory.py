@@ -103,6 +103,9 @@ class MemoryJournal:
     def snapshot(self) -> Snapshot | None:
         return self._snapshot
 
+    def snapshot_seq(self) -> int:
+        return self._snapshot.seq if self._snapshot is not None else 0
+
     def save_snapshot(self, snapshot: Snapshot) -> None:
         seq = snapshot.seq
         if seq > len(self._rows) or self._digest_at(seq).hex() != snapshot.digest:

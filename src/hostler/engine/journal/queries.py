@@ -114,6 +114,12 @@ def snapshot_seqs(connection: Connection) -> list[int]:
     return list(connection.execute(select(snapshots.c.seq).order_by(snapshots.c.seq.desc())).scalars())
 
 
+def newest_snapshot(connection: Connection, version: int) -> int:
+    """The record at which the newest snapshot of this version was taken, 0 where there is none."""
+    c = snapshots.c
+    return connection.execute(select(func.max(c.seq)).where(c.version == version)).scalar_one() or 0
+
+
 def whole_snapshots(connection: Connection, version: int) -> Iterator[Snapshot]:
     """Snapshots of this version whose bodies match their checksums, newest first."""
     query = select(snapshots).where(snapshots.c.version == version).order_by(snapshots.c.seq.desc())

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, select
 
-from hostler.core.events import VERSION, Record, subjects_of
+from hostler.core.events import Record, subjects_of
 from hostler.core.model import Observation
+from hostler.core.snapshot import SNAPSHOT_VERSION
 from hostler.engine.journal import layout, leasing, queries, schema
 from hostler.engine.journal.codec import (
     GENESIS,
@@ -106,7 +107,7 @@ class SqlJournal:
                     db, schema.snapshot_parts, [(seq, part, body[start : start + SNAPSHOT_PART_BYTES])]
                 )
         with self._database.writing() as db:
-            self._database.insert(db, schema.snapshots, [(seq, digest, VERSION, queries.checksum_of(body))])
+            self._database.insert(db, schema.snapshots, [(seq, digest, SNAPSHOT_VERSION, queries.checksum_of(body))])
             _forget_snapshots(db, queries.snapshot_seqs(db)[SNAPSHOTS_KEPT:])
 
     def prune_observations(self, before: datetime) -> int:
@@ -154,7 +155,12 @@ class SqlJournal:
     def snapshot(self) -> Snapshot | None:
         """The newest snapshot that is whole and of this version; without one the journal is folded from its start."""
         with self._database.reading() as connection:
-            return next(queries.whole_snapshots(connection, VERSION), None)
+            return next(queries.whole_snapshots(connection, SNAPSHOT_VERSION), None)
+
+    def snapshot_seq(self) -> int:
+        """The record at which the newest snapshot of this version was taken, 0 where there is none."""
+        with self._database.reading() as connection:
+            return queries.newest_snapshot(connection, SNAPSHOT_VERSION)
 
     def records(self, after: int = 0) -> Iterator[Record]:
         """Records after `after` in order, each verified against its digest (CorruptJournalError).

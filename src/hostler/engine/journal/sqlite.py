@@ -1,12 +1,13 @@
-"""The journal in one SQLite file: for a cell whose controllers run on one host.
+"""The journal in one SQLite file: for a cell of one controller.
 
 Write-ahead log with `synchronous=FULL`: a commit is on the disk before `append` returns. One connection writes;
 questions are answered on connections of their own, from any thread, while it does.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from math import ceil
 from pathlib import Path
 from threading import Event, Lock
@@ -47,6 +48,8 @@ class SqliteDatabase:
         self.name = str(path)
         self._next, self._writing = Lock(), Lock()
         self._closed = Event()
+        if writable:
+            keep_private(path)
         self._writer = _engine(path, "rwc" if writable else "ro", "BEGIN IMMEDIATE", 1)
         self._readers = _engine(path, "ro", "BEGIN", READERS)
 
@@ -57,6 +60,8 @@ class SqliteDatabase:
                 yield db
         except DBAPIError as error:
             raise JournalError(f"{self.name} cannot be written, nothing of this is kept: {error.orig}") from error
+        except UnicodeDecodeError as error:
+            raise JournalError(f"{self.name} cannot be written, it is damaged ({error})") from error
 
     def upgrading(self) -> AbstractContextManager[Connection]:
         return self.writing()
@@ -68,6 +73,8 @@ class SqliteDatabase:
                 yield connection
         except DBAPIError as error:
             raise JournalError(f"{self.name} cannot be read: {error.orig}") from error
+        except UnicodeDecodeError as error:  # Python's, where SQLite quotes broken bytes in what it complains of
+            raise JournalError(f"{self.name} cannot be read: it is damaged ({error})") from error
 
     def insert(self, db: Connection, table: Table, rows: Sequence[Values]) -> None:
         if rows:
@@ -117,6 +124,18 @@ class SqliteDatabase:
             yield
         finally:
             self._writing.release()
+
+
+def keep_private(path: Path) -> None:
+    """Make the file where it is not there, and take it from all but its owner before anything is in it.
+
+    SQLite gives its -wal and -shm the mode of the file itself. Where that is refused SQLite says what is wrong.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        for part in (path, *(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))):
+            if part.exists() and part.stat().st_mode & 0o077:
+                part.chmod(0o600)
 
 
 def _engine(path: Path, mode: str, begin: str, size: int) -> Engine:

@@ -55,30 +55,29 @@ async function problem(answer) {
   return new Problem(answer.status, body);
 }
 
-// Calls `take` with every record from now on, resuming after the last one seen whenever the connection breaks.
-// When too much was missed to resume, `lost` is called and the stream starts anew. Returns a way to stop it.
-export function follow(take, lost) {
+// Calls `take` with every record after `seq`, resuming after the last one seen whenever the connection breaks. When too
+// much was missed to resume, `lost` reads all anew and says which record that stands at. Returns a way to stop it.
+export function follow(seq, take, lost) {
   const stop = new AbortController();
-  run(take, lost, stop.signal);
+  run(seq, take, lost, stop.signal);
   return () => stop.abort();
 }
 
-async function run(take, lost, stopped) {
-  let last = "";
+async function run(seq, take, lost, stopped) {
+  let last = String(seq);
+  let started = false;
   let pause = 500;
   while (!stopped.aborted && token.value) {
     try {
-      live.value = last ? "reconnecting" : "connecting";
+      live.value = started ? "reconnecting" : "connecting";
       const answer = await fetch("/v1/events", {
-        headers: headers(last ? { "Last-Event-ID": last } : {}),
+        headers: headers({ "Last-Event-ID": last }),
         signal: stopped,
       });
-      if (answer.status === 410) {
-        last = "";
-        lost();
-      }
+      if (answer.status === 410) last = String(await lost());
       if (!answer.ok) throw await problem(answer);
       live.value = "live";
+      started = true;
       pause = 500;
       for await (const [id, data] of messages(answer.body)) {
         last = id;

@@ -139,7 +139,9 @@ function Act({ act }) {
   return html`
     <tr class="r-${act.result || "open"}">
       <td><time>${clock(act.started)}</time></td><td>${plain(act.kind)}</td><td>${plain(result)}</td>
-      <td class="number">${span(act.seconds)}</td><td>${act.detail}</td>
+      <td class="number">${span(act.seconds)}</td><td>${act.detail}
+        ${act.looked.length > 0 && html`<details><summary>${act.looked.length} looks</summary>
+          ${act.looked.map((look) => html`<p class="quiet">${look}</p>`)}</details>`}</td>
     </tr>
   `;
 }

@@ -31,8 +31,7 @@ export async function begin() {
   await attempt(async () => {
     me.value = await ask("/me");
     lifecycle.value = await ask("/lifecycle");
-    await Promise.all([readFleet(), readStatus()]);
-    stop = follow(take, () => later.fleet(0));
+    stop = follow(await readAll(), take, readAll);
   });
 }
 
@@ -42,6 +41,11 @@ export function end() {
   batch(() => {
     me.value = status.value = node.value = story.value = null;
   });
+}
+
+// The earlier of the records that what was read stands at: what comes after it is in the stream.
+async function readAll() {
+  return Math.min(...(await Promise.all([readFleet(), readStatus(), readOpen()])));
 }
 
 async function attempt(act) {
@@ -56,18 +60,27 @@ async function attempt(act) {
 async function readFleet() {
   const whole = { ids: [], phase: [], severity: [], flags: [], rack: [] };
   let cursor = "";
+  let seq = Infinity;
   do {
     const page = await ask(`/map?cursor=${encodeURIComponent(cursor)}`);
+    seq = Math.min(seq, page.seq);
     for (const column of Object.keys(whole)) whole[column] = whole[column].concat(page[column]);
     cursor = page.cursor;
     whole.phases = page.phases;
   } while (cursor);
   places = new Map(whole.ids.map((id, place) => [id, place]));
   fleet.value = whole;
+  return seq;
 }
 
 async function readStatus() {
   status.value = await ask("/status");
+  return status.value.seq;
+}
+
+// The open page's node; one that cannot be shown says so by itself and holds up nothing else.
+async function readOpen() {
+  return (route.value && (await readNode(route.value).catch(() => Infinity))) || Infinity;
 }
 
 export async function openNode(name) {
@@ -83,12 +96,13 @@ async function readNode(name) {
   const [seen, why, past] = await Promise.all([
     ask(path), ask(`${path}/explain`), ask(`${path}/history?limit=200`),
   ]);
-  if (route.value !== name) return;
+  if (route.value !== name) return Infinity;
   batch(() => {
     node.value = seen;
     story.value = why;
     timeline.value = merged(past.items, timeline.value);
   });
+  return past.seq;
 }
 
 function merged(...lists) {

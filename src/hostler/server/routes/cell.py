@@ -1,6 +1,5 @@
 """What concerns the whole cell: its status, its configuration, its lifecycle, and the stream of its events."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated
@@ -15,7 +14,6 @@ from hostler.core.errors import InvalidInputError
 from hostler.core.model import ActClass
 from hostler.core.operations import OPERATIONS, OperationRow
 from hostler.core.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
-from hostler.core.policy import documents
 from hostler.core.policy.guards import GUARDS
 from hostler.core.recipes import RECIPES, Recipe
 from hostler.server.auth import ASKS, Permission, needs
@@ -78,7 +76,7 @@ async def post_config(room: TheRoom, caller: TheCaller, data: JSONBody[ConfigBod
     Refused with 422 and every problem by file and line.
     """
     try:
-        fresh = await asyncio.to_thread(documents.parse, data.documents)
+        fresh = await room.documents.parse(data.documents)
     except InvalidInputError as error:
         raise invalid(error) from error
     args = {"at_once": "true"} if data.at_once else {}
@@ -138,13 +136,17 @@ async def events(
     node: Annotated[str, QueryParameter(max_length=200)] = "",
     last_event_id: Annotated[str, HeaderParameter(name="Last-Event-ID", max_length=20)] = "",
 ) -> Stream:
-    """Records as server-sent events from now on, or after `Last-Event-ID`; `node` gives one node's only."""
+    """Records as server-sent events from now on, or after `Last-Event-ID`; `node` gives one node's only.
+
+    With the `seq` of a list as Last-Event-ID nothing is missed that is not in the list. 410: what follows that record
+    is no longer here (or never was), so list anew.
+    """
     if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
         raise refuse(400, "malformed", f"Last-Event-ID '{last_event_id}'", "send the last id that the stream gave")
     wanted = room.node(who, node).id if node else ""
-    after = room.streams.begin(int(last_event_id) if last_event_id else None)
+    after = await room.streams.begin(who, int(last_event_id) if last_event_id else None)
     veil = Veil(room.fleet, who.grant.tenant).over if who.role is Role.tenant else _as_it_is
-    lines: AsyncIterator[bytes] = room.streams.lines(after, keeper(room.cell, who, wanted), veil)
+    lines: AsyncIterator[bytes] = room.streams.lines(who, after, keeper(room.cell, who, wanted), veil)
     return Stream(
         lines, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )

@@ -13,11 +13,13 @@ from hostler.core import registration
 from hostler.core.configuration import Configuration
 from hostler.core.errors import InvalidInputError
 from hostler.core.intents.ask import REASON_MAX
+from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.intents.wishes import WISHES
 from hostler.core.model import NODES, Intent
 from hostler.core.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.server.auth import ASKS, Permission, demand, needs
 from hostler.server.given import TheRoom, Who
+from hostler.server.introductions import demand_choice
 from hostler.server.problems import Problem, ProblemError, invalid, refuse, unknown
 from hostler.server.resources import IntentView
 from hostler.server.room import Room
@@ -44,6 +46,8 @@ NODE_VERBS = frozenset(
         "certify",
         "start-work",
         "end-work",
+        "vouch",
+        "rma-send",
         "rma-return",
         "debug",
         "onboard",
@@ -137,7 +141,7 @@ async def submit(
     configuration: Configuration | None = None,
     documents: dict[str, str] | None = None,
 ) -> IntentView:
-    """Put a wish before the controller in the caller's name. Raises ProblemError (403, 404, 409) and BusyError."""
+    """Put a wish before the controller in the caller's name. Raises ProblemError (403, 404, 409, 422) and BusyError."""
     who, key = caller.who, wish.key or caller.key
     permission = ASKS.get(wish.verb)
     if permission is None:
@@ -162,6 +166,8 @@ async def submit(
     reply = await room.cell.ask(intent, configuration, documents or {})
     latched = room.fleet.cell.brake
     detail = {**reply.detail, "brake": latched} if latched else reply.detail
+    if OTHER_CONTENT in reply.detail:
+        raise refuse(422, "key_reused", reply.text, "send the first request again as it was, or choose another key")
     if not reply.granted and "approval" not in reply.detail:
         instead = "see what stands in the way, or try again when it has changed"
         raise ProblemError(409, Problem("refused", reply.text[:2000], instead, detail=detail))
@@ -231,6 +237,10 @@ async def post_assets(room: TheRoom, caller: TheCaller, data: JSONBody[AssetsBod
 
 
 async def _enrol(room: Room, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
+    try:
+        await demand_choice(room.machines, data.nodes, room.fleet.configuration.skus)
+    except InvalidInputError as error:
+        raise invalid(error) from error
     nodes = msgspec.json.encode(data.nodes).decode()
     wish = Wish(verb, "fleet", data.reason, {"nodes": nodes}, data.dry_run, data.key)
     try:

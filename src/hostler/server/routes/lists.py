@@ -108,14 +108,13 @@ async def list_parts(
     parts = room.fleet.parts
     if shelf:
         if not who.whole:
-            return Page(())
+            return Page((), seq=wanted.seq)
         loose = room.fleet.index.members("shelf")
         return paged(loose, wanted, lambda s: [p for p in (parts.get(s),) if p and not p.node and kind in ("", p.kind)])
 
     def rows(node_id: str) -> list[Part]:
         nodes = selected(room, who, wanted, node_id)
-        found = [parts.get(serial) for node in nodes for _, serial in node.slots]
-        return [part for part in found if part is not None and kind in ("", part.kind)]
+        return [part for node in nodes for part in parts.of(node.id) if kind in ("", part.kind)]
 
     return paged(ids_for(room, who, wanted), wanted, rows)
 
@@ -143,7 +142,7 @@ async def list_pools(room: TheRoom, who: Who, wanted: Wanted) -> Page[PoolView]:
     """Pools with their counts."""
     pools = {pool.name: pool for pool in own_pools(room.fleet, who)}
     page = listed(((name, pool) for name, pool in pools.items() if wanted.sku in ("", pool.sku)), wanted)
-    return Page(tuple(pool_view(room.cell, pool) for pool in page.items), page.cursor)
+    return page.of(pool_view(room.cell, pool) for pool in page.items)
 
 
 @get("/pools/{name:str}", guards=SEE)

@@ -6,12 +6,13 @@ from typing import Annotated
 from litestar import Router, get
 from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
+from msgspec.structs import replace
 
 from hostler.core.events import Record
 from hostler.core.explain import Explanation, explain
-from hostler.core.fleet import is_healthy
-from hostler.core.health import is_doubted
+from hostler.core.health import is_healthy
 from hostler.core.model import Condition, Node, Observation, Phase
+from hostler.core.packing import NO_PAIRS
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Limit, Name, Page, Selection, paged
@@ -40,7 +41,9 @@ OWN_PAGES_MAX = 20
 """Pages of a node's history read to find a tenant's intervals."""
 MAP_MAX = 10_000
 
-Before = Annotated[int | None, QueryParameter(ge=1, description="continue before this record (the last page's cursor)")]
+Before = Annotated[
+    int | None, QueryParameter(ge=1, le=2**63 - 1, description="continue before this record (the last page's cursor)")
+]
 
 
 def ids_for(room: Room, who: Identity, wanted: Selection) -> list[str]:
@@ -61,7 +64,7 @@ def selected(room: Room, who: Identity, wanted: Selection, node_id: str) -> tupl
 async def list_nodes(room: TheRoom, who: Who, wanted: Wanted) -> Page[NodeRow]:
     """Nodes in id order."""
     page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
-    return Page(tuple(node_row(node) for node in page.items), page.cursor)
+    return page.of(node_row(node) for node in page.items)
 
 
 class Map(Struct, frozen=True):
@@ -120,22 +123,23 @@ async def get_node(room: TheRoom, who: Who, node_id: FromPath[str]) -> NodeView:
     here = room.cell.present.nodes.get(node.id)
     shown = own_part_of_life(node) if who.role is Role.tenant else node
     return NodeView(
-        node=shown,
+        node=replace(shown, slots=NO_PAIRS, addresses=NO_PAIRS),
         hostname=node.binding("hostname"),
-        healthy=is_healthy(node) and not is_doubted(node),
+        healthy=is_healthy(node),
         power=here.power if here else "unknown",
         agent=room.agent_view(node),
         workloads=room.cell.present.workloads(node),
         holds=holds_on(room.scene(), node),
         tickets=tuple(t for t in room.fleet.tickets.values() if t.node == node.id),
         parts=parts_of(room.fleet, node),
+        addresses=dict(node.addresses),
     )
 
 
 @get("/nodes/{node_id:str}/conditions", guards=SEE)
 async def node_conditions(room: TheRoom, who: Who, node_id: FromPath[str]) -> Page[Condition]:
     """What ails a node."""
-    return Page(room.node(who, node_id).conditions)
+    return Page(room.node(who, node_id).conditions, seq=room.fleet.cell.seq)
 
 
 @get("/nodes/{node_id:str}/history", guards=SEE)
@@ -143,9 +147,10 @@ async def node_history(
     room: TheRoom, who: Who, node_id: FromPath[str], before: Before = None, limit: Limit = 100
 ) -> Page[HistoryRow]:
     """Records about a node, newest first; of a retired one too."""
+    stands = room.fleet.cell.seq
     records = await history(room, who, node_id, before, limit)
     cursor = str(records[-1].seq) if len(records) == limit else ""
-    return Page(tuple(history_row(r) for r in records), cursor, await archived(room, cursor))
+    return Page(tuple(history_row(r) for r in records), cursor, await archived(room, cursor), stands)
 
 
 @get("/nodes/{node_id:str}/explain", guards=SEE)
@@ -163,19 +168,19 @@ async def node_observations(
     room: TheRoom, who: Who, node_id: FromPath[str], source: Name = "", limit: Limit = 100
 ) -> Page[Observation]:
     """Raw observations of a node, newest first; `source=bmc` gives its BMC's log."""
-    node, journal = room.node(who, node_id), room.cell.journal
+    node, journal, stands = room.node(who, node_id), room.cell.journal, room.fleet.cell.seq
     if not isinstance(journal, ObservationLog):
         raise refuse(501, "unsupported", "this journal does not list observations", "read the history instead")
     since = node.assignment.since if who.role is Role.tenant and node.assignment else None
     found = await asyncio.to_thread(journal.observations_of, node.id, since, limit)
-    return Page(tuple(o for o in found if not source or o.source == source))
+    return Page(tuple(o for o in found if not source or o.source == source), seq=stands)
 
 
 @get("/agents", guards=SEE)
 async def list_agents(room: TheRoom, who: Who, wanted: Wanted) -> Page[AgentView]:
     """Every node's agent: heard or not, when last, which version, how much memory."""
     page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
-    return Page(tuple(room.agent_view(node) for node in page.items), page.cursor)
+    return page.of(room.agent_view(node) for node in page.items)
 
 
 async def history(room: Room, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:

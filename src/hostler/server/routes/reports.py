@@ -1,6 +1,7 @@
 """The agents' side: observations in, heartbeats in, operations out, outcomes in. An agent speaks for its node only."""
 
 import asyncio
+import time
 from typing import Annotated
 
 from litestar import Response, Router, get, post
@@ -8,6 +9,7 @@ from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from hostler.core.magnitudes import outside
 from hostler.core.model import Node, Observation, Outcome
 from hostler.engine.intake import AgentAhead, AgentRefused
 from hostler.engine.joining import JoinOffer
@@ -48,7 +50,10 @@ class Receipt(Struct, frozen=True):
 
 
 class HeartbeatBody(Struct, frozen=True):
-    """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what was told."""
+    """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what was told.
+
+    `profiles` are the check profiles that it answers; an older agent does not say.
+    """
 
     node: Name
     boot_id: Name
@@ -56,6 +61,7 @@ class HeartbeatBody(Struct, frozen=True):
     acknowledged: Annotated[int, Meta(ge=0, lt=2**53)] = 0
     version: Annotated[str, Meta(max_length=64)] = ""
     rss_kib: Annotated[int, Meta(ge=0, le=2**40)] = 0
+    profiles: Annotated[tuple[Annotated[str, Meta(max_length=32)], ...], Meta(max_length=16)] | None = None
 
 
 class OutcomesBody(Struct, frozen=True):
@@ -84,6 +90,8 @@ async def observations(agent: Reports, data: JSONBody[ObservationsBody]) -> Rece
     reply = await room.cell.observe(node.id, stamped)
     if not reply.granted:
         raise refuse(409, "refused", reply.text, "register the node, then send it again")
+    if any(c.type == "agent.refused" for c in node.conditions):
+        room.cell.tell(AgentRefused(node.id, "", "agent.refused"))
     return Receipt(data.spool, reply.acknowledged if reply.text in ("", data.spool) else 0)
 
 
@@ -91,10 +99,12 @@ async def observations(agent: Reports, data: JSONBody[ObservationsBody]) -> Rece
 async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[Receipt | None]:
     """The agent is heard. Whoever names its spool is told how far that was read: less than before after a restore."""
     room, node = agent.room, _own(agent, data.node)
-    room.agents[node.id] = AgentSeen(data.version, data.rss_kib)
+    room.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles)
     if any(c.type == "agent.outdated" for c in node.conditions):
         room.cell.tell(AgentRefused(node.id, ""))
-    room.cell.heartbeat(node.id, data.boot_id)
+    if refused := room.refusals.standing(node.id, time.monotonic()):
+        room.cell.tell(AgentRefused(node.id, refused, "agent.refused"))
+    room.cell.heartbeat(node.id, data.boot_id, data.profiles)
     if not data.spool:
         return Response(None, status_code=204)
     spool, sequence = room.cell.read_to(node.id)
@@ -136,6 +146,8 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
             raise _not_yours(f"outcomes[{place}]", outcome.node)
         if len(outcome.detail) > TEXT_MAX or len(outcome.facts) > FACTS_MAX or len(outcome.parts) > PARTS_MAX:
             raise refuse(422, "too_large", f"outcomes[{place}]: detail, facts or parts are too many", "shorten it")
+        if wrong := outside(outcome):
+            raise refuse(400, "out_of_bounds", f"outcomes[{place}].{wrong}", "send what was measured, or leave it out")
     for outcome in data.outcomes:
         if not room.desk.answer(outcome) and _is_agents(node, outcome):
             room.cell.replied(outcome)
@@ -161,10 +173,10 @@ def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
         raise _not_yours(where, seen.node)
     if seen.source != "agent" or seen.received is not None:
         raise refuse(403, "forbidden", f"{where}: source or received is not an agent's to say", "send source 'agent'")
-    if seen.spool != spool or not 0 < seen.sequence < 2**53 or seen.count < 1:
-        raise refuse(
-            422, "malformed", f"{where}: spool, sequence or count do not fit", "number from 1, one spool a batch"
-        )
+    if seen.spool != spool:
+        raise refuse(422, "malformed", f"{where}: spool does not fit", "one spool a batch")
+    if wrong := outside(seen):
+        raise refuse(400, "out_of_bounds", f"{where}.{wrong}", "send what was measured, or leave the observation out")
     if len(seen.text.encode()) > TEXT_MAX or len(seen.facts) > FACTS_MAX or len(seen.parts) > PARTS_MAX:
         raise refuse(422, "too_large", f"{where}: text over {TEXT_MAX} bytes, or too many facts or parts", "shorten it")
 

@@ -10,9 +10,10 @@ from sqlalchemy import Connection, select
 
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.events import Record
-from hostler.core.fleet import SNAPSHOT_VERSION, Fleet, load
+from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.model import Observation
+from hostler.core.snapshot import SNAPSHOT_VERSION, load
 from hostler.engine.journal import queries
 from hostler.engine.journal.codec import micros, moment, unseal, unseal_observation, verified
 from hostler.engine.journal.database import PAGE

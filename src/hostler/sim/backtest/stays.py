@@ -6,7 +6,8 @@ from statistics import quantiles
 
 from msgspec import Struct
 
-from hostler.core.fleet import Fleet, is_healthy
+from hostler.core.fleet import Fleet
+from hostler.core.health import is_serving
 from hostler.core.model import Node, Plan
 from hostler.core.recipes import RECIPES
 
@@ -61,7 +62,7 @@ class Stays:
             self._moves(node.id, before, node.pool, at)
         if not node.pool or node.id in self._arriving:
             self._serves(node, at)
-        elif is_healthy(node):
+        elif is_serving(node):
             self._back(node.id, at)
         else:
             self._out.setdefault(node.id, at)
@@ -76,7 +77,7 @@ class Stays:
 
     def _serves(self, node: Node, at: datetime) -> None:
         """One that was delivered serves now: the place that has been vacant longest is filled."""
-        if node.id in self._arriving and is_healthy(node):
+        if node.id in self._arriving and is_serving(node):
             vacant = self._vacant[self._arriving.pop(node.id)]
             if vacant:
                 self._back(vacant.popleft(), at)

@@ -125,7 +125,7 @@ def _system(machine: Machine, _now: datetime) -> Document:
         "BiosVersion": machine.firmware.get("BIOS", ""),
         "LocationIndicatorActive": machine.locate,
         "BootProgress": {"LastState": "OSRunning" if machine.booted else "None"},
-        "Status": _rollup(machine, *_PROCESSORS, "memory", "drive"),
+        "Status": _own_word(machine),
         "ProcessorSummary": {"Status": _rollup(machine, *_PROCESSORS)},
         "MemorySummary": {"Status": _rollup(machine, "memory")},
     }
@@ -143,6 +143,13 @@ def _system(machine: Machine, _now: datetime) -> Document:
     }
     doc["Actions"] = _reset_action(me, "ComputerSystem.Reset", RESETS)
     return doc
+
+
+def _own_word(machine: Machine) -> Document:
+    """What the system says of itself: its own word, and the worst of its parts."""
+    rollup = _rollup(machine, *_PROCESSORS, "memory", "drive")
+    own = machine.ailments.get("system")
+    return rollup | {"Health": own.health} if own else rollup
 
 
 def _rollup(machine: Machine, *kinds: str) -> Document:
@@ -173,6 +180,7 @@ def _chassis(machine: Machine, _now: datetime) -> Document:
         "Model": machine.hardware.model,
         "PowerState": machine.power,
         "Status": _rollup(machine, "nic"),
+        "PhysicalSecurity": {"IntrusionSensor": "HardwareIntrusion" if "cover" in machine.ailments else "Normal"},
         **{place: link(f"{me}/{place}") for place in (*OLDER, *newer)},
         "NetworkAdapters": link(f"{me}/NetworkAdapters"),
         "Links": {

@@ -86,7 +86,9 @@ class Farm:
         if not self._admitted(request):
             return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Redfish"'})
         body = await request.read()
-        reply = service.handle(Request(request.method, request.path, request.query_string, body), self._clock())
+        reply = service.handle(
+            Request(request.method, request.path, request.query_string, body, request.headers), self._clock()
+        )
         if reply.fetch:
             self._begin(reply.fetch)
         if reply.latency_s:

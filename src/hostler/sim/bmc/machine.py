@@ -66,7 +66,7 @@ class Quirks(Struct, frozen=True):
     fails and says so. `forgets_tasks`: a task is deleted once it succeeded. `missing_keys`: top-level JSON keys
     it leaves out until it is reset. `lenient`: power actions in the wrong state are accepted instead of a 400.
     `expands`: how many levels of a document it inlines on request. `older`: it has Thermal and Power instead of Sensors
-    and the subsystems.
+    and the subsystems. `vendor`: whose layout it has (`vendors.VENDORS`), "" for the plain one.
     """
 
     lies_about: frozenset[str] = frozenset()
@@ -76,6 +76,7 @@ class Quirks(Struct, frozen=True):
     lenient: bool = False
     expands: int = 6
     older: bool = False
+    vendor: str = ""
 
 
 DELAYS = Delays()
@@ -359,9 +360,9 @@ class Machine:
     # what is wrong with it
 
     def sicken(self, name: str, ailment: Ailment = Ailment()) -> None:  # noqa: B008 - frozen
-        """A fan, a power supply or the part in a slot is unwell. A fan that is critical stands still.
+        """A fan, a power supply, the part in a slot or the "system" is unwell; the "cover" is opened.
 
-        Raises KeyError where nothing has that name.
+        A fan that is critical stands still. Raises KeyError where nothing has that name.
         """
         if name in self.fans:
             self.fans[name] = ailment.health
@@ -369,7 +370,7 @@ class Machine:
                 self.sensors[f"{name}_rpm"] = 0.0
         elif name in self.supplies:
             self.supplies[name] = ailment.health
-        elif any(part.slot == name for part in self.parts):
+        elif name in ("system", "cover") or any(part.slot == name for part in self.parts):
             self.ailments[name] = ailment
         else:
             raise KeyError(f"{self.id} has no fan, supply or part {name!r}")

@@ -6,6 +6,7 @@ from datetime import datetime
 from hostler.sim.bmc.machine import Ailment, Machine
 from hostler.sim.bmc.resources import Document, collection, link, resource, rolled_up, status
 
+SUPPLY_MODEL = "3000 W"
 _UNITS = {"_c": "Cel", "_rpm": "RPM", "_w": "W", "_v": "V"}
 
 
@@ -41,7 +42,8 @@ def power(machine: Machine, _now: datetime) -> Document:
     doc = resource(f"/Chassis/{machine.id}/Power", "#Power.v1_7_1.Power", "Power", "Power")
     control = [{"MemberId": "0", "Name": "total_power", "PowerConsumedWatts": machine.sensors.get("total_power_w")}]
     supplies = [
-        {"MemberId": name, "Name": name, "Status": status(Ailment(word))} for name, word in machine.supplies.items()
+        {"MemberId": name, "Name": name, "Status": status(Ailment(word))} | identity(machine, name)
+        for name, word in machine.supplies.items()
     ]
     group = _older_group(machine.supplies, machine.hardware.supplies_needed)
     return doc | {"PowerControl": control, "PowerSupplies": supplies, "Redundancy": [group]}
@@ -116,7 +118,12 @@ def supply(machine: Machine, name: str, _now: datetime) -> Document | None:
         return None
     me = f"/Chassis/{machine.id}/PowerSubsystem/PowerSupplies/{name}"
     doc = resource(me, "#PowerSupply.v1_6_0.PowerSupply", name, name)
-    return doc | {"Status": status(Ailment(machine.supplies[name]))}
+    return doc | {"Status": status(Ailment(machine.supplies[name]))} | identity(machine, name)
+
+
+def identity(machine: Machine, name: str) -> Document:
+    """What a supply shows of itself."""
+    return {"SerialNumber": f"{machine.hardware.serial}-{name.upper()}", "Model": SUPPLY_MODEL}
 
 
 def detector(machine: Machine, name: str, _now: datetime) -> Document | None:

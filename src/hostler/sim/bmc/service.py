@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from hostler.sim.bmc import documents
+from hostler.sim.bmc import disguise, documents
 from hostler.sim.bmc.faults import FaultBook, Rule, merge
 from hostler.sim.bmc.machine import BmcRefusalError, Boot, Machine
 from hostler.sim.bmc.resources import ROOT, Document, collection
@@ -20,6 +20,7 @@ class Request(Struct, frozen=True):
     path: str
     query: str = ""
     body: bytes = b""
+    headers: Mapping[str, str] = {}
 
 
 class Fetch(Struct, frozen=True):
@@ -53,6 +54,7 @@ class Service:
     def __init__(self, machines: Iterable[Machine], faults: FaultBook | None = None) -> None:
         self.machines = {machine.id: machine for machine in machines}
         self.faults = faults or FaultBook()
+        self._pages: dict[str, Document] | None = None
 
     @property
     def only(self) -> Machine | None:
@@ -62,6 +64,7 @@ class Service:
     def handle(self, request: Request, now: datetime) -> Reply:
         """Answer one request as the BMC would at `now`, the rules of `faults` included."""
         path = request.path.rstrip("/")
+        self._pages = None
         machine = self._machine_of(path, request)
         if machine and machine.away(now):
             return DROPPED
@@ -102,6 +105,11 @@ class Service:
         return Reply(202 if "/TaskMonitors/" in path and doc.get("TaskState") == "Running" else 200, doc)
 
     def _show(self, path: str, now: datetime) -> Document | None:
+        machine = self.only
+        if machine and (vendor := disguise.vendor_of(machine)) and disguise.shows(path):
+            if self._pages is None:
+                self._pages = disguise.pages(machine, vendor, now)
+            return self._pages.get(path)
         if path in _FIXED:
             return _FIXED[path](self)
         inside = path.removeprefix(ROOT)
@@ -122,12 +130,16 @@ class Service:
         """The document with what is subordinate to it inlined, so many levels deep; what lies under Links is not."""
         if not levels:
             return doc
+        vendor = disguise.vendor_of(self.only)
+        drops = vendor is not None and vendor.drops
 
         def inlined(value: object) -> object:
             if isinstance(value, list):
                 return [inlined(item) for item in value]
             if isinstance(value, dict) and value.keys() == {"@odata.id"}:
                 found = self._show(str(value["@odata.id"]), now)
+                if found and drops:
+                    found = {key: shown for key, shown in found.items() if key not in _DROPPED}
                 return self._expanded(found, levels - 1, now) if found else value
             return value
 
@@ -136,17 +148,25 @@ class Service:
     @property
     def expands(self) -> int:
         """How many levels of a document are inlined on request."""
+        if vendor := disguise.vendor_of(self.only):
+            return vendor.expands
         return min(machine.quirks.expands for machine in self.machines.values()) if self.machines else 0
 
     # changing
 
     def _change(self, request: Request, path: str, machine: Machine | None, now: datetime) -> Reply:
         body = _body(request)
+        within = _within(path)
+        if machine and (vendor := disguise.vendor_of(machine)):
+            if request.method == "PATCH":
+                disguise.admit(vendor, self._show(path, now), request.headers)
+            disguise.check(vendor, path, body)
+            within = disguise.meant(vendor, within)
         if path == f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate":
             return self._update(body, now)
         if machine is None:
             return _error(404, f"The resource at {path} was not found.")
-        change = _CHANGES.get((request.method, _within(path)))
+        change = _CHANGES.get((request.method, within))
         if change is None:
             return _error(405, f"{request.method} is not allowed at {path}.")
         change(machine, body, now)
@@ -158,6 +178,10 @@ class Service:
             raise BmcRefusalError(400, "ImageURI and exactly one of Targets are required.")
         member = str(targets[0]).rpartition("/")[2]
         machine = self._owner(member)
+        if machine and (vendor := disguise.vendor_of(machine)):
+            disguise.fetch(vendor)
+            named = self._show(str(targets[0]), now)
+            member = str(named["Name"]) if named else ""
         if machine is None:
             raise BmcRefusalError(400, f"The target {targets[0]} was not found.")
         task = machine.start_update(member.removeprefix(self._prefix(machine)), image, now)
@@ -221,6 +245,7 @@ def _levels(query: str) -> int:
 
 
 _EXPAND = re.compile(r"\$expand=[.*~](?:\(\$levels=(\d{1,2})\))?")
+_DROPPED = frozenset({"Id", "Name", "@odata.etag"})
 _NOT_SUBORDINATE = frozenset({"Links", "RelatedItem", "RedundancyGroup", "Actions"})
 
 

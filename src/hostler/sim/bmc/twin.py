@@ -56,12 +56,12 @@ class Twin:
         return self._clients[origin]
 
     def _exchange_with(self, origin: str) -> Exchange:
-        async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
+        async def exchange(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
             service = self._services.get(origin)
             if service is None:
                 raise UnreachableError(f"{origin} is not on the network")
             bare, _, query = path.partition("?")
-            reply = service.handle(Request(method, bare, query, body or b""), self._now)
+            reply = service.handle(Request(method, bare, query, body or b"", headers), self._now)
             self._fetch(reply)
             if reply.dropped or reply.latency_s >= TIMEOUT_S:
                 raise UnreachableError(f"{origin} gave no answer to {method} {bare}")

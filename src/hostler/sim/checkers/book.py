@@ -9,14 +9,21 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.configuration import Configuration, Pool
-from hostler.core.model import Condition, Hold, HoldKind, Incident, Node, Operation, Phase, Plan, Waiting
+from hostler.core.model import Condition, Hold, HoldKind, Incident, Node, Operation, Phase, Plan, Waiting, Window
 
 OURS = "hostler"
 HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")
 """Operations after which a node is not healthy until checks have passed."""
 
 
-UNSURE = ("agent.lost", "agent.outdated", "agent.collector_failed", "reading.missing", "check.inconclusive")
+UNSURE = (
+    "agent.lost",
+    "agent.outdated",
+    "agent.refused",
+    "agent.collector_failed",
+    "reading.missing",
+    "check.inconclusive",
+)
 """Conditions by which somebody who would say how a node is cannot."""
 
 
@@ -30,6 +37,7 @@ class Page(Struct):
     scopes: tuple[str, ...]
     managed: bool
     serial: str
+    sku: str = ""
     boot: str = ""
     boots: tuple[str, ...] = ()
     conditions: dict[str, Condition] = {}
@@ -65,12 +73,21 @@ class Page(Struct):
         return self.plan is not None and self.plan.disruptive and self.state != "proposed"
 
 
+class Begun(Struct, frozen=True):
+    """A disruption that has begun: when, of which plan, and the pool that the node then served."""
+
+    at: datetime
+    name: str
+    pool: str
+
+
 class Book:
     """The cell, as its records tell. `turn` takes the next record; checkers look before and after.
 
     `clock` is the moment of the record that is being looked at, `now` that of the last one taken in, `moved` that of
     the last one that is not merely of an idle check, which come every hour for good. `inside` are the pages of each
     failure domain, `healthy` counts the healthy members of each pool. `attended`: since when somebody listens again.
+    `begun` is what was disturbed within the last day, `calm` when a person last released the brake.
     """
 
     def __init__(self) -> None:
@@ -84,6 +101,9 @@ class Book:
         self.paused: dict[str, None] = {}
         self.modes: dict[tuple[str, str], str] = {}
         self.brake = ""
+        self.calm: datetime | None = None
+        self.windows: dict[str, Window] = {}
+        self.begun: list[Begun] = []
         self.incidents: dict[str, Incident] = {}
         self.now: datetime | None = None
         self.moved: datetime | None = None
@@ -118,7 +138,16 @@ class Book:
         if (write := _CELL.get(type(event))) is not None:
             write(self, event)
         elif (change := _NODE.get(type(event))) is not None:
-            self._mind(change(self, event, record.at))
+            page = change(self, event, record.at)
+            self._mind(page)
+            if isinstance(event, e.PlanRecorded | e.PlanApproved) and page.disrupted:
+                self._count(page, record.at)
+
+    def _count(self, page: Page, at: datetime) -> None:
+        """Remember what has begun to disturb; what is only proposed has not."""
+        assert page.plan is not None, "its caller has looked"
+        self.begun = [one for one in self.begun if one.at > at - timedelta(days=1)]
+        self.begun.append(Begun(at, page.plan.name, page.pool))
 
     def _mind(self, page: Page) -> None:
         """Keep a list of the nodes that have something with a deadline, and count the healthy ones."""
@@ -155,6 +184,7 @@ def _registered(book: Book, event: e.NodeRegistered, _at: datetime) -> Page:
         ("fleet", node.id, *node.domains),
         node.profile.value == "managed",
         next((b.value for b in node.bindings if b.kind == "serial"), ""),
+        node.sku,
         conditions={},
         settling={},
     )
@@ -343,7 +373,15 @@ def _braked(book: Book, event: e.BrakeLatched) -> None:
 
 
 def _unbraked(book: Book, _event: e.BrakeReleased) -> None:
-    book.brake = ""
+    book.brake, book.calm = "", book.now
+
+
+def _window(book: Book, event: e.WindowScheduled) -> None:
+    book.windows[event.window.id] = event.window
+
+
+def _unwindow(book: Book, event: e.WindowEnded) -> None:
+    book.windows.pop(event.window, None)
 
 
 def _begun(book: Book, _event: e.ControllerStarted) -> None:
@@ -374,6 +412,8 @@ _CELL: dict[type, Callable[..., None]] = {
     e.KnowledgeChanged: _known,
     e.BrakeLatched: _braked,
     e.BrakeReleased: _unbraked,
+    e.WindowScheduled: _window,
+    e.WindowEnded: _unwindow,
     e.ControllerStarted: _begun,
     e.ClockGap: _resumed,
 }

@@ -258,7 +258,9 @@ def _opened(page: Page) -> Iterator[str]:
     if page.unproven:
         yield f"{page.id} is uncordoned after {page.unproven}, and no check has passed since"
     easing = page.plan is not None and (page.plan.act_class is ActClass.easing or page.state == "undoing")
-    if not easing and any(c.type in ("agent.lost", "agent.outdated") for c in page.conditions.values()):
+    if not easing and any(
+        c.type in ("agent.lost", "agent.outdated", "agent.refused") for c in page.conditions.values()
+    ):
         yield f"{page.id} is let back to work, and nobody can say how it is: its agent is not heard"
 
 

@@ -3,7 +3,8 @@
 from hostler.sim.checkers.care import Budgets, DoubtIsNotHealth, NamedWaits, OnlyYourOwn, SacredWork
 from hostler.sim.checkers.idling import IdleChecks
 from hostler.sim.checkers.law import Court, Law
-from hostler.sim.checkers.triage import Unexamined
+from hostler.sim.checkers.limits import Limits
+from hostler.sim.checkers.triage import Condemned
 from hostler.sim.checkers.wholeness import Wholeness
 from hostler.sim.checkers.writing import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
 from hostler.sim.world.world import World
@@ -12,7 +13,7 @@ from hostler.sim.world.world import World
 def court(world: World) -> Court:
     """A court with a fresh watcher for each of the nine laws."""
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
-    whole, idle, unexamined = Wholeness(), IdleChecks(), Unexamined()
+    whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), Limits()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
     laws = (
         Law(1, one.record, one.batch, one.batch),
@@ -20,10 +21,11 @@ def court(world: World) -> Court:
         Law(3, frozen.record, frozen.batch, frozen.batch),
         Law(4, budgets.record),
         Law(4, whole.record, whole.batch),
+        Law(4, limits.record, limits.batch),
         Law(5, waits.record, waits.batch, waits.end),
         Law(6, own.record, own.batch, own.batch),
         Law(7, doubt.record),
-        Law(7, unexamined.record),
+        Law(7, condemned.record),
         Law(8, ends.record, ends.batch, ends.end),
         Law(9, work.record, work.batch, work.batch),
         Law(9, idle.record, idle.batch),

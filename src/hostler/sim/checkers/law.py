@@ -1,8 +1,9 @@
 """What a law is to its watchers, and the court that has all of them look at every record and every batch."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from hostler.core.events import Record
 from hostler.engine.ready import Ready
@@ -24,11 +25,15 @@ class Violation(Struct, frozen=True):
 
 
 class Case(Struct):
-    """What a law looks at: the world as it really is, the book, and the nodes that the last batch concerned."""
+    """What a law looks at: the world as it really is, the book, and the nodes that the last batch concerned.
+
+    `met` counts how often a limit has really stopped somebody: a watcher of what never comes about watches nothing.
+    """
 
     world: World
     book: Book
     nodes: tuple[str, ...] = ()
+    met: Counter[str] = field(default_factory=Counter)
 
 
 Found = Iterable[str]
@@ -80,6 +85,11 @@ class Court:
         self._case.nodes = tuple(nodes)
         for law in self._batchers:
             self._note(law, law.batch(self._case))
+
+    @property
+    def met(self) -> dict[str, int]:
+        """How often each limit has stopped somebody."""
+        return dict(sorted(self._case.met.items()))
 
     def close(self) -> None:
         """The end: what should have come about by now?"""

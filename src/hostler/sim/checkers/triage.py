@@ -1,39 +1,28 @@
-"""Law 7, of triage: what could not be examined has not been found faulty."""
+"""Law 7, of the way to the vendor: only what was ever wrong with a machine sends it there, or a person's word."""
 
 from collections.abc import Iterator
 
 from hostler.core import events as e
-from hostler.core.model import Phase, Plan
-from hostler.sim.checkers.book import Page
+from hostler.core.model import Phase
 from hostler.sim.checkers.law import Case
 
-OFTEN = 4
-"""So often a node is restarted for its examination in vain before its vendor has to look."""
 
+class Condemned:
+    """A node goes to its vendor with a fault that it was given since it came back last, or because a person said so.
 
-class Unexamined:
-    """A node goes to its vendor for what its checks found, or when it could not be examined time and again.
-
-    `_vain` counts the examinations of this visit that ended before their checks, until there were enough of them.
+    `_sent` are the nodes that a person has just sent; what the record of the move says of itself is not asked.
     """
 
     def __init__(self) -> None:
-        self._vain: dict[str, int] = {}
+        self._sent: dict[str, None] = {}
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         match record.event:
-            case e.PlanEnded(node=node) if (plan := case.book.pages[node].plan) is not None and plan.name == "examine":
-                tries = self._vain.pop(node, 0) + 1
-                if record.event.result == "failed" and _never_checked(case.book.pages[node], plan) and tries < OFTEN:
-                    self._vain[node] = tries
-            case e.PhaseChanged(node=node, after=Phase.triage):
-                self._vain.pop(node, None)
-            case e.PhaseChanged(node=node, before=Phase.triage, after=Phase.rma, reason=why) if node in self._vain:
-                yield f"{node} goes to its vendor after {self._vain[node]} examinations that could not be made: {why}"
+            case e.IntentRecorded(intent=intent, granted=True) if intent.verb == "rma-send":
+                self._sent[intent.target] = None
+            case e.PhaseChanged(node=node, after=Phase.rma, reason=why):
+                if node not in self._sent and not case.world.hosts[node].ailed:
+                    yield f"{node} goes to its vendor, and nothing was ever wrong with it: {why}"
+                self._sent.pop(node, None)
             case _:
                 pass
-
-
-def _never_checked(page: Page, plan: Plan) -> bool:
-    """Whether the plan has not come to its checks."""
-    return any(step.operation == "run_checks" for step in plan.steps[page.index + 1 :])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from hostler.core import events as e
-from hostler.core.model import Operation, Phase, Plan
+from hostler.core.model import ActClass, Operation, Phase, Plan, Step
 from hostler.sim.checkers.book import Book, Page
 from hostler.sim.checkers.law import Case
 
@@ -73,21 +73,26 @@ class FrozenPlans:
         self._judged = 0
         self._done: dict[tuple[str, int], None] = {}
         self._once: dict[str, None] = {}
+        self._stayed: dict[str, tuple[str, ...]] = {}
 
     def record(self, case: Case, record: e.Record) -> Iterator[str]:
         book, event = case.book, record.event
         match event:
             case e.PlanRecorded(plan=plan):
                 page = book.pages[plan.node]
+                self._stayed.pop(plan.node, None)
                 if page.plan is not None:
                     yield f"{plan.name} is laid down for {plan.node} while {page.plan.name} runs"
             case e.OperationStarted(operation=operation):
                 self._started.setdefault((operation.id, operation.attempt), record.seq)
                 yield from _fits(book.pages[operation.node], operation)
+                yield from self._passed_by(book.pages[operation.node], operation)
+                yield from acts_in_the_open(book, book.pages[operation.node], operation)
                 yield from _repeated(case, book.pages[operation.node], operation)
             case e.PlanAdvanced(node=node, index=index):
                 if index != book.pages[node].index + 1:
                     yield f"the plan of {node} goes from step {book.pages[node].index} to {index}"
+                self._note_drained(case, book.pages[node])
             case e.PlanEnded(node=node) | e.PlanUndoing(node=node):
                 yield from _at_boundary(book.pages[node], event)
             case _:
@@ -105,6 +110,54 @@ class FrozenPlans:
             self._done[key] = self._once[effect.operation] = None
         self._judged = len(effects)
 
+    def _note_drained(self, case: Case, page: Page) -> None:
+        """Whose work Hostler was shown there, long ago, when the plan passed its drain."""
+        plan = page.plan
+        if plan is None or page.state != "running" or page.index >= len(plan.steps):
+            return
+        if plan.steps[page.index].operation == "drain":
+            works, since = case.world.scheduler.shown.get(page.id, ([], case.book.clock))
+            lost = case.world.scheduler.seat(page.id).lost
+            known = case.book.clock - since > SHOWN
+            self._stayed[page.id] = tuple(work for work in works if known and work not in lost)
+
+    def _passed_by(self, page: Page, operation: Operation) -> Iterator[str]:
+        """After the drain only those are told to go who have come since."""
+        if operation.kind == "evict" and page.plan is not None:
+            asked = operation.args.get("workloads", "").split(",")
+            left = [work for work in self._stayed.get(page.id, ()) if work in asked]
+            if left:
+                yield f"{page.plan.name} of {page.id} has passed its drain and only now tells {left[0]} to go"
+
+
+EMPTIED = ("gpu_reset", "reboot", "power_off", "update_firmware", "run_checks", "leave_cluster", "sanitise")
+"""Steps that want nobody's work on the node: whoever has come since the drain goes first, and our cordon stands."""
+
+SHOWN = timedelta(minutes=2)
+"""So long after it was shown whose work runs somewhere, nobody can say that he has not heard yet."""
+
+
+def acts_in_the_open(book: Book, page: Page, operation: Operation) -> Iterator[str]:
+    """Nothing is acted upon behind a cordon that was lifted, once whoever lifted it has let Hostler go on."""
+    plan = page.plan
+    acts = operation.kind in ACTING and operation.attempt == 1 and page.state == "running"
+    if not acts or plan is None or plan.act_class is ActClass.protective or not page.lifted:
+        return
+    laid = any(step.operation == "cordon" for step in plan.steps[: page.index])
+    if laid and not book.held(page, "override"):
+        yield f"{operation.kind} on {page.id} while it is open: its cordon was lifted, and nobody keeps it so"
+
+
+ACTING = ("gpu_reset", "reboot", "power_off", "update_firmware")
+"""What ends all work on the node, whoever has come meanwhile."""
+
+
+def _makes_way(page: Page, step: Step, operation: Operation) -> bool:
+    """Whether the operation only brings about what the step presupposes, and the plan had brought about before."""
+    if operation.kind == "evict":
+        return step.operation in ("drain", *EMPTIED)
+    return operation.kind == "cordon" and step.operation in EMPTIED and page.lifted
+
 
 def _fits(page: Page, operation: Operation) -> Iterator[str]:
     plan = page.plan
@@ -120,8 +173,8 @@ def _fits(page: Page, operation: Operation) -> Iterator[str]:
             yield f"{operation.kind} on {page.id} is not the undo tail's step {page.index}"
     else:
         step = plan.steps[page.index] if page.index < len(plan.steps) else None
-        evicting = operation.kind == "evict" and step is not None and step.operation == "drain"
-        if step is None or not (evicting or (step.operation == operation.kind and step.args == operation.args)):
+        own = step is not None and step.operation == operation.kind and step.args == operation.args
+        if step is None or not (own or _makes_way(page, step, operation)):
             yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
 
 
@@ -219,10 +272,25 @@ def _answers(case: Case, operation: Operation) -> tuple[int, int]:
 def _due(page: Page) -> Iterator[tuple[str, datetime]]:
     if page.operation is not None:
         yield f"{page.operation.kind} {page.operation.id}", page.operation.deadline
-    if page.deadline is not None and (page.operation is None or page.phase is not Phase.zap):
+    if page.deadline is not None and (page.operation is None or page.phase is not Phase.zap) and not _is_asked(page):
         yield f"{page.phase} of {page.id} since {page.deadline:%d %H:%M}", page.deadline
     for operation, until in page.settling.items():
         yield f"settling of {operation}", until
+
+
+ASKED = ("run_checks", "sanitise")
+"""Steps that are to be an answer."""
+
+UNANSWERED = ("check.inconclusive", "node.unsanitised")
+
+
+def _is_asked(page: Page) -> bool:
+    """What waits for an answer runs into no phase's limit: asking has its own time, and no answer is no verdict."""
+    if page.plan is None or page.state != "running" or page.index >= len(page.plan.steps):
+        return False
+    if page.plan.steps[page.index].operation not in ASKED:
+        return False
+    return page.operation is not None or any(c.type in UNANSWERED for c in page.conditions.values())
 
 
 REST = (Phase.production, Phase.retired)

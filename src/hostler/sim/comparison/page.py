@@ -1,19 +1,14 @@
 """The comparison as text: columns for a terminal, and the page of the documentation."""
 
-import os
 from collections.abc import Iterator
 
-from hostler.sim.comparison.trial import FIGURES, Line, Mean, Trial
-from hostler.sim.peers.table import OURS, PEERS
+from hostler.sim.comparison import fairness, outcome, sway
+from hostler.sim.comparison.outcome import TITLES, shown
+from hostler.sim.comparison.sway import Sway
+from hostler.sim.comparison.trial import FIGURES, Line, Trial
+from hostler.sim.peers.table import OURS
 from hostler.sim.run import SimSettings
 
-TITLES = {
-    "goodput": "goodput %",
-    "minutes_per_failure": "min/failure",
-    "customer_disruptions": "live work ended",
-    "wrong_removals": "healthy nodes taken",
-    "human_touches": "human touches",
-}
 KINDS_SHOWN = 6
 
 
@@ -24,36 +19,72 @@ def format_trial(trial: Trial) -> str:
         lines.append(f"{rates}: {trial.nodes:,} nodes, {trial.days:g} days, {trial.seeds} seeds")
         lines.append("  ".join([f"{'':<14}", *(f"{title:>20}" for title in TITLES.values())]))
         for line in table:
-            lines.append("  ".join([f"{line.peer:<14}", *(f"{_shown(f, line.figures[f]):>20}" for f in FIGURES)]))
+            lines.append("  ".join([f"{line.peer:<14}", *(f"{shown(f, line.figures[f]):>20}" for f in FIGURES)]))
             if line.against_ours:
-                cells = (_shown(f, line.against_ours[f], signed=True) for f in FIGURES)
+                cells = (shown(f, line.against_ours[f], signed=True) for f in FIGURES)
                 lines.append("  ".join([f"{'  less ours':<14}", *(f"{cell:>20}" for cell in cells)]))
     return "\n".join(lines)
 
 
-def _shown(figure: str, value: Mean, *, signed: bool = False) -> str:
-    factor = 100 if figure == "goodput" else 1
-    digits = 1 if abs(value.mean * factor) >= 100 else 2
-    mean = f"{value.mean * factor:{'+' if signed else ''}.{digits}f}"
-    return mean if value.half is None else f"{mean} ± {value.half * factor:.{digits}f}"
-
-
 def page(trial: Trial, command: str) -> str:
-    """docs/peers.md: what was compared, how, and what came out. Without a date: it changes when the figures do."""
-    return "\n".join((*_head(trial, command), *_tables(trial), *_where(trial), *_who(), "")) + ""
+    """One comparison by itself: what was compared, how, and what came out."""
+    head = ("# Other policies in the same worlds", "", f"Written by `{command}`.", "", *_how(trial))
+    return "\n".join((*head, *_tables(trial), *_where(trial), *fairness.told()))
 
 
-def _head(trial: Trial, command: str) -> Iterator[str]:
-    usual = SimSettings()
+def document(plain: Trial, hard: Trial, swayed: Sway) -> str:
+    """docs/peers.md: first what ours does not win, then the figures. Without a date: it changes when the figures do."""
+    parts = (
+        *_opening(plain, hard, swayed),
+        *outcome.told("plain worlds", plain),
+        *outcome.told("hard worlds", hard),
+        "# Plain worlds",
+        "",
+        *_how(plain),
+        *_tables(plain),
+        *_where(plain),
+        "# Hard worlds",
+        "",
+        *_how(hard),
+        *_tables(hard),
+        *_where(hard),
+        *sway.told(swayed),
+        *fairness.told(),
+    )
+    return "\n".join(parts)
+
+
+def _opening(plain: Trial, hard: Trial, swayed: Sway) -> Iterator[str]:
+    yield "<!-- Written by `make peers`. Do not edit: change src/hostler/sim/comparison. -->"
     yield "# Other policies in the same worlds"
     yield ""
-    yield f"Written by `{command}` on {os.cpu_count()} cores; every figure below is that command's."
+    sizes = ", ".join(
+        f"{one.nodes:,} nodes for {one.days:g} days with {one.seeds} seeds" for one in (plain, hard, swayed)
+    )
+    yield (
+        "Written by `make peers`; every figure is that command's. Sizes (plain worlds, hard worlds, sensitivity): "
+        f"{sizes}. A figure is its mean over the seeds with the half width of its 95 % interval (Student's t). "
+        "Why ours loses where it loses is told in [policy on trial](policy-on-trial.md#where-ours-is-not-best)."
+    )
     yield ""
+
+
+def _how(trial: Trial) -> Iterator[str]:
+    if trial.hard:
+        yield (
+            f"One job over {trial.nodes:,} nodes for {trial.days:g} days; {trial.seeds} seeds; with lemons, repeats, "
+            "racks that lose power, a bad firmware, broken spares, vendors that find nothing, silent corruption and "
+            "stragglers, drawn before the run, alike for all. Lemons, repeats and what comes back broken follow "
+            "the machine, so who sends a machine away meets fewer failures. The numbers are below."
+        )
+        yield ""
+        return
+    usual = SimSettings()
     yield (
         f"One job over {trial.nodes:,} nodes for {trial.days:g} days; {trial.seeds} seeds. In each all policies "
-        "meet the same faults at the same moments, at the same places of the job, with the same cures. A figure is "
-        "its mean over the seeds with the half width of its 95 % interval (Student's t); the second row of a peer is "
-        "its difference to ours, world by world."
+        "meet the same faults at the same moments, at the same places of the job, with the same cures; the second row "
+        "of a peer is its difference to ours, world by world. No node fails more than another, nothing fails together, "
+        "spares are sound."
     )
     yield ""
     yield (
@@ -71,9 +102,9 @@ def _tables(trial: Trial) -> Iterator[str]:
         yield f"| policy | {' | '.join(TITLES.values())} |"
         yield f"|---|{'---|' * len(TITLES)}"
         for line in table:
-            yield f"| **{line.peer}** | {' | '.join(_shown(f, line.figures[f]) for f in FIGURES)} |"
+            yield f"| **{line.peer}** | {' | '.join(shown(f, line.figures[f]) for f in FIGURES)} |"
             if line.against_ours:
-                yield f"| less ours | {' | '.join(_shown(f, line.against_ours[f], signed=True) for f in FIGURES)} |"
+                yield f"| less ours | {' | '.join(shown(f, line.against_ours[f], signed=True) for f in FIGURES)} |"
         yield ""
         broken = sum(line.violations for line in table)
         yield f"{table[0].failures:g} failures a run on average. Laws that Hostler broke: {broken}."
@@ -120,14 +151,3 @@ def _parts(line: Line) -> str:
     most = ", ".join(f"{kind} {value:.2f}" for kind, value in list(line.minutes_by_fault.items())[:KINDS_SHOWN])
     parts = (minutes.detect, minutes.isolate, minutes.replace, minutes.restart, minutes.lost_work)
     return " | ".join((*(f"{part:.2f}" for part in parts), most))
-
-
-def _who() -> Iterator[str]:
-    yield "## Who they are"
-    yield ""
-    for peer in PEERS.values():
-        where = f"`src/hostler/sim/peers/{peer.policy}`"
-        where = "`src/hostler/core/policy/default_policy.yaml`" if peer.name == "hostler" else where
-        module = peer.attends.__module__.rpartition(".")[2]
-        beside = "" if module == "peer" else f", and `{module}.py` beside it"
-        yield f"- **{peer.name}**: {peer.title}. {where}{beside}."

@@ -88,8 +88,9 @@ class EmulatedFleet:
         firmware = ", ".join(f"{name}: {version}" for name, version in BASELINE.items())
         images = ", ".join(f"{name}: '{url}'" for name, url in self.images.items())
         lines = ["skus:"]
-        for name, gpus in (("h100-8", 8), ("gb200-nvl72", 4)):
-            lines += [f"  {name}:", f"    gpus: {gpus}", f"    parts: {{gpu: {gpus}, cpu: 2, nic: {gpus}}}"]
+        for name, gpus, model in (("h100-8", 8, "H100"), ("gb200-nvl72", 4, "GB200")):
+            lines += [f"  {name}:", f"    gpus: {gpus}", f"    gpu_model: {model}"]
+            lines += [f"    parts: {{gpu: {gpus}, cpu: 2, nic: {gpus}}}", "    models: {nic: ConnectX-7}"]
             lines += [f"    firmware: {{{firmware}}}", f"    images: {{{images}}}"]
         lines += ["pools:"]
         for pool, sku, target, tenant in (

@@ -12,11 +12,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.agent.acting import ActFailedError
-from hostler.agent.body import Senseless
-from hostler.agent.checks import gate_check
+from hostler.agent.body import ANSWERED, Senseless
+from hostler.agent.checks import emulated
+from hostler.agent.checks.gate_check import Report
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.reset import Wanted
+from hostler.core.diagnose.gate.readings import KernelLine, Readings
+from hostler.core.diagnose.gpu import HW_SLOWDOWN
+from hostler.core.diagnose.kernel_log import decode
 from hostler.core.model import Facts, Part, Verdict
 from hostler.sim.bmc.machine import Delays, Hardware, Machine
 
@@ -175,14 +179,23 @@ class EmulatedServer(Senseless):
     def inventory(self) -> Inventory:
         return Inventory(parts=self._host.machine.parts)
 
-    def check(self, profile: str) -> gate_check.Report:
+    def check(self, profile: str, expects: str) -> Report:
         self._called_off.clear()
         if self._called_off.wait(self._host.check_s(profile)):
-            return gate_check.Report(Verdict.inconclusive, "called off")
+            return Report(Verdict.inconclusive, "called off")
+        if profile in ANSWERED:
+            return emulated.answer(expects, self._readings())
         standing = [t for t in self._host.trouble if t.cures]
         if standing:
-            return gate_check.Report(Verdict.failed, f"{standing[0].name} is still there")
-        return gate_check.Report(Verdict.passed, "emulated")
+            return Report(Verdict.failed, f"{standing[0].name} is still there")
+        return Report(Verdict.passed, "emulated")
+
+    def _readings(self) -> Readings:
+        """What it shows: the kernel says again what is still wrong, and holds the clocks of a GPU that it names."""
+        lines = [one for t in self._host.trouble if t.cures for one in decode(t.line)]
+        lost: dict[str, Facts] = {f"pci:{one.pci}": {"clock_event_reasons": HW_SLOWDOWN} for one in lines if one.pci}
+        again = [KernelLine(one.condition, one.pci, one.line) for one in lines]
+        return emulated.readings(self._host.machine.parts, changes=lost, kernel=again)
 
     def call_off(self) -> None:
         self._called_off.set()

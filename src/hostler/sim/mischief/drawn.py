@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.sim.cells import Shape, shape_of
-from hostler.sim.mischief import controllers, machines, networks, staff
+from hostler.sim.mischief import checks, controllers, machines, networks, staff
 from hostler.sim.mischief.stage import Act, Stage
 
 HOUR_S = 3600.0
@@ -146,7 +146,14 @@ MISCHIEF: dict[str, Row] = {
     "node_restarts": Row(machines.node_restarts, per_node=0.1),
     "late_heartbeat": Row(machines.late_heartbeat, per_world=0.5),
     "kubelet_dies": Row(machines.kubelet_dies, per_world=0.5),
+    # checks that say nothing
+    "check_lacking": Row(checks.lacking, per_node=0.15),
+    "check_says_nothing": Row(checks.says_nothing, per_node=0.15),
+    "check_mute": Row(checks.mute, per_node=0.05),
+    # what brings nodes to limits that seldom bind
+    "bad_lot": Row(machines.bad_lot, per_world=0.4),
+    "window": Row(staff.window, per_world=1.2),
 }
-"""Everything that may go wrong, and how often. New kinds are added at the end of their group: it redraws the worlds."""
+"""Everything that may go wrong, and how often. New kinds are added at the end: what is drawn before them stays so."""
 
 _COUNTED_WHEN_THEY_STRIKE = (*controllers.WEATHERS, "crash", "gap", "commit_fails", "stands_still", "uncordon")

@@ -39,6 +39,15 @@ def _breaks(stage: Stage, component: str, node: str) -> None:
     stage.world.breaks(component, node)
 
 
+def bad_lot(stage: Stage, node: str, chance: Random) -> None:
+    """GPUs of one lot run out of spare rows within hours: nodes of one pool are all to leave it."""
+    assert stage.drive.court is not None, "small worlds are judged"
+    pages = stage.drive.court.book.pages
+    others = [name for name, page in pages.items() if name != node and page.pool and page.pool == pages[node].pool]
+    for name in [node, *chance.sample(others, min(len(others), 3))]:
+        stage.strikes(chance.uniform(0, 2 * HOUR_S), KINDS["remap_failed"], "gpu_hbm3_memory", name)
+
+
 def leak(stage: Stage, node: str, _chance: Random) -> None:
     """A hose drips."""
     stage.world.strike(LEAK, "cooling", node)

@@ -1,5 +1,6 @@
 """Mischief of people: they hold, wish, change their minds, stand before the wrong machine, and swap what is alike."""
 
+from datetime import timedelta
 from random import Random
 
 from msgspec.structs import replace
@@ -60,6 +61,14 @@ def pause(stage: Stage, _node: str, chance: Random) -> None:
     resume = Errand("resume", "pool:alpha", "hal", "launched")
     stage.says("pause", "pool:alpha")
     stage.lasts(chance.uniform(600, 2 * HOUR_S), lambda: stage.world.people.ask(resume))
+
+
+def window(stage: Stage, node: str, chance: Random) -> None:
+    """What can wait is to happen within certain hours: of a node, a rack, a pool, the cluster, or of everything."""
+    scope = chance.choice(("fleet", "cluster:k1", "pool:alpha", "pool:solo", "rack:r0", node))
+    starts = stage.world.clock.now + timedelta(seconds=chance.uniform(0, 8 * HOUR_S))
+    ends = starts + timedelta(seconds=chance.uniform(0.6 * HOUR_S, 3 * HOUR_S))
+    stage.says("schedule-maintenance", scope, starts=starts.isoformat(), ends=ends.isoformat())
 
 
 def propose(stage: Stage, node: str, chance: Random) -> None:

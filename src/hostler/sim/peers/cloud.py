@@ -1,14 +1,17 @@
 """A cloud's node auto-repair: a node that has been unhealthy for ten minutes is replaced, unless too many are."""
 
 from hostler.core import events as e
-from hostler.core.model import Severity
 from hostler.sim.drive import Drive
+from hostler.sim.peers.answers import worth_acting
 from hostler.sim.world.people import Errand
 
 UNHEALTHY_S = 600.0
-"""How long a node must be unhealthy before it is repaired."""
+"""How long a node must be unhealthy before it is repaired: 10 min for accelerators, 30 for the rest, which is kinder.
+
+Source: Amazon EKS user guide, "Automatically repair nodes in EKS clusters".
+"""
 CAP = 0.20
-"""Where more than this share of the group is unhealthy, nothing is repaired."""
+"""Where more than this share of the group is unhealthy, nothing is repaired (the same page)."""
 AGAIN_S = 60.0
 
 
@@ -23,7 +26,7 @@ class AutoRepair:
 
     def see(self, record: e.Record) -> None:
         match record.event:
-            case e.ConditionRaised(condition=c) if c.severity >= Severity.critical:
+            case e.ConditionRaised(condition=c) if worth_acting(c):
                 self._unhealthy.setdefault(c.node, {})[c.id] = None
                 self._wait(c.node, UNHEALTHY_S)
             case e.ConditionCleared(node=node, condition=condition) if node in self._unhealthy:

@@ -5,8 +5,9 @@ from datetime import datetime
 from functools import partial
 
 from hostler.core import events as e
-from hostler.core.model import Condition, Phase, Severity
+from hostler.core.model import Condition, Phase
 from hostler.sim.drive import Drive
+from hostler.sim.peers.answers import worth_acting
 from hostler.sim.world.people import Errand
 
 REACT_S = 30 * 60.0
@@ -18,11 +19,6 @@ WORK_BEGINS, WORK_ENDS, SATURDAY = 9, 18, 5
 Pages = Callable[[Condition], bool]
 
 
-def everything_grave(condition: Condition) -> bool:
-    """What an alert is usually set on: conditions that are critical or worse."""
-    return condition.severity >= Severity.critical
-
-
 LEFT_OVER = ("check.failed", "remedy.failed", "agent.lost", "power.off_unexpected")
 
 
@@ -32,7 +28,7 @@ def given_up(condition: Condition) -> bool:
 
 
 class OnCall:
-    """One rota. Whoever is paged replaces the node; a page about a node that is well again costs the way only."""
+    """One rota. Whoever is paged replaces the node. A page about what is over by then costs nobody a touch."""
 
     def __init__(self, drive: Drive, pages: Pages) -> None:
         self._world = drive.world
@@ -63,9 +59,9 @@ class OnCall:
 
     def _arrive(self, node: str) -> None:
         del self._on_it[node]
-        self._world.people.touches += 1
         ill = bool(self._standing.get(node)) or bool(self._world.hosts[node].faults)
         if ill and self._phases.get(node, Phase.production) is Phase.production:
+            self._world.people.touches += 1
             errand = Errand("request-replacement", node, "oncall", "paged", {"now": "true"})
             self._world.people.ask(errand)
 
@@ -78,12 +74,13 @@ def reaction_s(now: datetime) -> float:
 
 def nobody(drive: Drive) -> None:
     """No automation at all: alerts and the job's own failures page the rota."""
-    rota = OnCall(drive, everything_grave)
+    rota = OnCall(drive, worth_acting)
     training = drive.world.training
     assert training is not None, "a job runs in this world"
     training.puzzled = rota.page
 
 
 def leftovers(drive: Drive) -> None:
-    """Automation acts; what it gives up pages the rota."""
+    """Automation acts; what it gives up pages the rota, and nothing else does."""
+    drive.world.people.minds_tickets = False
     OnCall(drive, given_up)

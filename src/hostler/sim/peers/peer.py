@@ -20,7 +20,8 @@ class Peer(Struct, frozen=True):
 
     `policy`: a document of this package, "" for the one that Hostler ships. `cap_percent`: how much of the pool may be
     out at once, None for the limits that Hostler's own run has. `evicts`: customers' work is ended without asking.
-    `attends`: who acts where the document does not say it.
+    `attends`: who acts where the document does not say it. `gains` and `lacks`: what it has here that its real
+    counterpart has not, and the other way round.
     """
 
     name: str
@@ -29,11 +30,14 @@ class Peer(Struct, frozen=True):
     cap_percent: float | None = None
     evicts: bool = False
     attends: Attends = _nobody_else
+    gains: str = ""
+    lacks: str = ""
 
     def document(self) -> str:
         """Its policy's text."""
-        package, name = ("hostler.sim.peers", self.policy) if self.policy else (_SHIPPED, "default_policy.yaml")
-        return files(package).joinpath(name).read_text(encoding="utf-8")
+        return (
+            files("hostler.sim.peers").joinpath(self.policy).read_text(encoding="utf-8") if self.policy else shipped()
+        )
 
     def pool(self, members: int) -> dict[str, object]:
         """The limits and the mode of its pool."""
@@ -48,4 +52,6 @@ class Peer(Struct, frozen=True):
         return dict(zip(("count", "percent", "reserve", "removals_per_day"), limits, strict=True))
 
 
-_SHIPPED = "hostler.core.policy"
+def shipped() -> str:
+    """The text of the policy that Hostler ships."""
+    return files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")

@@ -112,6 +112,9 @@ KINDS: dict[str, FaultKind] = {
 LEAK = FaultKind("leak", "leak", "none", _PART, part="manifold0", found=0.0)
 """A leak detector is wet until somebody mends the hose."""
 
+SLOW = FaultKind("slow", "nothing", "none", (("itself", 0.5), ("reboot", 0.2), ("part", 0.3)), found=0.5)
+"""A GPU that computes, and takes longer than its peers. What cures how many is assumed."""
+
 NVLINK5 = (
     FaultKind("xid_149", "lines", "part", _RESET, (_xid(149, "NETIR_LINK_EVT Fatal XC0 i0 Link 07 (0x004001c6 0x1)"),)),
     FaultKind(

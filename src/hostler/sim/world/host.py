@@ -6,7 +6,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from hostler.agent.checks import emulated
 from hostler.agent.collectors.ports import DOWN_S
+from hostler.agent.verbs import PROFILES
+from hostler.core.diagnose.gate.readings import Readings
 from hostler.core.model import Facts, Part
 from hostler.engine import intake
 from hostler.sim.bmc.faults import Rule
@@ -31,7 +34,9 @@ COVERED = "gpu,nic,drive"
 class Host:
     """A server as it really is. `boot_id` is "" while no operating system runs.
 
-    `late_s`: by so much the last heartbeat of the boot that ends next is late, 0: it is not.
+    `late_s`: by so much the last heartbeat of the boot that ends next is late, 0: it is not. `ailed`: something was
+    wrong with it since it was repaired last. `lacks` are check profiles that its agent does not have, `says_nothing`
+    those that it answers with a word that is no verdict, `mute_on` those that it takes on and never answers.
     """
 
     def __init__(self, site: Site, node: str, number: int, gpus: int = 8) -> None:
@@ -52,6 +57,10 @@ class Host:
         self.running = self.severed = self.unreached = False
         self.boots = self.repairs = 0
         self.late_s = 0.0
+        self.ailed = False
+        self.lacks: dict[str, None] = {}
+        self.says_nothing: dict[str, str] = {}
+        self.mute_on: dict[str, None] = {}
         self.down_since: datetime | None = None
         self.on_up: Callable[[Host], None] = _ignore
         self.on_down: Callable[[Host], None] = _ignore
@@ -69,6 +78,11 @@ class Host:
         """Its agent runs and its words arrive."""
         return self.running and not self.severed
 
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """The check profiles that its agent says it has."""
+        return tuple(sorted(PROFILES - self.lacks.keys()))
+
     def draw(self, span: Span) -> float:
         return self.chance.uniform(*span)
 
@@ -83,6 +97,7 @@ class Host:
     def breaks(self, fault: Fault) -> None:
         """The fault is there from now on, and shows itself."""
         self.faults.append(fault)
+        self.ailed = True
         self.site.ill[self.node] = None
         self.show(fault)
 
@@ -146,11 +161,23 @@ class Host:
 
     def check(self, profile: str) -> tuple[str, str]:
         """What a check profile finds: verdict and detail. A gate sees less than a long look."""
+        if profile in self.lacks:
+            return "inconclusive", f"this agent has no checks of profile {profile}"
+        if profile in self.says_nothing:
+            return self.says_nothing[profile], "the harness could not measure"
         sharp = {"gate": 0.85, "suspect": 1.0, "burn_in": 1.0}.get(profile, 0.9)
         for fault in self.faults:
             if self.chance.random() < fault.kind.found * sharp:
                 return "failed", f"{fault.component} {fault.slot} ({fault.kind.name})".replace("  ", " ")
         return "passed", ""
+
+    def shows(self) -> Readings:
+        """What a gate reads of it: the parts that are there, and where; a port whose fault stands is down."""
+        dead = frozenset(fault.slot for fault in self.faults if fault.kind.part == "nic")
+        addresses = {f"gpu{n}": pci_of(f"gpu{n}") for n in range(self.gpus)}
+        seen = emulated.readings(self.present_parts(), addresses)
+        ports = {name: "down" if name.partition("/")[0] in dead else state for name, state in seen.ports.items()}
+        return replace(seen, ports=ports)
 
     # what it reports
 
@@ -314,14 +341,25 @@ class Host:
     def repair(self) -> None:
         """Somebody with spare parts replaces everything faulty; new parts have new serial numbers. It is left off."""
         broken = {fault.slot for fault in self.faults}
+        self.ailed = False
         self.repairs += 1
         self.machine.parts = tuple(
             replace(part, serial=f"{part.serial.partition('/')[0]}/{self.repairs}") if part.slot in broken else part
             for part in self.machine.parts
         )
         self.remedied("part")
+        self.unplug()
+
+    def unplug(self) -> None:
+        """Somebody takes it out of its rack or puts it back: it is left off."""
         if self.machine.power == "On":
             self._dark()
+
+    def hides(self, fault: Fault) -> None:
+        """The fault is there from now on, and nothing shows it before work meets it or a check finds it."""
+        self.faults.append(fault)
+        self.ailed = True
+        self.site.ill[self.node] = None
 
     def _booted(self, _system: str, _source: str, _at: datetime) -> None:
         self._life += 1
@@ -363,7 +401,7 @@ class Host:
     def greet(self) -> None:
         """What a fresh controller hears from the agent and the scheduler, which has a network of its own."""
         if self.heard:
-            self.site.tell(intake.Heard(self.node, self.boot_id))
+            self.site.tell(intake.Heard(self.node, self.boot_id, self.profiles))
             self.spool.post_soon()
         if self.running:
             self.on_ready(self, True)
@@ -371,7 +409,7 @@ class Host:
     def _late(self, boot_id: str) -> None:
         """A heartbeat of a boot that is over arrives; who waits for the next hears none unless an agent runs again."""
         if not self.severed:
-            self.site.tell(intake.Heard(self.node, boot_id))
+            self.site.tell(intake.Heard(self.node, boot_id, self.profiles))
             self.site.clock.after(self.site.silence_s, lambda: self._silent(self._life))
 
     def _again(self, fault: Fault) -> None:

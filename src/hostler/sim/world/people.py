@@ -52,10 +52,17 @@ class Errand(Struct, frozen=True):
 
 
 class People:
-    """Everybody who works with the cluster. `touches` counts what they had to do by hand."""
+    """Everybody who works with the cluster. `touches` counts what they had to do by hand.
+
+    `at_work`: failure domains ("rack:r0001") whose shared part somebody mends already, who closes their ticket.
+    `minds_tickets`: what Hostler asks them about itself ("stuck") is among it; another policy would not have asked.
+    """
 
     def __init__(self, site: Site, hosts: dict[str, Host], paces: Paces) -> None:
         self.touches = 0
+        self.minds_tickets = True
+        self.at_work: dict[str, None] = {}
+        self.vendor: Callable[[Host], None] = lambda host: host.repair()
         self.refused: list[str] = []
         self._site = site
         self._hosts = hosts
@@ -66,6 +73,7 @@ class People:
         self._wet: dict[str, None] = {}
         self._told: dict[str, dict[str, None]] = {}
         self._consents: dict[str, int] = {}
+        self._incidents: dict[str, Errand] = {}
 
     def see(self, event: e.Event) -> None:
         """Something was recorded; whoever it concerns sets out."""
@@ -141,11 +149,46 @@ class People:
     def _ticket(self, ticket: Ticket) -> None:
         if ticket.kind == "consent":
             self._consent(ticket)
+        elif ticket.kind == "check":
+            self._later(self._paces.engineer, f"vouch {ticket.node}", partial(self._vouch, ticket))
+        elif ticket.kind == "stuck" and ticket.action == "examine":
+            self._later(self._paces.technician, f"see to {ticket.node}", partial(self._see_to, ticket))
         elif ticket.kind == "stuck":
-            self._go(self._paces.engineer, Errand("close-ticket", ticket.id, "erik", "looked at"))
+            self._look_at(Errand("close-ticket", ticket.id, "erik", "looked at"))
         elif ticket.kind == "incident":
             errand = Errand("close-ticket", ticket.id, "tina", "the shared part is repaired")
-            self._go(self._paces.technician, errand)
+            if ticket.node in self.at_work:
+                self._incidents[ticket.node] = errand
+            else:
+                self._go(self._paces.technician, errand)
+
+    def _vouch(self, ticket: Ticket) -> None:
+        """An engineer examines by hand what no check answers: what is sound passes, what is not goes to its vendor."""
+        self.touches += 1
+        host = self._hosts[ticket.node]
+        if host.faults:
+            self.mention(Errand("rma-send", ticket.node, "erik", "examined by hand: it is faulty"))
+        else:
+            self.mention(Errand("vouch", ticket.node, "erik", "examined by hand: sound", {"profile": ticket.fault}))
+        self.mention(Errand("close-ticket", ticket.id, "erik", "looked at"))
+
+    def _see_to(self, ticket: Ticket) -> None:
+        """A technician sees to a machine that cannot be restarted."""
+        self.touches += 1
+        if self._hosts[ticket.node].faults:
+            self.mention(Errand("rma-send", ticket.node, "tina", "it does not start"))
+        self.mention(Errand("close-ticket", ticket.id, "tina", "seen to"))
+
+    def mends(self, scope: str) -> None:
+        """The shared part is mended, and its ticket closed where there is one."""
+        self.touches += 1
+        self.at_work.pop(scope, None)
+        if scope in self._incidents:
+            self.ask(self._incidents.pop(scope))
+
+    def _look_at(self, errand: Errand) -> None:
+        deed = self._touch if self.minds_tickets else self.ask
+        self._later(self._paces.engineer, f"{errand.verb} {errand.target}", lambda: deed(errand))
 
     def _consent(self, ticket: Ticket) -> None:
         """Whose work it is says no as often as not, and in the end gives in."""
@@ -171,7 +214,7 @@ class People:
             self._go(self._paces.engineer, errand)
 
     def _vendor(self, node: str) -> None:
-        self._hosts[node].repair()
+        self.vendor(self._hosts[node])
         self.touches += 1
         self.ask(Errand("rma-return", node, "tina", "repaired by the vendor"))
 

@@ -70,7 +70,7 @@ class Scheduler:
     def seat(self, node: str) -> Seat:
         found = self.seats.get(node)
         if found is None:
-            found = self.seats[node] = Seat(works={}, lost={}, invited={})
+            found = self.seats[node] = Seat(works={}, lost={}, doomed={}, invited={})
         return found
 
     def works(self, node: str) -> list[Workload]:
@@ -374,7 +374,7 @@ class Scheduler:
                 node,
                 work.id,
                 by,
-                doomed=work.id in self.seat(node).lost or any(dooms(fault, work) for fault in faults),
+                doomed=work.id in self.seat(node).doomed or any(dooms(fault, work) for fault in faults),
                 consent=work.work_class in CONSENTING,
                 protective=any(fault.kind.shows in ("heat", "leak") for fault in faults),
                 invited=work.id in self.seat(node).invited,

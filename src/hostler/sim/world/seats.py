@@ -18,9 +18,9 @@ class Seat(Struct):
     """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
 
     `lifted` is who has lifted our cordon, until we take that mark back. `lost` are those that a fault has ended though
-    they stay listed: they hang; `invited` those that came because somebody had lifted our cordon. `forsaken`: nobody
-    there takes away what is told to go, and it stays listed. `check` is the idle check there. `version` counts what
-    anybody wrote of the node.
+    they stay listed: they hang; `doomed` those of them of which anybody can know it; `invited` those that came because
+    somebody had lifted our cordon. `forsaken`: nobody there takes away what is told to go, and it stays listed. `check`
+    is the idle check there. `version` counts what anybody wrote of the node.
     """
 
     joined: bool = False
@@ -28,6 +28,7 @@ class Seat(Struct):
     lifted: str = ""
     works: dict[str, Workload] = {}
     lost: dict[str, None] = {}
+    doomed: dict[str, None] = {}
     invited: dict[str, None] = {}
     forsaken: bool = False
     check: str = ""
@@ -39,8 +40,13 @@ def customers(works: Iterable[Workload]) -> list[str]:
     return [work.id for work in works if work.work_class is not WorkClass.infrastructure]
 
 
+def takes(fault: Fault, work: Workload) -> bool:
+    """Whether the fault has in truth taken what the workload runs on; what nobody maps to parts runs on all of them."""
+    return (fault.kind.ends == "part" and work.parts is None) or dooms(fault, work)
+
+
 def dooms(fault: Fault, work: Workload) -> bool:
-    """Whether the fault has taken what the workload runs on."""
+    """Whether the fault gives a right to end the workload: it has taken what that is known to run on."""
     if fault.kind.ends == "node":
         return True
-    return fault.kind.ends == "part" and (work.parts is None or fault.slot in work.parts)
+    return fault.kind.ends == "part" and work.parts is not None and fault.slot in work.parts

@@ -8,7 +8,7 @@ from hostler.core.model import WorkClass, Workload
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
 from hostler.sim.world.scheduler import Scheduler
-from hostler.sim.world.seats import dooms
+from hostler.sim.world.seats import dooms, takes
 from hostler.sim.world.site import Site
 
 RETURN_S = (60.0, 900.0)
@@ -46,8 +46,9 @@ class Tenants:
     def struck(self, fault: Fault) -> None:
         """Work that a fault has taken crashes, or hangs and stays listed."""
         seat = self._scheduler.seat(fault.node)
-        lost = [work.id for work in seat.works.values() if dooms(fault, work)]
+        lost = [work.id for work in seat.works.values() if takes(fault, work)]
         seat.lost |= dict.fromkeys(lost)
+        seat.doomed |= dict.fromkeys(work.id for work in seat.works.values() if dooms(fault, work))
         if lost and self._chances[fault.node].random() < 0.5:
             self._site.clock.after(
                 self._chances[fault.node].uniform(*CRASH_SEEN_S), lambda: self._ended(fault.node, lost)
@@ -64,6 +65,7 @@ class Tenants:
             del self._forsaking[node]
             seat.forsaken = True
             seat.lost |= dict.fromkeys(seat.works)
+            seat.doomed |= seat.lost
         elif seat.works:
             self._ended(node, list(seat.works))
 
@@ -106,13 +108,15 @@ class Tenants:
         there = {work.work_class for work in seat.works.values()}
         if not self.usable(node) or there - {WorkClass.infrastructure}:
             return
-        seat.lost = {}
+        seat.lost, seat.doomed = {}, {}
         for work in works:
             if work.work_class in there:
                 continue
             self._scheduler.start(node, replace(work, began=self._site.clock.now))
-            if any(dooms(fault, work) for fault in faults):
+            if any(takes(fault, work) for fault in faults):
                 seat.lost[work.id] = None
+            if any(dooms(fault, work) for fault in faults):
+                seat.doomed[work.id] = None
             if work.job:
                 ends = self._chances[node].uniform(*JOB_S)
                 self._site.clock.after(ends, partial(self._over, node, work.id))

@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from math import inf
 from random import Random
 
 from msgspec import Struct
 
 from hostler.engine import intake
+from hostler.sim.hardship import Hardship
 from hostler.sim.world.clock import Clock
 from hostler.sim.world.faults import COMPONENTS, KINDS, OTHER, Fault, FaultKind
 from hostler.sim.world.hands import Hands
 from hostler.sim.world.host import Host
 from hostler.sim.world.people import Paces, People
 from hostler.sim.world.scheduler import Scheduler
-from hostler.sim.world.site import Site
+from hostler.sim.world.site import Site, Span
 from hostler.sim.world.spool import Said
 from hostler.sim.world.tenants import Tenants
 from hostler.sim.world.training import Training
@@ -34,6 +36,7 @@ class Ground(Struct, frozen=True):
     silence_s: float = 30.0
     gpus: int = 8
     paces: Paces = Paces()
+    hardship: Hardship | None = None
 
 
 class World:
@@ -51,6 +54,8 @@ class World:
         self.tenants: Tenants | None = None
         self.faults: list[Fault] = []
         self.watched: dict[str, None] = {}
+        self.hardship = ground.hardship
+        self.hidden: list[Fault] = []
         self.struck: Callable[[Fault], None] = lambda _fault: None
         self.hands.on_changed = self.changed
         self.scheduler.on_cordon = self._lands
@@ -82,6 +87,13 @@ class World:
         self.struck(fault)
         return fault
 
+    def hide(self, kind: FaultKind, component: str, node: str, cure: str) -> None:
+        """This fault is on this node, and nothing shows it yet; it counts as no failure."""
+        fault = Fault(len(self.faults), kind, component, node, self._slot(kind, node), cure, self.clock.now)
+        self.faults.append(fault)
+        self.hidden.append(fault)
+        self.hosts[node].hides(fault)
+
     def _pick(self, shares: tuple[tuple[str, float], ...], chance: Random) -> str:
         names = [name for name, _ in shares]
         return chance.choices(names, [share for _, share in shares])[0]
@@ -95,6 +107,13 @@ class World:
 
     def _passes(self, fault: Fault) -> None:
         self.hosts[fault.node].remedied("itself")
+        if self.training is not None and fault.kind.ends == "none":
+            self.training.paces()
+        self._readmit(fault.node)
+
+    def _readmit(self, node: str) -> None:
+        if self.training is not None and not self.hosts[node].faults:
+            self.training.readmit(node)
 
     def _strikes(self, fault: Fault) -> None:
         """The job meets the fault; silent corruption is noticed much later, by its owner."""
@@ -102,8 +121,10 @@ class World:
         if training is None or fault.node not in training.members:
             return
         if fault.kind.name == "corruption":
-            delay_s = self.site.stream(f"loss of {fault.id}").uniform(*CORRUPTION_SEEN_S)
+            delay_s = self.site.stream(f"loss of {fault.id}").uniform(*self._until_seen())
             self.clock.after(delay_s, lambda: self._noticed(fault, delay_s))
+        elif fault.kind.ends == "none":
+            self._slows(fault, training)
         else:
             training.fails(fault)
 
@@ -112,11 +133,25 @@ class World:
         if training is None or not fault.active or fault.node not in training.members:
             return
         training.fails(fault, wasted_s)
-        search_s = self.site.stream(f"search of {fault.id}").uniform(*SEARCH_S)
-        self.clock.after(search_s, lambda: self._convict(fault))
+        search_s, right_s = self.site.stream(f"search of {fault.id}").uniform(*SEARCH_S), training.useful_s
+        self.clock.after(search_s, lambda: self._convict(fault, right_s))
 
-    def _convict(self, fault: Fault) -> None:
-        """An engineer runs the same step on every node and finds the one that differs."""
+    def _until_seen(self) -> Span:
+        if self.hardship is None:
+            return CORRUPTION_SEEN_S
+        return (self.hardship.corruption_hours * 1200, self.hardship.corruption_hours * 6000)
+
+    def _slows(self, fault: Fault, training: Training) -> None:
+        """The job goes on, slower, until the fault is over or its owner has found the node."""
+        training.paces()
+        if self.hardship is not None:
+            seen_s = self.hardship.slow_seen_hours * 3600 * self.site.stream(f"slow {fault.id}").uniform(0.5, 1.5)
+            self.clock.after(seen_s, lambda: self._convict(fault, inf))
+
+    def _convict(self, fault: Fault, right_s: float) -> None:
+        """An engineer runs one step on every node and finds which differs; in hard worlds the job leaves it out."""
+        if self.hardship is not None and fault.active and self.training and fault.node in self.training.members:
+            self.training.withdraw(fault, right_s)
         host = self.hosts[fault.node]
         if fault.active and host.heard:
             self.people.touches += 1
@@ -152,6 +187,7 @@ class World:
         training = self.training
         if training is None:
             return
+        self._readmit(node)
         if training.look(node):
             training.retry()
         elif node in training.members:
@@ -172,6 +208,7 @@ class World:
             self.training.loses(host.node)
 
     def _up(self, host: Host) -> None:
+        self._readmit(host.node)
         if self.tenants is not None:
             self.tenants.up(host.node)
         if self.training is not None:

@@ -58,17 +58,68 @@ _GRADES = (
 
 
 def _aer(grade: _Grade) -> tuple[Row, Row]:
-    """What the port says of an error, and what is said of the device that had it."""
+    """What the port says of an error, and what is said of the device that had it.
+
+    A dying machine may write no more than the line's first words; those alone tell what happened.
+    """
     received = (
-        rf"{_AER}(?:Multiple )?{grade.words} error (?:message )?received(?::| from) "
-        rf"(?:id=[0-9a-f]{{1,4}}|(?P<source>{PCI}))?"
+        rf"{_AER}(?:Multiple )?{grade.words} error (?:message )?received\b"
+        rf"(?:(?::| from) {{1,2}}(?:id=[0-9a-f]{{1,4}}|(?P<source>{PCI})))?"
     )
-    layer = rf"{_AER}PCIe Bus Error: severity={grade.words}, (?:type|id)=(?P<layer>[\w ]{{1,40}})"
+    layer = rf"{_AER}PCIe Bus Error: severity={grade.words}(?:, (?:type|id)=(?P<layer>[\w ]{{1,40}}))?"
     rest = (grade.text, grade.severity, grade.condition, grade.action)
     return (
         Row(grade.event, " received", received, *rest, detail=_source),
         Row(grade.event, "PCIe Bus Error: severity=", layer, *rest),
     )
+
+
+_KINDS = {
+    "gpu": ("nvidia", "nouveau", "amdgpu", "i915", "xe", "habanalabs", "neuron"),
+    "nic": (
+        *("mlx4_core", "mlx5_core", "bnxt_en", "bnx2x", "ice", "i40e", "ixgbe", "igb", "igc", "e1000e", "ena", "efa"),
+        *(
+            "ionic",
+            "cxgb4",
+            "qed",
+            "qede",
+            "sfc",
+            "enic",
+            "hfi1",
+            "hns3",
+            "irdma",
+            "be2net",
+            "nfp",
+            "gve",
+            "idpf",
+            "tg3",
+        ),
+    ),
+    "switch": ("nvidia-nvswitch", "pcieport", "switchtec"),
+    "drive": ("nvme", "mpt3sas", "mpi3mr", "megaraid_sas", "smartpqi", "aacraid"),
+}
+_DRIVEN = {driver: kind for kind, drivers in _KINDS.items() for driver in drivers}
+"""Linux driver → the kind of device that it drives, of those whose bandwidth work depends on."""
+
+_NO_DRIVER = ("", "pci")
+"""Before a driver has taken a device, the bus itself speaks of it."""
+
+NARROWEST_LANES, SLOWEST_GTPS = 4, 8.0
+"""GPUs, network adapters, switches and NVMe drives of servers can do at least four lanes of PCI Express 3."""
+
+
+def _of_interest(one: Decoded) -> Decoded | None:
+    """The finding where the device is a GPU, NIC, switch or drive, else None.
+
+    The driver tells; where none has the device yet, what the device can do: a USB controller, a sound chip or a BMC's
+    graphics has fewer or slower lanes than NARROWEST_LANES and SLOWEST_GTPS.
+    """
+    driver = str(one.facts.get("driver", ""))
+    if driver not in _NO_DRIVER:
+        return one if driver in _DRIVEN else None
+    lanes, speed = one.facts.get("width_capable"), str(one.facts.get("speed_capable", ""))
+    wide = isinstance(lanes, int) and lanes >= NARROWEST_LANES
+    return one if wide and float(speed.removesuffix(" GT/s")) >= SLOWEST_GTPS else None
 
 
 ROWS = (
@@ -92,7 +143,8 @@ ROWS = (
     Row(
         "pcie_bandwidth_limited",
         "available PCIe bandwidth, limited by",
-        rf"{_DRIVER}(?P<gbps>\d{{1,6}}\.\d{{1,4}}) Gb/s available PCIe bandwidth, limited by "
+        rf"(?:(?P<driver>[\w-]{{1,32}}) {DEVICE}: )?"
+        r"(?P<gbps>\d{1,6}\.\d{1,4}) Gb/s available PCIe bandwidth, limited by "
         rf"(?P<speed>\d{{1,4}}(?:\.\d)? GT/s) (?:PCIe )?x(?P<width>\d{{1,3}}) link at (?P<limited_at>{PCI}) "
         r"\(capable of (?P<gbps_capable>\d{1,6}\.\d{1,4}) Gb/s with (?P<speed_capable>\d{1,4}(?:\.\d)? GT/s) "
         r"(?:PCIe )?x(?P<width_capable>\d{1,3}) link\)",
@@ -102,6 +154,7 @@ ROWS = (
         "REBOOT_THEN_SUPPORT",
         kind="pcie_link",
         ambiguous="a slot that is narrower or slower by design says the same",
+        detail=_of_interest,
     ),
     Row(
         "pcie_link_down",

@@ -1,0 +1,102 @@
+"""What an agent's post costs a server: CPU of `hostler serve` for each post of ten observations, over kept connections.
+
+CPU is read from the kernel, so that other work on the machine costs little of the figure. PROGRAM names another
+`hostler` to measure, for a comparison in turns.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from bench.figures import Figures
+from bench.posts import LINE, PER_POST
+from hostler.core.model import Observation
+from hostler.engine.journal.opening import open_journal
+from hostler.server.tokens import Grant, Role, TokenStore
+from tests.end_to_end.processes import HOSTLER, answers, free_port, process
+
+NODES = 200
+POSTS = 4_000
+WARM = 400
+POLICY = Path(__file__).parents[1] / "src/hostler/core/policy/default_policy.yaml"
+POOLS = f"skus: {{this: {{gpus: 0}}}}\npools: {{train: {{sku: this, target: {NODES}, tenant: t}}}}\n"
+TICKS_S = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_S
+
+
+def body(number: int, turn: int) -> bytes:
+    """What one agent posts in this turn."""
+    first = turn * PER_POST + 1
+    lines = (
+        LINE if n == first else "systemd[1]: Started Session 4 of User root." for n in range(first, first + PER_POST)
+    )
+    seen = [
+        Observation(f"n{number}", "kernel_log", "agent", "s", first + place, boot_id="b", text=line, facility=0)
+        for place, line in enumerate(lines)
+    ]
+    return msgspec.json.encode({"node": f"n{number}", "spool": "s", "boot_id": "b", "observations": seen})
+
+
+async def main_async() -> Figures:
+    """Serve, adopt, post, and read the CPU."""
+    figures = Figures("posts over HTTP")
+    program = os.environ.get("PROGRAM", HOSTLER)
+    with tempfile.TemporaryDirectory() as folder:
+        data, pools, port = Path(folder) / "data", Path(folder) / "pools.yaml", free_port()
+        data.mkdir(mode=0o700)
+        pools.write_text(POOLS)
+        open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
+        with closing(TokenStore(data / "tokens.db")) as store:
+            ann = store.create(Grant("ann", Role.operator))
+            grants = [Grant(f"a{n}", Role.agent, node=f"n{n}") for n in range(NODES)]
+            tokens = store.create_all(grants)
+        serve = [program, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}"]
+        serve += ["--config", str(POLICY), "--config", str(pools)]
+        url = f"http://127.0.0.1:{port}"
+        async with process(*serve, log=Path(folder) / "log") as child, aiohttp.ClientSession() as session:
+            await answers(session, f"{url}/readyz", 60.0, child)
+            await _adopt(session, url, ann)
+            await _post(session, url, tokens, WARM, 0)
+            before, began = cpu_s(child.pid), time.monotonic()
+            await _post(session, url, tokens, POSTS, WARM)
+            took_s, cpu = time.monotonic() - began, cpu_s(child.pid) - before
+    figures.add("CPU of the server for a post", cpu / POSTS * 1e6, "µs")
+    figures.add("posts", POSTS / took_s, "/s")
+    return figures
+
+
+async def _adopt(session: aiohttp.ClientSession, url: str, token: str) -> None:
+    nodes = [{"id": f"n{n}", "sku": "this", "pool": "train"} for n in range(NODES)]
+    headers = {"Authorization": f"Bearer {token}"}
+    async with session.post(f"{url}/v1/adopt", json={"nodes": nodes, "reason": "bench"}, headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+
+
+async def _post(session: aiohttp.ClientSession, url: str, tokens: list[str], posts: int, start: int) -> None:
+    """So many posts, of one node after the other, twenty at a time."""
+    numbers = iter(range(start, start + posts))
+
+    async def client() -> None:
+        for at in numbers:
+            number, turn = at % NODES, at // NODES
+            headers = {"Authorization": f"Bearer {tokens[number]}", "Content-Type": "application/json"}
+            async with session.post(f"{url}/v1/agent/observations", data=body(number, turn), headers=headers) as answer:
+                assert answer.status == 200, await answer.text()
+
+    await asyncio.gather(*(client() for _ in range(20)))
+
+
+def main() -> Figures:
+    """Run it."""
+    return asyncio.run(main_async())

@@ -1,0 +1,32 @@
+"""Idempotency keys: the same request gets the first answer again; another request under its key is refused."""
+
+import hashlib
+
+import msgspec
+
+from hostler.core.fleet import Answered as Earlier
+from hostler.core.intents.ask import Answered, Ask
+
+OTHER_CONTENT = "key_of_another_request"
+"""In the detail of an answer: the key belongs to a request with other content, and nothing was done."""
+
+
+def repeated(ask: Ask, earlier: Earlier) -> Answered:
+    """The first answer, or the refusal where the key was given to something else."""
+    if earlier.content and earlier.content != content_of(ask):
+        text = "this idempotency key belongs to another request: nothing was done; give a key of its own"
+        return Answered(False, text, detail={OTHER_CONTENT: "yes", "intent": earlier.intent})
+    detail = {"intent": earlier.intent, "repeated": "yes"}
+    if earlier.approval:
+        detail["approval"] = earlier.approval
+    return Answered(earlier.granted, earlier.answer, detail=detail)
+
+
+def content_of(ask: Ask) -> str:
+    """The digest (SHA-256) of everything that was asked, "" where the request has no key."""
+    intent = ask.intent
+    if not intent.key:
+        return ""
+    sha256 = ask.configuration.sha256 if ask.configuration is not None else ""
+    asked = (intent.verb, intent.target, intent.reason, intent.dry_run, intent.args, sha256, ask.documents)
+    return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()

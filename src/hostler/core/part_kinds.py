@@ -1,0 +1,14 @@
+"""Kinds of part: the one vocabulary of SKUs, of the agent's inventory and of the BMC's.
+
+A SKU that names another kind would wait for ever for somebody to see it, so `policy check` refuses it.
+"""
+
+AGENT_KINDS = frozenset({"baseboard", "chassis", "cpu", "drive", "gpu", "memory", "nic", "nvswitch"})
+"""What a node's agent looks for (`agent.collectors.inventory`)."""
+
+BMC_KINDS = frozenset(
+    {"accelerator", "chassis", "cpu", "dpu", "drive", "fpga", "gpu", "memory", "nic", "nic_port", "nvswitch", "psu"}
+)
+"""What a BMC's tree is read for (`drivers.redfish.parts`); boards that only carry parts are none."""
+
+PART_KINDS = tuple(sorted(AGENT_KINDS | BMC_KINDS))

@@ -1,0 +1,27 @@
+"""How many files this process may have open, sockets among them, and how many of those clients may take."""
+
+import resource
+
+MOST = 1_048_576
+"""What is asked for where the system sets no end."""
+RESERVE = 256
+"""Files for everything but clients: the journal, BMCs, schedulers, notices; or a quarter, where that is more."""
+
+
+def raise_limit() -> int:
+    """Raise the soft limit to the hard one; how many files may be open now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST if hard == resource.RLIM_INFINITY else hard
+    if soft == resource.RLIM_INFINITY:
+        return MOST
+    if soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # some systems allow less than they say
+            return soft
+    return max(soft, wanted)
+
+
+def for_connections(files: int) -> int:
+    """How many connections clients may have of so many files."""
+    return max(files - max(RESERVE, files // 4), files // 2)

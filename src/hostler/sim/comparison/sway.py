@@ -1,0 +1,79 @@
+"""The constants of hard worlds with their sources, and how much the answer depends on each."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from hostler.sim.comparison.outcome import shown
+from hostler.sim.comparison.sensitivity import End, spread
+from hostler.sim.constants import CONSTANTS
+
+
+class Sway(Struct, frozen=True):
+    """The sensitivity runs: their size, and a row for each end of each constant."""
+
+    nodes: int
+    days: float
+    seeds: int
+    ends: tuple[End, ...]
+
+
+def told(swayed: Sway) -> Iterator[str]:
+    """Markdown: the constants, then the sensitivity table."""
+    yield from constants()
+    yield from _sensitivity(swayed)
+
+
+def constants() -> Iterator[str]:
+    """Markdown: every constant with its range, its value and its source."""
+    yield "## The numbers of hard worlds"
+    yield ""
+    yield (
+        "Where a source gives a range its middle is used, the geometric one of times and factors. `assumed`: nobody "
+        "has published it, as far as we know. Every one has two rows in the sensitivity table."
+    )
+    yield ""
+    yield "| constant | low | used | high | what it is | source |"
+    yield "|---|---|---|---|---|---|"
+    for constant in CONSTANTS.values():
+        numbers = " | ".join(f"{number:g}" for number in (constant.low, constant.value, constant.high))
+        yield f"| `{constant.name}` | {numbers} | {constant.meaning} | {constant.source} |"
+    yield ""
+
+
+def _sensitivity(swayed: Sway) -> Iterator[str]:
+    yield "## Sensitivity"
+    yield ""
+    if not swayed.ends:
+        yield "Not run yet: `make peers` goes on where it was cut off."
+        yield ""
+        return
+    peers = tuple(swayed.ends[0].against_ours)
+    yield (
+        f"{swayed.nodes:,} nodes, {swayed.days:g} days, {swayed.seeds} seeds; one constant at a time at an end of its "
+        "range. Our goodput, and each peer's goodput (in points) and human touches less ours in the same worlds."
+    )
+    yield ""
+    for peer in peers:
+        least, most = (100 * difference for difference in spread(swayed.ends, peer))
+        yield f"- Over all rows {peer}'s goodput less ours goes from {least:+.2f} to {most:+.2f} points."
+    yield ""
+    titles = " | ".join(f"{peer}: goodput | {peer}: touches" for peer in peers)
+    yield f"| constant | value | our goodput % | {titles} |"
+    yield f"|---|---|---|{'---|---|' * len(peers)}"
+    for end in swayed.ends:
+        yield _row(end, f"`{end.constant}`" if end.constant else "as used", f"{end.value:g}" if end.constant else "")
+    yield ""
+    lacking = 1 + 2 * len(CONSTANTS) - len(swayed.ends)
+    if lacking:
+        yield f"Of the table {lacking} rows are not run yet: `make peers` goes on where it was cut off."
+        yield ""
+
+
+def _row(end: End, name: str, value: str) -> str:
+    cells = (
+        f"{shown('goodput', differences['goodput'], signed=True)} | "
+        f"{shown('human_touches', differences['human_touches'], signed=True)}"
+        for differences in end.against_ours.values()
+    )
+    return f"| {name} | {value} | {shown('goodput', end.goodput)} | {' | '.join(cells)} |"

@@ -1,0 +1,173 @@
+"""What one token can do: stalled posts, many spellings, many streams. Others are answered, and a revocation ends it."""
+
+import asyncio
+import socket
+import threading
+import time
+from contextlib import suppress
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from hostler.server.tokens import Grant, Role
+from tests.adversary.attacked import PATIENCE_S, Served, Witness, attacked, beside, said, tolerable_s
+
+STALLED = 400
+SPELLINGS = 200
+AGAIN_S = 0.02
+"""After all were sent once, how soon the next is: what was refused is tried again."""
+CELL = Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml"
+POOLS = """
+skus:
+  this: {gpus: 0}
+pools:
+  train: {sku: this, target: 2, tenant: acme, cluster: "", budget: {count: 1, percent: 100}}
+"""
+
+
+async def two_nodes(served: Served) -> tuple[str, str, str]:
+    """The tokens of an operator and of the agents of n1 and n2, which serve."""
+    ann = served.token(Grant("ann", Role.operator))
+    nodes = [{"id": name, "sku": "this", "pool": "train"} for name in ("n1", "n2")]
+    status, answer = await asyncio.to_thread(served.ask, "POST", "/v1/adopt", ann, {"nodes": nodes, "reason": "test"})
+    assert status == 200, answer
+    first, second = (served.token(Grant(f"agent-{name}", Role.agent, node=name)) for name in ("n1", "n2"))
+    return ann, first, second
+
+
+def documents(folder: Path) -> list[str]:
+    (folder / "pools.yaml").write_text(POOLS)
+    return ["--config", str(CELL), "--config", str(folder / "pools.yaml")]
+
+
+def stalled_post(served: Served, authorization: str, *, urgent: bool) -> socket.socket:
+    """A post whose body does not come."""
+    one = served.open()
+    lines = ["POST /v1/agent/observations HTTP/1.1", "Host: 127.0.0.1", f"Authorization: {authorization}"]
+    lines += ["Content-Type: application/json", "Content-Length: 1000", *(["Priority: u=0"] if urgent else [])]
+    one.sendall("\r\n".join([*lines, "", "{"]).encode())
+    return one
+
+
+def spelled(token: str, number: int) -> str:
+    """The same token in another spelling: cases of the scheme, and spaces."""
+    scheme = "".join(c.upper() if number >> place & 1 else c for place, c in enumerate("bearer"))
+    return f"{scheme} {' ' * (number // 64)}{token}"
+
+
+def a_post(node: str, number: int) -> dict[str, Any]:
+    seen = {"node": node, "source": "agent", "spool": "s", "sequence": number, "kind": "kernel_log", "text": "systemd"}
+    return {"node": node, "spool": "s", "boot_id": "b", "observations": [seen]}
+
+
+async def test_one_agents_token_does_not_blind_the_fleet(tmp_path: Path) -> None:
+    """400 stalled posts with one token and 200 with spellings of it for the urgent places, renewed as they end.
+
+    Mutants: a place is taken before the body has come; senders are told apart by what their header says.
+    """
+
+    def attack(over: threading.Event) -> None:
+        held: list[socket.socket] = []
+        for number in cycle(range(STALLED + SPELLINGS)):
+            with suppress(OSError):
+                held.append(stalled_post(served, spelled(bad, number % SPELLINGS), urgent=number >= STALLED))
+            if over.wait(0.0 if len(held) <= STALLED + SPELLINGS else AGAIN_S):
+                break
+        for one in held:
+            one.close()
+
+    def post(number: int) -> tuple[int, float]:
+        began = time.monotonic()
+        status, _ = served.ask("POST", "/v1/agent/observations", good, a_post("n2", number))
+        return status, time.monotonic() - began
+
+    async with attacked(tmp_path, *documents(tmp_path)) as served:
+        _, bad, good = await two_nodes(served)
+        with Witness(served) as witness, beside(attack):
+            await asyncio.sleep(1.0)
+            answers = [await asyncio.to_thread(post, number) for number in range(1, 41)]
+    taken = sum(status == 200 for status, _ in answers)
+    witness.told(f"stalled posts of one token: {taken} of {len(answers)} posts of another taken")
+    assert taken == len(answers), answers
+    assert max(took for _, took in answers) < 2 * tolerable_s(), answers
+    assert not witness.refused, witness
+    assert witness.longest_s < tolerable_s(), witness
+
+
+async def test_a_revocation_ends_what_is_under_way(tmp_path: Path) -> None:
+    """A stalled post, a long poll and a stream of three tokens that are revoked by another process.
+
+    Mutant: tokens are looked at when a request begins, and never again.
+    """
+    asked = "GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\r\n"
+    async with attacked(tmp_path, *documents(tmp_path)) as served:
+        ann, first, second = await two_nodes(served)
+        post = stalled_post(served, f"Bearer {first}", urgent=False)
+        poll, stream = served.open(timeout_s=PATIENCE_S), served.open(timeout_s=PATIENCE_S)
+        poll.sendall(asked.format("/v1/agent/operations?node=n2&wait_s=25", second).encode())
+        stream.sendall(asked.format("/v1/events", ann).encode())
+        assert (await asyncio.to_thread(stream.recv, 65_536)).startswith(b"HTTP/1.1 200")
+        for token in (first, second, ann):
+            served.revoke(token)
+        began = time.monotonic()
+        for one in (post, poll, stream):
+            await asyncio.to_thread(said, one)
+            one.close()
+        assert time.monotonic() - began < 8.0
+
+
+async def test_one_tenant_does_not_take_every_stream(tmp_path: Path) -> None:
+    """Three tokens of one tenant, 256 streams asked for; then every tenant together.
+
+    Mutants: streams are counted in all only; by token, of which a tenant has many.
+    """
+
+    def streams(tokens: list[str]) -> list[int]:
+        statuses = []
+        for token in tokens:
+            held.append(one := served.open())
+            one.sendall(f"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+            statuses.append(int(one.recv(65_536).split(b" ", 2)[1]))
+        return statuses
+
+    held: list[socket.socket] = []
+    async with attacked(tmp_path, files=4_096) as served:
+        acme = [served.token(Grant(f"a{n}", Role.tenant, tenant="acme")) for n in range(3)]
+        others = [served.token(Grant(f"t{n}", Role.tenant, tenant=f"t{n}")) for n in range(10)]
+        ann = served.token(Grant("ann", Role.operator))
+        got = await asyncio.to_thread(streams, (acme * 86)[:256])
+        assert (got.count(200), got.count(503)) == (16, 240)
+        got = await asyncio.to_thread(streams, others * 16)
+        assert got.count(200) == 128 - 16, "half are for tenants"
+        assert (await asyncio.to_thread(streams, [ann])) == [200]
+        for one in held:
+            one.close()
+
+
+CONFIG = "policy: {rules: {}, rungs: {}}\n"
+SLOW = {
+    "an integer of 5,000 digits": "pools: {a: {target: " + "9" * 5_000 + "}}\n",
+    "200 KB of 1:1:1": "pools: " + "1:" * 100_000 + "1\n",
+    "30,000 pools": "pools:\n" + "".join(f"  p{n}: {{sku: a, target: 1}}\n" for n in range(30_000)),
+    "a MiB of lists": "pools: [" + "[]," * 15_000 + "]\n# " + "x" * 900_000,
+    "a MiB in one word": "pools: '" + "x" * 1_000_000 + "'\n",
+}
+
+
+async def test_documents_and_cursors_that_were_slow_are_refused_in_a_moment(tmp_path: Path) -> None:
+    """Mutants: numbers to base 60 are read; entries are not counted; a token of a MiB is parsed in a thread."""
+    async with attacked(tmp_path) as served:
+        ann = served.token(Grant("ann", Role.operator))
+        for name, text in SLOW.items():
+            body = {"documents": {"a.yaml": CONFIG, "b.yaml": text}, "reason": "test", "dry_run": True}
+            began = time.monotonic()
+            with Witness(served) as witness:
+                status, answer = await asyncio.to_thread(served.ask, "POST", "/v1/config", ann, body)
+                took_s = time.monotonic() - began
+            witness.told(f"{name}, refused in {took_s * 1000:.0f} ms with {status}")
+            assert status == 422, answer
+            assert took_s < (20.0 if "MiB" in name else 2 * tolerable_s()), name
+            assert witness.longest_s < tolerable_s(), (name, witness)
+        for number in (2**63, 2**64, 10**30):
+            status, answer = await asyncio.to_thread(served.ask, "GET", f"/v1/parts/p?before={number}", ann)
+            assert status == 400, answer

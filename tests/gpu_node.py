@@ -1,0 +1,108 @@
+"""A node of files as the real agent sees it: sysfs, a kernel log, recorded NVML, with what its gate is to see."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from hostler.agent.body import Eyes, RealBody
+from hostler.agent.checks import gate, host_side, since
+from hostler.agent.checks.gate_check import Report
+from hostler.agent.collectors import gpu_reading, gpu_state
+from hostler.agent.collectors.nvml_twin import Twin
+from hostler.core.diagnose.gate.expectation import Expected, ExpectedGpu, Faulted, encode
+from hostler.core.diagnose.gate.faults import look_at_faults
+from hostler.core.diagnose.gate.gpus import look_at_gpus
+from hostler.core.diagnose.gate.readings import facts_of, worst
+from hostler.core.diagnose.gate.readings import told as what_was_told
+from hostler.core.gate import readers_of
+
+STATES = Path(__file__).parent / "nvml_states"
+PCIS = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
+ADDRESSES = tuple(f"0000:{bus}:00" for bus in PCIS)
+SERIALS = tuple(f"165302300000{n}" for n in range(8))
+FAULTY = SERIALS[3]
+BOOT = "6,0,1000,-;Linux version 6.1\n"
+
+
+def known(**of_third: str) -> tuple[ExpectedGpu, ...]:
+    """All eight as the node's record has them; the fourth with other names where some are given."""
+    uuid = "GPU-0000000{}-1111-2222-3333-444444444444"
+    gpus = [ExpectedGpu(f"gpu{n}", SERIALS[n], uuid.format(n), ADDRESSES[n]) for n in range(8)]
+    gpus[3] = replace(gpus[3], **of_third)
+    return tuple(gpus)
+
+
+def expected(condition: str = "", part: str = FAULTY, **said: Any) -> Expected:
+    gpus = said.pop("known", known())
+    faulty = next((gpu for gpu in gpus if part in (gpu.serial, gpu.pci)), None)
+    faults = (Faulted(condition, part, readers_of(condition, part), faulty),) if condition else ()
+    return Expected(gpus=8, known=gpus, links=18, fabric=True, faulted=faults, **said)
+
+
+class Node:
+    """A node of files: sysfs, a kernel log, recorded NVML; with the body that a real agent has."""
+
+    def __init__(self, directory: Path) -> None:
+        self.root = directory / "root"
+        self.state = directory / "agent"
+        self.state.mkdir()
+        self.log = directory / "kmsg"
+        self.log.write_text(BOOT)
+        for address in ADDRESSES:
+            self.plug(address)
+        self.adapter("mlx5_0", "0000:1a:00", "4: ACTIVE")
+        self._bodies: list[RealBody] = []
+
+    def plug(self, address: str, vendor: str = "0x10de", pci_class: str = "0x030200") -> None:
+        path = self.root / f"sys/bus/pci/devices/{address}.0"
+        path.mkdir(parents=True)
+        (path / "vendor").write_text(vendor)
+        (path / "class").write_text(pci_class)
+
+    def unplug(self, address: str) -> None:
+        path = self.root / f"sys/bus/pci/devices/{address}.0"
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
+
+    def adapter(self, name: str, address: str, state: str) -> None:
+        self.plug(address, "0x15b3", "0x020700")
+        base = self.root / f"sys/class/infiniband/{name}"
+        (base / "ports/1").mkdir(parents=True)
+        (base / "ports/1/state").write_text(state)
+        (base / "device").symlink_to(self.root / f"sys/bus/pci/devices/{address}.0")
+
+    def body(self, state: str | Path) -> RealBody:
+        twin = STATES / f"{state}.json" if isinstance(state, str) else state
+        eyes = Eyes(nvml_twin=str(twin), kernel_log=str(self.log), root=str(self.root))
+        self._bodies.append(RealBody("n1", self.state, allow_actions=True, eyes=eyes))
+        return self._bodies[-1]
+
+    def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> Report:
+        return self.body(state).check(profile, encode(want or expected()))
+
+    def gate(self, state: Path) -> gate.Gate:
+        """The gate by itself, with NVML read in this process."""
+
+        def gpus() -> gpu_state.Report:
+            told = gpu_reading.Reader(Twin(str(state)), lambda _doing: None).report(0.0)
+            return gpu_state.decoded(json.dumps(told).encode())
+
+        return gate.Gate(gate.Place("n1", self.state, self.root, str(self.log)), gpus, lambda: "b1")
+
+    def judged(self, state: str | Path, want: Expected) -> Report:
+        """The same looking within this process: the reader, the host's side and the judgement, without the tests."""
+        twin = STATES / f"{state}.json" if isinstance(state, str) else state
+        told = gpu_reading.Reader(Twin(str(twin)), lambda _doing: None).report(0.0)
+        noted = since.load(self.state, "b1")
+        host = host_side.read(self.root, str(self.log), noted.sequence, "n1")
+        readings = gate.readings_of(gpu_state.decoded(json.dumps(told).encode()), host, noted)
+        gpus = look_at_gpus(want, readings)
+        looks = [*gpus, *look_at_faults(want, readings, gpus)]
+        return Report(worst(looks), what_was_told(looks), facts_of(looks))
+
+    def close(self) -> None:
+        for body in self._bodies:
+            body.close()

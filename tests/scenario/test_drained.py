@@ -1,0 +1,105 @@
+"""Work that comes after the drain, just before an act that ends it, is waited for like any other."""
+
+import pytest
+
+from hostler.core import events as e
+from hostler.core.model import Workload
+from hostler.core.operations import OPERATIONS
+from tests.kit import Drive, a_node, a_workload, configuration, pool_document
+
+ALONE = configuration({"train": pool_document(target=1)}, firmware={"bios": "2"})
+
+NEEDS = {
+    # what ends work, or gives or removes power, needs each of these to be so; transcribed, never read from OPERATIONS
+    "set_boot_network": {"power"},
+    "power_on": {"power"},
+    "power_off": {"drained", "power_off"},
+    "update_firmware": {"drained", "power"},
+    "reset_bmc": {"power"},
+    "collect_evidence": {"boot"},
+    "gpu_reset": {"drained", "boot"},
+    "reboot": {"drained", "power", "boot"},
+    "bmc_cold_reset": {"power", "boot"},
+    "run_checks": {"drained"},
+    "sanitise": {"drained"},
+    "leave_cluster": {"drained"},
+}
+REVOCABLE = {"collect_evidence", "run_checks", "join_cluster", "idle_check"}
+ONCE = {"update_firmware", "reset_bmc", "gpu_reset", "reboot"}
+DISRUPT = {"power_off", "update_firmware", "gpu_reset", "reboot", "evict", "leave_cluster"}
+TOUCH = {"power_off", "update_firmware", "gpu_reset", "reboot"}
+RESTART = {"power_on", "power_off", "reboot"}
+
+
+def test_every_operation_needs_and_does_what_its_hand_does() -> None:
+    """Mutants: any need, flag or default of a row the other way round."""
+    assert {kind: set(row.needs) for kind, row in OPERATIONS.items() if row.needs} == NEEDS
+    rows = OPERATIONS.items()
+    assert {kind for kind, row in rows if row.revocable} == REVOCABLE
+    assert {kind for kind, row in rows if not row.repeatable} == ONCE
+    assert {kind for kind, row in rows if not row.interruptible} == {"update_firmware"}
+    assert {kind for kind, row in rows if row.disrupts} == DISRUPT
+    assert {kind for kind, row in rows if row.touches} == TOUCH
+    assert {kind for kind, row in rows if row.restarts} == RESTART
+    assert {kind for kind, row in rows if row.removes_power} == {"power_off"}
+
+
+def until_before(drive: Drive, kind: str) -> None:
+    """The plan has come to the step before this operation, and its drain is over."""
+    while (plan := drive.node("a").plan) is not None and drive.pending:
+        if plan.index + 1 < len(plan.steps) and plan.steps[plan.index + 1].operation == kind:
+            return
+        drive.serve(drive.pending.pop(0))
+    raise AssertionError(f"the plan never came to {kind}")
+
+
+@pytest.mark.parametrize(
+    ("verb", "kind"),
+    [
+        ("reset-gpu", "gpu_reset"),
+        ("reset-gpu", "run_checks"),
+        ("reboot", "reboot"),
+        ("power-cycle", "power_off"),
+        ("update-firmware", "update_firmware"),
+        ("update-firmware", "power_off"),
+        ("release-node", "leave_cluster"),
+        ("request-replacement", "leave_cluster"),
+    ],
+)
+def test_work_that_comes_after_the_drain_is_not_ended_by_the_act(verb: str, kind: str) -> None:
+    """A pod that was bound while we cordoned. Mutants: the row needs no drained node; who is leaving has left."""
+    drive = Drive(ALONE, [a_node("a")])
+    drive.see_work("a", a_workload("first", kind="graceful"))
+    drive.ask(verb, "a")
+    until_before(drive, kind)
+    before = drive.operations("a")
+    late(drive, a_workload("late"))
+    drive.wait(hours=1)
+    assert kind not in drive.operations("a")[len(before) :]
+    assert "late" not in drive.evicted
+    waiting = drive.node("a").waiting
+    assert waiting is not None
+    assert waiting.blockers[0].name == "late"
+    late(drive)
+    drive.wait(hours=4)
+    assert kind in drive.operations("a")[len(before) :]
+    assert drive.node("a").plan is None
+
+
+def late(drive: Drive, *work: Workload) -> None:
+    """Its scheduler shows the work, and what was under way then ends."""
+    drive.work["a"] = work
+    drive.step(drive.view())
+    drive.run()
+
+
+def test_a_node_that_has_left_waits_for_nobody() -> None:
+    """What a former cluster believes of it keeps nobody from erasing it. Mutant: who has left is still asked."""
+    drive = Drive(ALONE, [a_node("a")])
+    drive.ask("release-node", "a")
+    until_before(drive, "sanitise")
+    drive.serve(drive.pending.pop(0))
+    drive.see_work("a", a_workload("ghost"))
+    drive.run()
+    assert "sanitise" in drive.operations("a")
+    assert [released.node for released in drive.events(e.NodeReleased)] == ["a"]

@@ -1,0 +1,180 @@
+"""A node with eight GPUs lives through bring-up and triage with the real agent's own answers and inventory."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.agent.body import RealBody
+from hostler.agent.checks import gate
+from hostler.agent.verbs import VERBS, Answer
+from hostler.core import events as e
+from hostler.core.model import Observation, Operation, Outcome, Phase
+from hostler.engine import intake
+from hostler.engine.ready import Send
+from tests.gpu_node import ADDRESSES, STATES, Node
+from tests.kit import Drive, a_node, configuration, pool_document
+
+PARTS = {"cpu": 2, "drive": 4, "nic": 8}
+CONFIG = configuration(
+    {"train": pool_document(target=1)},
+    parts=PARTS,
+    gpu_model="H100",
+    memory_gib=2048.0,
+    models={"nic": "MCX75310", "cpu": "8480", "drive": "7.68"},
+)
+CPU = "processor\t: {0}\nphysical id\t: {0}\nmodel name\t: Intel Xeon Platinum 8480C\n"
+FOREIGN = {"nvmlDeviceGetSerial": "1999", "nvmlDeviceGetUUID": "GPU-other"}
+
+
+def furnish(machine: Node) -> None:
+    """Processors, memory, drives and adapters beside the GPUs."""
+    root = machine.root
+    for address in ADDRESSES:
+        (root / f"sys/bus/pci/devices/{address}.0/device").write_text("0x2330")
+    for number in range(1, 8):
+        machine.adapter(f"mlx5_{number}", f"0000:{0xA0 + number:02x}:00", "4: ACTIVE")
+    for number, card in enumerate(sorted((root / "sys/class/infiniband").iterdir())):
+        name, serial = b"MCX75310AAS", f"MT{number}".encode()
+        fields = b"PN" + bytes([len(name)]) + name + b"SN" + bytes([len(serial)]) + serial
+        (card / "device/vpd").write_bytes(b"\x90" + len(fields).to_bytes(2, "little") + fields + b"\x78")
+        (card / "device/infiniband" / card.name).mkdir(parents=True)
+    for number in range(4):
+        device = root / f"sys/block/nvme{number}n1/device"
+        device.mkdir(parents=True)
+        (device / "serial").write_text(f"S6CK{number}")
+        (device / "model").write_text("SAMSUNG 7.68TB")
+    (root / "proc").mkdir()
+    (root / "proc/cpuinfo").write_text("\n".join(CPU.format(number) for number in range(2)))
+    (root / "proc/meminfo").write_text(f"MemTotal: {2030 * 2**20} kB\n")
+
+
+class RealNode(Drive):
+    """A cell of one node, which tells its inventory and answers its checks as `agent.body` does. Hands only do."""
+
+    body: RealBody
+
+    def serve(self, send: Send) -> None:
+        operation = send.operation
+        if operation.kind != "run_checks" or send.how != "perform":
+            super().serve(send)
+            return
+        answer: Answer = VERBS[operation.kind].act(self.body, {**VERBS[operation.kind].arguments, **operation.args})
+        self.step(intake.Replied(_outcome(operation, answer)))
+
+    def _parts_of(self, node_id: str) -> list[intake.Input]:
+        boot = self.boot_of(node_id)
+        node = self.fleet.nodes.get(node_id)
+        if node is None or node.inventory_boot == boot:
+            return []
+        self._sequence += 1
+        found = self.body.inventory()
+        seen = Observation(node_id, "inventory", "agent", f"s{self._sequence}", 1, boot, facts=found.facts)
+        seen = replace(seen, received=self.now, parts=found.parts)
+        return [intake.Observed(0, node_id, (seen,))]
+
+    def parts_told(self) -> list[intake.Input]:
+        """What the agent says of its parts as it begins."""
+        return self._parts_of("a")
+
+    def words(self) -> str:
+        """All that a person is told of the node: what it waits for, and its tickets."""
+        waiting = self.node("a").waiting
+        blockers = [b.text for b in waiting.blockers] if waiting is not None else []
+        return "; ".join([*blockers, *(f"{t.summary} {t.action}" for t in self.fleet.tickets.values())])
+
+    def went(self) -> list[Phase]:
+        return [moved.after for moved in self.events(e.PhaseChanged)]
+
+
+def _outcome(operation: Operation, answer: Answer) -> Outcome:
+    return Outcome(operation.id, operation.node, answer.result, answer.detail, answer.facts, attempt=operation.attempt)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    monkeypatch.setattr(gate, "SETTLE_S", 0.0)
+    monkeypatch.setattr("hostler.agent.body.GPUS_S", 3.0)
+    here = Node(tmp_path)
+    furnish(here)
+    yield here
+    here.close()
+
+
+def at(machine: Node, phase: Phase, state: str | Path) -> RealNode:
+    """The node as it is switched on at this phase, never seen before."""
+    drive = RealNode.__new__(RealNode)
+    drive.body = machine.body(state)
+    node = a_node("a", pool="", phase=phase, slots=(), addresses=(), inventory_at=None, inventory_boot="")
+    drive.__init__(CONFIG, [node], quiet=True)  # type: ignore[misc]
+    drive.step(intake.NodeSeen("a", "on"), intake.Heard("a", "a-b1"), drive.view(), *drive.parts_told())
+    drive.run()
+    return drive
+
+
+def vouch_for_what_no_agent_checks(drive: RealNode) -> list[str]:
+    """A person's word wherever a ticket asks for one; the profiles."""
+    given: list[str] = []
+    for _ in range(4):
+        asked = [t.fault for t in drive.fleet.tickets.values() if t.kind == "check"]
+        given += [profile for profile in asked if drive.ask("vouch", "a", profile=profile).granted]
+        drive.wait(hours=2)
+    return given
+
+
+def test_a_sound_node_goes_all_the_way_with_words_only_where_the_agent_has_no_check(machine: Node) -> None:
+    """Eight GPUs seen at Seatrial and at the gate of its delivery. Mutants: the inventory is read at "/"; the recorded
+    GPUs are not asked for it; a gate or a Seatrial that needs a word."""
+    drive = at(machine, Phase.seatrial, "healthy_h100x8")
+    drive.wait(hours=30)
+    assert vouch_for_what_no_agent_checks(drive) == ["burn_in"]
+    assert drive.node("a").phase is Phase.production
+    assert drive.node("a").pool == "train"
+    verdicts = {(c.check.profile, c.check.verdict.value) for c in drive.events(e.CheckRecorded) if not c.check.person}
+    assert {("seatrial", "passed"), ("inventory", "passed"), ("gate", "passed")} <= verdicts
+    assert Phase.rma not in drive.went()
+
+
+STOPS = {
+    "gpu_missing": (Phase.seatrial, "gpu in gpu3: expected H100, found 10de:2330"),
+    "hang_in_one_call": (Phase.seatrial, "NVML is hung"),
+    "no_driver": (Phase.seatrial, "gpu7: expected H100, found 10de:2330"),
+}
+"""Recorded state → where the node stands at last, and what a person is told."""
+
+
+@pytest.mark.parametrize("state", STOPS)
+def test_a_node_whose_gpus_are_not_seen_stops_and_nothing_but_evidence_convicts_it(machine: Node, state: str) -> None:
+    """Mutants: absence of NVML passes; a hang fails; what NVML misses is not compared; inconclusive leads to rma."""
+    drive = at(machine, Phase.seatrial, state)
+    drive.wait(days=3)
+    where, told = STOPS[state]
+    assert (drive.node("a").phase, Phase.rma in drive.went()) == (where, False), drive.transcript("a")
+    assert told in drive.words() + drive.transcript("a")
+    assert Phase.production not in drive.went()
+
+
+def test_another_serial_than_the_record_has_fails_the_gate(machine: Node, tmp_path: Path) -> None:
+    """After a remedy without hands in the machine. Mutant: GPUs are matched by address alone."""
+    drive = at(machine, Phase.seatrial, "healthy_h100x8")
+    drive.wait(hours=30)
+    vouch_for_what_no_agent_checks(drive)
+    swapped = tmp_path / "swapped.json"
+    swapped.write_text(json.dumps({"base": str(STATES / "healthy_h100x8.json"), "change": {"3": FOREIGN}}))
+    drive.body = machine.body(swapped)
+    drive.fault("a", gpu=0x61)
+    drive.wait(hours=1)
+    failed = [c.check for c in drive.events(e.CheckRecorded) if c.check.verdict == "failed"]
+    assert [check.profile for check in failed][:1] == ["gate"], drive.transcript("a")
+    assert "1999 is in its place" in drive.transcript("a") + str(failed)
+
+
+def test_a_gpu_that_pci_misses_too_is_evidence(machine: Node) -> None:
+    """Mutants: the count is not compared; a missing part is examined and passes."""
+    machine.unplug(ADDRESSES[3])
+    drive = at(machine, Phase.seatrial, "gpu_missing")
+    drive.wait(hours=12)
+    assert drive.node("a").phase is Phase.seatrial
+    assert "gpu: expected 8, found 7" in drive.words()

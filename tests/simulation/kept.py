@@ -1,0 +1,43 @@
+"""Worlds that once broke a law, kept whole, so that they are the same however worlds are drawn later on.
+
+A line of `kept_seeds.jsonl` is one world: why it was kept, its shape, and everything that goes wrong in it.
+"""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from hostler.sim.hostile import Verdict
+from hostler.sim.mischief.drawn import Scenario
+
+FILE = Path(__file__).with_name("kept_seeds.jsonl")
+
+
+class Kept(Struct, frozen=True):
+    """A world that is run each time, and the law that it broke."""
+
+    why: str
+    scenario: Scenario
+
+    def __str__(self) -> str:
+        left = f"-{len(self.scenario.mischief)}" if self.scenario.dropped else ""
+        return f"{self.scenario.seed}{left}"
+
+
+def kept(file: Path = FILE) -> tuple[Kept, ...]:
+    """Every kept world, in the order in which they failed. Raises msgspec.ValidationError for a line that is none."""
+    if not file.exists():
+        return ()
+    return tuple(msgspec.json.decode(line, type=Kept) for line in file.read_bytes().splitlines() if line.strip())
+
+
+def keep(verdict: Verdict, file: Path = FILE) -> str:
+    """Add the world to the kept ones unless it is one already; what its finder is to do, "" where it is known."""
+    scenario = verdict.scenario
+    if any(one.scenario.seed == scenario.seed for one in kept(file)):
+        return ""
+    line = msgspec.json.encode(Kept(str(verdict.violations[0]), scenario))
+    with file.open("ab") as lines:  # one short write at the end: several processes may do so at once
+        lines.write(line + b"\n")
+    return f"seed {scenario.seed} is kept from now on: commit {file.parent.name}/{file.name}"
