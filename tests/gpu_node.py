@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hostler.agent.body import Eyes, RealBody
+from hostler.agent.body import Eyes, Powers, RealBody
 from hostler.agent.checks import gate, host_side, since
 from hostler.agent.checks.gate_check import Report
 from hostler.agent.collectors import gpu_reading, gpu_state
@@ -77,7 +77,7 @@ class Node:
     def body(self, state: str | Path) -> RealBody:
         twin = STATES / f"{state}.json" if isinstance(state, str) else state
         eyes = Eyes(nvml_twin=str(twin), kernel_log=str(self.log), root=str(self.root))
-        self._bodies.append(RealBody("n1", self.state, allow_actions=True, eyes=eyes))
+        self._bodies.append(RealBody("n1", self.state, Powers(actions=True), eyes))
         return self._bodies[-1]
 
     def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> Report:

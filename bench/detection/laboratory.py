@@ -27,7 +27,7 @@ from bench.detection.decided import POOLS, name_of, record
 from bench.detection.plants import GPUS, gpu_address, serial
 from bench.detection.states import HEALTHY_FACTS, HEALTHY_HOST
 from bench.detection.watched import HEALTHY, STATES, gpu_parts, machine_of, twin_addresses, write
-from hostler.agent.body import EmulatedBody, Eyes, RealBody
+from hostler.agent.body import EmulatedBody, Eyes, Powers, RealBody
 from hostler.agent.child import Companion
 from hostler.agent.collectors import gpu_state, host_state, ports
 from hostler.agent.collectors.inventory import Inventory
@@ -63,7 +63,7 @@ class Machinery(EmulatedBody):
         self.become(HEALTHY)
         write(self.files, HEALTHY_HOST)
         self._reads_gpus = gpus
-        self._real = RealBody(self.node, place, allow_actions=False, eyes=Eyes((), str(self.twin)))
+        self._real = RealBody(self.node, place, Powers(), Eyes((), str(self.twin)))
         argv = (sys.executable, "-m", "hostler.agent.collectors.host_reading", str(self.files), "")
         self._host = Companion(argv) if host else None
 

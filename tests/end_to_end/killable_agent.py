@@ -19,6 +19,7 @@ from hostler.agent.body import ANSWERED, Senseless
 from hostler.agent.checks import emulated
 from hostler.agent.checks.gate_check import Report
 from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.kubelet import JoinOffer
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.reset import Wanted
 from hostler.core.model import Facts, Part, Verdict
@@ -71,7 +72,7 @@ class WrittenBody(Senseless):
         self._act("sanitise")
         return "emulated"
 
-    def invite_kubelet(self, kubeconfig: str) -> None:
+    def invite_kubelet(self, offer: JoinOffer) -> None:
         self._act("join_cluster")
 
     def dismiss_kubelet(self) -> None:

@@ -163,7 +163,7 @@ async def test_a_damaged_record_is_named_and_keeps_who_stands_by_from_taking_ove
 async def test_everything_may_be_asked_of_the_one_that_stands_by(tmp_path: Path, postgres_url: str) -> None:
     """Reads from its own memory, with how far behind it is; what only the active can answer is carried there.
 
-    Mutants: the hop drops the token, or a request is carried in a circle.
+    Mutants: the hop drops the token or the key of a request; a request is carried in a circle.
     """
     async with cluster(tmp_path, postgres_url, lease_s=5.0) as cell:
         old = await cell.active()
@@ -185,6 +185,15 @@ async def test_everything_may_be_asked_of_the_one_that_stands_by(tmp_path: Path,
         assert (status, receipt["acknowledged"]) == (200, 1)
         status, orders, headers = await other.call("GET", "/v1/agent/operations?node=n1&wait_s=0.2", token)
         assert (status, orders["operations"], headers["hostler-role"]) == (200, [], "active")
+        key = {"Idempotency-Key": "k1"}
+        first, again = [await other.call("POST", "/v1/intents", json=HOLD, headers=key) for _ in range(2)]
+        assert (first[0], again[0], again[1]["detail"].get("repeated")) == (200, 200, "yes")
+        assert first[1]["text"] == again[1]["text"]
+        for process in (other, old):
+            another = HOLD | {"target": "rack:other"}
+            status, problem, _ = await process.call("POST", "/v1/intents", json=another, headers=key)
+            assert (status, problem["error"]) == (422, "key_reused"), "what stands by answers as the active one"
+        assert [len(holds(cell, rack)) for rack in ("rack:far", "rack:other")] == [1, 0]
         large = HOLD | {"reason": "x" * 400_000}
         assert (await other.call("POST", "/v1/intents", json=large))[0] == 422, "the active's own refusal"
         assert (await other.call("POST", "/v1/intents", "hst_nobody", json=HOLD))[0] == 401

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostler.agent.acting import NotPossibleError
-from hostler.agent.body import RealBody
+from hostler.agent.body import Powers, RealBody
 from hostler.agent.verbs import VERBS, Answer
 from hostler.core import events as e
 from hostler.core.model import Operation, Outcome, Phase
@@ -54,7 +54,7 @@ def outcome_of(outcome: Outcome, operation: Operation) -> Outcome:
 def body(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealBody]:
     """This machine, without a scratch device. Its SKU names no GPUs, so that nothing is missing from it."""
     folder: Path = tmp_path_factory.mktemp("agent")
-    real = RealBody("a", folder, allow_actions=True)
+    real = RealBody("a", folder, Powers(actions=True))
     yield real
     real.close()
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hostler.agent import watch
-from hostler.agent.body import EmulatedBody, Eyes, RealBody
+from hostler.agent.body import EmulatedBody, Eyes, Powers, RealBody
 from hostler.agent.child import Companion, HungError
 from hostler.agent.collectors import dcgm_reading, gpu_state
 from hostler.agent.collectors.dcgm_state import DcgmState
@@ -171,7 +171,7 @@ def exporter() -> Iterator[Exporter]:
 
 @pytest.fixture
 def body(tmp_path: Path, exporter: Exporter) -> Iterator[RealBody]:
-    made = RealBody("n1", tmp_path, allow_actions=False, eyes=Eyes(dcgm=exporter.url))
+    made = RealBody("n1", tmp_path, Powers(), Eyes(dcgm=exporter.url))
     yield made
     made.close()
 
@@ -215,7 +215,7 @@ def test_only_this_machine_is_asked(url: str) -> None:
 
 def test_where_no_exporter_listens_no_child_is_started(tmp_path: Path, exporter: Exporter) -> None:
     exporter.close()
-    made = RealBody("n1", tmp_path, allow_actions=False, eyes=Eyes(dcgm=exporter.url))
+    made = RealBody("n1", tmp_path, Powers(), Eyes(dcgm=exporter.url))
     assert made.dcgm().state == "absent"
     assert made._dcgm.pid is None  # noqa: SLF001 - what is not started has no other sign
 

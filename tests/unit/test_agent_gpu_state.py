@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.agent.body import Eyes, RealBody
+from hostler.agent.body import Eyes, Powers, RealBody
 from hostler.agent.child import Companion, DiedError, HungError
 from hostler.agent.collectors import gpu_reading, gpu_state
 from hostler.agent.collectors.gpu_calls import Calls
@@ -195,7 +195,7 @@ def body(tmp_path: Path) -> Iterator[Callable[[str], RealBody]]:
     bodies: list[RealBody] = []
 
     def make(state: str) -> RealBody:
-        bodies.append(RealBody("n1", tmp_path, allow_actions=False, eyes=Eyes(nvml_twin=str(STATES / f"{state}.json"))))
+        bodies.append(RealBody("n1", tmp_path, Powers(), Eyes(nvml_twin=str(STATES / f"{state}.json"))))
         return bodies[-1]
 
     yield make
@@ -241,7 +241,7 @@ def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkey
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    here = RealBody("n1", tmp_path, allow_actions=True, eyes=Eyes(nvml_twin=str(twin)))
+    here = RealBody("n1", tmp_path, Powers(actions=True), Eyes(nvml_twin=str(twin)))
     assert here.gpus().state == "answers"
     with ThreadPoolExecutor(1) as hands:
         reset = hands.submit(here.reset_gpus, Wanted())

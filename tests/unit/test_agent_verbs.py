@@ -9,16 +9,17 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError
-from hostler.agent.body import EmulatedBody, RealBody
+from hostler.agent.body import EmulatedBody, Powers, RealBody
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
 from hostler.agent.reset import Wanted
-from hostler.agent.verbs import KUBECONFIG, VERBS, Hands
+from hostler.agent.verbs import OFFER, VERBS, Hands
 from hostler.core.model import Operation, Part, Verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,6 +27,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def operation(kind: str, **args: str) -> Operation:
     return Operation("op1", kind, "n1", "plan1", 0, NOW, NOW, args)
+
+
+def an_offer(token: str = "secret") -> dict[str, str]:
+    offer = kubelet.JoinOffer("train", "n1", "https://api:6443", "", token)
+    return {OFFER: msgspec.json.encode(offer).decode()}
 
 
 class World:
@@ -53,7 +59,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 @pytest.mark.parametrize("kind", sorted(VERBS))
 def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
     """Mutant: the mark is written after the act."""
-    first = world.hands.perform(operation(kind), 1, brought={KUBECONFIG: "secret"})
+    first = world.hands.perform(operation(kind), 1, brought=an_offer())
     world.restart()
     assert first.result == ("unknown" if kind == "reboot" else "done")
     again = world.hands.perform(operation(kind), 1)
@@ -69,7 +75,7 @@ def test_a_second_delivery_never_acts_again(world: World, kind: str) -> None:
         (operation("gpu_reset", gpu="0; reboot"), 1, "gpu is all"),
         (operation("gpu_reset", gpu="-i"), 1, "gpu is all"),
         (operation("join_cluster"), 1, "offers this node nothing"),
-        (operation("join_cluster", kubeconfig="elsewhere"), 1, "takes no argument kubeconfig"),
+        (operation("join_cluster", offer="elsewhere"), 1, "takes no argument offer"),
         (operation("run_checks", profile="../gate"), 1, "profile is one of"),
         (operation("locate", seconds="9999"), 1, "seconds is 0 to 255"),
         (replace(operation("reboot"), boot_id="another"), 1, "meant for boot another"),
@@ -85,8 +91,9 @@ def test_refusals_say_why_and_do_nothing(world: World, asked: Operation, epoch: 
 
 def test_what_lets_a_kubelet_in_is_in_no_mark_and_no_outcome(world: World) -> None:
     """Mutant: what is brought is marked with its order."""
-    outcome = world.hands.perform(operation("join_cluster"), 1, brought={KUBECONFIG: "token-of-n1"})
-    assert world.body.invited == "token-of-n1"
+    outcome = world.hands.perform(operation("join_cluster"), 1, brought=an_offer("token-of-n1"))
+    assert world.body.invited is not None
+    assert world.body.invited.token == "token-of-n1"
     kept = b"".join(file.read_bytes() for file in world.directory.iterdir())
     assert b"token-of-n1" not in kept
     assert "token-of-n1" not in str(outcome)
@@ -247,7 +254,7 @@ KILLED = """
 import os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from hostler.agent.body import EmulatedBody
+from hostler.agent.body import EmulatedBody, Powers
 from hostler.agent.marks import Marks
 from hostler.agent.verbs import Hands
 from hostler.core.model import Operation
@@ -284,7 +291,7 @@ def test_killed_between_started_and_done(world: World, kind: str, repeated: str,
 def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     """A refused reboot is the only kind that a test can ask of the machine it runs on."""
     marks = Marks(tmp_path / "marks.sqlite")
-    body = RealBody("n1", tmp_path, allow_actions=False)
+    body = RealBody("n1", tmp_path, Powers())
     hands = Hands("n1", body, marks)
     for number, kind in enumerate(("reboot", "gpu_reset", "sanitise")):
         outcome = hands.perform(replace(operation(kind), id=f"op{number}"), 1)

@@ -19,8 +19,10 @@ from hostler.agent.checks import emulated
 from hostler.agent.checks.gate import Gate, Place
 from hostler.agent.checks.gate_check import Report
 from hostler.agent.child import Companion, DiedError, HungError
+from hostler.agent.cluster_pins import ClusterPins
 from hostler.agent.collectors import devices, drives, gpu_state, host_state, inventory, ports
 from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.kubelet import JoinOffer
 from hostler.agent.reset import Wanted, reset
 from hostler.core.diagnose.gate.readings import Readings
 from hostler.core.model import Facts, Part, Verdict
@@ -101,8 +103,8 @@ class Body(Protocol):
         """Erase the tenant's data; returns what was erased."""
         ...
 
-    def invite_kubelet(self, kubeconfig: str) -> None:
-        """Have the kubelet join the cluster that this bootstrap kubeconfig leads to. Repeating it changes nothing."""
+    def invite_kubelet(self, offer: JoinOffer) -> None:
+        """Have the kubelet join the cluster that is offered. Repeating it changes nothing."""
         ...
 
     def dismiss_kubelet(self) -> None:
@@ -128,24 +130,26 @@ class Eyes(Struct, frozen=True):
     root: str = "/"
 
 
-class RealBody:
-    """This machine. Acts that disturb it need `allow_actions`; only `scratch` devices are ever erased."""
+class Powers(Struct, frozen=True):
+    """What a body may do: acts that disturb its machine need `actions`; only `scratch` devices are ever erased.
 
-    def __init__(
-        self,
-        node: str,
-        state_dir: Path,
-        *,
-        allow_actions: bool,
-        scratch: tuple[str, ...] = (),
-        eyes: Eyes | None = None,
-    ) -> None:
+    `clusters` are those that its kubelet may join.
+    """
+
+    actions: bool = False
+    scratch: tuple[str, ...] = ()
+    clusters: ClusterPins = ClusterPins()
+
+
+class RealBody:
+    """This machine."""
+
+    def __init__(self, node: str, state_dir: Path, powers: Powers, eyes: Eyes | None = None) -> None:
         eyes = eyes or Eyes()
         self._node = node
         self._eyes = eyes
         self._state_dir = state_dir
-        self._allow_actions = allow_actions
-        self._scratch = scratch
+        self._powers = powers
         self._nvml = Companion((sys.executable, "-m", f"{_COLLECTORS}.gpu_reading", eyes.nvml_twin))
         self._nvml_free = threading.Lock()
         self._dcgm_url = eyes.dcgm
@@ -257,18 +261,19 @@ class RealBody:
 
     def sanitise(self) -> str:
         self._need_permission("sanitise")
-        if not self._scratch:
+        if not self._powers.scratch:
             raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
         mounted = Path("/proc/self/mounts").read_text()
-        for device in self._scratch:
+        for device in self._powers.scratch:
             if any(line.startswith(device) for line in mounted.splitlines()):
                 raise NotPossibleError(f"{device} or a partition of it is mounted")
-        for device in self._scratch:
+        for device in self._powers.scratch:
             act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
-        return ", ".join(self._scratch)
+        return ", ".join(self._powers.scratch)
 
-    def invite_kubelet(self, kubeconfig: str) -> None:
+    def invite_kubelet(self, offer: JoinOffer) -> None:
         self._need_permission("join_cluster")
+        kubeconfig = kubelet.bootstrap_kubeconfig(self._powers.clusters.checked(offer))
         try:
             fresh = kubelet.invite(kubelet.FOLDER, kubeconfig)
         except OSError as error:
@@ -288,7 +293,7 @@ class RealBody:
         act(("ipmitool", "chassis", "identify", str(seconds)), LOCATE_S)
 
     def _need_permission(self, act: str) -> None:
-        if not self._allow_actions:
+        if not self._powers.actions:
             raise NotPossibleError(f"{act}: this agent was started without --allow-actions")
 
 
@@ -317,7 +322,7 @@ class Senseless:
         """All of them: what an emulated machine answers says of itself that it is emulated."""
         return ("burn_in", "gate", "idle", "seatrial", "suspect")
 
-    def invite_kubelet(self, kubeconfig: str) -> None:  # noqa: ARG002 - the port's name
+    def invite_kubelet(self, offer: JoinOffer) -> None:  # noqa: ARG002 - the port's name
         raise NotPossibleError("an emulated machine has no kubelet")
 
     def dismiss_kubelet(self) -> None:
@@ -336,7 +341,7 @@ class EmulatedBody(Senseless):
         self.parts = parts
         self.boots = 1
         self.asked: list[str] = []
-        self.invited = ""
+        self.invited: JoinOffer | None = None
         self.verdict = Verdict.passed
         self.gate: Readings | None = None
         self.gone_wrong: dict[str, Exception] = {}
@@ -376,9 +381,9 @@ class EmulatedBody(Senseless):
         self._ask("sanitise")
         return "emulated"
 
-    def invite_kubelet(self, kubeconfig: str) -> None:
+    def invite_kubelet(self, offer: JoinOffer) -> None:
         self._ask("invite_kubelet")
-        self.invited = kubeconfig
+        self.invited = offer
 
     def dismiss_kubelet(self) -> None:
         self._ask("dismiss_kubelet")

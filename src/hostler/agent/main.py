@@ -20,8 +20,9 @@ from msgspec import Struct
 
 from hostler.agent import client
 from hostler.agent.acting import ActFailedError
-from hostler.agent.body import Body, Eyes, RealBody
+from hostler.agent.body import Body, Eyes, Powers, RealBody
 from hostler.agent.client import About, Controller, Receipt, RejectedError, UnavailableError, backoff_s
+from hostler.agent.cluster_pins import PinsError, read_pins
 from hostler.agent.collectors.devices import Devices
 from hostler.agent.collectors.journal import Journal
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
@@ -62,7 +63,8 @@ class AgentSettings(Struct, frozen=True):
     `server`: the cell's controllers, with commas between.
     `kernel_log` is /dev/kmsg, or a pipe with the same records, or "journal" for systemd's journal; "" reads none.
     `units` are systemd's units that must run. `nvml_twin` is a file of recorded GPUs, for a machine without any; `dcgm`
-    the page of DCGM's exporter on this machine, "" for none.
+    the page of DCGM's exporter on this machine, "" for none. `cluster_server` and `cluster_ca` name the clusters that
+    this node may join: API servers with commas between, and a PEM file; without them it joins none.
     """
 
     node: str
@@ -77,15 +79,18 @@ class AgentSettings(Struct, frozen=True):
     units: tuple[str, ...] = ()
     nvml_twin: str = ""
     dcgm: str = DCGM
+    cluster_server: str = ""
+    cluster_ca: str = ""
 
 
 async def run_agent(settings: AgentSettings) -> None:
     """Be the agent of this machine until SIGTERM or SIGINT.
 
-    Raises PermissionError for a token that others can read.
+    Raises PermissionError for a token that others can read, PinsError for clusters that cannot be told.
     """
     if settings.token_file.exists():
         require_private(settings.token_file)
+    clusters = read_pins(settings.cluster_server, settings.cluster_ca)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "agent"))
@@ -94,9 +99,8 @@ async def run_agent(settings: AgentSettings) -> None:
     body = RealBody(
         settings.node,
         settings.state_dir,
-        allow_actions=settings.allow_actions,
-        scratch=settings.scratch,
-        eyes=Eyes(settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log),
+        Powers(settings.allow_actions, settings.scratch, clusters),
+        Eyes(settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log),
     )
     try:
         await serve(settings, body, stop)
@@ -327,6 +331,8 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     parser.add_argument("--ca-file", default="", help="trust these authorities instead of the system's")
     parser.add_argument("--kernel-log", default="/dev/kmsg", help='or "journal"; "" reads no kernel log')
     parser.add_argument("--allow-actions", action="store_true", help="permit reboot, gpu_reset and sanitise")
+    parser.add_argument("--cluster-server", default="", help="API servers that the kubelet may join, commas between")
+    parser.add_argument("--cluster-ca", default="", help="PEM file of the authorities that these are known by")
     parser.add_argument("--scratch", nargs="*", default=(), help="devices that sanitise may erase")
     parser.add_argument("--units", nargs="*", default=(), help="systemd units that must run, beside the usual ones")
     parser.add_argument("--nvml-twin", default="", help="a file of recorded GPUs in place of the driver's (for labs)")
@@ -350,7 +356,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     try:
         asyncio.run(run_agent(settings))
-    except PermissionError as error:
+    except (PermissionError, PinsError) as error:
         sys.exit(f"hostler-agent: {error}")
 
 

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 
+import msgspec
+
 from hostler.agent.client import Controller, Order, RejectedError, UnavailableError, backoff_s
 from hostler.agent.clock import boottime
-from hostler.agent.kubelet import bootstrap_kubeconfig
 from hostler.agent.marks import Marks
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
-from hostler.agent.verbs import KUBECONFIG, Hands
+from hostler.agent.verbs import OFFER, Hands
 from hostler.core.model import Outcome
 
 MAX_TRANSIENT = 256
@@ -114,7 +115,7 @@ class Operator:
         """What an act needs that no order carries: the secret by which this node's kubelet joins."""
         if order.operation.kind != "join_cluster" or order.mode != "perform":
             return {}
-        return {KUBECONFIG: bootstrap_kubeconfig(await self._controller.joining())}
+        return {OFFER: msgspec.json.encode(await self._controller.joining()).decode()}
 
     async def _post(self, outcome: Outcome) -> None:
         """A marked outcome is sent from its mark (again, if it was sent before); any other from memory."""

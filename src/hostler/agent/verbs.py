@@ -10,12 +10,14 @@ import threading
 from collections.abc import Callable, Mapping
 from math import inf
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError
 from hostler.agent.body import Body
 from hostler.agent.clock import boottime
+from hostler.agent.kubelet import JoinOffer
 from hostler.agent.marks import Mark, Marks
 from hostler.agent.reset import Wanted
 from hostler.core.diagnose.gate.expectation import EXPECTS
@@ -23,8 +25,8 @@ from hostler.core.model import HELD, Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
 """What IPMI's chassis identify takes."""
-KUBECONFIG = "kubeconfig"
-"""What is brought to `join_cluster` beside its order."""
+OFFER = "offer"
+"""What is brought to `join_cluster` beside its order: a `JoinOffer` in JSON."""
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
 _NOTHING: Mapping[str, str] = {}
 _GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
@@ -96,11 +98,11 @@ def _sanitise(body: Body, _args: Mapping[str, str]) -> Answer:
 
 
 def _join_cluster(body: Body, args: Mapping[str, str]) -> Answer:
-    """`kubeconfig` is what the agent fetched for it: no order may bring one, and no mark keeps it."""
-    kubeconfig = args.get(KUBECONFIG, "")
-    if not kubeconfig:
+    """The offer is what the agent fetched for it: no order may bring one, and no mark keeps it."""
+    offer = args.get(OFFER, "")
+    if not offer:
         raise NotPossibleError("the controller offers this node nothing to join with")
-    body.invite_kubelet(kubeconfig)
+    body.invite_kubelet(msgspec.json.decode(offer, type=JoinOffer))
     return Answer(detail="the kubelet has what lets it in")
 
 

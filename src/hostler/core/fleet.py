@@ -231,7 +231,7 @@ class State(Struct, frozen=True):
 
 
 ANSWERS_KEPT = 10_000
-"""Idempotency keys remembered in memory; older ones are found in the journal."""
+"""Idempotency keys remembered, the latest; a request with an older one is a new request, and the API says so."""
 SHELF_KEPT = 10_000
 """Parts remembered that are in no node, the latest; of older ones the journal tells."""
 ACTS_KEPT = 1_000

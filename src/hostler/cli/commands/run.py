@@ -58,6 +58,12 @@ class AgentOptions:
     ca: Annotated[str, Parameter(show_default=False, help="Trust these authorities, not the system's.")] = ""
     kmsg: Annotated[str, Parameter(help='The kernel log; "" reads none.')] = "/dev/kmsg"
     allow_actions: Annotated[bool, Parameter(negative=(), help="Permit reboot, gpu_reset and sanitise.")] = False
+    cluster_server: Annotated[
+        str, Parameter(show_default=False, help="API servers that the kubelet may join, with commas between.")
+    ] = ""
+    cluster_ca: Annotated[
+        str, Parameter(show_default=False, help="PEM file of the authorities that these are known by.")
+    ] = ""
     units: Annotated[
         tuple[str, ...], Parameter(negative=(), show_default=False, help="systemd units that must run.")
     ] = ()
@@ -186,6 +192,7 @@ def agent(
     options: AgentOptions = AGENT,
 ) -> int:
     """Be the agent of this node, until SIGTERM or Ctrl-C."""
+    from hostler.agent.cluster_pins import PinsError
     from hostler.agent.main import AgentSettings, rss_kib, run_agent
 
     if rss:
@@ -203,6 +210,8 @@ def agent(
         ca_file=options.ca,
         kernel_log=options.kmsg,
         allow_actions=options.allow_actions,
+        cluster_server=options.cluster_server,
+        cluster_ca=options.cluster_ca,
         units=options.units,
         nvml_twin=options.nvml_twin,
     )
@@ -210,6 +219,8 @@ def agent(
         asyncio.run(run_agent(settings))
     except PermissionError as error:
         raise unusable(str(error), "the agent runs once nobody else can read it") from error
+    except PinsError as error:
+        raise unusable(str(error)) from error
     return 0
 
 

@@ -7,6 +7,7 @@ from litestar import Router
 from litestar.handlers import HTTPRouteHandler
 
 from hostler.cli.reference.markdown import code, first_sentence, table
+from hostler.core.fleet import ANSWERS_KEPT
 from hostler.server.auth import MAY
 from hostler.server.routes import cell, health, intents, lists, nodes, reports
 
@@ -26,7 +27,8 @@ def page() -> str:
                 "Every refusal is a problem document: `error` (a word), `what` (is wrong), `instead` (what to do), and "
                 "`problems` (by file and line) for documents. Lists come in pages: go on with `cursor` until it is "
                 "empty. Requests may carry `key`, or the header `Idempotency-Key`: a repeated one gets the first "
-                "answer.\n"
+                "answer, and another request with the same key is refused. The cell remembers its latest "
+                f"{ANSWERS_KEPT:,} keys, whichever controller answers; a key older than those counts as new.\n"
             ),
             "## Routes\n",
             table(("route", "what it is for"), sorted(_routes())),

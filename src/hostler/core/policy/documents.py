@@ -99,8 +99,9 @@ def _section(loaded: list[_Loaded], section: str, wanted: type[T], problems: lis
     if not holders:
         return None
     document = holders[0]
+    problems.extend(_misnamed(document, section))
     try:
-        return msgspec.convert(_named(document.data[section]), wanted)
+        return msgspec.convert(_named(section, document.data[section]), wanted)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
         line = _line_of(document.tree, f".{section}{path.rstrip('`')}")
@@ -108,20 +109,32 @@ def _section(loaded: list[_Loaded], section: str, wanted: type[T], problems: lis
         return None
 
 
-def _named(section: Any) -> Any:
+def _named(section: str, data: Any) -> Any:
     """Rows are keyed by their name; write it into the row, so that people need not say it twice."""
-    if not isinstance(section, dict):
-        return section
-    if "rules" in section:
-        rules = section["rules"]
-        if isinstance(rules, dict):
-            section = {**section, "rules": {k: _with(v, "condition", k) for k, v in rules.items()}}
-        return section
-    return {key: _with(value, "name", key) for key, value in section.items()}
+    if not isinstance(data, dict):
+        return data
+    if section == "policy":
+        rules = data.get("rules")
+        return {**data, "rules": _with("condition", rules)} if isinstance(rules, dict) else data
+    return _with("name", data)
 
 
-def _with(row: Any, field: str, value: str) -> Any:
-    return {field: value, **row} if isinstance(row, dict) else row
+def _with(field: str, rows: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: {field: key, **row} if isinstance(row, dict) else row for key, row in rows.items()}
+
+
+def _misnamed(document: _Loaded, section: str) -> Iterator[Problem]:
+    """Rows that call themselves other than their key does: what names one would find another, or none."""
+    path, field = (("policy", "rules"), "condition") if section == "policy" else ((section,), "name")
+    rows: Any = document.data
+    for step in path:
+        rows = rows.get(step) if isinstance(rows, dict) else None
+    for key, row in rows.items() if isinstance(rows, dict) else ():
+        said = row.get(field, key) if isinstance(row, dict) else key
+        if said != key:
+            where = _find([document], (*path, str(key), field))
+            told = f"{'.'.join(path)}: the row '{str(key)[:100]}' has the {field} '{str(said)[:100]}'"
+            yield Problem(*where, told, f"write {field}: {str(key)[:100]}, or leave it out")
 
 
 def _line_of(tree: Tree, path: str) -> int:

@@ -16,6 +16,7 @@ from hostler.agent.body import ANSWERED, Senseless
 from hostler.agent.checks import emulated
 from hostler.agent.checks.gate_check import Report
 from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.kubelet import JoinOffer, bootstrap_kubeconfig
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.reset import Wanted
 from hostler.core.diagnose.gate.readings import KernelLine, Readings
@@ -200,11 +201,11 @@ class EmulatedServer(Senseless):
     def call_off(self) -> None:
         self._called_off.set()
 
-    def invite_kubelet(self, kubeconfig: str) -> None:
+    def invite_kubelet(self, offer: JoinOffer) -> None:
         if self._host.kubelet is None:
-            super().invite_kubelet(kubeconfig)
+            super().invite_kubelet(offer)
         else:
-            self._loop.call_soon_threadsafe(self._host.kubelet, kubeconfig)
+            self._loop.call_soon_threadsafe(self._host.kubelet, bootstrap_kubeconfig(offer))
 
     def dismiss_kubelet(self) -> None:
         if self._host.kubelet is None:
