@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core.model import Attempt, Phase
+from hostler.core.model import Attempt, CheckResult, Phase, Verdict
 from hostler.core.triage import AGAIN_S
-from tests.kit import NOW, Drive, a_node, configuration
+from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 TRIES = len(AGAIN_S)
 
@@ -87,3 +87,14 @@ def test_another_visit_has_all_its_tries() -> None:
     assert not len(drive.fleet.tickets)
     drive.wait(hours=3)
     assert (len(drive.fleet.tickets), examinations(drive)) == (1, TRIES)
+
+
+def test_who_came_because_of_a_failed_gate_serves_again_after_its_burn_in() -> None:
+    """Mutant: the gate's word stands for ever, so the node is neither healthy nor a spare, and nobody says why."""
+    gate = (CheckResult("gate", Verdict.failed, NOW - timedelta(hours=1)),)
+    node = a_node("a", pool="", phase=Phase.triage, checks=gate)
+    drive = Drive(configuration({"train": pool_document(target=1)}), [node])
+    drive.wait(days=7)
+    back = drive.node("a")
+    assert (back.phase, back.pool, back.waiting) == (Phase.production, "train", None)
+    assert drive.fleet.index.count("healthy:train") == 1

@@ -20,6 +20,11 @@ def gated(verdict: Verdict) -> tuple[CheckResult, ...]:
     return (CheckResult("gate", verdict, NOW),)
 
 
+def later(profile: str, verdict: Verdict, hours: float = 1.0) -> tuple[CheckResult, ...]:
+    """A gate that failed, and another check so much later."""
+    return (*gated(Verdict.failed), CheckResult(profile, verdict, NOW + timedelta(hours=hours)))
+
+
 ROWS: list[tuple[str, dict[str, Any], bool, bool]] = [
     # what is so, healthy, and whether nobody can say
     ("nothing is known against it", {}, True, False),
@@ -32,6 +37,10 @@ ROWS: list[tuple[str, dict[str, Any], bool, bool]] = [
     ("its last gate failed", {"checks": gated(Verdict.failed)}, False, False),
     ("its last gate said nothing", {"checks": gated(Verdict.inconclusive)}, False, False),
     ("its last gate passed", {"checks": gated(Verdict.passed)}, True, False),
+    ("a burn-in passed since", {"checks": later("burn_in", Verdict.passed)}, True, False),
+    ("a burn-in passed before", {"checks": later("burn_in", Verdict.passed, hours=-1)}, False, False),
+    ("a burn-in said nothing since", {"checks": later("burn_in", Verdict.inconclusive)}, False, False),
+    ("an idle check passed since", {"checks": later("idle", Verdict.passed)}, False, False),
     ("acted upon and not proven", {"attempts": (Attempt("reboot", "", NOW + timedelta(hours=1)),)}, False, False),
     ("never seen", {"inventory_at": None, "inventory_boot": ""}, False, True),
     ("seen in an earlier boot", {"boot_id": "a-b2", "inventory_boot": "a-b1"}, False, True),

@@ -46,9 +46,16 @@ def is_doubted(node: Node) -> bool:
 
 
 def _last_gate_passed(node: Node) -> bool:
-    """A node that was never gated has been adopted; what was done to any other has been proven since."""
-    gate = next((check.verdict for check in node.checks if check.profile == "gate"), Verdict.passed)
-    return gate is Verdict.passed and has_proven_itself(node)
+    """A node that was never gated has been adopted; what was done to any other has been proven since.
+
+    A burn-in looks at more than a gate: one that passed later outweighs the gate that sent the node to be repaired.
+    """
+    gate = next((check for check in node.checks if check.profile == "gate"), None)
+    if gate is not None and gate.verdict is not Verdict.passed:
+        later = (check for check in node.checks if check.profile == "burn_in" and check.at > gate.at)
+        if not any(check.verdict is Verdict.passed for check in later):
+            return False
+    return has_proven_itself(node)
 
 
 def is_unheard(node: Node) -> bool:
