@@ -46,8 +46,10 @@ def occasions(shows: Shows) -> tuple[float, Poll]:
                 bmc_unreachable=shows.unreachable,
                 bmc_refuses=shows.refuses,
                 bmc_says="no answer",
+                bmc_exceeds=(shows.exceeds, "33 MiB") if shows.exceeds else None,
             )
-            back = intake.NodeSeen(node, power="on", bmc_unreachable=False, bmc_refuses="")
+            within = (shows.exceeds, "") if shows.exceeds else None
+            back = intake.NodeSeen(node, power="on", bmc_unreachable=False, bmc_refuses="", bmc_exceeds=within)
             return shows.apart_s or ONCE_S, _some(shows.times, lambda _: [back, away])
         case Stays():
             return 2 * DAY_S, lambda _now_s, _bad: [intake.Tick()]

@@ -151,10 +151,11 @@ class Outdated(Struct, frozen=True, tag=True):
 
 
 class Bmc(Struct, frozen=True, tag=True):
-    """The BMC does not answer, or answers and refuses; so many times, answering in between."""
+    """The BMC does not answer, or refuses, or shows too much of this; so many times, answering in between."""
 
     unreachable: bool = False
     refuses: str = ""
+    exceeds: str = ""
     times: int = 1
     apart_s: float = 0.0
 
@@ -498,6 +499,7 @@ OTHERS = (
     State(_BMC, "a node that went off", Reports("power", {"power": "off"}, source="bmc"), "power.off_unexpected", ""),
     State(_BMC, "a BMC that does not answer", Bmc(unreachable=True), "bmc.unreachable", ""),
     State(_BMC, "a BMC that refuses", Bmc(refuses="401 Unauthorized"), "bmc.refused", ""),
+    State(_BMC, "an event log without end", Bmc(exceeds="event_log"), "bmc.response_too_large", "event_log"),
     State(
         _LOG,
         "an event log that was flooded",

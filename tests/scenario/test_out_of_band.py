@@ -186,6 +186,31 @@ def test_a_bmc_that_refuses_is_shown_and_never_reset() -> None:
     assert conditions(drive) == {}
 
 
+def test_a_bmc_that_shows_too_much_is_a_condition_for_each_thing_it_was_asked_for() -> None:
+    """It is told, disturbs nobody, and ends thing by thing; who cannot read the sensors says nothing of a leak.
+
+    Mutants: one condition for all; an endless log makes the readings unknown; endless readings leave them known.
+    """
+    drive = drive_of("a")
+    drive.observe("a", "sensors", source="bmc", facts={"leak_tray": "warning"})
+    leak = "a/cooling.leak_suspected/tray"
+    assert list(conditions(drive)) == [leak]
+    for what in ("event_log", "sensors"):
+        drive.step(intake.NodeSeen("a", "on", bmc_unreachable=False, bmc_exceeds=(what, "33 MiB")))
+        drive.run()
+        assert f"a/bmc.response_too_large/{what}" in conditions(drive)
+        drive.wait(minutes=120)
+        unknown = {c.id for c in drive.node("a").conditions if c.unknown_since is not None}
+        assert unknown == ({leak} if what == "sensors" else set())
+    assert drive.operations("a") == []
+    told = [c.evidence[-1].text for c in drive.node("a").conditions if c.part == "event_log"]
+    assert told == ["event_log: 33 MiB"]
+    drive.step(intake.NodeSeen("a", "on", bmc_unreachable=False, bmc_exceeds=("sensors", "")))
+    drive.run()
+    assert "a/bmc.response_too_large/event_log" in conditions(drive)
+    assert "a/bmc.response_too_large/sensors" not in conditions(drive)
+
+
 def test_silence_alone_costs_no_node_its_place() -> None:
     """Absence convicts nobody: with agents heard, eight silent BMCs are a network's fault or nothing."""
     names = [f"n{number}" for number in range(8)]

@@ -55,6 +55,7 @@ OUR_OWN = {
         "agent.refused",
         "bmc.unreachable",
         "bmc.refused",
+        "bmc.response_too_large",
         "binding.mismatch",
         "remedy.failed",
     ),

@@ -6,7 +6,7 @@ import pytest
 from hostler.drivers.redfish import budget
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
-from hostler.engine.ports import UnreachableError
+from hostler.engine.ports import ExcessError
 
 
 class Endless:
@@ -36,7 +36,7 @@ class Endless:
 async def test_all_pages_together_have_one_budget(bmc: Endless, said: str, most: int) -> None:
     """Mutants: the budget is a page's; the members, the bytes or the values are not counted."""
     client = RedfishClient(bmc, "https://b")
-    with pytest.raises(UnreachableError, match=said):
+    with pytest.raises(ExcessError, match=said):
         await client.member_paths("/redfish/v1/Systems")
     assert bmc.asked <= most
 
@@ -48,5 +48,5 @@ async def test_the_next_look_has_a_budget_of_its_own(monkeypatch: pytest.MonkeyP
     for _ in range(3):
         client.begin()
         assert len(await client.member_paths("/redfish/v1/Systems")) == 100
-    with pytest.raises(UnreachableError, match="more than 120 members"):
+    with pytest.raises(ExcessError, match="more than 120 members"):
         await client.member_paths("/redfish/v1/Systems")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hostler.core.model import Condition, Facts, Node, Observation, Part, Severity
 from hostler.core.part_table import PartTable
 from hostler.engine.intake import NodeSeen
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.engine.ports import ExcessError, RefusedError, UnreachableError
 from hostler.engine.ready import Reply
 from hostler.engine.rota import MISSED, Pace, Rota
 from hostler.engine.watch import Places, Watch
@@ -44,7 +44,11 @@ def test_newcomers_are_spread_over_the_period_and_each_comes_up_once(count: int,
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["seen", "close", "missed", "later"])), max_size=120))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from(["seen", "close", "missed", "exceeded", "later"])), max_size=120
+    )
+)
 def test_nobody_is_lost_and_nobody_is_looked_at_twice_at_once(events: list[tuple[int, str]]) -> None:
     """Mutant: `missed` puts no turn back. Whatever befell it, a node comes up again within the rarest interval."""
     pace = Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)
@@ -62,6 +66,8 @@ def test_nobody_is_lost_and_nobody_is_looked_at_twice_at_once(events: list[tuple
         match outcome:
             case "missed":
                 rota.missed(name, now)
+            case "exceeded":
+                rota.exceeded(name, now)
             case "later":
                 rota.later(name, now)
             case _:
@@ -91,6 +97,28 @@ def test_who_does_not_answer_is_asked_soon_and_then_rarer_and_rarer() -> None:
     rota.take(now + 4)
     rota.seen("n", now + 4, close=False)
     assert rota.misses("n") == 0
+
+
+def test_who_shows_too_much_is_asked_rarer_from_the_first_time_on_and_as_ever_once_it_behaves() -> None:
+    """Mutants: its turns stay as they are; it is told to have missed; a good look does not end it."""
+    rota, now, waits = Rota(Pace(period_s=10.0, close_s=4.0, rarest_s=300.0)), 10.0, []
+    rota.enlist(["n"], 0.0)
+    for _ in range(8):
+        assert rota.take(now) == "n"
+        rota.exceeded("n", now)
+        due = rota.next_due()
+        assert due is not None
+        waits.append(due - now)
+        now = due
+    assert waits[0] >= 15.0
+    assert 225.0 <= waits[-1] <= 375.0
+    assert rota.misses("n") == 0, "it answers"
+    rota.take(now)
+    rota.seen("n", now, close=False)
+    now = rota.next_due() or 0.0
+    rota.take(now)
+    rota.exceeded("n", now)
+    assert (rota.next_due() or 0.0) - now < 30.0, "it begins anew"
 
 
 def test_a_large_fleet_comes_up_less_often_and_who_is_gone_not_at_all() -> None:
@@ -144,6 +172,11 @@ class Script:
         self.versions: Facts = {}
         self.errands: list[str] = []
         self.stock: tuple[Part, ...] = ()
+        self.endless: tuple[str, ...] = ()  # what is more than is read
+
+    def bound(self, what: str) -> None:
+        if what in self.endless:
+            raise ExcessError(f"the {what} are too large")
 
     async def look(self, node: Node) -> Any:
         self.looks += 1
@@ -157,10 +190,12 @@ class Script:
         async def sensors() -> Observation:
             if "broken" in now:
                 raise UnreachableError("the Sensors cannot be read")
+            self.bound("sensors")
             return Observation(node.id, "sensors", "bmc", "bmc", 0, facts=now)
 
         async def entries(cursor: str) -> tuple[tuple[Observation, ...], str]:
             self.cursors.append(cursor)
+            self.bound("event_log")
             log = self.log[int(cursor or 0) :]
             last = str(len(self.log))
             return tuple(
@@ -170,6 +205,7 @@ class Script:
 
         async def parts() -> Observation:
             self.errands.append("parts")
+            self.bound("parts")
             shown = self.parts
             self.parts = shown if self.parts_then is None else self.parts_then
             return Observation(node.id, "part_health", "bmc", "bmc", 0, facts=shown)
@@ -286,6 +322,72 @@ async def test_the_event_log_is_read_on_over_a_restart(monkeypatch: pytest.Monke
     await watch_until(cell, eyes, Places(), lambda: len([o for o in cell.seen if o.source == "bmc_log"]) == 2)
     assert eyes.cursors[0] == "2"
     assert [(o.text, o.sequence) for o in cell.seen if o.source == "bmc_log"] == [("", 1), ("Fan 3 failed", 2)]
+
+
+# what is more than is read
+
+
+def standing(*parts: str) -> tuple[Condition, ...]:
+    kind = "bmc.response_too_large"
+    return tuple(
+        Condition(f"a/{kind}/{part}", kind, "a", Severity.degraded, NOW, NOW, "observation", "hostler", part=part)
+        for part in parts
+    )
+
+
+def exceeds(cell: Cell) -> list[tuple[str, str]]:
+    return [one.bmc_exceeds for one in cell.told if one.bmc_exceeds is not None]
+
+
+async def test_a_bmc_that_shows_too_much_is_told_of_and_is_no_silent_one() -> None:
+    """Mutants: it counts as a miss, and the BMC is reset for it; what its system says is told of its sensors."""
+    cell, eyes = Cell(a_node("a")), Script(a=[ExcessError("the System is 9 MiB"), {"inlet_c": 20.0}])
+    eyes.endless = ("sensors",)
+    await watch_until(cell, eyes, Places(), lambda: len(exceeds(cell)) >= MISSED + 2)
+    assert exceeds(cell)[0] == ("system", "the System is 9 MiB")
+    assert set(exceeds(cell)[1:]) == {("sensors", "the sensors are too large")}
+    assert not any(one.bmc_unreachable for one in cell.told)
+    assert cell.seen == []
+
+
+async def test_that_it_shows_as_much_as_is_read_is_told_where_a_condition_stands() -> None:
+    """Also after a restart, which remembers nothing of it.
+
+    Mutants: told of what was not looked at; told with every look; never told by a process that has not raised it.
+    """
+    cell = Cell(a_node("a", conditions=standing("system", "event_log")))
+    eyes = Script(a=[{"inlet_c": 20.0}])
+    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 5)
+    assert set(exceeds(cell)) == {("system", "")}, "its log was not looked at"
+    quiet = Cell(a_node("a"))
+    await watch_until(quiet, eyes, Places(), lambda: eyes.looks >= 10)
+    assert exceeds(quiet) == []
+
+
+async def test_an_endless_log_is_kept_off_and_all_else_is_read_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: each look asks for it again; the sensors are asked less for it; it blames whoever is asked after it."""
+    monkeypatch.setattr("hostler.engine.looks.PARTS_S", 0.0)
+    monkeypatch.setattr("hostler.engine.looks.share", lambda _name: 0.0)
+    cell, eyes = Cell(a_node("a")), Script(a=[{"inlet_c": 20.0}])
+    eyes.endless = ("event_log",)
+    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 10)
+    assert exceeds(cell) == [("event_log", "the event_log are too large")]
+    assert len(eyes.cursors) == 1, "it is asked for again in a quarter of an hour"
+    assert eyes.errands.count("parts") >= 5
+
+
+async def test_a_word_of_health_that_flips_does_not_bring_back_what_is_kept_off() -> None:
+    """Mutant: parts that are too many are asked for with each change of the system's word."""
+    cell, eyes = Cell(a_node("a")), Script(a=[{"inlet_c": 20.0}])
+    eyes.endless = ("parts",)
+
+    def flipped() -> bool:
+        eyes.health = ("ok", "warning")[eyes.looks % 2]
+        return eyes.looks >= 20
+
+    await watch_until(cell, eyes, Places(), flipped)
+    assert eyes.errands == ["parts"]
+    assert exceeds(cell) == [("parts", "the parts are too large")]
 
 
 # what is asked more rarely

@@ -460,6 +460,14 @@ CONDITIONS: dict[str, ConditionKind] = {
             one_per="node",
             source="hostler",
         ),
+        ConditionKind(
+            "bmc.response_too_large",
+            _DEGRADED,
+            "observation",
+            "The node's BMC shows more than is read of one, and is asked seldom for what the condition names.",
+            "The BMC's firmware, what it lists under the path named in the text, and whether it is the BMC at all.",
+            source="hostler",
+        ),
         # what a node consists of
         ConditionKind(
             "inventory.missing_part",

@@ -227,7 +227,12 @@ def is_evidence(condition: Condition) -> bool:
     return row.source == "observer" and condition.severity >= Severity.degraded and condition.type not in ABSENCES
 
 
-ABSENCES = frozenset({"bmc.unreachable", "bmc.refused", "agent.lost", "agent.outdated", "gpu.driver_unresponsive"})
+ABSENCES = frozenset(
+    {
+        *("bmc.unreachable", "bmc.refused", "bmc.response_too_large"),
+        *("agent.lost", "agent.outdated", "gpu.driver_unresponsive"),
+    }
+)
 """Conditions that tell of somebody's silence: they say nothing of the machine's parts."""
 
 

@@ -33,6 +33,9 @@ COLLECTORS = {
     "inventory": "collector:inventory",
 }
 """Way of seeing (`Evidence.path`) → the part of the agent that looks."""
+BMC_TOO_LARGE = "bmc.response_too_large"
+_ALL_READINGS = ("system", "sensors")
+"""What of a BMC must be read for any of its readings to be; of its log, say, others do not depend."""
 CHECKED = frozenset({"verdict", "external"})
 TELLS_AGAIN = frozenset({"bmc", "verdict", "external", "inventory"})
 """Ways of seeing that tell what stands again within the hour: what they do not tell is not affirmed by their return."""
@@ -101,7 +104,8 @@ def _is_silent(scene: Scene, node: Node, source: str, unheard_agents: Iterable[s
             return True
         return False if scene.present.of(node.id).heard else None
     if source == BMC:
-        return _stands(node, "bmc.unreachable") or _stands(node, "bmc.refused")
+        too_large = any(c.type == BMC_TOO_LARGE and c.part in _ALL_READINGS for c in node.conditions)
+        return too_large or _stands(node, "bmc.unreachable") or _stands(node, "bmc.refused")
     if source.startswith("check:"):
         return any(
             c.type == "check.inconclusive" and c.part in (source, source.partition("/")[0]) for c in node.conditions

@@ -43,6 +43,7 @@ from hostler.core.part_claims import AGENT, BMC, Told, settle_claims
 from hostler.core.part_kinds import AGENT_KINDS
 from hostler.core.present import OFF, ON, Fellow, Present, PresentNode
 from hostler.core.scene import Scene
+from hostler.core.silence import BMC_TOO_LARGE
 from hostler.core.slots import PROFILE
 from hostler.core.standing import as_history, stand
 from hostler.core.taking_in import take_in
@@ -114,7 +115,8 @@ class NodeSeen(Struct, frozen=True):
 
     `boot_id` is the scheduler's ("": none is shown, None: not looked at).
     `bmc_refuses` is why its BMC answers and cannot be used ("" where it can, None: not looked at), `bmc_says` why it
-    counts as unreachable.
+    counts as unreachable. `bmc_exceeds` is what of it was asked for ("sensors"), and why that is more than is read ("":
+    it is not); None: not looked at.
     """
 
     node: str
@@ -123,6 +125,7 @@ class NodeSeen(Struct, frozen=True):
     bmc_unreachable: bool | None = None
     bmc_refuses: str | None = None
     bmc_says: str = ""
+    bmc_exceeds: tuple[str, str] | None = None
     boot_id: str | None = None
 
 
@@ -455,7 +458,7 @@ def _is_member(node: Node, cluster: str) -> bool:
 
 
 def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
-    """Take over volatile readings; whether anything changed."""
+    """Take over volatile readings; whether anything changed, or is told that is kept nowhere else."""
     here = present.of(seen.node)
     before = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
     if seen.power:
@@ -468,25 +471,32 @@ def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
         here.bmc_refused = bool(seen.bmc_refuses)
     if seen.boot_id is not None:
         here.scheduler_boot = seen.boot_id
-    return before != (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
+    now_is = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
+    return before != now_is or seen.bmc_exceeds is not None
 
 
 def of_reach(fleet: Fleet, node: Node, seen: NodeSeen, now: datetime) -> Iterator[e.Event]:
-    """bmc.unreachable and bmc.refused come and go with what the looks at the BMC say."""
+    """bmc.unreachable, bmc.refused and bmc.response_too_large come and go with what the looks at the BMC say."""
     silence = f"the BMC does not answer: {seen.bmc_says}" if seen.bmc_says else "the BMC does not answer"
     refusal = f"the BMC answers and cannot be used: {seen.bmc_refuses}"
+    what, why = seen.bmc_exceeds or ("", None)
     told = (
-        ("bmc.unreachable", seen.bmc_unreachable, silence, "the BMC answers"),
-        ("bmc.refused", None if seen.bmc_refuses is None else bool(seen.bmc_refuses), refusal, "the BMC serves us"),
+        ("bmc.unreachable", "", seen.bmc_unreachable, silence, "the BMC answers"),
+        ("bmc.refused", "", _is_so(seen.bmc_refuses), refusal, "the BMC serves us"),
+        (BMC_TOO_LARGE, what, _is_so(why), f"{what}: {why}", f"{what}: as much as is read"),
     )
-    for kind, standing, bad, good in told:
+    for kind, part, standing, bad, good in told:
         if standing is None:
             continue
-        finding = (stands if standing else over)(kind, bad if standing else good)
+        finding = stands(kind, bad, part) if standing else over(kind, good, part)
         if (event := stand(node, finding, Evidence(now, "bmc", finding.text), "")) is not None:
             yield event
             raised = isinstance(event, e.ConditionRaised)
             yield from recurring.count(fleet, fleet.nodes[node.id], finding, now, raised=raised)
+
+
+def _is_so(why: str | None) -> bool | None:
+    return None if why is None else bool(why)
 
 
 class Reply(Struct, frozen=True):

@@ -16,7 +16,9 @@ from hostler.core.diagnose.part_health import part_subjects
 from hostler.core.diagnose.sensors import Subject, subjects
 from hostler.core.model import Node, Observation, Phase
 from hostler.core.part_claims import is_contested
-from hostler.engine.ports import PortError
+from hostler.core.silence import BMC_TOO_LARGE
+from hostler.engine.intake import NodeSeen
+from hostler.engine.ports import ExcessError, PortError
 from hostler.engine.queues import BusyError
 from hostler.engine.rota import share
 from hostler.engine.runner import Cell
@@ -36,7 +38,14 @@ ALARM_S, ALARM_LOOKS = 120.0, 4
 """How often the parts are asked while the system's own word of health is not that all is well: not with every look, as
 some systems are never well."""
 
+RAREST_S = 4 * 3600.0
+"""What exceeds the bounds of one look is asked for half as often each time, and every so long in the end."""
+
 SPOOL, LOG_SOURCE = "bmc", "bmc_log"
+
+SYSTEM = "system"
+"""What a look begins with; the names of what else is read are the errands'."""
+LOG, INVENTORY = "event_log", "inventory"
 
 AFFIRM_S = 3600.0
 """What stands unchanged is told again after so long: it is then known to be so, and not merely unrevoked."""
@@ -94,7 +103,8 @@ class Memory(Struct):
     """What is kept of one BMC between its looks: what was heard of its parts by errand, and what is read when next.
 
     `signs` are the words by which parts and firmware are read early, as they were at the last look; `stock` stands for
-    the inventory that was told last.
+    the inventory that was told last. `exceeded` counts how often in a row something was too large, `kept_off` says
+    until when it is not asked for; `spent`: the present look has had all that one may cost.
     """
 
     heard: dict[str, dict[str, Heard]] = {}
@@ -105,6 +115,9 @@ class Memory(Struct):
     log_number: int = 0
     log_cursor: str | None = None
     stock: int = 0
+    exceeded: dict[str, int] = {}
+    kept_off: dict[str, float] = {}
+    spent: bool = False
 
 
 class Looks:
@@ -135,17 +148,22 @@ class Looks:
         return self._of(node.id).due.get(SENSORS.name, now) <= now
 
     async def read(self, node: Node, sight: Sight, period_s: float) -> bool:
-        """Read and tell what is due; whether something waits to repeat itself. Raises PortError for the readings."""
+        """Read and tell what is due; whether something waits to repeat itself. Raises PortError for the readings.
+
+        What else is too large is told here, and kept off.
+        """
         memory, now = self._of(node.id), asyncio.get_running_loop().time()
+        memory.spent = False
         seen = await sight.sensors()
+        self.within(node, SENSORS.name)
         memory.due[SENSORS.name] = now + period_s
         if now >= memory.affirm_at:
             for heard in memory.heard.values():
                 forget(heard)
             memory.affirm_at = now + AFFIRM_S
-        if self._lacks_stock(node) and self._is_due(node, memory, "inventory", now, STOCK_S):
+        if self._lacks_stock(node) and self._is_due(node, memory, INVENTORY, now, STOCK_S):
             await self._take_stock(node, sight, memory)
-        if self._is_due(node, memory, "log", now, LOG_S):
+        if self._is_due(node, memory, LOG, now, LOG_S):
             await self._read_on(node, sight, memory)
         waits = await self._tell(node, SENSORS, seen, memory)
         word = sight.health or "ok"
@@ -159,6 +177,30 @@ class Looks:
                 waits |= await self._run(node, errand, sight, memory)
         return waits
 
+    def exceeded(self, node: Node, what: str, why: str) -> None:
+        """Tell that the BMC shows more of this than is read."""
+        self._cell.tell(NodeSeen(node.id, bmc_exceeds=(what, why)))
+
+    def within(self, node: Node, what: str) -> None:
+        """Tell that it shows no more of this than is read, where it did."""
+        if any(one.type == BMC_TOO_LARGE and one.part == what for one in node.conditions):
+            self._cell.tell(NodeSeen(node.id, bmc_exceeds=(what, "")))
+
+    def _failed(self, node: Node, memory: Memory, what: str, error: PortError) -> None:
+        """Nothing came of it; what was too large is told, and asked for seldom. A look that is spent reads no more."""
+        if not isinstance(error, ExcessError):
+            return
+        times = memory.exceeded[what] = memory.exceeded.get(what, 0) + 1
+        wait_s = min(RAREST_S, LOG_S * 2.0 ** min(times, 16)) * (0.75 + share(f"{node.id}/{what}/{times}") / 2)
+        memory.kept_off[what] = asyncio.get_running_loop().time() + wait_s
+        memory.spent = True
+        self.exceeded(node, what, str(error))
+
+    def _read_well(self, node: Node, memory: Memory, what: str) -> None:
+        memory.exceeded.pop(what, None)
+        memory.kept_off.pop(what, None)
+        self.within(node, what)
+
     def _lacks_stock(self, node: Node) -> bool:
         """Whether nobody has told what it consists of, or a part of it is another's as well, or it was not wholly seen.
 
@@ -171,8 +213,10 @@ class Looks:
         """One of the rarer errands; whether what it has brought waits to repeat itself."""
         try:
             seen = await errand.read(sight)
-        except PortError:
+        except PortError as error:
+            self._failed(node, memory, errand.name, error)
             return False
+        self._read_well(node, memory, errand.name)
         if not await self._tell(node, errand, seen, memory):
             return False
         memory.due[errand.name] = float("-inf")
@@ -188,6 +232,8 @@ class Looks:
     @staticmethod
     def _is_due(node: Node, memory: Memory, name: str, now: float, every_s: float) -> bool:
         """The first time comes somewhere within the period, so that a fleet's first looks do not ask for everything."""
+        if memory.spent or now < memory.kept_off.get(name, now):
+            return False
         if now < memory.due.setdefault(name, now + every_s * share(f"{node.id}/{name}")):
             return False
         memory.due[name] = now + every_s
@@ -224,13 +270,16 @@ class Looks:
         """
         try:
             seen = await sight.inventory()
+            self._read_well(node, memory, INVENTORY)
             stock = hash((node.boot_id, seen.parts, seen.facts.get("covers")))
             if not seen.parts or (stock == memory.stock and not is_contested(node)):
                 return
             numbered = replace(seen, sequence=memory.number + 1, received=self._clock())
             memory.number = (await self._cell.observe(node.id, (numbered,))).acknowledged
             memory.stock = stock
-        except (PortError, BusyError):
+        except PortError as error:
+            self._failed(node, memory, INVENTORY, error)
+        except BusyError:
             return
 
     async def _read_on(self, node: Node, sight: Sight, memory: Memory) -> None:
@@ -239,8 +288,10 @@ class Looks:
             memory.log_cursor = await asyncio.to_thread(self._cursor_of, node.id, memory.log_number)
         try:
             entries, cursor = await sight.entries(memory.log_cursor or "")
-        except PortError:
+        except PortError as error:
+            self._failed(node, memory, LOG, error)
             return
+        self._read_well(node, memory, LOG)
         if memory.log_cursor is None and entries:
             entries = (replace(entries[-1], text="", facts={"severity": "ok", "cursor": cursor}),)
         received = self._clock()
@@ -252,7 +303,7 @@ class Looks:
             if numbered:
                 memory.log_number = (await self._cell.observe(node.id, numbered)).acknowledged
         except BusyError:
-            memory.due["log"] = float("-inf")
+            memory.due[LOG] = float("-inf")
             return
         memory.log_cursor = cursor
 

@@ -23,6 +23,10 @@ class UnreachableError(PortError):
     """No answer. It may have worked: observe, then decide."""
 
 
+class ExcessError(UnreachableError):
+    """It answers, and with more than is read of one: asking again soon does not help."""
+
+
 class RefusedError(PortError):
     """The outside said no and will say so again; retrying does not help."""
 

@@ -25,14 +25,18 @@ class Pace(Struct, frozen=True):
 
 
 class Turn(Struct):
-    """One BMC's place: `due` on the caller's monotonic clock, and how many looks in a row it has missed."""
+    """One BMC's place: `due` on the caller's monotonic clock; looks in a row that it has missed, or made too large."""
 
     due: float
     missed: int = 0
+    exceeded: int = 0
 
 
 class Rota:
-    """The turns of all BMCs, earliest first. A turn that was taken comes back by `seen`, `missed` or `later`."""
+    """The turns of all BMCs, earliest first.
+
+    A turn that was taken comes back by `seen`, `missed`, `exceeded` or `later`.
+    """
 
     def __init__(self, pace: Pace = Pace()) -> None:  # noqa: B008 - frozen
         self._pace = pace
@@ -81,7 +85,7 @@ class Rota:
         if turn is None:
             return
         regular = max(turn.due + self.period_s, now + self.period_s / 2)
-        turn.missed = 0
+        turn.missed = turn.exceeded = 0
         self._put(node, min(regular, now + self._pace.close_s) if close else regular)
 
     def missed(self, node: str, now: float, *, awaited: bool = False) -> int:
@@ -93,10 +97,23 @@ class Rota:
         if turn.missed < MISSED or awaited:
             wait_s = min(self._pace.close_s, self.period_s)
         else:
-            wait_s = min(self._pace.rarest_s, self.period_s * 2.0 ** min(turn.missed - MISSED, 16))
-            wait_s *= 0.75 + share(f"{node}/{turn.missed}") / 2
+            wait_s = self._rarer_s(node, turn.missed - MISSED)
         self._put(node, now + wait_s)
         return turn.missed
+
+    def exceeded(self, node: str, now: float) -> None:
+        """It answered with more than is read: it costs much, so it is asked less and less from the first time on."""
+        turn = self._turns.get(node)
+        if turn is None:
+            return
+        turn.missed = 0
+        turn.exceeded += 1
+        self._put(node, now + self._rarer_s(node, turn.exceeded))
+
+    def _rarer_s(self, node: str, times: int) -> float:
+        """Twice the time for each time, spread so that those who began together are not asked together."""
+        wait_s = min(self._pace.rarest_s, self.period_s * 2.0 ** min(times, 16))
+        return wait_s * (0.75 + share(f"{node}/{times}") / 2)
 
     def later(self, node: str, now: float) -> None:
         """There was no room for it: that says nothing of it, and it is looked at again soon."""

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from hostler.core.model import Node
 from hostler.engine.intake import NodeSeen
-from hostler.engine.looks import Looks, Sight
-from hostler.engine.ports import PortError, RefusedError
+from hostler.engine.looks import SENSORS, SYSTEM, Looks, Sight
+from hostler.engine.ports import ExcessError, PortError, RefusedError
 from hostler.engine.rota import MISSED, Pace, Rota
 from hostler.engine.runner import Cell
 
@@ -143,16 +143,24 @@ class Watch:
         except RefusedError as error:
             self._refused(node, str(error))
             return
+        except ExcessError as error:
+            self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=False))
+            self._exceeded(node, SYSTEM, str(error))
+            return
         except PortError as error:
             self._missed(node_id, str(error))
             return
         self._cell.tell(NodeSeen(node_id, power=sight.power, bmc_unreachable=False, bmc_refuses=""))
+        self._looks.within(node, SYSTEM)
         worked_on = node.plan is not None and node.plan.disturbed
         if worked_on and not self._looks.due(node, asyncio.get_running_loop().time()):
             self._seen(node_id, close=True)
             return
         try:
             waits = await self._looks.read(node, sight, self._rota.period_s)
+        except ExcessError as error:
+            self._exceeded(node, SENSORS.name, str(error))
+            return
         except PortError:
             waits = False
         self._seen(node_id, close=waits or worked_on)
@@ -167,6 +175,11 @@ class Watch:
         missed = self._rota.missed(node_id, asyncio.get_running_loop().time(), awaited=awaited)
         if missed >= MISSED:
             self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))
+
+    def _exceeded(self, node: Node, what: str, why: str) -> None:
+        """It shows more than is read of it, and costs as much each time: it is told, and the BMC is asked seldom."""
+        self._rota.exceeded(node.id, asyncio.get_running_loop().time())
+        self._looks.exceeded(node, what, why)
 
     def _refused(self, node: Node, why: str) -> None:
         """It answers, and not to us or not as this node: nothing it says is the node's, and no reset would mend it."""

@@ -159,6 +159,7 @@ def _rules() -> Iterator[Rule]:
     yield Rule("agent.refused", "the agent's posts, refused for ten minutes", 1, 1)
     yield Rule("bmc.unreachable", "looks at the BMC", BMC_MISSED_LOOKS, 1, BMC_LOOK_S)
     yield Rule("bmc.refused", "looks at the BMC", 1, 1, BMC_LOOK_S)
+    yield Rule("bmc.response_too_large", "looks at the BMC", 1, 1, BMC_LOOK_S)
     yield Rule("remedy.failed", "a remedy's failure", 1, None)
     yield Rule("node.stuck", "the clock, by the phase's usual stay", 1, 1)
     yield Rule("work.unknown", "the whole list of a cluster that has been heard for 10 min", 1, 1)

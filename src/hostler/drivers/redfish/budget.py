@@ -1,6 +1,6 @@
 """What one look at one BMC may cost, over all pages and resources together: bytes, values and members."""
 
-from hostler.engine.ports import UnreachableError
+from hostler.engine.ports import ExcessError
 
 ANSWER_VALUES = 300_000
 """Of one answer; decoding as many holds up the event loop for some tenth of a second. A page of 4,096 log entries has
@@ -12,7 +12,7 @@ LOOK_MEMBERS = 16_384
 
 
 class Budget:
-    """What is left of one look. Every call raises UnreachableError once it is spent."""
+    """What is left of one look. Every call raises ExcessError once it is spent."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
@@ -36,5 +36,5 @@ class Budget:
         if self._members < 0:
             raise self._exceeded(f"one look takes more than {LOOK_MEMBERS} members, {path} the last")
 
-    def _exceeded(self, what: str) -> UnreachableError:
-        return UnreachableError(f"{self._origin} shows more than is read of one BMC: {what}")
+    def _exceeded(self, what: str) -> ExcessError:
+        return ExcessError(f"{self._origin} shows more than is read of one BMC: {what}")

@@ -9,7 +9,7 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.engine.ports import ExcessError, RefusedError, UnreachableError
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
@@ -45,7 +45,8 @@ class Answer(Struct, frozen=True):
 Exchange = Callable[[str, str, bytes | None, dict[str, str]], Awaitable[Answer]]
 """(method, path, body, headers) → the whole answer, whatever its status. Sends once, never follows a redirect.
 
-Raises UnreachableError where no complete answer came, RefusedError where the BMC could not be trusted.
+Raises UnreachableError where no complete answer came, ExcessError for one that is too long, RefusedError where the BMC
+could not be trusted.
 """
 
 
@@ -125,7 +126,7 @@ class HttpExchange:
             content += chunk
             if len(content) > MAX_ANSWER_BYTES:
                 response.close()
-                raise UnreachableError(
+                raise ExcessError(
                     f"{self._origin} answered {what} with more than {MAX_ANSWER_BYTES >> 20} MiB; it is not read"
                 )
         return bytes(content)
