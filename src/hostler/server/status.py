@@ -154,13 +154,19 @@ def _restored(fleet: Fleet) -> str:
 
 
 def own_pools(fleet: Fleet, who: Identity) -> list[Pool]:
-    """The pools that the caller reaches, by name."""
+    """The pools that the caller reaches, by name: of a site those that have a node there."""
     grant = who.grant
     return [
         pool
-        for _, pool in sorted(fleet.configuration.pools.items())
-        if (not grant.pool or pool.name == grant.pool) and (who.role is not Role.tenant or pool.tenant == grant.tenant)
+        for name, pool in sorted(fleet.configuration.pools.items())
+        if grant.pool in ("", name)
+        and (who.role is not Role.tenant or pool.tenant == grant.tenant)
+        and (not grant.site or _is_at(fleet, name, grant.site))
     ]
+
+
+def _is_at(fleet: Fleet, pool: str, site: str) -> bool:
+    return any(fleet.nodes[i].position.site == site for i in fleet.index.base.get(f"pool:{pool}", {}))
 
 
 def pool_view(cell: CellView, pool: Pool) -> PoolView:

@@ -13,7 +13,7 @@ def set_mode(ask: Ask) -> Granted:
     """How far a pool lets a remedy go by itself."""
     pool = ask.intent.target.removeprefix("pool:")
     if pool not in ask.scene.fleet.configuration.pools:
-        raise RefusalError(f"no pool '{pool}'; there are {', '.join(sorted(ask.scene.fleet.configuration.pools))}")
+        raise RefusalError(f"no pool '{pool}'; list what there is (hostler pool list)")
     remedy, wanted = ask.intent.args.get("remedy", "*"), ask.intent.args.get("mode", "")
     if wanted not in set(Mode):
         raise RefusalError(f"no mode '{wanted}'; write {', '.join(Mode)}")

@@ -184,9 +184,14 @@ async def list_agents(room: TheRoom, who: Who, wanted: Wanted) -> Page[AgentView
 
 
 async def history(room: Room, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:
-    """A node's records as the caller may read them, newest first. Raises ProblemError (404)."""
+    """A node's records as the caller may read them, newest first. Raises ProblemError (404).
+
+    A tenant reads of its past nodes too; one narrowed to a site or pool only of those that it sees now.
+    """
     node = room.fleet.resolve(name)
     if who.role is Role.tenant:
+        if (who.grant.site or who.grant.pool) and (node is None or not sees(who, node)):
+            raise unknown("node", name)
         return await _own_history(room, who, node.id if node else name, before, limit)
     if node is not None and not sees(who, node):
         node = None

@@ -1,0 +1,120 @@
+"""A cell that two customers share, lynx and orca: something of each in every list, and a token for each identity."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from hostler.core.model import WorkClass, Workload
+from hostler.server.tokens import Grant, Role
+from tests.adversary.authorisation import DOCUMENTS, IDENTITIES, LYNX, ONLY_LYNX, ONLY_ORCA, ORCA, WHOLE
+from tests.contract.api_world import POLICY, XID79, Client, House
+
+GSP = "gpu.gsp_timeout: {remedy: gpu_reset,"
+SHADOWED = POLICY.replace(GSP, GSP.replace("{", "{shadow: true, "))
+XID119 = XID79.replace(" 79,", " 119,")
+
+
+class Guarded:
+    """The world, one client for each identity, and the things that requests name."""
+
+    def __init__(self, world: House) -> None:
+        self.world = world
+        self.clients = {name: self._client(name) for name in IDENTITIES}
+        self.things: dict[str, dict[str, frozenset[str]]] = {}
+        """Kind of object → name → whose it is."""
+
+    def _client(self, name: str) -> Client:
+        grant, tokens, world = IDENTITIES[name].grant, self.world.tokens, self.world
+        if grant is not None:
+            person = name.replace(" ", ".").replace("'", "")
+            return world.client(msgspec.convert({"name": person, **grant}, Grant))
+        real = tokens.create(Grant("x", Role.operator))
+        if name == "revoked token":
+            tokens.revoke(real.split("_")[1])
+        if name == "expired token":
+            soon = datetime.now(UTC) + timedelta(seconds=0.05)
+            real = tokens.create(Grant("x", Role.operator, expires=soon))
+        wrong = real[:-3] + ("AAA" if not real.endswith("AAA") else "BBB")
+        return Client(world.url, world.session, {"stranger": "", "wrong secret": wrong}.get(name, real))
+
+    async def post(self, path: str, body: dict[str, Any], *statuses: int) -> dict[str, Any]:
+        status, answer = await self.world.operator.post(path, body)
+        assert status in (statuses or (200,)), (path, answer)
+        return dict(answer)
+
+    async def settle(self) -> None:
+        """Something of each customer in every list."""
+        await self.post("/v1/config", {"documents": {**DOCUMENTS, "policy.yaml": SHADOWED}, "reason": "two customers"})
+        for name in (ORCA, LYNX):
+            await self._nodes(name)
+        for name in (ORCA, LYNX):
+            await self._life(name)
+        await self._incident()
+        for name in (ORCA, LYNX, ORCA):
+            await self.post(f"/v1/nodes/{name}-0/hold", {"reason": f"last of {name}", "args": {"hours": "2"}})
+        incident = next(iter(self.world.cell.view.incidents.base))
+        self.things |= {
+            "node": {"lynx-0": ONLY_LYNX, "orca-0": ONLY_ORCA},
+            "part": {"GPU-lynx-0-0": ONLY_LYNX, "GPU-orca-0-0": ONLY_ORCA},
+            "pool": {"lynx-pool": ONLY_LYNX, "orca-pool": ONLY_ORCA},
+            "rack": {"lynx-lane": ONLY_LYNX, "orca-lane": ONLY_ORCA, "both-rack": WHOLE},
+            "incident": {incident: WHOLE},
+            "rollout": {"none-runs": WHOLE},
+        }
+
+    async def _nodes(self, name: str) -> None:
+        racks = ["both-rack", "both-rack", f"{name}-rack", f"{name}-row", f"{name}-lane", f"{name}-lane", f"{name}-end"]
+        ids = [f"{name}-{n}" for n in range(len(racks))]
+        nodes = [
+            {
+                "id": i, "sku": "h100", "hostname": f"host-{i}", "serial": f"SN-{i}", "rack": rack,
+                "bmc": f"https://bmc-{i}.example", "pool": f"{name}-pool", "site": f"{name}-site",
+            }
+            for i, rack in zip(ids, racks, strict=True)
+        ]  # fmt: skip
+        await self.post("/v1/adopt", {"nodes": nodes, "reason": "they serve already"})
+        for node in ids:
+            self.world.hand.heard(node, f"first-{node}")
+            await self.world.inventory(node, f"first-{node}")
+            self.world.hand.works(node, ())
+        view = self.world.cell
+        await self.world.until(lambda: all(view.view.nodes[i].phase == "production" for i in ids))
+
+    async def _life(self, name: str) -> None:
+        """A fault with a plan and an operation, a waiting wish, a domain act, a window, an approval, a ticket."""
+        world = self.world
+        cell = world.cell
+        world.hand.stuck.add("power_off")
+        await world.report(f"{name}-2", kind="kernel_log", text=f"{XID79} {name}", facility=0)
+        await world.until(lambda: cell.view.nodes[f"{name}-2"].operation)
+        await world.report(f"{name}-3", kind="kernel_log", text=f"{XID119} {name}", facility=0)
+        await world.until(lambda: cell.view.nodes[f"{name}-3"].shadows)
+        world.hand.verdict = "inconclusive"
+        await self.post(f"/v1/nodes/{name}-6/reboot", {"reason": f"a driver for {name}"})
+        await world.until(lambda: any(t.node == f"{name}-6" for t in cell.view.tickets.values()))
+        work = (Workload(f"{name}-job", f"{name}-co", WorkClass.uninterruptible),)
+        for n in (3, 4, 5):
+            world.hand.works(f"{name}-{n}", work)
+        await self.post(f"/v1/nodes/{name}-3/reboot", {"reason": f"a kernel for {name}"})
+        await world.until(lambda: cell.view.nodes[f"{name}-3"].waiting)
+        await self.post(f"/v1/racks/{name}-lane/drain", {"reason": f"a cable of {name}"})
+        args = {"starts": "2036-01-01T00:00:00+00:00", "ends": "2036-01-01T04:00:00+00:00"}
+        await self.post(
+            "/v1/intents",
+            {
+                "verb": "schedule-maintenance",
+                "target": f"pool:{name}-pool",
+                "reason": f"switch of {name}",
+                "args": args,
+            },
+        )
+        args = {"kind": "bmc", "value": f"https://new-{name}.example"}
+        waits = await self.post(f"/v1/nodes/{name}-1/rebind", {"reason": f"moved for {name}", "args": args}, 202)
+        self.things.setdefault("approval", {})[waits["detail"]["approval"]] = frozenset({name})
+
+    async def _incident(self) -> None:
+        for name in (LYNX, ORCA):
+            for n in (0, 1):
+                await self.world.report(f"{name}-{n}", kind="power", facts={"power": "off"})
+        await self.world.until(lambda: len(self.world.cell.view.incidents))
