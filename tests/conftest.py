@@ -91,6 +91,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if noted := notes(terminalreporter):
+        terminalreporter.section("notes")
+        for note in noted:
+            terminalreporter.line(note)
     skipped = skips(config)
     if not skipped:
         return
@@ -102,6 +106,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             f"CI has every component that a package brings: {failing.total()} skipped without '{HARDWARE}'.",
             red=True,
         )
+
+
+def notes(reporter: pytest.TerminalReporter) -> list[str]:
+    """What tests that passed want to have said (`record_property("note", …)`), sorted."""
+    told = (report.user_properties for report in reporter.stats.get("passed", []) if report.when == "call")
+    return sorted(str(value) for properties in told for name, value in properties if name == "note")
 
 
 def skips(config: pytest.Config) -> Counter[str]:

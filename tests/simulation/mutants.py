@@ -2,7 +2,7 @@
 
 # ruff: noqa: SLF001 - a mutant is planted inside
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import count, islice
 from typing import Any
@@ -55,16 +55,17 @@ class Catch(Struct, frozen=True):
     tried: int
 
 
-def hunt(mutant: Mutant, seeds: Iterable[int] = ()) -> Catch | None:
-    """Plant it and run worlds until its law's watcher says so; None where none of them does.
+def hunt(mutant: Mutant, known: int | None = None) -> Catch | None:
+    """Plant it and run worlds until its law's watcher says so; None where none of SEEDS does.
 
-    It may trip over its own bug in some worlds; one that does in every world was planted wrongly, and raises.
+    `known`: the seed that is tried before all others. The mutant may trip over its own bug in some worlds; one that
+    does in every world was planted wrongly, and raises.
     """
     tripped: list[Exception] = []
     tried = 0
     with pytest.MonkeyPatch.context() as patch:
         mutant.plant(patch)
-        for seed in seeds or islice((s for s in count() if mutant.among(shape_of(s))), SEEDS):
+        for seed in seeds_for(mutant, known):
             tried += 1
             try:
                 found = judge(seed).violations
@@ -77,6 +78,13 @@ def hunt(mutant: Mutant, seeds: Iterable[int] = ()) -> Catch | None:
     if tripped and len(tripped) == tried:
         raise tripped[0]
     return None
+
+
+def seeds_for(mutant: Mutant, known: int | None) -> Iterator[int]:
+    """The known seed, then SEEDS others in which the mutant can show, from 0 on."""
+    if known is not None:
+        yield known
+    yield from islice((seed for seed in count() if mutant.among(shape_of(seed)) and seed != known), SEEDS)
 
 
 def one_epoch_for_everybody(patch: pytest.MonkeyPatch) -> None:
@@ -125,9 +133,10 @@ def undo_is_dropped(patch: pytest.MonkeyPatch) -> None:
 def budget_of_current_members(patch: pytest.MonkeyPatch) -> None:
     """Percent and count are of who is left, so that every node moved away makes room for the next."""
 
+    unavailable = guards.unavailable
+
     def current(scene: Any, pool: Any) -> int:
-        index = scene.fleet.index
-        return int(index.count(f"pool:{pool.name}") - index.count(f"healthy:{pool.name}"))
+        return unavailable(scene, replace(pool, target=scene.fleet.index.count(f"pool:{pool.name}")))
 
     patch.setattr(guards, "unavailable", current)
 

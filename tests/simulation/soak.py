@@ -1,6 +1,7 @@
 """The long run: many seeds, every cut of every story, and each law's planted bugs hunted. `make soak SEEDS=1000`.
 
 Beside the seeds that are always the same it runs the worlds that once failed, and FRESH ones that nobody has run.
+Each hunt begins at seed 0 and says how many it took; where the bug was caught is written down for the suite.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from msgspec import Struct
 from hostler.sim.hostile import Verdict
 from hostler.sim.mischief.drawn import draw
 from hostler.sim.soak import Cuts, Soak, cut, soak
+from tests.simulation import caught
 from tests.simulation.fresh import first_of_fresh
 from tests.simulation.kept import keep, kept
 from tests.simulation.mutants import MUTANTS, Catch, hunt
@@ -62,9 +64,14 @@ def main() -> int:
     parser.add_argument("--fresh", type=int, default=200, help="how many worlds that nobody has run before")
     parser.add_argument("--fresh-first", type=int, default=0, help="the first of their seeds; 0 draws it")
     parser.add_argument("--only-fresh", action="store_true", help="the fresh worlds alone")
+    parser.add_argument("--only-mutants", action="store_true", help="the planted bugs alone")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     asked = parser.parse_args()
+    if asked.only_mutants:
+        hunts = _hunts(asked.jobs)
+        sys.stdout.write("\n".join(_of_mutants(hunts)) + "\n")
+        return 1 if any(one.catch is None for one in hunts) else 0
     fresh = _fresh(asked.fresh_first or first_of_fresh(), asked.fresh, asked.jobs)
     if asked.only_fresh:
         sys.stdout.write("\n".join(_of_fresh(fresh)) + "\n")
@@ -99,7 +106,9 @@ def _keep(broken: Verdict) -> None:
 
 def _hunts(jobs: int) -> tuple[Hunt, ...]:
     with get_context("spawn").Pool(jobs) as pool:
-        return tuple(pool.imap(_hunt, range(len(MUTANTS))))
+        hunts = tuple(pool.imap(_hunt, range(len(MUTANTS))))
+    caught.write({one.mutant: one.catch.seed for one in hunts if one.catch})
+    return hunts
 
 
 def _hunt(number: int) -> Hunt:
@@ -120,6 +129,11 @@ def _of_fresh(fresh: Fresh) -> list[str]:
     return [*lines, "commit tests/simulation/kept_seeds.jsonl"] if fresh.soak.violations else lines
 
 
+def _of_mutants(hunts: tuple[Hunt, ...]) -> list[str]:
+    needed = (f"{one.law:>3}  {one.catch.tried if one.catch else 'NOT CAUGHT':>12}  {one.mutant}" for one in hunts)
+    return ["\nlaw  seeds needed  mutant", *needed]
+
+
 def _table(report: Report) -> str:
     worlds, cuts = report.soak, report.cuts
     lines = [
@@ -134,8 +148,7 @@ def _table(report: Report) -> str:
         "\nlimits that stopped somebody",
         *(f"  {count:>8,}  {limit}" for limit, count in worlds.met.items()),
         *(f"  {'NEVER MET':>9}  {limit}" for limit in worlds.unmet),
-        "\nlaw  seeds needed  mutant",
-        *(f"{h.law:>3}  {h.catch.tried if h.catch else 'NOT CAUGHT':>12}  {h.mutant}" for h in report.mutants),
+        *_of_mutants(report.mutants),
         f"\n{report.wall_s:.0f} s",
     ]
     return "\n".join(lines)

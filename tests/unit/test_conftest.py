@@ -118,3 +118,12 @@ def test_a_test_that_hangs_ends_and_those_after_it_run(
 
     result.assert_outcomes(passed=1, failed=2, errors=1)
     result.stdout.fnmatch_lines(["*Timeout*0.5*"])
+
+
+def test_what_a_test_that_passed_notes_is_shown_at_the_end(pytester: pytest.Pytester) -> None:
+    """Also where a worker process ran it. Mutants: notes of failed tests alone are shown; none of workers are."""
+    pytester.makepyfile("def test_notes(record_property): record_property('note', 'the file is out of date')")
+
+    for more in ((), ("-n", "1")):
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *more)
+        result.stdout.fnmatch_lines(["*= notes =*", "the file is out of date"])
