@@ -58,10 +58,10 @@ class Admin:
         assert answer.status == 200, f"{path}: {answer.status} {answer.body[:300]!r}"
         return msgspec.json.decode(answer.body)
 
-    async def node(self, name: str, gpus: int = 8, **labels: str) -> None:
-        """A node with a kubelet that says it is ready."""
+    async def node(self, name: str, gpus: int = 8, boot: str = "", **labels: str) -> None:
+        """A node with a kubelet that says it is ready; kwok keeps the boot id that it finds."""
         much = {"cpu": "128", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
-        status = {"allocatable": much, "capacity": much}
+        status = {"allocatable": much, "capacity": much, "nodeInfo": {"bootID": boot}}
         meta = {"name": name, "annotations": FAKE, "labels": labels}
         await self.ask("POST", "/api/v1/nodes", {"kind": "Node", "metadata": meta, "status": status})
 

@@ -1,5 +1,6 @@
 """A running controller whose wall clock leaps: nobody falls silent by it, and its time never goes back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -10,12 +11,18 @@ import pytest
 from hostler.core import events as e
 from hostler.core.model import Intent, Observation
 from hostler.engine.journal.opening import open_journal
+from hostler.engine.lease import Terms
 from hostler.engine.ports import Batch
 from hostler.engine.runner import Cell
+from hostler.engine.seat import Seat
+from tests.contract.kubernetes_world import running as beside
 from tests.end_to_end.kill_world import until
 from tests.kit import BAD_LINES, a_node, configuration
 
 NODES = ["n0", "n1", "n2"]
+SEAT = Seat(terms=Terms(lease_s=600.0))
+"""However slow the machine is, the term of office is one: each more would count a gap of its own."""
+BEAT_S = 5.0
 
 
 class Wall:
@@ -38,19 +45,28 @@ async def running(place: Path, wall: Wall) -> AsyncIterator[Cell]:
         records = tuple(e.Record(seq, now, epoch, "seed", event) for seq, event in enumerate(seed, 1))
         journal.append(Batch(records=records), epoch)
         journal.resign(epoch)
-    cell = Cell(journal, [], clock=wall)
+    cell = Cell(journal, [], seat=SEAT, clock=wall)
     try:
         await cell.start()
-        for node in NODES:
-            cell.heartbeat(node, f"{node}-b1")
-        yield cell
+        async with beside(beating(cell)):
+            yield cell
     finally:
         await cell.stop()
         journal.close()
 
 
-def told(cell: Cell, kind: type) -> int:
-    return sum(isinstance(record.event, kind) for record in cell.journal.records())
+async def beating(cell: Cell) -> None:
+    """The agents are heard all the time: on a slow machine a test may take longer than they may be silent."""
+    while True:
+        for node in NODES:
+            cell.heartbeat(node, f"{node}-b1")
+        await asyncio.sleep(BEAT_S)
+
+
+def gaps(cell: Cell) -> list[timedelta]:
+    """For how long, each time, nobody attended."""
+    events = [record.event for record in cell.journal.records()]
+    return [timedelta(seconds=event.unattended_s) for event in events if isinstance(event, e.ClockGap)]
 
 
 def doubt(cell: Cell) -> str:
@@ -80,9 +96,7 @@ async def test_a_leap_of_the_wall_clock_is_doubted_and_loses_nobody(tmp_path: Pa
         assert (await cell.ask(intent)).granted
         if days > 0:
             await until(lambda: abs(cell.now() - wall()) < timedelta(seconds=5), "the wall clock is followed")
-            await until(lambda: told(cell, e.ClockGap) == 3, "and the year counts against nothing")
-        for node in NODES:
-            cell.heartbeat(node, f"{node}-b1")
+            await until(lambda: max(gaps(cell)) > timedelta(days=days - 1), "and the year counts against nothing")
         assert (await cell.ask(Intent("j", "hold", "n1", "ann", "after it all", wall()))).granted
         assert not any("agent.lost" in c.type for n in NODES for c in cell.view.nodes[n].conditions)
 

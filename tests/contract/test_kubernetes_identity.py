@@ -11,7 +11,7 @@ from hostler.core.model import Binding, Node
 from hostler.engine import intake
 from hostler.engine.ports import RefusedError
 from hostler.engine.schedulers import LOOK_UP_TURNS, SchedulerEye, by_cluster
-from tests.contract.kubernetes_world import until
+from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
@@ -29,12 +29,16 @@ async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
 
 
 async def kubelets(world: KubernetesWorld, **boots: str) -> None:
-    """The kubelets that answer to these names tell of these boots; kwok keeps what it finds."""
-    for name, boot in boots.items():
-        path = f"/api/v1/nodes/{name.replace('_', '-')}/status"
-        await world.admin.patch(path, {"status": {"nodeInfo": {"bootID": boot}}}, manager="kubelet")
-    shown = {name.replace("_", "-"): boot for name, boot in boots.items()}
-    await until(lambda: dict(world.scheduler.views().boots) == shown, "the boots to be shown")
+    """The kubelets that answer to these names tell of these boots, again where kwok has written none over one."""
+    told = {name.replace("_", "-"): boot for name, boot in boots.items()}
+
+    async def are_shown() -> bool:
+        for name, boot in told.items():
+            body = {"status": {"nodeInfo": {"bootID": boot}}}
+            await world.admin.patch(f"/api/v1/nodes/{name}/status", body, manager="kubelet")
+        return dict(world.scheduler.views().boots) == told
+
+    await until_asked(are_shown, "the boots to be shown")
 
 
 def cell() -> Drive:

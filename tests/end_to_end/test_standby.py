@@ -8,6 +8,7 @@ import resource
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from tests.end_to_end.kill_world import DEADLINE_S, Box, Served, Witness, adopt,
 from tests.end_to_end.standby_world import LEASE_S, Cluster, Process, cluster, well
 from tests.postgres import PostgresServer
 
+US = 1_000_000
+"""Microseconds in a second; the journal's tables count those."""
 HOLD = {"verb": "hold", "target": "rack:far", "reason": "nobody is there"}
 
 
@@ -39,12 +42,11 @@ async def test_a_controller_stopped_between_its_commit_and_its_send_acts_no_more
         await until(lambda: started(cell, "power_off", before), "the power-off in the journal")
         old.signal(signal.SIGSTOP)
         assert not box.machine.received, "its BMC was asked already: the test came too late"
-        new = await cell.active(but=old.name)
+        await cell.active(but=old.name)
         await asyncio.sleep(3 * LEASE_S)  # until the answer to what it asked before it was stopped has come
         old.signal(signal.SIGCONT)
         await cell.until(well, "the first stands by, by itself")
         assert not box.machine.received, f"the one that was replaced acted: {box.machine.received}"
-        assert (await cell.active()) is new
 
 
 async def test_an_append_of_a_controller_that_was_stopped_before_it_is_refused(
@@ -126,14 +128,21 @@ async def test_a_full_disk_stops_the_deciding_and_nothing_else(tmp_path: Path) -
 
 
 async def test_of_two_that_stand_by_one_takes_over(tmp_path: Path, postgres_url: str) -> None:
-    async with cluster(tmp_path, postgres_url, number=3) as cell:
+    """Who takes over does so when the lease has run out, however often a slow machine makes them take turns.
+
+    Mutant: both may take what they have seen to be free.
+    """
+    async with cluster(tmp_path, postgres_url, number=3, lease_s=4.0) as cell:
         first = await cell.active()
         first.signal(signal.SIGKILL)
         await first.ended()
-        said = await cell.until(lambda said: len(said) == 2 and well(said), "one of the two")
-        assert {health["epoch"] for health in said.values()} == {2}
-        starts = [r for r in cell.journal.records() if r.name == "controller_started"]
-        assert len(starts) == 2
+        await cell.until(lambda said: len(said) == 2 and well(said), "one of the two")
+        starts = cell.journal.ask("SELECT epoch, at FROM records WHERE name = 'controller_started' ORDER BY seq")
+        assert [epoch for epoch, _ in starts] == list(range(1, len(starts) + 1)), "one start for each epoch"
+        assert len(starts) >= 2
+        for (_, before), (epoch, at) in pairwise(starts):
+            assert at - before > 0.9 * cell.lease_s * US, f"epoch {epoch} began while somebody held the lease"
+    assert check(postgres_url).sound
 
 
 async def test_a_damaged_record_is_named_and_keeps_who_stands_by_from_taking_over(
@@ -156,8 +165,8 @@ async def test_a_damaged_record_is_named_and_keeps_who_stands_by_from_taking_ove
         old.signal(signal.SIGKILL)
         await old.ended()
         await asyncio.sleep(2 * LEASE_S)
-        health = await other.health()
-        assert (health["role"], health["ok"]) == ("standby", False)
+        said = await cell.until(lambda said: other.name in said, "what it says of itself")
+        assert (said[other.name]["role"], said[other.name]["ok"]) == ("standby", False)
 
 
 async def test_everything_may_be_asked_of_the_one_that_stands_by(tmp_path: Path, postgres_url: str) -> None:
