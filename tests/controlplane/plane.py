@@ -223,10 +223,11 @@ class ControlPlane:
         trusting = ssl.create_default_context()
         trusting.check_hostname = False
         trusting.verify_mode = ssl.CERT_NONE
-        request = urllib.request.Request(url, headers={"Authorization": "Bearer admin-token"})
+        request = urllib.request.Request(url, headers={"Authorization": "Bearer admin-token"})  # noqa: S310 - its own
         until = time.monotonic() + START_S
         while time.monotonic() < until:
-            with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=5, context=trusting) as answer:
+            later = contextlib.suppress(OSError)
+            with later, urllib.request.urlopen(request, timeout=5, context=trusting) as answer:  # noqa: S310 - its own
                 if answer.status == 200:
                     return
             time.sleep(0.05)

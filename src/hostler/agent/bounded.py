@@ -59,7 +59,7 @@ def run_bounded(argv: Sequence[str], limits: Limits) -> Ended:
         return Ended(trouble=f"it is not started: {len(_left)} earlier children still hang")
     status, told = os.pipe()
     try:
-        child = subprocess.Popen(
+        child = subprocess.Popen(  # noqa: S603 - no shell: a check's program, as the operator named it
             (sys.executable, "-I", "-S", keeper.__file__, str(told), *_limited(limits), *argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

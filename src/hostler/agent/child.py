@@ -40,7 +40,7 @@ def run(argv: Sequence[str], deadline_s: float) -> Finished:
     _abandoned[:] = [child for child in _abandoned if child.poll() is None]
     if len(_abandoned) >= MAX_ABANDONED:
         raise HungError(f"{argv[0]} is not started: {len(_abandoned)} earlier children still hang")
-    child = subprocess.Popen(
+    child = subprocess.Popen(  # noqa: S603 - no shell: each word is one argument of a program that the caller names
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
     try:
@@ -115,7 +115,7 @@ class Companion:
         if len(self._stuck) >= MAX_STUCK:
             raise HungError(f"not started: {len(self._stuck)} earlier children still hang")
         os.pwrite(self._desk, b"\0" * DESK_BYTES, 0)
-        self._child = subprocess.Popen(
+        self._child = subprocess.Popen(  # noqa: S603 - no shell: our own reader
             (*self._argv, str(self._desk)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

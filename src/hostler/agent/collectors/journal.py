@@ -57,7 +57,8 @@ class Journal:
         command += [f"--namespace={self._namespace}"] if self._namespace else []
         command += [f"--after-cursor=s={series};i={base:x}"] if series and base >= 0 else []
         command += ["_TRANSPORT=kernel", *(word for name in SERVICES for word in ("+", f"SYSLOG_IDENTIFIER={name}"))]
-        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        # No shell; the namespace is the operator's setting, series and base are numbers of our own spool.
+        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)  # noqa: S603
         assert self._child.stdout is not None
         descriptor = self._child.stdout.fileno()
         os.set_blocking(descriptor, False)
