@@ -76,7 +76,7 @@ def mutants(file: str, source: bytes) -> list[Mutant]:
 
 
 def planted(file: str, source: bytes, before: str, after: str) -> Mutant:
-    """A mutant that somebody wrote down. Raises ValueError where its text does not occur exactly once."""
+    """A mutant that somebody wrote down. Raises ValueError where its text does not occur once, or makes no program."""
     times = source.count(before.encode())
     if times != 1:
         raise ValueError(f"its text occurs {times} times in {file}: renew it")
@@ -85,7 +85,12 @@ def planted(file: str, source: bytes, before: str, after: str) -> Mutant:
     line = source.count(b"\n", 0, start) + 1
     first, last, hot = _place(ast.parse(source), line, line + before.count("\n"))
     hot = hot and after.count("\n") <= before.count("\n")
-    return Mutant(file, line, "planted", before, after, start, end, first, last, hot)
+    mutant = Mutant(file, line, "planted", before, after, start, end, first, last, hot)
+    try:
+        compile(changed(source, mutant), file, "exec")
+    except SyntaxError as error:
+        raise ValueError(f"with it {file} is no program, which any test would notice: {error}") from error
+    return mutant
 
 
 def _place(tree: ast.Module, first: int, last: int) -> tuple[int, int, bool]:

@@ -79,6 +79,15 @@ def test_the_inventory_agrees_that_the_gpu_is_gone() -> None:
     assert immediate(drive, "a") == ["gpu.fallen_off_bus"]
 
 
+def test_another_doubt_about_that_kind_of_part_does_not_agree_that_one_is_gone() -> None:
+    """Mutant: whatever the inventory has against that kind of part agrees."""
+    drive = Drive(rooted(), [a_node("a"), a_node("b")])
+    drive.observe("a", "inventory", parts=tuple(gpu_part("a", gpu) for gpu in range(10) if gpu != 3))
+    assert [(c.type, c.part) for c in drive.node("a").conditions] == [("inventory.unexpected_part", "gpu")]
+    drive.fault("a", "off_bus", gpu=3)
+    assert not immediate(drive, "a"), "there are more of them than there should be, and none is missed"
+
+
 @pytest.mark.parametrize(("kind", "source"), [("sensors", "bmc"), ("kernel_log", "bmc")])
 def test_the_bmc_agrees_when_it_sees_a_fault_of_the_same_part(kind: str, source: str) -> None:
     """Mutant: the BMC's word about another part agrees."""

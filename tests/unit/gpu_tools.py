@@ -23,6 +23,8 @@ def systemctl():
         state["active"].remove(unit)
     elif unit in state["broken"]:
         sys.exit("Job for " + unit + " failed.")
+    elif unit in state["dies"]:
+        state["active"] = [one for one in state["active"] if one != unit]
     elif unit not in state["active"]:
         state["active"].append(unit)
     keep()
@@ -64,8 +66,8 @@ class Machine:
             tool.chmod(0o755)
         (self.root / "proc").mkdir(parents=True)
         self.tell(
-            gpus=gpus, active=[], broken=[], apps=[], links=18, links_after=18, resets=[], hangs=False, in_use=False,
-            fabric="Completed",
+            gpus=gpus, active=[], broken=[], dies=[], apps=[], links=18, links_after=18, resets=[], hangs=False,
+            in_use=False, fabric="Completed",
         )  # fmt: skip
 
     @property

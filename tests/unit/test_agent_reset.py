@@ -37,7 +37,7 @@ def test_a_baseboard_is_reset_with_its_clients_aside_and_its_fabric_restarted(ma
         f"systemctl start {DCGM}",
     ]
     assert machine.knows("resets") == ["all"]
-    assert "144 NVLinks before" in told
+    assert told == (f"reset all GPUs; stopped and started {DCGM}, {PERSISTENCED}; 144 NVLinks before, no fewer now")
 
 
 def test_one_gpu_is_reset_alone_beside_work_on_the_others(machine: Machine) -> None:
@@ -46,9 +46,10 @@ def test_one_gpu_is_reset_alone_beside_work_on_the_others(machine: Machine) -> N
     machine.minor(6, 3)
     machine.process(4711, "python3", POD, "/dev/nvidiactl", "/dev/nvidia3")
     machine.tell(active=[])
-    reset(Wanted(("gpu3",), (DCGM,)), machine.root)
+    told = reset(Wanted(("gpu3",), (DCGM,)), machine.root)
     assert machine.knows("resets") == ["3"]
     assert machine.asked("systemctl") == [], "who did not run is not started"
+    assert told.startswith("reset gpu3; no client was running; ")
 
 
 def test_a_customers_process_is_named_and_nothing_is_reset(machine: Machine) -> None:
@@ -74,6 +75,13 @@ def test_who_holds_it_without_a_file_of_its_own_is_told_by_the_driver(machine: M
         reset(Wanted(("gpu2",)), machine.root)
     reset(Wanted(("gpu3",)), machine.root)
     assert machine.knows("resets") == ["3"]
+
+
+def test_a_process_whose_number_the_driver_does_not_tell_is_looked_for_by_its_files(machine: Machine) -> None:
+    """Mutant: a row without a number ends the reset with an error of ours."""
+    machine.tell(apps=[["[N/A]", 2]])
+    reset(Wanted(("gpu2",)), machine.root)
+    assert machine.knows("resets") == ["2"]
 
 
 def test_a_persistence_daemon_in_a_container_is_nvidia_smis_own_to_ask(machine: Machine) -> None:
@@ -105,6 +113,19 @@ def test_a_service_that_does_not_come_back_is_a_failed_reset(machine: Machine, b
         reset(BASEBOARD, machine.root)
     assert not isinstance(told.value, BusyError)
     assert PERSISTENCED in str(machine.knows("active"))
+
+
+@pytest.mark.parametrize(("dies", "why"), [(DCGM, f"reset, and {DCGM} did not come back: it was"), (FABRIC, FABRIC)])
+def test_a_service_that_starts_and_does_not_stay_is_a_failed_reset(machine: Machine, dies: str, why: str) -> None:
+    """Mutant: systemctl's word that it was started is enough."""
+    machine.tell(dies=[dies])
+    with pytest.raises(ActFailedError, match=f"^{why}.*started and does not run$"):
+        reset(BASEBOARD, machine.root)
+
+
+def test_a_machine_that_has_no_fabric_state_is_not_waited_for(machine: Machine) -> None:
+    machine.tell(fabric="N/A")
+    assert reset(BASEBOARD, machine.root).startswith("reset all GPUs; ")
 
 
 @pytest.mark.parametrize(

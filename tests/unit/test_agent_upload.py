@@ -3,7 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from hostler.agent.client import Receipt, UnavailableError
+import pytest
+
+from hostler.agent.client import Receipt, RejectedError, UnavailableError
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
@@ -85,3 +87,70 @@ async def test_an_urgent_sighting_that_is_refused_hurries_once_only(tmp_path: Pa
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         spool.close()
+
+
+class ChoosyController:
+    """Takes every batch without a word it cannot bear, up to `upto`."""
+
+    def __init__(self, status: int = 422, upto: int = 1_000) -> None:
+        self.status, self.upto = status, upto
+        self.sizes: list[int] = []
+        self.taken: list[Observation] = []
+
+    async def observations(
+        self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
+    ) -> Receipt:
+        if any("unbearable" in seen.text and seen.kind == "kernel_log" for seen in observations):
+            self.sizes.append(len(observations))
+            raise RejectedError(self.status, "not this")
+        self.taken += observations
+        return Receipt(spool, min(self.upto, observations[-1].sequence) if observations else 0)
+
+
+def a_spool(tmp_path: Path, *texts: str) -> Spool:
+    spool = Spool(tmp_path, "boot", lambda: 1.0, lambda: "spool")
+    spool.append([Sighting("kernel_log", 1.0, Rank.notable, text) for text in texts])
+    return spool
+
+
+@pytest.mark.parametrize("bad", range(5))
+async def test_a_rejected_batch_is_halved_until_the_culprit_is_alone_and_named(tmp_path: Path, bad: int) -> None:
+    """Mutants: a pair is taken for one; whoever is with the culprit is given up too."""
+    controller, texts = ChoosyController(), ["a", "b", "c", "d", "e"]
+    texts[bad] = "unbearable"
+    spool = a_spool(tmp_path, *texts)
+    await Uploader("n1", spool, controller, lambda: 0.5).send_all()  # type: ignore[arg-type]
+    assert spool.waiting == 0
+    assert [seen.sequence for seen in controller.taken] == [1, 2, 3, 4, 5]
+    assert [seen.text for seen in controller.taken if seen.kind == "kernel_log"] == [
+        t for t in texts if t != "unbearable"
+    ]
+    stood_in = controller.taken[bad]
+    assert (stood_in.kind, stood_in.facts["example"]) == ("agent", "unbearable")
+    assert controller.sizes[-1] == 1
+    assert controller.sizes == sorted(controller.sizes, reverse=True)
+    spool.close()
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 409])
+async def test_a_controller_that_rejects_the_sender_is_asked_again_later(tmp_path: Path, status: int) -> None:
+    """Mutant: whatever is rejected is halved away, and a wrong token costs every observation."""
+    controller, spool = ChoosyController(status), a_spool(tmp_path, "unbearable", "b")
+    with pytest.raises(RejectedError):
+        await Uploader("n1", spool, controller, lambda: 0.5).send_all()  # type: ignore[arg-type]
+    assert (spool.waiting, controller.sizes, controller.taken) == (2, [2], [])
+    spool.close()
+
+
+async def test_a_controller_that_acknowledges_nothing_is_not_asked_at_once_again(tmp_path: Path) -> None:
+    """Mutants: it is asked without a pause for ever; one that acknowledges a part is left alone too."""
+    controller, spool = ChoosyController(upto=0), a_spool(tmp_path, "a", "b")
+    uploader = Uploader("n1", spool, controller, lambda: 0.5)  # type: ignore[arg-type]
+    with pytest.raises(UnavailableError, match="acknowledged nothing"):
+        await uploader.send_all()
+    assert [seen.text for seen in controller.taken] == ["a", "b"]
+    controller.upto = 1
+    with pytest.raises(UnavailableError, match="acknowledged nothing"):
+        await uploader.send_all()
+    assert [seen.text for seen in controller.taken] == ["a", "b", "a", "b", "b"]
+    spool.close()

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from hostler.agent import kubelet
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError
 from hostler.agent.body import EmulatedBody, Powers, RealBody
+from hostler.agent.checks.gate_check import Report
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
 from hostler.agent.reset import Wanted
@@ -220,7 +221,7 @@ def test_checks_and_inventory_answer_with_what_they_found(world: World) -> None:
 
 
 class SlowBody(EmulatedBody):
-    """A body whose GPU reset waits to be let go."""
+    """A body whose GPU reset and checks wait to be let go."""
 
     def __init__(self) -> None:
         super().__init__("n1")
@@ -230,6 +231,15 @@ class SlowBody(EmulatedBody):
         self.begun.set()
         assert self.go_on.wait(30)
         return super().reset_gpus(wanted)
+
+    def check(self, profile: str, expects: str) -> Report:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        return super().check(profile, expects)
+
+    def call_off(self) -> None:
+        super().call_off()
+        self.go_on.set()
 
 
 def test_one_act_at_a_time_and_a_running_one_is_busy(tmp_path: Path) -> None:
@@ -248,6 +258,38 @@ def _run_beside(hands: Hands, body: SlowBody, asked: Operation) -> None:
     assert [answer.result for answer in answers] == ["busy"] * 3
     assert hands.settle() == []
     assert hands.observe(asked, 1).result == "done"
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail"),
+    [("run_checks", "called off"), ("gpu_reset", "it goes on: only checks can be ended early")],
+)
+def test_only_a_check_that_runs_is_called_off(tmp_path: Path, kind: str, detail: str) -> None:
+    """Mutants: another operation's check is called off; a reset half-way is; a running check is not."""
+    body, asked = SlowBody(), operation(kind)
+    with closing(Marks(tmp_path / "marks.sqlite")) as marks:
+        hands = Hands("n1", body, marks)
+        assert hands.revoke(asked, 1).detail == "it does not run"
+        thread = threading.Thread(target=hands.perform, args=(asked, 1))
+        thread.start()
+        try:
+            assert body.begun.wait(30)
+            other = hands.revoke(replace(asked, id="op2"), 1)
+            assert (other.operation, other.result, other.detail) == ("op2", "revoked", "it does not run")
+            assert "call_off" not in body.asked
+            told = hands.revoke(asked, 1)
+            assert (told.operation, told.result) == ("op1", "revoked")
+            assert (told.detail, body.asked.count("call_off")) == (detail, detail == "called off")
+        finally:
+            body.go_on.set()
+            thread.join(30)
+
+
+def test_who_revokes_is_a_controller_that_counts(world: World) -> None:
+    """Mutant: the epoch of whoever only calls off is not kept, and its deposed predecessor may still act."""
+    world.hands.revoke(operation("sanitise"), 8)
+    late = world.hands.perform(operation("sanitise"), 7)
+    assert (late.result, late.detail) == ("refused", "epoch 7 is over: 8 was seen")
 
 
 KILLED = """

@@ -89,6 +89,12 @@ def test_planted_text_that_is_not_there_once_is_an_error_that_says_to_renew_it(b
         planted_mutant(row)
 
 
+def test_planted_text_that_makes_no_program_is_an_error() -> None:
+    """Mutant: what does not compile counts as killed, though no test has looked at it."""
+    with pytest.raises(ValueError, match="is no program"):
+        planted(FILE, SOURCE.encode(), "held and count", "held and")
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A project of one small file with its tests, and the driver."""

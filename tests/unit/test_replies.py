@@ -10,7 +10,7 @@ from hostler.core import events as e
 from hostler.core.model import Operation, Outcome, Verdict
 from hostler.core.proof import has_proven_itself
 from hostler.engine import intake
-from tests.kit import Drive, a_node, configuration, pool_document
+from tests.kit import Drive, a_node, configuration, pool_document, seen_all
 
 ALONE = configuration({"train": pool_document(target=1)})
 
@@ -26,7 +26,7 @@ def checking() -> tuple[Drive, Operation]:
 
 
 def reply(drive: Drive, operation: Operation, attempt: int, **facts: Any) -> None:
-    outcome = Outcome(operation.id, "a", "done", "as told", facts, attempt=attempt)
+    outcome = Outcome(operation.id, "a", "done", "as told", {**seen_all(operation), **facts}, attempt=attempt)
     drive.step(intake.Replied(outcome))
 
 
@@ -67,7 +67,7 @@ def test_what_is_not_passed_proves_nothing_and_what_did_not_fail_has_not_failed(
 def test_a_check_that_could_not_be_made_has_no_verdict(result: str) -> None:
     """Mutant: the verdict of an outcome that is not done is believed."""
     drive, operation = checking()
-    outcome = Outcome(operation.id, "a", result, "as told", {"verdict": "passed"})
+    outcome = Outcome(operation.id, "a", result, "as told", {**seen_all(operation), "verdict": "passed"})
     drive.step(intake.Replied(outcome))
     assert not has_proven_itself(drive.node("a"))
     assert "uncordon" not in drive.operations("a")

@@ -198,11 +198,12 @@ class Hands:
     def revoke(self, operation: Operation, epoch: int) -> Outcome:
         """Call the operation off if it is the one that runs; only checks can be ended early."""
         self._marks.see(epoch)
-        running = self._current == operation.id
-        if running and operation.kind == "run_checks":
-            self._body.call_off()
-        detail = "called off" if running else "it does not run"
-        return _outcome(operation, Answer("revoked", detail))
+        if self._current != operation.id:
+            return _outcome(operation, Answer("revoked", "it does not run"))
+        if operation.kind != "run_checks":
+            return _outcome(operation, Answer("revoked", "it goes on: only checks can be ended early"))
+        self._body.call_off()
+        return _outcome(operation, Answer("revoked", "called off"))
 
     def settle(self) -> list[Outcome]:
         """At the agent's start: what can be said of the acts that an earlier process began. Safe to repeat."""

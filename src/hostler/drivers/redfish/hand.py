@@ -125,7 +125,7 @@ class _Ask(Struct, frozen=True):
     def not_seen(self, detail: str, facts: Facts | None = None) -> Outcome:
         """It has not happened: unknown while it may still land, not_done afterwards."""
         since = self.memory.sent or self.operation.started
-        lands_s = _LANDS_S.get(self.operation.kind, 0.0)
+        lands_s = _LANDS_S[self.operation.kind]
         if self.now < min(since + timedelta(seconds=lands_s), self.operation.deadline):
             return self.outcome("unknown", f"{detail}; it may take {lands_s:g} s to land", facts)
         return self.outcome("not_done", detail, facts)
