@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up up-kubernetes test check bench bench-detection sim soak mutants peers docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check sbom audit bench bench-detection sim soak mutants peers docs docs-check fmt lint clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -55,6 +55,12 @@ soak: environment-test ## SEEDS=1000 FRESH=200: known and fresh worlds, every st
 
 mutants: environment-test ## plant bugs and count who is caught: SAMPLE (20) a module or all, MODULES=core/policy,agent, SEED, ARGS
 	$(BIN)/python -m tests.mutation --sample $(SAMPLE) --seed $(SEED) --modules "$(MODULES)" $(ARGS)
+
+sbom: environment-test ## write build/hostler.cdx.json: everything that runs beside our own code, as CycloneDX
+	$(BIN)/python scripts/supply_chain.py sbom build/hostler.cdx.json
+
+audit: environment-test ## ask whether a locked version has a known vulnerability; says "skipped" where nobody answers
+	$(BIN)/python scripts/supply_chain.py audit
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
@@ -92,12 +98,12 @@ $(VENV)/.made: scripts/environment
 	touch $@
 
 $(VENV)/.runtime: $(VENV)/.made requirements/runtime.txt pyproject.toml
-	$(PIP) install --require-hashes -r requirements/runtime.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/runtime.txt
 	$(PIP) install --no-deps --no-build-isolation -e .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.runtime requirements/test.txt
-	$(PIP) install --require-hashes -r requirements/test.txt
+	$(PIP) install --no-deps --require-hashes -r requirements/test.txt
 	touch $@
 
 system-packages: ## install the system packages the tests use, or say which are missing
