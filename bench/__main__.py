@@ -9,7 +9,11 @@ from pathlib import Path
 def main() -> None:
     """Run the named benchmarks, all of them by default."""
     here = [str(Path(__file__).parent)]
-    found = [m.name for m in pkgutil.iter_modules(here) if m.name not in ("__main__", "bmcs", "figures", "posts")]
+    found = [
+        m.name
+        for m in pkgutil.iter_modules(here)
+        if m.name not in ("__main__", "bmcs", "figures", "posts", "served_cluster")
+    ]
     for name in sys.argv[1:] or found:
         result = importlib.import_module(f"bench.{name}").main()
         if result is not None:

@@ -7,6 +7,7 @@ service account) and makes the HTTP client; what is said over it is ours.
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.drivers.kubernetes.door import door_of
+from hostler.drivers.kubernetes.turns import ACT, Turn, Turns
 from hostler.drivers.kubernetes.wire import Status, read_status
 from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
 
@@ -88,6 +90,8 @@ class Api:
     def __init__(self, config: SingleConfig, fence: Callable[[], None]) -> None:
         self._fence = fence
         self.door = door_of(config)
+        self.turn = ACT
+        self._turns = Turns()
         limits = httpx2.Timeout(TIMEOUT_S)
         self._client = AsyncClient(config, ConnectionParams(timeout=limits, trust_env=False))
 
@@ -99,17 +103,25 @@ class Api:
     ) -> None:
         await self._client.aclose()
 
+    def at(self, turn: Turn) -> Self:
+        """The same API server, asked in this turn rather than in that of an act."""
+        other = copy(self)
+        other.turn = turn
+        return other
+
     async def get(self, path: str, **query: str) -> Answer:
-        """Read. Raises UnreachableError where no complete answer came."""
-        return await self._ask("GET", path, query)
+        """Read, in its turn. Raises UnreachableError where no complete answer came."""
+        async with self._turns.taken(self.turn):
+            return await self._ask("GET", path, query)
 
     async def change(
         self, method: str, path: str, body: Any, kind: str = "application/json", query: Mapping[str, str] | None = None
     ) -> Answer:
-        """Change something, once, behind the fence. Raises UnreachableError where no complete answer came."""
-        self._fence()
+        """Change something, once, in its turn, behind the fence. Raises UnreachableError where no whole answer came."""
         asked = {"fieldManager": MANAGER, **(query or {})} if method in ("POST", "PATCH", "PUT") else dict(query or {})
-        return await self._ask(method, path, asked, msgspec.json.encode(body), kind)
+        async with self._turns.taken(self.turn):
+            self._fence()
+            return await self._ask(method, path, asked, msgspec.json.encode(body), kind)
 
     @asynccontextmanager
     async def watch(self, path: str, query: dict[str, str], silence_s: float) -> AsyncIterator[AsyncIterator[bytes]]:

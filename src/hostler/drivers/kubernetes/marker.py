@@ -21,6 +21,7 @@ from hostler.drivers.kubernetes.marks import (
     marks,
 )
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
+from hostler.drivers.kubernetes.turns import MARK
 from hostler.drivers.kubernetes.wire import KubeNode, Shown
 from hostler.engine.ports import PortError, WorkloadView, name_there
 
@@ -43,7 +44,7 @@ class Marker:
 
     def __init__(self, scheduler: KubernetesScheduler, api: Api, book: Book, fleet: Callable[[], Fleet]) -> None:
         self._scheduler = scheduler
-        self._api = api
+        self._api = api.at(MARK)
         self._book = book
         self._fleet = fleet
         self._limit = asyncio.Semaphore(AT_ONCE)

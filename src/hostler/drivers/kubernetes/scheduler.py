@@ -30,6 +30,7 @@ from hostler.drivers.kubernetes.doctor import second_remediators
 from hostler.drivers.kubernetes.joining import Joining
 from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
 from hostler.drivers.kubernetes.slots import Checks
+from hostler.drivers.kubernetes.turns import ACT, Turn, Urgency
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.work import class_of, id_of
 from hostler.engine.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
@@ -124,7 +125,8 @@ class KubernetesScheduler:
 
     async def _cordon(self, operation: Operation, node: Node, name: str) -> Outcome:
         reason = _reason(operation, node)
-        found = await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
+        turn = _turn_of_cordon(node)
+        found = await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason), turn)
         if found is None:
             raise RefusedError(
                 f"cluster {self.cluster} lists no node {name}: bind {node.id} to its name there, or let it join"
@@ -145,7 +147,9 @@ class KubernetesScheduler:
             raise RefusedError(f"another Hostler ({other}) has cordoned {seen.key}: only one may; take its taint away")
         return seen
 
-    async def _change(self, name: str, decide: Callable[[KubeNode], list[dict[str, Any]]]) -> KubeNode | None:
+    async def _change(
+        self, name: str, decide: Callable[[KubeNode], list[dict[str, Any]]], turn: Turn = ACT
+    ) -> KubeNode | None:
         """Decide, write if nothing has changed in between; the node, None where it is not listed.
 
         The copy is decided on first, which saves a request: a write tests the version that it was made from. That
@@ -153,22 +157,22 @@ class KubernetesScheduler:
         """
         seen = self._book.nodes.items.get(name)
         if seen is None or self._book.lost or not decide(seen):
-            seen = await self._read(name)
+            seen = await self._read(name, turn)
         for _ in range(ATTEMPTS):
             if seen is None or not (patch := decide(seen)):
                 return seen
-            answer = await self._api.change("PATCH", _node_path(name), patch, JSON_PATCH)
+            answer = await self._api.at(turn).change("PATCH", _node_path(name), patch, JSON_PATCH)
             if answer.status == NOT_FOUND:
                 return None
             if answer.status not in (CONFLICT, UNPROCESSABLE):
                 return _node(checked(answer, f"node {name}"))
-            before, seen = seen.version, await self._read(name)
+            before, seen = seen.version, await self._read(name, turn)
             if seen is not None and seen.version == before:  # nobody changed it: the patch itself is refused
                 checked(answer, f"node {name}")
         raise ConflictError(f"node {name} changed under us {ATTEMPTS} times")
 
-    async def _read(self, name: str) -> KubeNode | None:
-        answer = await self._api.get(_node_path(name))
+    async def _read(self, name: str, turn: Turn = ACT) -> KubeNode | None:
+        answer = await self._api.at(turn).get(_node_path(name))
         return None if answer.status == NOT_FOUND else _node(checked(answer, f"node {name}"))
 
     # --- evictions
@@ -299,6 +303,11 @@ def _node(body: bytes) -> KubeNode:
         return read_node(body)
     except msgspec.DecodeError as wrong:
         raise UnreachableError(f"what came is no Node: {wrong}") from wrong
+
+
+def _turn_of_cordon(node: Node) -> Turn:
+    """A cordon goes before all else: until it stands work lands on the node. The gravest first."""
+    return Turn(Urgency.cordon, max((int(one.severity) for one in node.conditions), default=0))
 
 
 def _reason(operation: Operation, node: Node) -> str:

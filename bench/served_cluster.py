@@ -1,0 +1,205 @@
+"""A served cell over a real API server with a customer's pod on each node: what the cluster benchmarks measure on.
+
+etcd, API server, controllers, scheduler and kwok are real, and `hostler serve` is a process of its own with the rights
+of our manifest. The agents are one client: an inventory each, heartbeats, and what a benchmark has them say. All share
+the machine's cores. `BENCH_NODES` (5,000) sets the size.
+"""
+
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+
+from bench.kubernetes import BRAKE, POLICY, POOLS
+from hostler.core.model import Observation
+from hostler.engine.journal.opening import open_journal
+from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.sim.emulated.host import h100
+from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
+from tests.controlplane.plane import ControlPlane
+from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run
+
+NODES = int(os.environ.get("BENCH_NODES", "5000"))
+AT_ONCE = 50
+HEARTBEAT_S = 15.0
+"""Real agents say every five seconds that they live; this client shares the cores with what is measured."""
+PATIENCE_S = 600.0
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Used(Struct):
+    """CPU seconds and MB of the served process, at a moment."""
+
+    cpu_s: float
+    rss_mb: float
+    at: float
+
+
+def used(pid: int) -> Used:
+    """What the process has used until now (proc(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return Used((int(fields[11]) + int(fields[12])) / TICKS, pages * os.sysconf("SC_PAGE_SIZE") / 1e6, time.monotonic())
+
+
+class Agents:
+    """All nodes' agents, as one client."""
+
+    def __init__(self, session: aiohttp.ClientSession, server: str, tokens: dict[str, str]) -> None:
+        self._session = session
+        self._server = server
+        self._tokens = tokens
+        self.missed = 0
+
+    async def introduce(self) -> None:
+        """Each posts its inventory."""
+        await _each(self._tokens, self._inventory)
+
+    async def _inventory(self, node: str) -> None:
+        await self.say(node, Observation(node, "inventory", "agent", "", 1, parts=tuple(h100(f"S-{node}").parts)))
+
+    async def live(self) -> None:
+        """Say so, each in its own moment, until cancelled."""
+        loop, period = asyncio.get_running_loop(), HEARTBEAT_S / len(self._tokens)
+        due, out = loop.time(), set[asyncio.Task[None]]()
+        while True:
+            for node in self._tokens:
+                due += period
+                await asyncio.sleep(max(0.0, due - loop.time()))
+                task = asyncio.create_task(self._beat(node))
+                out.add(task)
+                task.add_done_callback(out.discard)
+
+    async def _beat(self, node: str) -> None:
+        try:
+            await self._post(node, "heartbeat", {"node": node, "boot_id": f"boot-{node}", "version": "0.1.0"})
+        except (aiohttp.ClientError, TimeoutError):
+            self.missed += 1
+
+    async def say(self, node: str, seen: Observation) -> None:
+        """Post it until it is taken."""
+        seen = msgspec.structs.replace(seen, spool=f"s-{node}", boot_id=f"boot-{node}")
+        body = {"node": node, "spool": seen.spool, "boot_id": seen.boot_id, "observations": [seen]}
+        while (status := await self._post(node, "observations", body)) >= 300:
+            assert status in (429, 503), f"{node}: {status}"
+            await asyncio.sleep(0.5)
+
+    async def _post(self, node: str, what: str, body: object) -> int:
+        headers = {"Authorization": f"Bearer {self._tokens[node]}", "Content-Type": "application/json"}
+        url = f"{self._server}/v1/agent/{what}"
+        async with self._session.post(url, data=msgspec.json.encode(body), headers=headers) as answer:
+            await answer.read()
+            return answer.status
+
+
+class Cell(Struct):
+    """A served cell: its process, its agents, and who asks it."""
+
+    pid: int
+    agents: Agents
+    session: aiohttp.ClientSession
+    server: str
+    operator: str
+
+    async def in_touch(self) -> bool:
+        """Whether the cell knows what runs in its cluster."""
+        headers = {"Authorization": f"Bearer {self.operator}"}
+        async with self.session.get(f"{self.server}/v1/pools/train", headers=headers) as answer:
+            said = msgspec.json.decode(await answer.read())
+            return answer.status == 200 and said["in_use"] is not None
+
+
+class World(Struct):
+    """All that a benchmark touches: the control plane, its admin, the served cell, the nodes, when all had settled."""
+
+    plane: ControlPlane
+    admin: Admin
+    cell: Cell
+    names: list[str]
+    settled_s: float
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    """A cluster whose nodes are all adopted and labelled as in production."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        plane = ControlPlane()
+        stack.callback(plane.close)
+        admin = await stack.enter_async_context(an_admin(plane))
+        names = [f"n{number:04}" for number in range(NODES)]
+        await admin.space("acme")
+        await _each(names, admin.node)
+        await _each(names, lambda name: _customer(admin, name))
+        cell = await stack.enter_async_context(_served(folder, plane, admin, names))
+        yield World(plane, admin, cell, names, await _settled(admin))
+
+
+async def _each(names: Iterable[str], do: Callable[[str], object]) -> None:
+    free = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> None:
+        async with free:
+            await do(name)  # type: ignore[misc]
+
+    await asyncio.gather(*(one(name) for name in names))
+
+
+async def _customer(admin: Admin, name: str) -> None:
+    await admin.pod("acme", f"w-{name}", name, gpus=8, annotations={"hostler.dev/interruptible": "true"})
+
+
+@asynccontextmanager
+async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[str]) -> AsyncIterator[Cell]:
+    """A served cell that has adopted the nodes, and their agents' heartbeats."""
+    data = folder / "data"
+    data.mkdir(mode=0o700)
+    policy = [BRAKE if line.startswith("  brake:") else line for line in POLICY.read_text().splitlines()]
+    (folder / "policy.yaml").write_text("\n".join(policy))
+    (folder / "pools.yaml").write_text(POOLS.replace("target: 200", f"target: {NODES}"))
+    (folder / "fleet.json").write_text(json.dumps([{"id": name, "sku": "h100", "pool": "train"} for name in names]))
+    server = f"http://127.0.0.1:{(port := free_port())}"
+    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
+    store = TokenStore(data / "tokens.db")
+    operator = folder / "operator"
+    operator.write_text(store.create(Grant("ann", Role.operator)))
+    made = store.create_all([Grant(name, Role.agent, node=name) for name in names])
+    store.close()
+    rights = await as_hostler(plane, admin)
+    given = [f"--cluster=k1={rights}", f"--config={folder / 'policy.yaml'}", f"--config={folder / 'pools.yaml'}"]
+    serve = [HOSTLER, "serve", f"--data={data}", f"--listen=127.0.0.1:{port}", *given]
+    connector = aiohttp.TCPConnector(limit=200)
+    async with aiohttp.ClientSession(connector=connector) as session, process(*serve, log=folder / "log") as child:
+        await answers(session, f"{server}/readyz", PATIENCE_S)
+        words = ("adopt", str(folder / "fleet.json"), "--reason", "bench", "--server", server)
+        code, said = await run(HOSTLER, *words, "--token-file", str(operator))
+        assert code == 0, said
+        agents = Agents(session, server, dict(zip(names, made, strict=True)))
+        living = asyncio.create_task(agents.live())
+        await agents.introduce()
+        yield Cell(child.pid, agents, session, server, operator.read_text())
+        living.cancel()
+        await asyncio.gather(living, return_exceptions=True)
+
+
+async def _settled(admin: Admin) -> float:
+    """Seconds until Hostler's own labels on all nodes say that they are in production."""
+    began, marked = time.monotonic(), "/api/v1/nodes?labelSelector=hostler.dev/phase%3Dproduction&limit=1"
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            page = await admin.get(marked)
+            left = page["metadata"].get("remainingItemCount", 0) + len(page["items"])
+            if left >= NODES:
+                break
+            await asyncio.sleep(1.0)
+    took_s = time.monotonic() - began
+    await asyncio.sleep(10.0)
+    return took_s
