@@ -166,6 +166,28 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
     (
         "skus",
         "without: []",
+        "parts: {nic: 8, gpu: 4}",
+        (
+            "b-skus.yaml",
+            7,
+            "SKU h100: gpus is 8, parts.gpu is 4",
+            "keep gpus, set to what the node has, and remove gpu from parts",
+        ),
+    ),
+    (
+        "skus",
+        "gpus: 8",
+        "gpus: 0\n    parts: {gpu: 8}",
+        (
+            "b-skus.yaml",
+            4,
+            "SKU h100: gpus is 0, parts.gpu is 8",
+            "keep gpus, set to what the node has, and remove gpu from parts",
+        ),
+    ),
+    (
+        "skus",
+        "without: []",
         "without: [taste]",
         (
             "b-skus.yaml",
