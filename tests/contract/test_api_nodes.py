@@ -80,7 +80,7 @@ async def test_a_pool_counts_what_it_has(world: House) -> None:
     world.work("n0", "acme")
     await world.until(lambda: world.cell.present.workloads(world.cell.view.nodes["n0"]))
     pool = await world.operator.get("/v1/pools/alpha")
-    assert [pool[k] for k in ("reserved", "delivered", "healthy", "in_use", "spares")] == [3, 3, 3, 1, 0]
+    assert [pool[k] for k in ("reserved", "delivered", "healthy", "dark", "in_use", "spares")] == [3, 3, 3, 0, 1, 0]
     assert [p["pool"]["name"] for p in (await world.operator.get("/v1/pools"))["items"]] == ["alpha", "beta"]
 
 

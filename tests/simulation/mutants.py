@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import advance, domains, fleet, fold, remedy, service, slots
+from hostler.core import advance, domains, fleet, fold, health, remedy, service, slots
 from hostler.core.answers import Act, Wait
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.events import PlanAdvanced
@@ -19,6 +19,7 @@ from hostler.core.health import DOUBTS
 from hostler.core.model import Blocker, Mode, Phase, Verdict, Waiting
 from hostler.core.phases import PHASES
 from hostler.core.policy import disturb, guards
+from hostler.core.proof import has_proven_itself
 from hostler.core.recipes import RECIPES
 from hostler.core.verdicts import ENDS, StepEnd
 from hostler.drivers.redfish import hand
@@ -355,10 +356,20 @@ def the_last_spare_is_delivered(patch: pytest.MonkeyPatch) -> None:
     """No spare is kept back."""
     balance = service.balance
 
-    def all_of_them(scene: Any, pool: Any) -> Any:
-        return balance(scene, replace(pool, budget=replace(pool.budget, spares_floor=0)))
+    def all_of_them(scene: Any, pool: Any, dark: Any) -> Any:
+        return balance(scene, replace(pool, budget=replace(pool.budget, spares_floor=0)), dark)
 
     patch.setattr(controller, "balance", all_of_them)
+
+
+def a_failed_gate_is_never_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Who came back from repair through a burn-in is no spare while the gate of before is its last."""
+
+    def passed(node: Any) -> bool:
+        gates = [check.verdict is Verdict.passed for check in node.checks if check.profile == "gate"]
+        return all(gates) and has_proven_itself(node)
+
+    patch.setattr(health, "_last_gate_passed", passed)
 
 
 def groups_have_no_domain_budget(patch: pytest.MonkeyPatch) -> None:
@@ -408,6 +419,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the last spare is delivered", 4, "is delivered to", the_last_spare_is_delivered, scarce),
     Mutant("incidents hold nobody", 4, "explains", incidents_hold_nobody),
     Mutant("blockers are left out", 5, "names no blocker", blockers_are_left_out),
+    Mutant("a failed gate is never forgotten", 5, "is idle and waits", a_failed_gate_is_never_forgotten),
     Mutant("a person's cordon is taken back", 6, "is uncordoned against", a_persons_cordon_is_lifted),
     Mutant("nobody overrides", 6, "that is not recorded", nobody_overrides),
     Mutant("any BMC will do", 6, "reached the BMC of", any_bmc_will_do),

@@ -67,7 +67,7 @@ STATUS: dict[str, Any] = {
     "stuck": [
         {"node": "n9", "what": "reboot", "since": "2026-01-01T03:00:00Z", "blockers": ["job 7 runs here"]},
     ],
-    "pools": [{"pool": {"name": "train"}, "reserved": 60, "delivered": 58, "healthy": 57, "in_use": None}],
+    "pools": [{"pool": {"name": "train"}, "reserved": 60, "delivered": 58, "healthy": 57, "dark": 1, "in_use": None}],
     "spares": [{"sku": "h100", "spares": 0, "missing": 2}],
     "changes": {
         "since": "2026-01-01T03:00:00Z",
@@ -173,7 +173,7 @@ def test_the_screen_says_first_what_is_not_safe(api: FakeApi, capsys: pytest.Cap
         in text
     )
     assert "n9  reboot for 1d0h: job 7 runs here" in text
-    assert "train: 57 healthy of 58 delivered, 60 reserved, unknown in use  2 MISSING" in text
+    assert "train: 57 healthy of 58 delivered, 60 reserved, unknown in use  1 DARK  3 MISSING" in text
     assert "h100: 0 ready, pools lack 2" in text
     assert "9 conditions raised" in text
     assert "registered (2 times)" in text

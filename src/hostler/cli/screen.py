@@ -168,8 +168,9 @@ def _pools(status: Status) -> Iterator[str]:
     for row in status["pools"]:
         pool = row["pool"]
         used = "unknown" if row["in_use"] is None else row["in_use"]
-        short = row["reserved"] - row["delivered"]
-        missing = f"  {short} MISSING" if short > 0 else ""
+        short = row["reserved"] - row["delivered"] + row["dark"]
+        dark = f"  {row['dark']} DARK" if row["dark"] else ""
+        missing = f"{dark}  {short} MISSING" if short > 0 else dark
         counts = f"{row['healthy']} healthy of {row['delivered']} delivered, {row['reserved']} reserved, {used} in use"
         yield f"{pool['name']}: {counts}{missing}"
 

@@ -281,6 +281,7 @@ POOLS = View(
         Column("DELIVERED", "delivered"),
         Column("HEALTHY", "healthy"),
         Column("UNKNOWN", "unknown"),
+        Column("DARK", "dark"),
         Column("IN USE", "in_use"),
         Column("SPARES", "spares"),
         Column("MODES", "pool.modes"),

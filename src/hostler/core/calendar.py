@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from hostler.core import events as e
 from hostler.core.fleet import Fleet
-from hostler.core.policy import incidents
+from hostler.core.policy import incidents, places
 from hostler.core.scene import Scene
 
 ENTRIES = (
@@ -40,7 +40,7 @@ def ended(scene: Scene) -> Iterator[e.Event]:
 
 
 def next_moment(fleet: Fleet, now: datetime) -> datetime | None:
-    """When next a hold ends, a window begins or ends, an incident is due; None where the clock changes nothing."""
+    """When next a hold ends, a window begins or ends, an incident or a dark place is due; None where nothing is."""
     return min((at for at in _moments(fleet) if at > now), default=None)
 
 
@@ -50,6 +50,7 @@ def _moments(fleet: Fleet) -> Iterator[datetime]:
         yield window.starts
         yield window.ends
     yield from incidents.moments(fleet)
+    yield from places.moments(fleet)
     yield from (approval.expires for approval in fleet.approvals.values())
     if (rollout := fleet.rollout) is not None:
         yield rollout.until

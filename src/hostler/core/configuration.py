@@ -59,10 +59,7 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many of each kind of part a node must have, GPUs among them.
-
-        `policy check` refuses a SKU whose `gpus` and `parts` differ; of one recorded before it did, `gpus` counts.
-        """
+        """How many of each kind of part a node must have; `gpus` goes before what `parts` says of GPUs."""
         return {**self.parts, **({"gpu": self.gpus} if self.gpus else {})}
 
 
@@ -178,7 +175,8 @@ class Incidents(Struct, frozen=True, forbid_unknown_fields=True):
 
     What began within `window_s` belongs together. It is released when, for `hold_down_s`, fewer show it than
     `release_percent` of those needed to open it. After `deadline_s` its `owner` is asked. Firmware is suspected for
-    `recent_change_s` after it was changed.
+    `recent_change_s` after it was changed. A spare takes the place of a member whose power is seen off at once, of one
+    that is silent and not ready to its scheduler after `fill_after_s`.
     """
 
     domains: dict[str, Threshold] = {}
@@ -187,6 +185,7 @@ class Incidents(Struct, frozen=True, forbid_unknown_fields=True):
     release_percent: float = 50.0
     deadline_s: float = 14_400.0
     recent_change_s: float = 604_800.0
+    fill_after_s: float = 300.0
     owner: str = "operator"
 
 

@@ -259,10 +259,11 @@ class PartMoved(Struct, frozen=True, tag="part_moved"):
 
 
 class NodeAssigned(Struct, frozen=True, tag="node_assigned"):
-    """The node serves a pool, and so a tenant, from here on."""
+    """The node serves a pool, and so a tenant, from here on. `reason`: whose dark places it comes for, "" for none."""
 
     node: str
     assignment: Assignment
+    reason: str = ""
 
 
 class NodeReleased(Struct, frozen=True, tag="node_released"):

@@ -70,7 +70,7 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
         case e.PartMoved():
             return f"part {event.serial} moved from {event.before or 'the shelf'} to {event.after or 'the shelf'}"
         case e.NodeAssigned(assignment=assignment):
-            return f"assigned to pool {assignment.pool}"
+            return f"assigned to pool {assignment.pool}" + (f": {event.reason}" if event.reason else "")
         case e.NodeReleased():
             return f"released from its pool: {event.reason}"
         case e.NodeCertified():

@@ -10,6 +10,7 @@ from hostler.core.completeness import gaps
 from hostler.core.configuration import Pool
 from hostler.core.freeze import Frame, record
 from hostler.core.model import OWNER, ActClass, Assignment, Blocker, Hold, HoldKind, Mode, Node
+from hostler.core.policy import places
 from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes
 from hostler.core.proof import has_proven_itself
 from hostler.core.recipes import RECIPES
@@ -66,14 +67,20 @@ def _cordon(scene: Scene, node: Node, kept: list[Hold]) -> Answer:
     return tired(scene, node, "cordon") or Act((plan,))
 
 
-def balance(scene: Scene, pool: Pool) -> tuple[e.Event, ...]:
-    """Deliver spares to a pool below its target, in id order; one call delivers all that is missing and to be had."""
-    missing = pool.target - scene.fleet.index.count(f"pool:{pool.name}")
+def balance(scene: Scene, pool: Pool, dark: places.Dark) -> tuple[e.Event, ...]:
+    """Deliver spares for the places that nobody fills, in id order; one call delivers all that is to be had.
+
+    A place is free below the pool's target, and where a member stays dark until a person comes (`dark`). Who comes back
+    to a place that was filled makes the pool larger than its target until it loses a member.
+    """
+    missing = pool.target - scene.fleet.index.count(f"pool:{pool.name}") + len(dark)
     if missing <= 0:
         return ()
     found: list[e.Event] = []
+    suspected = places.suspected(scene.fleet)
     spares = [scene.fleet.nodes[i] for i in scene.fleet.spares(pool.sku)]
-    for node in spares[: max(0, len(spares) - pool.budget.spares_floor)]:
+    sound = [node for node in spares if suspected.isdisjoint(node.shares)]
+    for node in sound[: max(0, len(sound) - pool.budget.spares_floor)]:
         if missing == 0:
             break
         assignment = Assignment(pool.name, pool.tenant, pool.cluster, scene.now)
@@ -81,7 +88,7 @@ def balance(scene: Scene, pool: Pool) -> tuple[e.Event, ...]:
         if not _is_deliverable(scene, node, joined, pool):
             continue
         missing -= 1
-        found.append(e.NodeAssigned(node.id, assignment))
+        found.append(e.NodeAssigned(node.id, assignment, places.told(dark)))
         found.append(record(scene, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
     return tuple(found)
 

@@ -18,7 +18,7 @@ from hostler.core.model import Node
 from hostler.core.packing import NO_PAIRS, Pairs
 from hostler.core.part_table import Fitted, Layout, PackedParts
 
-SNAPSHOT_VERSION = 3
+SNAPSHOT_VERSION = 2
 PIECE = 200
 """Values encoded at a stretch: about a millisecond's worth."""
 
@@ -119,8 +119,7 @@ def _nodes(stored: Body, parts: PackedParts) -> Iterable[Node]:
         slots = node.slots
         if not slots and node.id not in bare and (row := parts.rows.get(node.id)) is not None:
             slots = _slots_of(row)
-        most = parts.share_most(node.most_seen)
-        yield replace(node, slots=slots, addresses=parts.share(node.addresses), most_seen=most)
+        yield replace(node, slots=slots, addresses=parts.share(node.addresses))
 
 
 def _take_others(fleet: Fleet, state: State) -> None:

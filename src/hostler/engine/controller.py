@@ -21,6 +21,7 @@ from hostler.core.intents.verbs import answer as answer_intent
 from hostler.core.model import Node, Observation, Outcome, Phase
 from hostler.core.operations import OPERATIONS
 from hostler.core.plan import next_step, wakes_at
+from hostler.core.policy import places
 from hostler.core.policy.incidents import review
 from hostler.core.present import Present
 from hostler.core.rest import restless, rests
@@ -128,7 +129,7 @@ class Controller:
         self._moved: dict[str, tuple[str, int]] = {}
         self._sends: list[Send] = []
         self._replies: list[Reply] = []
-        self._eased = False
+        self._eased = self._uneven = False
         self._quiet: dict[str, int] = {}
 
     def _finish(self) -> Ready:
@@ -222,6 +223,7 @@ class Controller:
                 self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
             case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
                 if (told := news.of_node(self._scene, self.silent, one)) is not None:
+                    self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
             case intake.Tick() | intake.AgentAhead():
@@ -323,12 +325,7 @@ class Controller:
             touched, self._touched = self._touched, {}
             for node_id in waiters.ranked(self._scene, (i for i in touched if not self._rests(i))):
                 self._forward(node_id, touched[node_id])
-            if self._eased:
-                self._eased = False
-                for pool in self.fleet.pools.values():
-                    self._record_all(balance(self._scene, pool), f"pool:{pool.name}")
-                for node_id in self.fleet.index.members("blocked"):
-                    self._touch(node_id, "eased")
+            self._fill_and_ease()
             if not self._touched and not self._suspects:
                 self._record_all(advance(self._scene), "clock")
             if not (self._touched or self._suspects or self._eased):
@@ -339,11 +336,26 @@ class Controller:
         self.swept += len(self._records) - found
         self._sweeping = {}
 
+    def _fill_and_ease(self) -> None:
+        """Pools get spares for the places that nobody fills; who is blocked is asked again once something has eased."""
+        eased = self._eased
+        if eased or self._uneven:
+            self._eased = self._uneven = False
+            dark = places.dark(self._scene)
+            for name, pool in self.fleet.pools.items():
+                self._record_all(balance(self._scene, pool, dark.get(name, {})), f"pool:{name}")
+        if eased:
+            for node_id in self.fleet.index.members("blocked"):
+                self._touch(node_id, "eased")
+
     def _review(self) -> None:
         """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
         suspects, self._suspects = self._suspects, {}
         if suspects:
             self._record_all(review(self._scene, suspects), f"record:{max(suspects.values())}")
+            if not self.fleet.incidents.bare:
+                self._uneven = True
+                self._watch_calendar()
 
     def _news(self, node: Node | None) -> tuple[e.Event, ...]:
         """What the clock says of the node. Where that is nothing it is not asked again before something is recorded."""

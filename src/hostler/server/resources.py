@@ -186,7 +186,8 @@ class PoolView(Struct, frozen=True):
     """A pool and its counts (CAP01–03).
 
     `reserved` is what its tenant has reserved (the target), `delivered` what serves it, `healthy` what of that is in
-    service and known, `unknown` what is in service and of which nobody can say how it is,
+    service and known, `unknown` what is in service and of which nobody can say how it is, `dark` whose places spares
+    take because they stay dark until a person comes (an incident holds them, or they are powered off to protect them),
     `in_use` where customer work runs (None: schedulers have not told).
     """
 
@@ -195,6 +196,7 @@ class PoolView(Struct, frozen=True):
     delivered: int
     healthy: int
     unknown: int
+    dark: int
     in_use: int | None
     spares: int
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from hostler.core.configuration import Pool
 from hostler.core.fleet import Fleet
 from hostler.core.model import Condition, Node, Phase, Remediator, WorkClass
+from hostler.core.policy import places
 from hostler.core.rollouts import waits_for
 from hostler.core.scene import Scene
 from hostler.core.sentences import asked_for
@@ -94,7 +95,8 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
     ailing = _members(fleet, who, "ailing")
     waiting = _members(fleet, who, "waiting")
     phases = _phases(fleet, who)
-    pools = tuple(pool_view(cell, pool) for pool in own_pools(fleet, who))
+    dark = places.dark(Scene(fleet, cell.present, now))
+    pools = tuple(pool_view(cell, pool, dark) for pool in own_pools(fleet, who))
     return Status(
         cell=cell.name,
         seq=health.seq,
@@ -169,8 +171,8 @@ def _is_at(fleet: Fleet, pool: str, site: str) -> bool:
     return any(fleet.nodes[i].position.site == site for i in fleet.index.base.get(f"pool:{pool}", {}))
 
 
-def pool_view(cell: CellView, pool: Pool) -> PoolView:
-    """A pool with its counts."""
+def pool_view(cell: CellView, pool: Pool, dark: dict[str, places.Dark]) -> PoolView:
+    """A pool with its counts; `dark` is of all pools."""
     fleet = cell.view
     unknown = fleet.index.count(f"doubted:{pool.name}")
     return PoolView(
@@ -179,6 +181,7 @@ def pool_view(cell: CellView, pool: Pool) -> PoolView:
         delivered=fleet.index.count(f"pool:{pool.name}"),
         healthy=fleet.index.count(f"healthy:{pool.name}"),
         unknown=unknown,
+        dark=len(dark.get(pool.name, {})),
         in_use=_in_use(cell, pool),
         spares=fleet.index.count(f"spare:{pool.sku}"),
     )
@@ -280,7 +283,7 @@ def _spares(fleet: Fleet, pools: Iterable[PoolView]) -> tuple[SpareRow, ...]:
             sku,
             fleet.index.count(f"spare:{sku}"),
             tuple(view.pool.name for view in by_sku[sku]),
-            sum(max(0, view.reserved - view.delivered) for view in by_sku[sku]),
+            sum(max(0, view.reserved - view.delivered + view.dark) for view in by_sku[sku]),
         )
         for sku in skus
     )

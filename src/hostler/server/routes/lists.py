@@ -9,6 +9,7 @@ from litestar.params import FromPath, FromQuery
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Asset, Hold, Node, Part, Plan, Ticket
+from hostler.core.policy import places
 from hostler.core.policy.guards import scopes
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
@@ -142,7 +143,8 @@ async def list_pools(room: TheRoom, who: Who, wanted: Wanted) -> Page[PoolView]:
     """Pools with their counts."""
     pools = {pool.name: pool for pool in own_pools(room.fleet, who)}
     page = listed(((name, pool) for name, pool in pools.items() if wanted.sku in ("", pool.sku)), wanted)
-    return page.of(pool_view(room.cell, pool) for pool in page.items)
+    dark = places.dark(room.scene())
+    return page.of(pool_view(room.cell, pool, dark) for pool in page.items)
 
 
 @get("/pools/{name:str}", guards=SEE)
@@ -151,7 +153,7 @@ async def get_pool(room: TheRoom, who: Who, name: FromPath[str]) -> PoolView:
     found = next((pool for pool in own_pools(room.fleet, who) if pool.name == name), None)
     if found is None:
         raise unknown("pool", name)
-    return pool_view(room.cell, found)
+    return pool_view(room.cell, found, places.dark(room.scene()))
 
 
 @get("/tickets", guards=SEE)

@@ -138,6 +138,23 @@ class NamedWaits:
 
     def end(self, case: Case) -> Iterator[str]:
         yield from (text for page in case.book.pages.values() if (text := _mute(case.book, page)))
+        yield from _forgotten(case.book)
+
+
+def _forgotten(book: Book) -> Iterator[str]:
+    """Who could serve is not left idle, without a word, beside a pool that lacks a node and whom nobody stops."""
+    if book.brake or book.paused or book.holds or book.incidents or book.configuration is None:
+        return
+    for pool in book.configuration.pools.values():
+        idle = [page.id for page in book.pages.values() if page.sku == pool.sku and _is_idle(page)]
+        members = sum(page.pool == pool.name for page in book.pages.values())
+        if members < pool.target and len(idle) > pool.budget.spares_floor:
+            yield f"{idle[0]} is idle and waits for nobody, and {pool.name} has {members} of its {pool.target} nodes"
+
+
+def _is_idle(page: Page) -> bool:
+    busy = page.plan or page.operation or page.waiting or page.settling or page.conditions or page.cordoned
+    return page.phase is Phase.production and not page.pool and not page.unproven and not busy
 
 
 def _mute(book: Book, page: Page) -> str:

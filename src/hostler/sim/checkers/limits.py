@@ -1,4 +1,4 @@
-"""Law 4, of limits that bind seldom: storm brake, windows, removals a day, the floor of spares, domains of a group."""
+"""Law 4, of limits that bind seldom: brake, windows, removals a day, spares and whose places they take, groups."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 from hostler.core import events as e
 from hostler.core.configuration import Pool
 from hostler.core.model import ActClass, Phase, Plan, Waiting
-from hostler.sim.checkers.book import Book, Page
+from hostler.sim.checkers.book import OURS, Book, Page
 from hostler.sim.checkers.law import Case
 
 BRAKE = "storm brake"
@@ -40,7 +40,10 @@ class Limits:
                     yield from self._asked(case, page, page.plan)
                     yield from self._begins(case, page, page.plan)
             case e.NodeAssigned(node=node, assignment=assignment):
-                yield from _last_spares(case.book, case.book.pages[node], assignment.pool)
+                page = case.book.pages[node]
+                yield from _last_spares(case.book, page, assignment.pool)
+                yield from _beyond_target(case, page, assignment.pool)
+                yield from _suspected(case.book, page)
             case e.BrakeLatched():
                 case.met[BRAKE] += 1
             case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
@@ -117,6 +120,33 @@ def _last_spares(book: Book, page: Page, name: str) -> Iterator[str]:
     if pool is not None and (left := _spares(book, page.sku) - 1) < pool.budget.spares_floor:
         floor = pool.budget.spares_floor
         yield f"{page.id} is delivered to {name}, and {left} spares are left where {floor} are kept back"
+
+
+def _beyond_target(case: Case, page: Page, name: str) -> Iterator[str]:
+    """A spare comes for a member that is missing or dark, never for one that works and only is not heard."""
+    pool = case.book.pool(name)
+    if pool is None:
+        return
+    working = sum(other.pool == name and not _is_dark(case, other) for other in case.book.pages.values())
+    if working >= pool.target:
+        yield f"{page.id} is delivered to {name}, {working} of whose {pool.target} places are taken"
+
+
+def _is_dark(case: Case, page: Page) -> bool:
+    """Held by an incident and dead in truth, or off under our own hold. What boots just now counts as dead still."""
+    if any(hold.owner == OURS and hold.scope == page.id for hold in case.book.held(page, "power")):
+        return True
+    if not any(page.id in incident.members and incident.holds for incident in case.book.incidents.values()):
+        return False
+    host = case.world.hosts[page.id]
+    return not (host.severed and host.running and host.boot_id == page.boot)
+
+
+def _suspected(book: Book, page: Page) -> Iterator[str]:
+    """Who is behind the part that is blamed for silence may be the next to fall silent."""
+    for incident in book.incidents.values():
+        if incident.holds and incident.syndrome == "silence" and incident.scope in page.domains:
+            yield f"{page.id} is delivered, and incident {incident.id} suspects its {incident.scope}"
 
 
 def _over_domains(book: Book, group: str, begun: list[str]) -> Iterator[str]:
