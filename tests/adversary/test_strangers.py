@@ -147,7 +147,7 @@ async def test_what_does_not_come_in_time_is_closed(tmp_path: Path) -> None:
     async with attacked(tmp_path) as served:
         took = await asyncio.gather(*(asyncio.to_thread(drip, *late) for late in LATE.values()))
     for name, (_, within_s), took_s in zip(LATE, LATE.values(), took, strict=True):
-        assert took_s < within_s + 5.0, name
+        assert took_s < 2.5 * within_s, name  # whoever is let go on is here for three times as long
 
 
 async def test_requests_sent_ahead_are_few(tmp_path: Path) -> None:

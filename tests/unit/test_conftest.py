@@ -54,18 +54,20 @@ def test_in_ci_only_missing_hardware_excuses_a_skip(
     result.stdout.fnmatch_lines(["*skipped: 1*", f"*1 × {reason}", "*1 passed, 1 skipped*"])
 
 
-def test_worker_processes_hide_no_skip(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutant: `skips` counts on the workers instead of the process that reports.
+def test_worker_processes_hide_no_skip_and_no_note(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: `skips` counts on the workers instead of the process that reports; only what failed may note something.
 
-    One module skips a test, another cannot be imported.
+    One module skips a test, another cannot be imported, and a test that passes notes something.
     """
     monkeypatch.setenv("CI", "true")
+    pytester.makepyfile(test_notes="def test_it(record_property): record_property('note', 'a file is out of date')")
     pytester.makepyfile(test_skips=SKIPS_WITH.format(reason=PACKAGE))
     pytester.makepyfile(test_imports="import pytest; pytest.importorskip('no_such_module')")
 
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "1")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*= notes =*", "a file is out of date"])
     result.stdout.fnmatch_lines(["*skipped: 2*", "*1 × *no_such_module*", f"*1 × {PACKAGE}"])
 
 
@@ -118,12 +120,3 @@ def test_a_test_that_hangs_ends_and_those_after_it_run(
 
     result.assert_outcomes(passed=1, failed=2, errors=1)
     result.stdout.fnmatch_lines(["*Timeout*0.5*"])
-
-
-def test_what_a_test_that_passed_notes_is_shown_at_the_end(pytester: pytest.Pytester) -> None:
-    """Also where a worker process ran it. Mutants: notes of failed tests alone are shown; none of workers are."""
-    pytester.makepyfile("def test_notes(record_property): record_property('note', 'the file is out of date')")
-
-    for more in ((), ("-n", "1")):
-        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *more)
-        result.stdout.fnmatch_lines(["*= notes =*", "the file is out of date"])

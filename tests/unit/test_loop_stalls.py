@@ -11,6 +11,8 @@ from hostler.engine.lease import LeaseWatch, Terms
 from hostler.engine.ports import FencedError, Lease
 
 LEASE_S = 0.6
+LONGER_S = 9.0
+"""Renewed after a third of this; a machine that is slow for the rest of it is slower than any."""
 WITHIN_S = 30.0
 
 
@@ -41,9 +43,9 @@ class Loop:
 
 
 class Played:
-    def __init__(self) -> None:
+    def __init__(self, lease_s: float = LEASE_S) -> None:
         self.journal, self.loop, self.lost = Renewed(), Loop(), list[bool]()
-        self.watch = LeaseWatch("a", Terms(LEASE_S))
+        self.watch = LeaseWatch("a", Terms(lease_s))
         self.watch.took(Lease(1, "a"), time.monotonic())
         journal: Any = self.journal
         self.holding = Holding(journal, self.watch, time.monotonic)
@@ -84,20 +86,24 @@ def test_a_loop_that_stalls_longer_than_the_lease_gives_it_up_and_has_it_again_w
     assert played.holding.why() == ""
 
 
-def test_a_shorter_stall_costs_no_lease(played: Played) -> None:
-    played.holding.opened()
-    played.loop.stalled = True
-    time.sleep(LEASE_S / 2)
-    played.loop.stalled = False
-    assert played.margin_s() > 0
-    assert not played.holding.why()
+def test_a_shorter_stall_costs_no_lease() -> None:
+    """Mutant: nothing is renewed while the loop does not answer, however short that is."""
+    played = Played(LONGER_S)
+    try:
+        played.holding.opened()
+        played.loop.stalled = True
+        before = len(played.journal.times)
+        until(lambda: len(played.journal.times) > before)
+        assert not played.holding.why()
+    finally:
+        played.holding.end()
 
 
 def test_a_takeover_may_take_longer_than_the_lease(played: Played) -> None:
     """It folds and looks at the whole fleet at once. Mutant: the patience of one who is in office counts already."""
     played.loop.stalled = True
     time.sleep(3 * LEASE_S)
-    assert played.margin_s() > 0
+    until(lambda: played.margin_s() > 0)
 
 
 def test_who_was_replaced_is_told_so_in_the_loop(played: Played) -> None:
