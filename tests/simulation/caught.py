@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 FILE = Path(__file__).with_name("caught_at.json")
-REWRITE = "python -m tests.simulation.soak --only-mutants"
+REWRITE = "python -m tests.simulation.soak --only mutants"
 
 
 def caught_at(file: Path = FILE) -> dict[str, int]:

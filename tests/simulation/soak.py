@@ -63,23 +63,32 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--fresh", type=int, default=200, help="how many worlds that nobody has run before")
     parser.add_argument("--fresh-first", type=int, default=0, help="the first of their seeds; 0 draws it")
-    parser.add_argument("--only-fresh", action="store_true", help="the fresh worlds alone")
-    parser.add_argument("--only-mutants", action="store_true", help="the planted bugs alone")
+    parser.add_argument("--only", choices=("worlds", "fresh", "mutants"), help="nothing else: worlds are --seeds")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     asked = parser.parse_args()
-    if asked.only_mutants:
-        hunts = _hunts(asked.jobs)
-        sys.stdout.write("\n".join(_of_mutants(hunts)) + "\n")
-        return 1 if any(one.catch is None for one in hunts) else 0
+    if asked.only == "mutants":
+        return _tell_mutants(_hunts(asked.jobs))
+    seeds = range(asked.first, asked.first + asked.seeds)
+    if asked.only == "worlds":
+        return _tell_worlds(soak(map(draw, seeds), asked.jobs, _tell), f"worlds from seed {asked.first}")
     fresh = _fresh(asked.fresh_first or first_of_fresh(), asked.fresh, asked.jobs)
-    if asked.only_fresh:
-        sys.stdout.write("\n".join(_of_fresh(fresh)) + "\n")
-        return 1 if fresh.soak.violations else 0
-    report = _run(range(asked.first, asked.first + asked.seeds), fresh, asked.jobs)
+    if asked.only == "fresh":
+        return _tell_worlds(fresh.soak, f"fresh worlds from seed {fresh.first}")
+    report = _run(seeds, fresh, asked.jobs)
     shown = msgspec.json.encode(report).decode() if asked.output == "json" else _table(report)
     sys.stdout.write(f"{shown}\n")
     return 0 if report.sound else 1
+
+
+def _tell_mutants(hunts: tuple[Hunt, ...]) -> int:
+    sys.stdout.write("\n".join(_of_mutants(hunts)) + "\n")
+    return 1 if any(one.catch is None for one in hunts) else 0
+
+
+def _tell_worlds(worlds: Soak, which: str) -> int:
+    sys.stdout.write("\n".join(_of_worlds(worlds, which)) + "\n")
+    return 1 if worlds.violations else 0
 
 
 def _run(seeds: range, fresh: Fresh, jobs: int) -> Report:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from hostler.core import events as e
 from hostler.core.configuration import Configuration
 from hostler.core.model import Condition, Hold, HoldKind, Intent, Phase, Ticket
+from hostler.core.reach import Approval
 from hostler.engine import intake
 from hostler.engine.ready import Reply
 from hostler.sim.world.host import Host
@@ -18,6 +19,9 @@ DAY_S = 86_400.0
 RETRY_S = 900.0
 TRIES = 60
 """How often somebody tries again what was refused or never answered."""
+
+ASK_AGAIN = "ask again"
+"""In the reason why an approval was refused: the intent would do more by now than was asked for."""
 
 REFUSALS_KEPT = 100
 PATIENCE = 3
@@ -74,6 +78,7 @@ class People:
         self._told: dict[str, dict[str, None]] = {}
         self._consents: dict[str, int] = {}
         self._incidents: dict[str, Errand] = {}
+        self._waits: dict[str, Approval] = {}
 
     def see(self, event: e.Event) -> None:
         """Something was recorded; whoever it concerns sets out."""
@@ -84,9 +89,8 @@ class People:
                 self._held(hold)
             case e.BrakeLatched():
                 self._go(self._paces.operator, Errand("release-brake", "fleet", "olga", "looked at: no storm"))
-            case e.ApprovalRequested(approval=approval):
-                second = "erik" if approval.intent.person == "olga" else "olga"
-                self._go(self._paces.operator, Errand("approve-request", approval.id, second, "looked at"))
+            case e.ApprovalRequested() | e.ApprovalEnded():
+                self._approval(event)
             case e.TicketOpened(ticket=ticket):
                 self._ticket(ticket)
             case e.ConditionRaised(condition=condition):
@@ -98,6 +102,19 @@ class People:
                 self._go(self._paces.operator, Errand("approve", plan.node, "olga", "go on"))
             case _:
                 pass
+
+    def _approval(self, event: e.ApprovalRequested | e.ApprovalEnded) -> None:
+        """A second person looks; whoever is told to ask again, as it would do more by now, does."""
+        if isinstance(event, e.ApprovalRequested):
+            asked = event.approval
+            self._waits[asked.id] = asked
+            second = "erik" if asked.intent.person == "olga" else "olga"
+            self._go(self._paces.operator, Errand("approve-request", asked.id, second, "looked at"))
+        elif (over := self._waits.pop(event.approval, None)) is not None and ASK_AGAIN in event.reason:
+            intent = over.intent
+            errand = Errand(intent.verb, intent.target, intent.person, intent.reason, intent.args)
+            ask = partial(self.ask, errand, over.configuration, over.documents)
+            self._later(self._paces.operator, f"{errand.verb} {errand.target}", ask)
 
     def _phase(self, node: str, after: Phase) -> None:
         match after:
