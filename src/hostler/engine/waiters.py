@@ -8,7 +8,7 @@ from hostler.core import slots
 from hostler.core.answers import Rest, Wait
 from hostler.core.domains import mates
 from hostler.core.fleet import Fleet
-from hostler.core.model import Node, Waiting
+from hostler.core.model import Condition, Node, Waiting
 from hostler.core.operations import IDLE_CHECK
 from hostler.core.scene import Scene
 
@@ -54,6 +54,8 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
     match event:
         case e.PlanAdvanced(node=node_id) | e.PlanUndoing(node=node_id):
             yield from (mate.id for mate, _ in mates(fleet, fleet.nodes[node_id]))
+        case e.ConditionUpdated(condition=Condition(node=node_id)) | e.BootObserved(node=node_id):
+            yield from beside(fleet, node_id) if fleet.index.count("grouped") else ()
         case e.IncidentUpdated(incident=incident, state="individual"):
             yield from fleet.incidents[incident].members
         case (
@@ -77,7 +79,7 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
 
 
 def beside(fleet: Fleet, node_id: str) -> Iterator[str]:
-    """Who waits and shares a domain with the node: what runs on one member of a domain act concerns them all."""
+    """Who waits and shares a domain with the node: what one member of a domain act runs or needs concerns them all."""
     node = fleet.nodes.get(node_id)
     if node is not None and not fleet.index.lacks("waiting"):
         for domain in node.domains:
