@@ -1,8 +1,11 @@
 """The agent's reports: an outcome counts as told only when the controller has taken it."""
 
+import asyncio
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -12,6 +15,7 @@ from hostler.agent.body import EmulatedBody
 from hostler.agent.client import Order, RejectedError, UnavailableError
 from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
+from hostler.agent.sighting import Sighting
 from hostler.agent.verbs import Hands
 from hostler.core.model import Operation, Outcome
 
@@ -116,3 +120,30 @@ async def test_more_outcomes_than_one_message_takes_all_arrive_in_their_order(wo
     assert len(world.told()) == 120
     assert [int(name[2:]) for name, result in world.told() if result == "refused"] == list(range(0, 120, 2))
     assert [int(name[2:]) for name, result in world.told() if result == "done"] == list(range(1, 120, 2))
+
+
+async def test_no_order_is_taken_while_nobody_knows_what_was_begun(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk refuses the marks; that is told once, and so is that it takes them again.
+
+    Mutants: the error ends the task, and with it the agent; orders are taken all the same; it is told with each try.
+    """
+    told: list[Sighting] = []
+    spool: Any = SimpleNamespace(now_s=lambda: 1.0, append=told.extend)
+    uploader: Any = SimpleNamespace(wake=lambda: None)
+    far: Any = world.far
+    operator = Operator(world.hands, world.marks, spool, uploader, far)
+    refusals = [sqlite3.OperationalError("full")] * 3
+
+    def settle() -> list[Outcome]:
+        if refusals:
+            raise refusals.pop()
+        return []
+
+    monkeypatch.setattr(world.hands, "settle", settle)
+    monkeypatch.setattr("hostler.agent.operate.backoff_s", lambda *_: 0.0)
+    await asyncio.wait_for(operator._settled(lambda: 0.0), 10.0)  # noqa: SLF001 - what `take_orders` begins with
+    assert [one.facts["collector"] for one in told] == ["marks", "marks"]
+    assert "no order is taken" in told[0].text
+    assert not refusals

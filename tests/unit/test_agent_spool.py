@@ -14,6 +14,7 @@ import pytest
 
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.spool import KEEP_ACKNOWLEDGED_S, MARK_EVERY_S, Limits, Spool, Spooled
+from hostler.agent.store import is_refusal
 
 WRITER = """
 import itertools, sys
@@ -271,3 +272,50 @@ def test_nothing_is_left_open(world: World) -> None:
     spool.append([line("a")])
     spool.close()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_disk_that_is_full_from_the_start_is_said_and_what_it_holds_goes_first_once_it_takes_writes(
+    world: World,
+) -> None:
+    """Mutants: it cannot be opened, and the agent ends; what is on it is forgotten, or numbered like what is in memory;
+    it is looked at in the midst of a send; what was acknowledged comes again.
+    """
+    spool = world.open()
+    spool.append([line("sent"), line("old")], ("log", b"1"))
+    spool.acknowledge(1)
+    spool.close()
+    with full_disk():
+        again = world.open()
+        assert (again.id, again.waiting) == ("id2", 0), "what the disk knows is not known"
+        again.append([line("while full", Rank.urgent), line("also")], ("ports", b"2"))
+        assert texts(again) == ["while full", "also", "the disk refuses: sightings are in memory only"]
+        again.acknowledge(1)
+        again.recover()
+        assert texts(again) == ["also", "the disk refuses: sightings are in memory only"]
+    assert texts(again) == ["also", "the disk refuses: sightings are in memory only"], "nobody has looked yet"
+    again.recover()
+    assert texts(again) == ["old", "also", "the disk refuses: sightings are in memory only", "spool works"]
+    assert [item.sequence for item in everything(again)] == [1, 2, 3, 4]
+    assert (again.id, again.acknowledged, again.in_memory) == ("id3", 0, 0)
+    assert (again.cursor("log"), again.cursor("ports")) == (b"1", b"2")
+    again.acknowledge(2)
+    again.append([line("after")])
+    again.close()
+    reopened = world.open()
+    assert (reopened.id, reopened.acknowledged) == ("id3", 2)
+    assert texts(reopened)[-1] == "after"
+
+
+def test_a_file_that_another_process_has_is_no_full_disk(world: World) -> None:
+    """Mutant: every error of the start counts as a full disk; two agents would then tell the same twice."""
+    world.open().close()
+    path = world.directory / "spool.sqlite"
+    one, other = (sqlite3.connect(path, isolation_level=None, timeout=0.0) for _ in range(2))
+    one.execute("BEGIN EXCLUSIVE")
+    try:
+        with pytest.raises(sqlite3.OperationalError, match="locked") as raised:
+            other.execute("BEGIN EXCLUSIVE")
+    finally:
+        one.close()
+        other.close()
+    assert not is_refusal(raised.value)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.agent.private import make_private
+from hostler.agent.store import is_refusal
 from hostler.core.model import Operation, Outcome
 
 MAX_MARKS = 5_000
@@ -22,6 +23,7 @@ CREATE TABLE IF NOT EXISTS marks (
     number INTEGER PRIMARY KEY AUTOINCREMENT, operation TEXT, attempt INTEGER, kind TEXT, epoch INTEGER,
     boot_id TEXT, outcome BLOB, sent INTEGER NOT NULL DEFAULT 0, UNIQUE (operation, attempt)
 );
+CREATE TABLE IF NOT EXISTS tried (one INTEGER PRIMARY KEY CHECK (one = 1), room BLOB);
 CREATE TABLE IF NOT EXISTS epoch (one INTEGER PRIMARY KEY CHECK (one = 1), value INTEGER);
 """
 _COLUMNS = "SELECT operation, attempt, kind, epoch, boot_id, outcome FROM marks"
@@ -39,19 +41,30 @@ class Mark(Struct, frozen=True):
 
 
 class Marks:
-    """Marks on disk. Safe to use from several threads; raises `sqlite3.Error` where the disk refuses."""
+    """Marks on disk. Safe to use from several threads; raises `sqlite3.Error` where the disk refuses.
+
+    A disk that refuses from the start is tried again with each call: until it takes a write nobody knows what began.
+    """
 
     def __init__(self, path: Path) -> None:
-        with contextlib.suppress(OSError):  # SQLite then says what is wrong with it
-            make_private(path)
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-128"):
-            self._db.execute(f"PRAGMA {pragma}")
-        self._db.executescript(_SCHEMA)
+        self._path = path
+        self._opened: sqlite3.Connection | None = None
+        try:
+            self._opened = _open(path)
+        except sqlite3.OperationalError as error:
+            if not is_refusal(error):
+                raise
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._opened = _open(self._path)
+        return self._opened
 
     def close(self) -> None:
-        self._db.close()
+        if self._opened is not None:
+            self._opened.close()
 
     def epoch(self) -> int:
         """The highest epoch that was ever seen."""
@@ -115,6 +128,21 @@ class Marks:
     def _execute(self, text: str, values: tuple[Any, ...]) -> int:
         with self._lock:
             return self._db.execute(text, values).rowcount
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    with contextlib.suppress(OSError):  # SQLite then says what is wrong with it
+        make_private(path)
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+    try:
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-128"):
+            db.execute(f"PRAGMA {pragma}")
+        db.executescript(_SCHEMA)
+        db.execute("INSERT OR REPLACE INTO tried VALUES (1, zeroblob(4096))")  # a full disk reads and says nothing
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
 
 
 def _mark(row: tuple[Any, ...]) -> Mark:

@@ -12,7 +12,7 @@ import msgspec
 from hostler.agent.client import Controller, Order, RejectedError, UnavailableError, backoff_s
 from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
-from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.sighting import Rank, Sighting, collector_failed, collector_started
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
 from hostler.agent.verbs import OFFER, Hands
@@ -41,8 +41,8 @@ class Operator:
         self._acts: set[asyncio.Task[None]] = set()
 
     async def take_orders(self, draw: Callable[[], float]) -> None:
-        """Ask for operations for ever."""
-        self._transient.extend(await asyncio.to_thread(self._hands.settle))
+        """Ask for operations for ever, once it is known what was begun before."""
+        self._transient.extend(await self._settled(draw))
         self._heard.set()
         attempt = 0
         while True:
@@ -59,6 +59,23 @@ class Operator:
                 self._begin(order, asked)
             if orders:
                 await asyncio.sleep(MIN_POLL_S)
+
+    async def _settled(self, draw: Callable[[], float]) -> list[Outcome]:
+        """What can be said of earlier acts. While the disk refuses no order is taken, and the controller is told."""
+        attempt = 0
+        while True:
+            try:
+                found = await asyncio.to_thread(self._hands.settle)
+            except sqlite3.Error as error:
+                if not attempt:
+                    why = f"the disk refuses the marks of acts, and no order is taken until it does not: {error}"
+                    await self._note(collector_failed("marks", self._spool.now_s(), why))
+                await asyncio.sleep(backoff_s(attempt, None, draw()))
+                attempt += 1
+                continue
+            if attempt:
+                await self._note(collector_started("marks", self._spool.now_s()))
+            return found
 
     async def report(self, draw: Callable[[], float]) -> None:
         """Send outcomes for ever."""
@@ -131,7 +148,10 @@ class Operator:
         verdict = Sighting(
             "verdict", seen_s, Rank.urgent, outcome.detail, facts={**facts, "operation": outcome.operation}
         )
-        await asyncio.to_thread(self._spool.append, [verdict])
+        await self._note(verdict)
+
+    async def _note(self, seen: Sighting) -> None:
+        await asyncio.to_thread(self._spool.append, [seen])
         self._uploader.wake()
 
     async def _flush(self) -> None:

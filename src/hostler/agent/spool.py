@@ -69,16 +69,16 @@ class Spool:
         self._memory: deque[Row] = deque()
         self._disk_refuses = False
         self._greeted = False
-        meta = self._store.meta()
-        self.id = meta.get("id", b"").decode() or new_id()
-        self.acknowledged = int(meta.get("acknowledged", b"0"))
+        self.id, self.acknowledged, self.newest = new_id(), 0, 0
         self.newest_urgent = 0
         """The newest urgent sighting of this process, 0 before the first: it hurries everything up to it."""
-        self.newest = self._newest_at_open = max(self._store.newest(), self.acknowledged)
-        self._refused = msgspec.json.decode(meta.get("refused", b"{}"), type=dict[str, int])
-        self._cursors = {name.removeprefix(_CURSOR): v for name, v in meta.items() if name.startswith(_CURSOR)}
-        self._boot_ends = self._store.boot_ends()
-        self._begin()
+        self._newest_at_open = self._bytes = self._waiting_bytes = 0
+        self._refused: dict[str, int] = {}
+        self._cursors: dict[str, bytes] = {}
+        self._boot_ends: dict[str, float] = {}
+        if self._store.is_open:
+            self._read()
+            self._begin()
 
     def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
         """Number the sightings and make them durable together with the collector's cursor.
@@ -96,13 +96,37 @@ class Spool:
                 self._disk_refuses = False
                 self.append([collector_started("spool", self.now_s())])
 
+    def recover(self) -> None:
+        """Open a disk that has refused since the start, if it takes writes by now: what it holds is sent first.
+
+        What was numbered in memory goes on under a new spool id, so nobody may be sending meanwhile.
+        """
+        with self._lock:
+            if self._store.is_open or not self._store.open():
+                return
+            held, urgent = list(self._memory), self.newest_urgent > self.acknowledged
+            refused, cursors, before = self._refused, self._cursors, self.acknowledged
+            self._read()
+            self._store.renumber(
+                self.acknowledged, [], {"id": (fresh := self._new_id()).encode(), "acknowledged": b"0"}
+            )
+            shift = self.newest - self.acknowledged - before
+            self._memory = deque(replace(row, sequence=row.sequence + shift) for row in held)
+            self.id, self.acknowledged, self.newest = fresh, 0, self.newest - self.acknowledged + len(held)
+            self.newest_urgent = self.newest if urgent else 0
+            self._cursors |= cursors
+            for rank, count in refused.items():
+                self._refused[rank] = self._refused.get(rank, 0) + count
+            self._begin()
+            self.append([])
+
     def pending(self, limit: int, max_bytes: int) -> list[Spooled]:
         """The oldest sightings that the controller has not acknowledged, at least one if there is any.
 
         Raises `sqlite3.Error` when the disk cannot be read.
         """
         with self._lock:
-            rows = self._store.rows(self.acknowledged, limit)
+            rows = self._store.rows(self.acknowledged, limit) if self._store.is_open else []
             rows += [row for row in self._memory if row.sequence > self.acknowledged]
             return [self._spooled(row) for row in _within(rows[:limit], max_bytes)]
 
@@ -169,6 +193,16 @@ class Spool:
         with self._lock:
             accepted(lambda: self._write([]))
             self._store.close()
+
+    def _read(self) -> None:
+        """Take over what the disk holds."""
+        meta = self._store.meta()
+        self.id = meta.get("id", b"").decode() or self.id
+        self.acknowledged = int(meta.get("acknowledged", b"0"))
+        self.newest = self._newest_at_open = max(self._store.newest(), self.acknowledged)
+        self._refused = msgspec.json.decode(meta.get("refused", b"{}"), type=dict[str, int])
+        self._cursors = {name.removeprefix(_CURSOR): v for name, v in meta.items() if name.startswith(_CURSOR)}
+        self._boot_ends = self._store.boot_ends()
 
     def _begin(self) -> None:
         self._store.write([], {"id": self.id.encode()})

@@ -1,6 +1,7 @@
 """The spool's file: rows in SQLite, each with its checksum; a write is one transaction, on disk when it returns.
 
-All methods raise `sqlite3.Error` when the disk refuses, and then nothing has changed.
+All methods raise `sqlite3.Error` when the disk refuses, and then nothing has changed. A disk that is full or read-only
+from the start leaves the file unopened, until `open` succeeds.
 """
 
 import sqlite3
@@ -29,6 +30,7 @@ _PRAGMAS = (
     "wal_autocheckpoint=256",
     "journal_size_limit=4194304",
 )
+_REFUSALS = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR")
 _SIZE = f"SELECT coalesce(sum(length(body)), 0) + count(*) * {ROW_BYTES} FROM rows WHERE sequence > ?"  # noqa: S608
 
 
@@ -50,19 +52,49 @@ class Store:
     """Rows, marks (when the controller had acknowledged how much) and small named values."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file; `set_aside` says why an unreadable one was put aside, else ""."""
+        """Open or create the file; `set_aside` says why an unreadable one was put aside, else "".
+
+        Raises `sqlite3.Error` where another process has it.
+        """
         self.set_aside = ""
+        self._path = path
+        self._opened: sqlite3.Connection | None = None
+        self.open()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the disk has taken a first write."""
+        return self._opened is not None
+
+    def open(self) -> bool:
+        """Open the file where it is not; whether the disk takes writes."""
+        if self._opened is None:
+            try:
+                self._opened = self._whole()
+            except sqlite3.OperationalError as error:
+                if not is_refusal(error):
+                    raise
+        return self._opened is not None
+
+    def _whole(self) -> sqlite3.Connection:
         try:
-            self._db = _connect(path)
+            return _connect(self._path)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             self.set_aside = str(error)
-            put_aside(path)
-            self._db = _connect(path)
+            put_aside(self._path)
+            return _connect(self._path)
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._opened is None:
+            raise sqlite3.OperationalError(f"{self._path} could not be opened: its disk is full or read-only")
+        return self._opened
 
     def close(self) -> None:
-        self._db.close()
+        if self._opened is not None:
+            self._opened.close()
 
     def meta(self) -> dict[str, bytes]:
         return {str(name): bytes(value) for name, value in self._db.execute("SELECT name, value FROM meta")}
@@ -165,6 +197,11 @@ class Store:
             raise
 
 
+def is_refusal(error: sqlite3.Error) -> bool:
+    """Whether the disk is full, read-only or broken; a file that another process has is none."""
+    return getattr(error, "sqlite_errorname", "").startswith(_REFUSALS)
+
+
 def accepted(work: Callable[[], None]) -> bool:
     """Whether the disk took it; False where it refuses (full, read-only, broken)."""
     try:
@@ -182,6 +219,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         for pragma in _PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         db.executescript(_SCHEMA)
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('tried', zeroblob(4096))")  # a full disk reads and says nothing
         if db.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("quick_check failed")
     except sqlite3.Error:

@@ -72,6 +72,7 @@ class Uploader:
     async def send_all(self) -> None:
         """Send until nothing is left. Raises what the controller or the disk raised."""
         self._wake.clear()
+        await asyncio.to_thread(self._spool.recover)
         await self._greet()
         while batch := await asyncio.to_thread(self._spool.pending, self._batch, BATCH_BYTES):
             await self._send(batch)
