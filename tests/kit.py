@@ -131,6 +131,7 @@ def a_node(node_id: str, pool: str = "train", **fields: Any) -> Node:
         "inventory_covers": ("gpu",),
     }
     given = {**base, **fields}
+    given.setdefault("most_seen", (("gpu", len(given["slots"])),) if given["slots"] else ())
     return Node(**given | {name: pairs(given[name]) for name in ("slots", "addresses")})
 
 

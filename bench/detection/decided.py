@@ -44,6 +44,7 @@ def node_of(number: int) -> Node:
     fields: dict[str, Any] = {
         "slots": tuple((f"gpu{gpu}", serial(number, gpu)) for gpu in range(GPUS)),
         "addresses": tuple((f"pci:{gpu_address(gpu)}", serial(number, gpu)) for gpu in range(GPUS)),
+        "most_seen": (("gpu", GPUS), ("host memory", 2015.0)),
     }
     return a_node(name_of(number), **fields)
 

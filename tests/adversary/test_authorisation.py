@@ -40,6 +40,7 @@ READ = frozenset({200})
 TRIED = frozenset({200, 202, 204, 400, 404, 409, 422})
 """What the controller may say to an act that its caller may ask for: the fleet may not be as it needs."""
 EVENTS = "/v1/events"
+THREAT_MODEL = Path(__file__).parents[2] / "docs/threat-model.md"
 
 
 @pytest.fixture
@@ -155,6 +156,9 @@ async def test_every_route_and_verb_answers_each_identity_as_the_table_says(guar
     said = [found for request in requests if (found := await wrong(guarded, request))]
     assert not said, f"{len(said)} of {len(requests)}:\n" + "\n".join(said[:40])
     assert intents(guarded.world) == before, "what was refused, or only tried, left a record"
+    verbs = len(VERBS) + len(DOCUMENT_VERBS)
+    counted = f"{len(ROUTES)} routes, {verbs} verbs, {len(IDENTITIES)} identities, {len(requests):,} requests, 0 leaks"
+    assert counted in THREAT_MODEL.read_text(), f"docs/threat-model.md has another count than this: {counted}"
 
 
 async def test_a_stream_tells_each_identity_what_it_reaches_and_nothing_else(guarded: Guarded) -> None:

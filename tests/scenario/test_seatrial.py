@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.completeness import gaps
-from hostler.core.model import Facts, Part, Phase, Verdict
+from hostler.core.model import Facts, MostSeen, Part, Phase, Verdict
+from hostler.core.most_seen import raised
 from hostler.engine import intake
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
@@ -146,6 +147,37 @@ def test_once_it_is_put_right_and_seen_it_goes_on(wrong: str) -> None:
     assert not [c for c in drive.node("a").conditions if c.type == "check.inconclusive"]
 
 
+def bring_up(*machines: Machine, spare: bool = False) -> list[str]:
+    """Machines of one SKU at Seatrial, one after the other; what the tickets say. `spare`: another is whole."""
+    nodes = [
+        a_node(
+            f"n{number}", pool="", phase=Phase.seatrial, slots=(), addresses=(), inventory_at=None, inventory_boot=""
+        )
+        for number in range(len(machines))
+    ]
+    drive = Drive(CONFIG, [*nodes, *([a_node("whole", pool="")] if spare else [])], quiet=True)
+    drive.blind.update(node.id for node in nodes)
+    for node, machine in zip(nodes, machines, strict=True):
+        drive.step(intake.NodeSeen(node.id, "on"), intake.Heard(node.id, f"{node.id}-b1"))
+        drive.run()
+        parts = tuple(replace(p, serial=f"{node.id}-{p.serial}") for p in machine.parts)
+        facts: Facts = {"covers": f"{machine.covers},psu", "memory_kib": machine.memory_kib}
+        drive.observe(node.id, "inventory", parts=parts, facts=facts)
+        drive.run()
+    return [ticket.summary for ticket in drive.fleet.tickets.values()]
+
+
+def test_machines_that_lack_the_same_make_their_sku_the_suspect() -> None:
+    """Mutants: two are enough; any gap is like any other; a machine of the SKU that is whole says nothing."""
+    doubt = "of SKU h100 show the same of nic: the SKU is likely wrong"
+    few = without("nic", 6)
+    said = bring_up(few, few, few)
+    assert [doubt in text for text in said] == [False, False, True]
+    assert f"n0, n1 {doubt}" in said[2]
+    assert not any(doubt in text for text in bring_up(few, without("nic", 5), few))
+    assert not any(doubt in text for text in bring_up(few, few, few, spare=True))
+
+
 def test_a_dead_part_that_is_known_by_its_serial_is_named_by_its_slot() -> None:
     """A technician pulls a slot. Mutant: the condition's part is told as it stands."""
     drive = at(Phase.seatrial, without("nic", 6))
@@ -160,6 +192,9 @@ def test_the_table_is_in_the_documents() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for wrong, (_, text) in SHORT.items():
         assert f"| {wrong} | seatrial | {text}" in page
+    rows = {line: line.rsplit("|", 2)[1].strip() for line in page.splitlines() if line.startswith("| ")}
+    for case, (_, _, phase) in EXAMINED.items():
+        assert [end for line, end in rows.items() if line.startswith(f"| {case}")] == [phase.value], case
 
 
 def test_an_inventory_of_an_earlier_boot_is_none() -> None:
@@ -177,28 +212,68 @@ def test_a_bmc_does_not_bring_back_what_the_agent_misses() -> None:
     assert "nic in nic6, nic7: expected 8, found 6" in said(drive)
 
 
-@pytest.mark.parametrize(
-    ("machine", "phase"),
-    [
-        (without("nic", 6), Phase.rma),
-        (without("drive", 3), Phase.rma),
-        (another("gpu", "NVIDIA A100", "gpu3"), Phase.triage),
-        (replace(WHOLE, silent=True), Phase.triage),
-        (Machine(tuple(p for p in WHOLE.parts if p.kind == "gpu"), covers="gpu"), Phase.triage),
-    ],
-    ids=["missing NICs", "a missing drive", "another model", "no inventory", "kinds not looked at"],
-)
-def test_an_examination_does_not_pass_with_the_part_still_missing(machine: Machine, phase: Phase) -> None:
-    """What was looked at and is missing is evidence; another model and what nobody saw are not. Mutant: GPUs only."""
-    drive = Drive(CONFIG, [a_node("a", pool="", phase=Phase.triage, slots=(), addresses=())], quiet=True)
-    drive.blind.add("a")
-    drive.step(intake.NodeSeen("a", "on"), intake.Heard("a", "a-b1"))
-    drive.run()
-    tell(drive, machine)
+def marks(machine: Machine) -> MostSeen:
+    """What a machine has shown at most, that was always as it is here."""
+    seen = raised((), COVERS.split(","), machine.parts, machine.memory_kib / 2**20)
+    return raised(seen, ("bmc:psu", "bmc:gpu"), machine.parts, 0)
+
+
+EXAMINED: dict[str, tuple[Machine, Machine, Phase]] = {
+    "NICs gone": (WHOLE, without("nic", 6), Phase.rma),
+    "a drive gone": (WHOLE, without("drive", 3), Phase.rma),
+    "memory gone": (WHOLE, replace(WHOLE, memory_kib=1024 * 2**20), Phase.rma),
+    "a supply gone": (WHOLE, without("psu", 5), Phase.rma),
+    "fewer NICs from the beginning": (without("nic", 6), without("nic", 6), Phase.triage),
+    "one of the NICs it had gone": (without("nic", 6), without("nic", 5), Phase.rma),
+    "less memory from the beginning": (
+        replace(WHOLE, memory_kib=1024 * 2**20),
+        replace(WHOLE, memory_kib=1024 * 2**20),
+        Phase.triage,
+    ),
+    "never looked at before": (replace(WHOLE, parts=(), memory_kib=0), without("drive", 3), Phase.triage),
+    "another model": (WHOLE, another("gpu", "NVIDIA A100", "gpu3"), Phase.triage),
+    "no inventory of this boot": (WHOLE, replace(WHOLE, silent=True), Phase.triage),
+    "kinds not looked at": (
+        WHOLE,
+        Machine(tuple(p for p in WHOLE.parts if p.kind == "gpu"), covers="gpu"),
+        Phase.triage,
+    ),
+}
+"""What the node showed before → what it shows after its examination's restart → where that leaves it."""
+
+
+@pytest.mark.parametrize("case", EXAMINED)
+def test_an_examination_convicts_of_what_was_there_and_is_gone(case: str) -> None:
+    """What a node has never shown may be its SKU's. Mutants: GPUs only; the SKU alone convicts; memory never."""
+    before, machine, phase = EXAMINED[case]
+    drive = in_triage(lambda drive: tell(drive, machine), before=before)
     drive.wait(hours=12)
     assert drive.node("a").phase is phase
     if phase is Phase.rma:
-        assert "expected" in drive.events(e.PhaseChanged)[-1].convicted
+        assert "before" in drive.events(e.PhaseChanged)[-1].convicted
+
+
+def test_a_sku_that_names_too_many_sends_no_node_of_a_sound_fleet_to_its_vendor() -> None:
+    """A typo, then a fault: the node is treated as if the SKU were right of it. Mutant: the SKU's counts convict."""
+    nodes = [a_node(name, most_seen=(("gpu", 8), ("nic", 8))) for name in ("a", "b", "c", "d")]
+    drive = Drive(CONFIG_EIGHT, nodes)
+    seen = tuple(p for p in WHOLE.parts if p.kind in ("gpu", "nic"))
+    for node in nodes:
+        own = tuple(replace(p, serial=f"{node.id}-{p.serial}") for p in seen)
+        drive.observe(node.id, "inventory", parts=own, facts={"covers": "gpu,nic"})
+    drive.activate(TYPO)
+    for node in nodes:
+        own = tuple(replace(p, serial=f"{node.id}-{p.serial}") for p in seen)
+        drive.observe(node.id, "inventory", parts=own, facts={"covers": "gpu,nic"})
+        drive.observe(node.id, "gpu_state", facts={"nvml": "answers", "gpus_in_nvml": 8, "gpus_on_pci": 8})
+    assert {c.type for n in "abcd" for c in drive.node(n).conditions} == {"inventory.below_sku"}
+    drive.wait(days=3)
+    assert not [p for n in "abcd" for p in drive.plans(n)]
+    assert {drive.node(n).phase for n in "abcd"} == {Phase.production}
+
+
+CONFIG_EIGHT = configuration({"train": pool_document(target=4)}, parts={"nic": 8})
+TYPO = configuration({"train": pool_document(target=4)}, gpus=16, parts={"nic": 10})
 
 
 def spare_of(change: Callable[[Drive], None]) -> Drive:
@@ -243,9 +318,10 @@ def test_a_person_may_vouch_for_a_machine_that_is_not_as_its_sku() -> None:
     ]
 
 
-def in_triage(*seen: Callable[[Drive], None]) -> Drive:
+def in_triage(*seen: Callable[[Drive], None], before: Machine = WHOLE) -> Drive:
     """A node that is examined; after its restart these are told of it, one at once after the other."""
-    drive = Drive(CONFIG, [a_node("a", pool="", phase=Phase.triage, slots=(), addresses=())], quiet=True)
+    node = a_node("a", pool="", phase=Phase.triage, slots=(), addresses=(), most_seen=marks(before))
+    drive = Drive(CONFIG, [node], quiet=True)
     drive.blind.add("a")
     drive.step(intake.NodeSeen("a", "on"), intake.Heard("a", "a-b1"))
     drive.run()

@@ -1,14 +1,18 @@
 """A plan's next step where a rule of its own decides: who is let in again, whose work ends, and what supersedes."""
 
+from datetime import timedelta
+
 import pytest
 from msgspec.structs import replace
 
 from hostler.core import advance
 from hostler.core import events as e
-from hostler.core.answers import Act
+from hostler.core.answers import Act, Wait
 from hostler.core.conditions import CONDITIONS
-from hostler.core.model import ActClass, Condition, Node, Phase, Plan
+from hostler.core.freeze import Frame, freeze
+from hostler.core.model import ActClass, Condition, Node, Phase, Plan, Step
 from hostler.core.policy.response import Need
+from hostler.core.recipes import RECIPES
 from hostler.core.scene import Scene
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
@@ -86,3 +90,97 @@ def test_a_phases_own_work_ends_nobody() -> None:
     waiting = drive.node("a").waiting
     assert waiting is not None
     assert [blocker.name for blocker in waiting.blockers] == ["left over"]
+
+
+# whose consent is asked
+
+
+@pytest.mark.parametrize(("owner", "asked"), [("zoe@acme", "zoe@acme"), ("", "pat@acme")])
+def test_the_owner_of_the_work_that_is_waited_for_is_asked_and_nobody_elses(owner: str, asked: str) -> None:
+    """Mutant: the first owner that anything on the node names is asked."""
+    drive, _, plan = draining()
+    drive.see_work("a", replace(a_workload("daemon", kind="infrastructure"), owner="ops@site"))
+    drive.see_work("a", *drive.work["a"], replace(a_workload("w"), owner=owner))
+    drive.wait(seconds=plan.steps[plan.index].deadline_s)
+    (ticket,) = drive.fleet.tickets.values()
+    assert (ticket.kind, ticket.owner, ticket.action, ticket.account) == ("consent", asked, "reboot", "acme")
+
+
+# waiting for who is away
+
+
+@pytest.mark.parametrize("kind", ["wait_boot", "wait_agent"])
+def test_a_node_is_back_once_its_agent_is_heard_and_not_before(kind: str) -> None:
+    """Mutants: another boot is enough, unheard; the last moment is one too many; who is late is waited for."""
+    drive, node, plan = draining()
+    plan = replace(plan, steps=(Step(kind, 300.0),), index=0, step_since=drive.now, boot_id="an earlier one")
+    here = drive.controller.present.of("a")
+    assert isinstance(advance._step(scene(drive), node, plan), Act)  # noqa: SLF001 - the step, by no particular way
+    here.heard = False
+    drive.now += timedelta(seconds=299)
+    said = advance._step(scene(drive), node, plan)  # noqa: SLF001
+    assert isinstance(said, Wait)
+    assert (said.blockers[0].kind, said.until) == ("boot", advance.step_deadline(plan))
+    drive.now += timedelta(seconds=1)
+    over = advance._step(scene(drive), node, plan)  # noqa: SLF001
+    assert isinstance(over, Act)
+    assert not any(isinstance(event, e.PlanAdvanced) for event in over.events)
+    here.heard = True
+    late = advance._step(scene(drive), node, plan)  # noqa: SLF001
+    assert isinstance(late, Act)
+    assert isinstance(late.events[0], e.PlanAdvanced), "who is heard at the last moment is back"
+
+
+def test_a_node_that_still_runs_the_boot_that_was_to_end_is_not_back() -> None:
+    """Mutant: whoever is heard has restarted."""
+    drive, node, plan = draining()
+    plan = replace(plan, steps=(Step("wait_boot", 300.0),), index=0, step_since=drive.now, boot_id=node.boot_id)
+    for left, back in ((None, False), ("", True), (node.boot_id, False), ("another", True)):
+        said = advance._step(scene(drive), node, replace(plan, left_boot=left))  # noqa: SLF001
+        assert isinstance(said, Act) is back, left
+
+
+@pytest.mark.parametrize(
+    ("read", "unreachable", "back"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_a_bmc_is_back_once_its_power_was_read(read: bool, unreachable: bool, back: bool) -> None:
+    """Mutants: a reading of before its restart is enough; so is that nobody has called it unreachable."""
+    drive, node, plan = draining()
+    plan = replace(plan, steps=(Step("wait_bmc", 300.0),), index=0, step_since=drive.now)
+    here = drive.controller.present.of("a")
+    here.power_at, here.bmc_unreachable = (drive.now if read else None), unreachable
+    said = advance._step(scene(drive), node, plan)  # noqa: SLF001
+    assert isinstance(said, Act) is back
+    drive.now += timedelta(seconds=300)
+    over = advance._step(scene(drive), node, plan)  # noqa: SLF001
+    assert isinstance(over, Act)
+    assert isinstance(over.events[0], e.PlanAdvanced) is back
+
+
+# what is taken back
+
+
+@pytest.mark.parametrize(
+    ("reached", "work", "leaves"), [("uncordon", True, False), ("uncordon", False, True), ("run_checks", True, True)]
+)
+def test_a_delivery_that_is_taken_back_ends_no_work_that_came_to_an_open_node(
+    reached: str, work: bool, leaves: bool
+) -> None:
+    """Mutant: a node that was opened leaves its cluster with the work on it."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
+    plan = freeze(scene(drive), drive.node("a"), RECIPES["deliver"], Frame(ActClass.bring_up))
+    index = [step.operation for step in plan.steps].index(reached)
+    plan = replace(plan, state="undoing", index=0, reached=index, result="failed")
+    if work:
+        drive.work["a"] = (a_workload("came"),)
+        drive.see_work("a", a_workload("came"))
+    node = replace(drive.node("a"), plan=plan, operation=None)
+    said = advance.advance(scene(drive), node, plan, None)
+    if not leaves:
+        assert isinstance(said, Wait)
+        assert [b.name for b in said.blockers] == ["came"]
+        return
+    assert isinstance(said, Act)
+    (event,) = said.events
+    assert isinstance(event, e.OperationStarted)
+    assert event.operation.kind == "leave_cluster"

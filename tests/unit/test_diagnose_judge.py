@@ -36,6 +36,7 @@ NODE = Node(
     boot_id="b2",
     boots=("b1", "b2"),
     slots=pairs((("pci:0000:4c:00", "GPU-S3"), ("gpu0", "G0"), ("gpu1", "G1"))),
+    most_seen=(("bmc:gpu", 2), ("gpu", 2), ("nic", 1)),
 )
 SKU = Sku("h100", gpus=2, parts={"nic": 1}, firmware={"bios": "2.1", "gpu": "96.00"}, gpu_model="H100")
 XID_79 = "NVRM: Xid (PCI:0000:4c:00): 79, pid=1, name=a, GPU has fallen off the bus."
@@ -123,8 +124,10 @@ def test_a_complete_node_clears_what_its_inventory_can_clear() -> None:
         ("inventory.mismatch", "sku", False),
         ("inventory.mismatch", "gpu", False),
         ("inventory.missing_part", "gpu", False),
+        ("inventory.below_sku", "gpu", False),
         ("inventory.unexpected_part", "gpu", False),
         ("inventory.missing_part", "nic", False),
+        ("inventory.below_sku", "nic", False),
         ("inventory.unexpected_part", "nic", False),
         ("inventory.serial_unclear", "gpu", False),
         ("inventory.serial_unclear", "nic", False),
@@ -140,6 +143,33 @@ def test_a_missing_gpu_is_critical_and_its_slot_is_named() -> None:
         ("inventory.missing_part", "nic", Severity.degraded),
     ]
     assert standing[0].facts["slots"] == "gpu1"
+
+
+@pytest.mark.parametrize(
+    ("before", "count", "source", "shown"),
+    [
+        ((("gpu", 2),), 1, "agent", "inventory.missing_part"),
+        ((("gpu", 1),), 1, "agent", "inventory.below_sku"),
+        ((), 0, "agent", "inventory.below_sku"),
+        ((("bmc:gpu", 2),), 1, "agent", "inventory.below_sku"),
+        ((("bmc:gpu", 2),), 1, "bmc", "inventory.missing_part"),
+        ((("gpu", 2),), 1, "bmc", "inventory.below_sku"),
+        ((("gpu", 9),), 2, "agent", ""),
+        ((("gpu", 2),), 3, "agent", "inventory.unexpected_part"),
+    ],
+)
+def test_only_what_the_same_observer_has_seen_before_is_missing(
+    before: tuple[tuple[str, float], ...], count: int, source: str, shown: str
+) -> None:
+    """Mutants: the SKU alone accuses; a BMC's way of counting accuses for the agent; the others are left to stand."""
+    parts = tuple(gpu(n) for n in range(count))
+    observation = inventory(*parts, facts={"covers": "gpu"}, source=source)
+    found = told(judge(observation, replace(NODE, most_seen=before), replace(SKU, parts={})))
+    counted = {(kind, stands) for kind, part, stands in found if part == "gpu" and kind in COUNTED}
+    assert counted == {(kind, kind == shown) for kind in COUNTED}
+
+
+COUNTED = ("inventory.missing_part", "inventory.below_sku", "inventory.unexpected_part")
 
 
 def test_one_serial_seen_twice_is_one_part() -> None:

@@ -29,6 +29,7 @@ NODE = Node(
     boots=("b1", "b2"),
     slots=pairs((("gpu0", "S0"), ("gpu1", "S1"), ("nvme0n1", "DRIVE"))),
     addresses=pairs((("pci:0000:4c:00", "S0"), ("pci:0000:5d:00", "S1"))),
+    most_seen=(("gpu", 2), ("host memory", 2015.0)),
 )
 SKU = Sku("h100", gpus=2, memory_gib=2048)
 GPU: Facts = {
@@ -84,13 +85,15 @@ HOST: Facts = {
 }
 
 
-def told(kind: str, facts: Facts, node: Node = NODE, boot_id: str = "b2") -> dict[tuple[str, str], bool]:
+def told(
+    kind: str, facts: Facts, node: Node = NODE, boot_id: str = "b2", sku: Sku = SKU
+) -> dict[tuple[str, str], bool]:
     seen = Observation("n1", kind, "agent", "s", 1, boot_id=boot_id, facts=facts)
-    return {(finding.type, finding.part): finding.standing for finding in judge(seen, node, SKU)}
+    return {(finding.type, finding.part): finding.standing for finding in judge(seen, node, sku)}
 
 
-def standing(kind: str, facts: Facts, node: Node = NODE) -> set[tuple[str, str]]:
-    return {key for key, stands in told(kind, facts, node).items() if stands}
+def standing(kind: str, facts: Facts, node: Node = NODE, sku: Sku = SKU) -> set[tuple[str, str]]:
+    return {key for key, stands in told(kind, facts, node, sku=sku).items() if stands}
 
 
 def test_a_healthy_gpu_and_a_healthy_host_have_no_condition_and_every_aspect_is_good() -> None:
@@ -238,6 +241,20 @@ def test_gpus_are_counted_against_sku_and_bus_and_the_missing_one_is_named() -> 
     assert standing("gpu_state", {**short, "pcis": ""}) == {("gpu.missing", "gpu")}
     more: Facts = {"nvml": "answers", "gpus_in_nvml": 2, "gpus_on_pci": 3, "pcis": "0000:4c:00,0000:5d:00"}
     assert standing("gpu_state", more) == {("gpu.missing", "gpu")}
+
+
+def test_what_a_node_has_never_shown_is_not_missing() -> None:
+    """A SKU that names too many would have each of its nodes power-cycled, and then examined. Mutant: the SKU alone."""
+    two: Facts = {"nvml": "answers", "gpus_in_nvml": 2, "gpus_on_pci": 2, "pcis": "0000:4c:00,0000:5d:00"}
+    typo = Sku("h100", gpus=16, memory_gib=4096)
+    assert standing("gpu_state", two, sku=typo) == set()
+    assert standing("gpu_state", {**two, "gpus_in_nvml": 1, "pcis": "0000:4c:00"}, sku=typo) == {("gpu.missing", "S1")}
+    assert standing("host_state", HOST, sku=typo) == {("inventory.below_sku", "host")}
+    half = standing("host_state", HOST | {"memory_gib": 1000}, sku=typo)
+    assert half == {("inventory.below_sku", "host"), ("host.memory_short", "")}
+    new = replace(NODE, most_seen=())
+    assert standing("host_state", HOST | {"memory_gib": 1000}, new) == {("inventory.below_sku", "host")}
+    assert told("host_state", HOST)["inventory.below_sku", "host"] is False
 
 
 def test_a_state_of_an_earlier_boot_clears_nothing() -> None:

@@ -166,6 +166,28 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
     (
         "skus",
         "without: []",
+        "parts: {nic: 8, gpu: 4}",
+        (
+            "b-skus.yaml",
+            7,
+            "SKU h100: gpus is 8, parts.gpu is 4",
+            "keep gpus, set to what the node has, and remove gpu from parts",
+        ),
+    ),
+    (
+        "skus",
+        "gpus: 8",
+        "gpus: 0\n    parts: {gpu: 8}",
+        (
+            "b-skus.yaml",
+            4,
+            "SKU h100: gpus is 0, parts.gpu is 8",
+            "keep gpus, set to what the node has, and remove gpu from parts",
+        ),
+    ),
+    (
+        "skus",
+        "without: []",
         "without: [taste]",
         (
             "b-skus.yaml",
@@ -307,12 +329,14 @@ def test_a_long_unknown_section_is_cut() -> None:
     assert what == f"unknown section '{'x' * 100}'"
 
 
-def test_a_row_that_is_named_otherwise_than_its_key_has_no_line() -> None:
-    """Mutant: the line is sought in the document behind the last."""
+def test_a_row_that_is_named_otherwise_than_its_key_is_refused_at_its_line() -> None:
+    """What names one of the two would find the other, or none. Mutant: the row's own name is taken."""
     only = {"a.yaml": SMALL.replace("{remedy: reboot", "{condition: gone, remedy: sing")}
     with pytest.raises(InvalidInputError) as refused:
         parse(only)
-    assert [(p.where, p.line, p.what) for p in refused.value.problems] == [("a.yaml", 0, "no remedy 'sing'")]
+    assert [(p.where, p.line, p.what) for p in refused.value.problems] == [
+        ("a.yaml", 3, "policy.rules: the row 'gpu.suspect' has the condition 'gone'")
+    ]
 
 
 def test_the_line_of_a_wrong_type_is_the_deepest_that_can_be_followed() -> None:

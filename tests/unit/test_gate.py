@@ -16,6 +16,7 @@ from hostler.core.diagnose.gate.readings import GPUS_SEEN, KernelLine, Look, wor
 from hostler.core.errors import InvalidInputError
 from hostler.core.fleet import Fleet
 from hostler.core.model import Condition, Facts, Node, Operation, Outcome, Part, Plan, Step, Verdict
+from hostler.core.packing import pairs
 from hostler.core.recipes import RECIPES
 from tests.kit import NOW, Drive, a_node, configuration, gpu_part, pool_document, seen_all
 
@@ -98,10 +99,22 @@ def test_the_record_says_what_is_expected() -> None:
     )
 
 
+def test_a_gate_asks_for_no_more_than_the_node_has_ever_shown() -> None:
+    """A SKU that names too many would fail every gate. Mutants: the SKU's counts; what is there now."""
+    node = replace(a_node("a"), most_seen=(("bmc:nic", 4), ("gpu", 8), ("host memory", 1024.0), ("nic", 6)))
+    want = sees(node)
+    assert (want.gpus, want.parts, want.memory_gib) == (8, {"nic": 6, "gpu": 8}, 1024.0)
+    fewer = sees(replace(node, slots=pairs(list(node.slots)[:7])))
+    assert fewer.gpus == 8
+    lowered = sees(replace(node, most_seen=(("gpu", 4),)))
+    assert (lowered.gpus, lowered.parts, lowered.memory_gib) == (8, {"nic": 8, "gpu": 4}, 2048.0)
+
+
 def test_a_made_up_serial_is_not_waited_for() -> None:
     """A GPU that NVML did not show goes by its address; once it is back it has a serial. Mutant: it is compared."""
     made_up = "pci:0000:03:00.0@S-a"
     node = a_node("a", slots=(("gpu0", "a-G0"), ("gpu1", made_up)), addresses=(("pci:0000:03:00", made_up),))
+    node = replace(node, most_seen=(("gpu", 8),))
     parts = (gpu_part("a", 0), Part(made_up, "gpu", slot="gpu1"))
     want = sees(node, fleet=a_fleet(node, parts))
     assert [gpu.name for gpu in want.known] == ["a-G0", "0000:03:00"]

@@ -35,6 +35,7 @@ from hostler.core.policy.response import Need, rank, rule_for
 from hostler.core.proof import has_proven_itself
 from hostler.core.remedy import held, may_begin, protect
 from hostler.core.scene import Scene
+from hostler.core.sku_doubt import doubt_of_sku
 from hostler.core.verdicts import Conviction
 
 CHECK_ENDS_S = 60.0
@@ -484,7 +485,7 @@ def _wait_bmc(scene: Scene, node: Node, plan: Plan) -> Answer:
 def _verify_inventory(scene: Scene, node: Node, plan: Plan) -> Answer:
     """The node is what its SKU says, as it was seen in this boot; else the step waits where it is, or convicts.
 
-    What nobody has looked at convicts nobody, and neither does a part of another model.
+    What nobody has looked at convicts nobody, and neither does a part of another model, or one that it never showed.
     """
     found = gaps(scene.fleet, node)
     if not found:
@@ -501,7 +502,8 @@ def _verify_inventory(scene: Scene, node: Node, plan: Plan) -> Answer:
         return Wait(plan.name, (coming,), until=step_deadline(plan))
     standing = unanswered.standing(node, unanswered.INVENTORY)
     if standing is None or not standing.evidence[-1].text.endswith(text):
-        return Act(unanswered.left_open(scene, node, unanswered.Unsaid(unanswered.INVENTORY, verdict, text)))
+        hint = doubt_of_sku(scene.fleet, node, found)
+        return Act(unanswered.left_open(scene, node, unanswered.Unsaid(unanswered.INVENTORY, verdict, text, hint=hint)))
     blocker = Blocker("inventory", text[:120], text, unanswered.next_command(node, unanswered.INVENTORY))
     return Wait(plan.name, (blocker,))
 

@@ -1,7 +1,8 @@
 """Whether a node is what its SKU says: every kind of part that it names, how many, of which model, seen in this boot.
 
 Decided from what is recorded, by whoever holds the SKU, and not by the node's own agent. What nobody has looked at is
-a gap like what is missing; only what was looked at and is short is evidence.
+a gap like what is missing. Evidence against the node is only what it has shown before and shows no more: of what it has
+never shown, the SKU may name too many.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from hostler.core.configuration import Sku
 from hostler.core.diagnose.host import MEMORY_PERCENT
 from hostler.core.fleet import Fleet
 from hostler.core.model import BMC_ONLY, Node, Part
+from hostler.core.most_seen import MEMORY, shown
 
 _SKU = "sku"
 
@@ -20,7 +22,7 @@ _SKU = "sku"
 class Gap(Struct, frozen=True):
     """Where a node is not as its SKU: the kind of part, its slots where they are known, what was expected and found.
 
-    `seen`: somebody has looked. `missing`: fewer were found than there must be.
+    `seen`: somebody has looked. `before`: how much the node has shown before, "" where that was no more than now.
     """
 
     kind: str
@@ -28,11 +30,17 @@ class Gap(Struct, frozen=True):
     expected: str
     found: str
     seen: bool = True
-    missing: bool = False
+    before: str = ""
+
+    @property
+    def missing(self) -> bool:
+        """Whether the node has lost what it had."""
+        return bool(self.before)
 
     def __str__(self) -> str:
         place = f" in {self.slot}" if self.slot else ""
-        return f"{self.kind}{place}: expected {self.expected}, found {self.found}"
+        before = f", {self.before} before" if self.before else ""
+        return f"{self.kind}{place}: expected {self.expected}, found {self.found}{before}"
 
 
 def gaps(fleet: Fleet, node: Node) -> tuple[Gap, ...]:
@@ -59,7 +67,9 @@ def _parts(fleet: Fleet, node: Node, sku: Sku) -> Iterator[Gap]:
         if not {kind, f"{BMC_ONLY}{kind}"} & {*node.inventory_covers}:
             yield Gap(kind, "", str(count), "nothing: nobody who looked can see this kind", seen=False)
         elif len(found) < count:
-            yield Gap(kind, _empty(sku, kind, found), str(count), str(len(found)), missing=True)
+            most = shown(node, kind, by_bmc=kind not in node.inventory_covers)
+            before = f"{most:g}" if most > len(found) else ""
+            yield Gap(kind, _empty(sku, kind, found), str(count), str(len(found)), before=before)
         yield from _models(kind, _model(sku, kind), found)
 
 
@@ -86,9 +96,11 @@ def _memory(node: Node, sku: Sku) -> Iterator[Gap]:
     if not sku.memory_gib:
         return
     if not node.memory_gib:
-        yield Gap("host memory", "", f"{sku.memory_gib:g} GiB", "nothing: nobody has said how much", seen=False)
+        yield Gap(MEMORY, "", f"{sku.memory_gib:g} GiB", "nothing: nobody has said how much", seen=False)
     elif node.memory_gib < sku.memory_gib * MEMORY_PERCENT / 100:
-        yield Gap("host memory", "", f"{sku.memory_gib:g} GiB", f"{node.memory_gib:.0f} GiB", missing=True)
+        most = shown(node, MEMORY)
+        before = f"{most:.0f} GiB" if node.memory_gib < most * MEMORY_PERCENT / 100 else ""
+        yield Gap(MEMORY, "", f"{sku.memory_gib:g} GiB", f"{node.memory_gib:.0f} GiB", before=before)
 
 
 def _ailing(node: Node) -> Iterator[Gap]:

@@ -59,7 +59,10 @@ class Sku(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many of each kind of part a node must have; `gpus` goes before what `parts` says of GPUs."""
+        """How many of each kind of part a node must have, GPUs among them.
+
+        `policy check` refuses a SKU whose `gpus` and `parts` differ; of one recorded before it did, `gpus` counts.
+        """
         return {**self.parts, **({"gpu": self.gpus} if self.gpus else {})}
 
 

@@ -7,7 +7,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from hostler.core import events as e
-from hostler.core import reached, remediators, restored
+from hostler.core import most_seen, reached, remediators, restored
 from hostler.core.clock import Doubt
 from hostler.core.configuration import STRIKES_KEPT_S
 from hostler.core.deadlines import extend
@@ -234,6 +234,10 @@ def _bind(fleet: Fleet, event: e.BindingChanged, at: datetime) -> None:
     fleet.put_node(node.id, replace(node, bindings=(*ended, event.binding)[-16:]))
 
 
+_WORKED_ON = (Phase.rma, Phase.debug)
+"""Phases in which others decide what a machine consists of: what it showed before says nothing of what comes back."""
+
+
 def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
     node = _node(fleet, event.node)
     if node.phase is not event.before:
@@ -257,6 +261,7 @@ def _change_phase(fleet: Fleet, event: e.PhaseChanged, at: datetime) -> None:
         waiting=None,
         certified_by="" if event.after is Phase.onboard else node.certified_by,
         handover=node.handover or (at if event.after is Phase.production else None),
+        most_seen=() if event.before in _WORKED_ON else node.most_seen,
         probation_until=event.probation_until if event.after is Phase.production else None,
     )
     fleet.put_node(node.id, changed)
@@ -520,6 +525,9 @@ def _see_inventory(fleet: Fleet, event: e.InventorySeen) -> None:
         inventory_boot=event.boot_id,
         inventory_covers=event.covers,
         memory_gib=event.memory_gib,
+        most_seen=fleet.parts.base.share_most(
+            most_seen.raised(node.most_seen, event.covers, event.parts, event.memory_gib)
+        ),
     )
     fleet.put_node(node.id, _runs(seen, event.firmware, event.at) if event.firmware else seen)
 
@@ -529,6 +537,9 @@ def _move_part(fleet: Fleet, event: e.PartMoved, at: datetime) -> None:
     if part is None:
         return
     moved = replace(part, node=event.after, slot=event.slot, since=at)
+    donor = fleet.nodes.get(event.before) if event.after else None
+    if donor is not None:
+        fleet.put_node(donor.id, replace(donor, most_seen=most_seen.lowered(donor.most_seen, part.kind)))
     if moved.node:
         fleet.put_part(moved.serial, moved)
     else:

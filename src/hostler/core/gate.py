@@ -24,6 +24,7 @@ from hostler.core.diagnose.gate.faults import NOBODY
 from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
 from hostler.core.fleet import Fleet
 from hostler.core.model import Condition, Facts, Node, Operation, Outcome, Plan, Scalar, Step, Verdict
+from hostler.core.most_seen import MEMORY, due, most_of
 
 PROFILES = ("gate", "seatrial")
 """Profiles of checks that look at what they let through."""
@@ -98,19 +99,20 @@ def expectation(fleet: Fleet, node: Node, plan: str, causes: Iterable[str], only
     `only`: the slots that the plan is confined to.
     """
     sku = fleet.configuration_of(node).skus.get(node.sku)
+    parts = due(node, sku.counts) if sku else {}
     known = _gpus(node, fleet)
     named = frozenset(causes)
     convicted = [c for c in node.conditions if c.id in named or (plan == "return_to_service" and c.clears == "remedy")]
     looked = sorted(convicted, key=lambda c: (-c.severity, c.id))[:MAX_FAULTS]
     return Expected(
-        gpus=max(sku.gpus if sku else 0, len(known)),
+        gpus=max(parts.get("gpu", 0), len(known)),
         known=known,
         same=plan not in HANDS,
         links=sku.reset.links if sku else 0,
         fabric=bool(sku and sku.reset.fabric),
         without=sku.without if sku else (),
-        parts=sku.counts if sku else {},
-        memory_gib=sku.memory_gib if sku else 0.0,
+        parts=parts,
+        memory_gib=min(sku.memory_gib, most_of(node, MEMORY) or sku.memory_gib) if sku else 0.0,
         faulted=tuple(fault for c in looked if (fault := _faulted(c, known)).readers),
         only=only,
     )

@@ -13,6 +13,8 @@ from hostler.core.packing import NO_PAIRS, Pairs
 
 Scalar = str | int | float | bool | None
 Facts = dict[str, Scalar]
+MostSeen = tuple[tuple[str, float], ...]
+"""Kind of part → how many a node has shown at most, of the host's memory how many GiB (`most_seen`)."""
 
 FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
@@ -553,7 +555,8 @@ class Node(Struct, frozen=True):
     `left_cluster` is the cluster that it was taken out of last and has not come back to.
     `unheard` are the sources (`silence`) of its conditions that are silent, each since when; `heard_again` is when the
     last of them came back. `inventory_boot` is the boot in which its parts were seen last, `inventory_covers` the kinds
-    that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not.
+    that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not; `most_seen` is the
+    most that it has shown since it last came back from its vendor or from engineers.
     `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
     """
 
@@ -588,6 +591,7 @@ class Node(Struct, frozen=True):
     inventory_boot: str = ""
     inventory_covers: tuple[str, ...] = ()
     memory_gib: float = 0.0
+    most_seen: MostSeen = ()
     firmware: tuple[tuple[str, str], ...] = ()
     changed: tuple[str, ...] = ()
     changed_at: datetime | None = None

@@ -11,7 +11,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.model import Part
+from hostler.core.model import MostSeen, Part
 from hostler.core.packing import SEPARATOR, Pairs, Shared, join, one_line
 
 
@@ -62,6 +62,7 @@ class PackedParts:
         self._words: Shared[str] = Shared()
         self._columns: Shared[tuple[str, ...]] = Shared()
         self._layouts: Shared[Layout] = Shared()
+        self._most: Shared[MostSeen] = Shared()
         self._where = Whereabouts()
 
     def get(self, serial: str) -> Part | None:
@@ -105,6 +106,10 @@ class PackedParts:
     def share(self, given: Pairs) -> Pairs:
         """The pairs, whose names are held once: as a whole where other nodes have the same, else one by one."""
         return Pairs(self._columns.one(tuple(map(self._words.one, given.names))), given.serials)
+
+    def share_most(self, most: MostSeen) -> MostSeen:
+        """The marks, held once for all nodes that have shown as much."""
+        return self._most.one(most)
 
     def take(self, node: str, row: Fitted) -> None:
         """Hold a row as a snapshot has it."""

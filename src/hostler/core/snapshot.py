@@ -18,7 +18,7 @@ from hostler.core.model import Node
 from hostler.core.packing import NO_PAIRS, Pairs
 from hostler.core.part_table import Fitted, Layout, PackedParts
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 PIECE = 200
 """Values encoded at a stretch: about a millisecond's worth."""
 
@@ -119,7 +119,8 @@ def _nodes(stored: Body, parts: PackedParts) -> Iterable[Node]:
         slots = node.slots
         if not slots and node.id not in bare and (row := parts.rows.get(node.id)) is not None:
             slots = _slots_of(row)
-        yield replace(node, slots=slots, addresses=parts.share(node.addresses))
+        most = parts.share_most(node.most_seen)
+        yield replace(node, slots=slots, addresses=parts.share(node.addresses), most_seen=most)
 
 
 def _take_others(fleet: Fleet, state: State) -> None:

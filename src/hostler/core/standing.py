@@ -69,6 +69,7 @@ def _no_more(standing: Condition, finding: Finding, evidence: Evidence) -> e.Eve
 _MOMENTS = ("kernel_log",)
 _OUTRANKED = {
     ("inventory.missing_part", "inventory"): ("bmc",),
+    ("inventory.below_sku", "inventory"): ("bmc",),
     ("inventory.unexpected_part", "inventory"): ("bmc",),
 }
 """(Condition, path) → the paths for which this one speaks: of the parts that an agent has looked at a BMC's list counts

@@ -68,12 +68,16 @@ def holds_the_phase(node: Node) -> bool:
 
 
 class Unsaid(Struct, frozen=True):
-    """An answer that says nothing: for what, in which word, and why. `cannot`: the agent says that it never can."""
+    """An answer that says nothing: for what, in which word, and why.
+
+    `cannot`: the agent says that it never can. `hint`: what a person is told besides.
+    """
 
     profile: str
     verdict: Verdict
     detail: str
     cannot: bool = False
+    hint: str = ""
 
 
 def left_open(scene: Scene, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
@@ -88,7 +92,8 @@ def left_open(scene: Scene, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
     if profile != SANITISE:
         found.append(e.CheckRecorded(node.id, CheckResult(profile, verdict, scene.now, detail[:500])))
     found.append(e.ConditionUpdated(condition) if known else e.ConditionRaised(condition))
-    asked, ticket = ticket_of(scene.fleet, node, profile), _ticket(scene, node, profile, text)
+    asked = ticket_of(scene.fleet, node, profile)
+    ticket = _ticket(scene, node, profile, f"{text}. {said.hint}" if said.hint else text)
     if asked is None:
         found.append(e.TicketOpened(ticket))
     elif asked.summary != ticket.summary:

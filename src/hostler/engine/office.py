@@ -93,7 +93,6 @@ class Office:
         for future in self._answers.values():
             if not future.done():
                 future.set_exception(BusyError(retry_after_s))
-        self._answers.clear()
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent and its last durable number, ("", 0) where none is known."""
@@ -173,9 +172,9 @@ class Office:
     async def _complete(self, ready: Ready) -> None:
         """Append, and only then send and answer."""
         if ready.batch:
-            began = asyncio.get_running_loop().time()
+            began = self._around.moment()
             await asyncio.to_thread(self._around.journal.append, ready.batch, self.epoch)
-            self.commit_ms = (asyncio.get_running_loop().time() - began) * 1000
+            self.commit_ms = (self._around.moment() - began) * 1000
         self._controller.committed()
         self._around.subscribers.publish(ready.batch.records)
         for reply in ready.replies:

@@ -8,11 +8,12 @@ from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.firmware import FIRMWARE_PREFIX, drift
 from hostler.core.diagnose.serials import doubtful, identified, is_by_slot
 from hostler.core.model import BMC_ONLY, Facts, Node, Observation, Part, Severity
+from hostler.core.most_seen import shown
 from hostler.core.part_kinds import AGENT_KINDS
 
 
 def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
-    """Missing, unexpected and mismatched parts, one finding per kind of part; firmware off its baseline.
+    """Missing, never seen, unexpected and mismatched parts, one finding per kind of part; firmware off its baseline.
 
     A fact "covers" (kinds, comma-separated) says what the observer looked at. Without it an agent has looked
     at all kinds that agents see, and a BMC at the kinds that it names.
@@ -21,11 +22,14 @@ def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> li
         text = f"SKU {node.sku!r} is not configured, so the node's parts cannot be judged"
         return [stands("inventory.mismatch", text, "sku")]
     seen = _by_kind(observation.parts)
-    expected = {**({"gpu": sku.gpus} if sku.gpus else {}), **sku.parts}
+    expected = sku.counts
     covered = _covered(observation, expected, seen) - seen_by_agent(observation.source, node)
     findings = [over("inventory.mismatch", f"SKU {sku.name} is known", "sku")]
+    by_bmc = observation.source != "agent"
     for kind in sorted(covered & expected.keys()):
-        findings += _count(kind, expected[kind], seen.get(kind, []), node)
+        parts = seen.get(kind, [])
+        more_before = shown(node, kind, by_bmc=by_bmc) > len(parts)
+        findings += _count(kind, expected[kind], parts, node, more_before=more_before)
     findings += _unclear(observation, seen)
     if sku.gpu_model and seen.get("gpu"):
         findings.append(_model(sku.gpu_model, seen["gpu"]))
@@ -73,26 +77,36 @@ def seen_by_agent(source: str, node: Node) -> frozenset[str]:
     return frozenset(kind for kind in node.inventory_covers if not kind.startswith(BMC_ONLY))
 
 
-def _count(kind: str, expected: int, parts: list[Part], node: Node) -> list[Finding]:
-    missing, unexpected = "inventory.missing_part", "inventory.unexpected_part"
+_MISSING, _BELOW, _BEYOND = "inventory.missing_part", "inventory.below_sku", "inventory.unexpected_part"
+
+
+def _count(kind: str, expected: int, parts: list[Part], node: Node, *, more_before: bool) -> list[Finding]:
+    """Fewer than the SKU names: missing where the node has shown more before, else its SKU may be what is wrong."""
     count = len(parts)
-    text = f"{count} of {expected} {kind} seen"
-    if count < expected:
-        slots = {part.slot for part in parts}
-        serials = {part.serial for part in parts}
-        gone = [
-            slot
-            for slot, serial in node.slots
-            if slot.rstrip("0123456789") == kind and slot not in slots and serial not in serials
-        ]
-        severity = Severity.critical if kind == "gpu" else Severity.degraded
-        facts: Facts = {"kind": kind, "expected": expected, "seen": count, "slots": ",".join(gone)}
+    text, facts = f"{count} of {expected} {kind} seen", Facts(kind=kind, expected=expected, seen=count)
+    stand: Finding | None = None
+    if count < expected and more_before:
+        gone = _gone(kind, parts, node)
         text += f", missing from {', '.join(gone)}" if gone else ""
-        return [stands(missing, text, kind, facts, severity), over(unexpected, text, kind)]
-    if count > expected:
-        surplus: Facts = {"kind": kind, "expected": expected, "seen": count}
-        return [over(missing, text, kind), stands(unexpected, text, kind, surplus)]
-    return [over(missing, text, kind), over(unexpected, text, kind)]
+        severity = Severity.critical if kind == "gpu" else Severity.degraded
+        stand = stands(_MISSING, text, kind, {**facts, "slots": ",".join(gone)}, severity)
+    elif count < expected:
+        text += ", and this node has never shown more: it or its SKU is wrong"
+        stand = stands(_BELOW, text, kind, facts)
+    elif count > expected:
+        stand = stands(_BEYOND, text, kind, facts)
+    others = [over(name, text, kind) for name in (_MISSING, _BELOW, _BEYOND) if stand is None or name != stand.type]
+    return [*others, stand] if stand is not None else others
+
+
+def _gone(kind: str, parts: list[Part], node: Node) -> list[str]:
+    """The slots of record in which nothing is seen any more."""
+    slots, serials = {part.slot for part in parts}, {part.serial for part in parts}
+    return [
+        slot
+        for slot, serial in node.slots
+        if slot.rstrip("0123456789") == kind and slot not in slots and serial not in serials
+    ]
 
 
 def _model(wanted: str, gpus: list[Part]) -> Finding:

@@ -121,7 +121,7 @@ _LOGGED = (
 )
 _INVENTORIED = (
     *("inventory.missing_part", "inventory.unexpected_part", "inventory.mismatch", "inventory.serial_unclear"),
-    *("inventory.claimed_twice", "firmware.drift"),
+    *("inventory.below_sku", "inventory.claimed_twice", "firmware.drift"),
 )
 _WISHES = ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
 
@@ -143,6 +143,8 @@ def _rules() -> Iterator[Rule]:
         yield Rule(kind, "NVML and the host's readings", UNREADABLE_LOOKS, 1, GPU_POLL_S)
     yield Rule("network.link", "ports", PORT_DOWN_LOOKS, 1, PORT_POLL_S)
     yield from (Rule(kind, "an inventory", 1, 1) for kind in _INVENTORIED)
+    memory = HOST_ASPECTS["memory"]
+    yield Rule("inventory.below_sku", "the host's memory", memory.raise_polls, memory.clear_polls, HOST_POLL_S)
     yield from (Rule(kind, "the BMC's event log", 1, None) for kind in ("bmc.event", "bmc.log_overrun"))
     yield from (
         Rule(kind, "a plug-in that hands on", PLUGIN_RUNS, 2) for kind in ("external.fault", "external.problem")

@@ -8,9 +8,10 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.aspect import MISSING, UNKNOWN, UNSETTLED, WORD_CHARS, Aspect, names, number
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.gpu import DCGM_ASPECTS, GPU_ASPECTS
-from hostler.core.diagnose.host import HOST_ASPECTS
+from hostler.core.diagnose.host import HOST_ASPECTS, MEMORY_PERCENT
 from hostler.core.diagnose.line import printable
 from hostler.core.model import Facts, Node, Observation, Severity
+from hostler.core.most_seen import MEMORY, most_of
 
 JOINS: dict[str, tuple[str, ...]] = {
     "gpu.ecc_counted": ("gpu.ecc_uncontained", "gpu.ecc_uncorrectable", "gpu.ecc_contained"),
@@ -44,11 +45,26 @@ def judge_dcgm_state(observation: Observation, node: Node, _sku: Sku | None) -> 
 
 def judge_host_state(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
     """The host as a whole; findings name the port, device, mount or unit themselves."""
-    facts = observation.facts
-    if sku is not None and sku.memory_gib:
-        facts = {**facts, "memory_expected_gib": sku.memory_gib}
-    found = [replace(finding, part=_serial(finding.part, node)) for finding in judged(facts, HOST_ASPECTS)]
+    facts, below = _against_sku(observation.facts, node, sku)
+    found = [*below, *(replace(finding, part=_serial(finding.part, node)) for finding in judged(facts, HOST_ASPECTS))]
     return found + verified(facts, HOST_ASPECTS, "host")
+
+
+def _against_sku(facts: Facts, node: Node, sku: Sku | None) -> tuple[Facts, list[Finding]]:
+    """The readings with the memory that there must be: the SKU's, or as much as the node has ever shown.
+
+    A host that has never shown what its SKU names has lost nothing.
+    """
+    seen = number(facts, "memory_gib", 0.01, 2.0**20)
+    if sku is None or not sku.memory_gib or seen is None or "memory" in names(facts, UNSETTLED):
+        return facts, []
+    most = max(most_of(node, MEMORY) or 0.0, seen)
+    if most >= sku.memory_gib * MEMORY_PERCENT / 100:
+        enough = over("inventory.below_sku", f"the host has shown {most:g} GiB of memory", "host")
+        return {**facts, "memory_expected_gib": sku.memory_gib}, [enough]
+    text = f"the host has never shown more than {most:g} GiB of memory, its SKU names {sku.memory_gib:g}"
+    told: Facts = {"seen_gib": seen, "expected_gib": sku.memory_gib}
+    return {**facts, "memory_expected_gib": most}, [stands("inventory.below_sku", text, "host", told)]
 
 
 def _serial(place: str, node: Node) -> str:
@@ -118,7 +134,7 @@ def _driver(facts: Facts, node: Node, sku: Sku | None) -> list[Finding]:
             return [*found, over("reading.never_verified", answered, "nvml"), *_count(facts, node, sku)]
         case "absent" | "crashed" as word:
             gone = facts.get("was_there") is True
-            if not gone and not (number(facts, "gpus_on_pci") or (sku.gpus if sku else 0)):
+            if not gone and not (number(facts, "gpus_on_pci") or (sku.counts.get("gpu") if sku else 0)):
                 return []
             why = printable(str(facts.get("reason", ""))[:WORD_CHARS])
             text = f"NVML is {word}, so nobody knows how the GPUs are: {why}"
@@ -138,9 +154,13 @@ def _hung(facts: Facts, node: Node) -> Finding:
 
 
 def _count(facts: Facts, node: Node, sku: Sku | None) -> list[Finding]:
-    """How many GPUs the driver shows, against the SKU and the PCI bus; one that is known by address is named."""
+    """How many GPUs the driver shows, against the PCI bus and what of the SKU's the node has ever shown.
+
+    One that is known by address is named.
+    """
     seen = number(facts, "gpus_in_nvml", 0, 1024)
-    wanted = max(sku.gpus if sku else 0, number(facts, "gpus_on_pci", 0, 1024) or 0)
+    named = min(sku.counts.get("gpu", 0) if sku else 0, most_of(node, "gpu") or 0)
+    wanted = max(named, number(facts, "gpus_on_pci", 0, 1024) or 0)
     if seen is None or not wanted:
         return []
     shown = names(facts, "pcis")

@@ -187,6 +187,7 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _reset_problems(sku, _find(loaded, ("skus", sku.name, "reset")))
         yield from _reading_problems(sku, _find(loaded, ("skus", sku.name, "without")))
         yield from _kind_problems(sku, loaded)
+        yield from _count_problems(sku, loaded)
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
 
@@ -242,6 +243,14 @@ def _kind_problems(sku: Sku, loaded: list[_Loaded]) -> Iterator[Problem]:
                 yield Problem(
                     *_find(loaded, ("skus", sku.name, field, kind)), told, f"write some of {', '.join(PART_KINDS)}"
                 )
+
+
+def _count_problems(sku: Sku, loaded: list[_Loaded]) -> Iterator[Problem]:
+    """Two counts of GPUs: whichever is wrong, every node of the SKU would be held against it."""
+    if (counted := sku.parts.get("gpu", sku.gpus)) != sku.gpus:
+        told = f"SKU {sku.name}: gpus is {sku.gpus}, parts.gpu is {counted}"
+        advice = "keep gpus, set to what the node has, and remove gpu from parts"
+        yield Problem(*_find(loaded, ("skus", sku.name, "parts", "gpu")), told, advice)
 
 
 def _rule_problems(rule: Rule, loaded: list[_Loaded]) -> Iterator[Problem]:
