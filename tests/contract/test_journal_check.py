@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hostler.core.snapshot import SNAPSHOT_VERSION
 from hostler.engine.journal.check import check
 from hostler.engine.journal.database import FINDINGS_MAX
 from hostler.engine.journal.sqlite import SqliteJournal
@@ -87,7 +88,7 @@ def test_text_that_the_database_cannot_read(path: Path) -> None:
         ("UPDATE snapshot_parts SET body = x'00'", "its body does not match its checksum; it is not used"),
         ("DELETE FROM snapshot_parts", "its body does not match its checksum; it is not used"),
         ("UPDATE snapshots SET digest = x'00'", "its digest is not that of record 5"),
-        ("UPDATE snapshots SET version = 9", "it has version 9, this Hostler uses version 2"),
+        ("UPDATE snapshots SET version = 9", f"it has version 9, this Hostler uses version {SNAPSHOT_VERSION}"),
     ],
 )
 def test_what_is_wrong_with_a_snapshot(path: Path, statement: str, fault: str) -> None:
