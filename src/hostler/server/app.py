@@ -7,11 +7,11 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from hostler.server import problems
 from hostler.server.admission import AdmissionFence
+from hostler.server.description import DescriptionPlugin
 from hostler.server.desk import AgentDesk
 from hostler.server.exchange import StrictRequest, VeiledResponse
 from hostler.server.fences import AudienceFence, HostFence, StandbyFence, add_headers
@@ -95,7 +95,7 @@ def _openapi(cell: CellView) -> OpenAPIConfig:
         title="Hostler",
         version=cell.version,
         path="/schema",
-        render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        render_plugins=[DescriptionPlugin(path="/openapi.json")],
         components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
         security=[{"token": []}],
     )

@@ -1,0 +1,99 @@
+"""The API's own description (OpenAPI), with every status that a route may answer and the problem that comes with it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from litestar import Request
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from hostler.core.packing import Pairs
+from hostler.server.problems import MEDIA_TYPE, Problem
+
+ANYWHERE = {
+    400: "The request does not parse, or a parameter does not fit",
+    408: "The request did not come in time",
+    421: "The request was sent to a name or listener that is not for it",
+    431: "The head is too large",
+    503: "Busy, standing by, or without its journal; nothing was accepted",
+}
+GUARDED = {401: "No token, or one that is unknown, revoked or expired", 403: "The token may not do this"}
+UNKNOWN = {404: "There is no such thing, or not for this caller"}
+REFUSED = {409: "It was understood, and is refused for what the fleet is like"}
+OF_A_BODY = {413: "The body is too large", 422: "The body does not fit, or is refused whole"}
+OF_AN_AGENT = {426: "The agent is too old"}
+NAMES_A_NODE = frozenset({"/v1/events", "/v1/maintenance", "/v1/agent/joining", "/v1/intents"})
+"""Paths without a parameter that name a node all the same, in the query or body."""
+PUBLIC = frozenset({"/healthz", "/readyz"})
+MORE: dict[tuple[str, str], dict[int, str]] = {
+    ("get", "/v1/events"): {410: "What follows that record is no longer here: list anew"},
+    ("get", "/v1/nodes/{node_id}/observations"): {501: "This journal does not list observations"},
+    ("get", "/v1/agent/operations"): REFUSED,
+    ("get", "/v1/agent/joining"): REFUSED,
+}
+WAITS = "The intent waits for a second person: `detail` names the approval"
+
+
+class DescriptionPlugin(JsonRenderPlugin):
+    """Renders the description once: anybody may ask for it, again and again."""
+
+    _rendered: bytes = b""
+
+    def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
+        """The document as JSON."""
+        if not self._rendered:
+            self._rendered = self.render_json(request, described(openapi_schema))
+        return self._rendered
+
+
+def described(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with what each operation really answers; the framework knows its own refusal only.
+
+    It takes packed structs for objects, and says "exactly one" of a union in which 1 is an integer and a number.
+    """
+    _, schemas = msgspec.json.schema_components([Problem, Pairs], ref_template="#/components/schemas/{name}")
+    paths = {
+        path: {method: _operation(method, path, operation) for method, operation in item.items()}
+        for path, item in document["paths"].items()
+    }
+    components = {**document["components"], "schemas": {**document["components"]["schemas"], **schemas}}
+    whole: dict[str, Any] = _any_of({**document, "paths": paths, "components": components})
+    return whole
+
+
+def _any_of(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {"anyOf" if key == "oneOf" else key: _any_of(item) for key, item in value.items()}
+    return [_any_of(item) for item in value] if isinstance(value, list) else value
+
+
+def _operation(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
+    answers = {status: answer for status, answer in operation["responses"].items() if status != "400"}
+    content = answers.get("200", {}).get("content")
+    if content == {"application/json": {"schema": {"$ref": "#/components/schemas/IntentView"}}}:
+        answers["202"] = {"description": WAITS, "content": content}
+    if path == "/v1/agent/heartbeat":
+        answers["204"] = {"description": "The agent is heard, and named no spool"}
+    if path == "/readyz":
+        answers["503"] = {"description": "Requests should not be sent here now", "content": content}
+    said = {status: text for of in _refusals(method, path, operation) for status, text in of.items()}
+    for status, text in sorted(said.items()):
+        problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        known = answers.get(str(status), {"description": text, "content": {}})
+        answers[str(status)] = {**known, "content": {**known["content"], **problem}}
+    security: list[dict[str, list[str]]] = [] if path in PUBLIC else [{"token": []}]
+    return {**operation, "responses": answers, "security": security}
+
+
+def _refusals(method: str, path: str, operation: dict[str, Any]) -> Iterator[dict[int, str]]:
+    yield ANYWHERE
+    if path in PUBLIC:
+        return
+    yield GUARDED
+    if "{" in path or path in NAMES_A_NODE:
+        yield UNKNOWN
+    if "requestBody" in operation:
+        yield OF_A_BODY | REFUSED
+    if path.startswith("/v1/agent/"):
+        yield OF_AN_AGENT
+    yield MORE.get((method, path), {})
