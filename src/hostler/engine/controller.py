@@ -276,7 +276,7 @@ class Controller:
             workloads = self.present.workloads(node)
             for caused in intake.of_observation(self.fleet, node, stamped, workloads):
                 self._emit(caused.event, caused.cause)
-                self._touched.setdefault(node.id, caused.cause)
+                self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
                 node = self.fleet.nodes.get(node.id) or node
         self._replies.append(Reply(seen.token, acknowledged=read[1], text=read[0]))
 

@@ -179,13 +179,16 @@ def _fits(page: Page, operation: Operation) -> Iterator[str]:
 
 
 def _repeated(case: Case, page: Page, operation: Operation) -> Iterator[str]:
-    """A further attempt needs an answer that says that the one before did not happen (or, for checks, ended)."""
+    """A further attempt needs an answer that says that the one before did not happen (or, for checks, ended).
+
+    What was refused did not happen.
+    """
     if page.operation is not None and page.operation.id != operation.id:
         yield f"{operation.kind} on {page.id} begins while {page.operation.kind} is under way"
     if operation.attempt == 1:
         return
     said = case.world.site.ledger.answers.get((operation.id, operation.attempt - 1), [])
-    enough = "not_done" in said or (operation.kind == "run_checks" and "done" in said)
+    enough = not {"not_done", "refused"}.isdisjoint(said) or (operation.kind == "run_checks" and "done" in said)
     if not enough:
         yield f"{operation.kind} on {page.id} is repeated, and the last attempt's answers were {said or 'none'}"
 

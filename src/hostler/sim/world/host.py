@@ -23,6 +23,7 @@ NOT_READY_S = 40.0
 """After this a scheduler calls a silent node not ready (Kubernetes' default)."""
 BOOT_S = (90.0, 240.0)
 AGENT_START_S = (5.0, 20.0)
+BEAT_S = 5.0
 BMC_POLL_S = (1.0, 60.0)
 PORT_POLL_S = (0.0, 10.0)
 HOT_C, COOL_C = 97.0, 45.0
@@ -400,8 +401,8 @@ class Host:
 
     def greet(self) -> None:
         """What a fresh controller hears from the agent and the scheduler, which has a network of its own."""
+        self._beat()
         if self.heard:
-            self.site.tell(intake.Heard(self.node, self.boot_id, self.profiles))
             self.spool.post_soon()
         if self.running:
             self.on_ready(self, True)
@@ -411,6 +412,12 @@ class Host:
         if not self.severed:
             self.site.tell(intake.Heard(self.node, boot_id, self.profiles))
             self.site.clock.after(self.site.silence_s, lambda: self._silent(self._life))
+            self.site.clock.after(BEAT_S, self._beat)
+
+    def _beat(self) -> None:
+        """The agent that runs tells its boot again, as it does all the time; told apart only where it is news."""
+        if self.heard:
+            self.site.tell(intake.Heard(self.node, self.boot_id, self.profiles))
 
     def _again(self, fault: Fault) -> None:
         if fault.active and self.heard:
