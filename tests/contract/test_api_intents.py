@@ -240,7 +240,8 @@ async def test_what_an_operator_writes_is_veiled_in_a_tenants_stream_too(world: 
             if "hold_placed" in told[-1]:
                 break
     text = "".join(told)
-    assert "cabling of another customer's pool another customer beside it" in text
+    assert "told to operators only" in text
+    assert "cabling" not in text
     assert "globex" not in text.lower()
     assert '"n2"' not in text
 

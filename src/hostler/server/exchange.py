@@ -8,7 +8,7 @@ from litestar.response.base import ASGIResponse
 
 from hostler.server.resources import IntentView
 from hostler.server.tokens import Identity, Role
-from hostler.server.visibility import Veil
+from hostler.server.visibility import shown
 
 
 class StrictRequest(Request[Any, Any, Any]):
@@ -29,6 +29,5 @@ class VeiledResponse(Response[Any]):
             self.status_code = 202
         who = request.scope.get("user")
         if isinstance(who, Identity) and who.role is Role.tenant:
-            fleet = request.app.state["room"].cell.view
-            self.content = Veil(fleet, who.grant.tenant).over(self.content)
+            self.content = shown(who, request.app.state["room"].cell.view, self.content)
         return super().to_asgi_response(app, request, **kwargs)

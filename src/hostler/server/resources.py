@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from hostler.core.configuration import Pool
 from hostler.core.events import Event, Record, name_of
@@ -142,18 +141,6 @@ def holds_on(scene: Scene, node: Node) -> tuple[Hold, ...]:
 def parts_of(fleet: Fleet, node: Node) -> tuple[Part, ...]:
     """The node's parts in slot order."""
     return tuple(fleet.parts.of(node.id))
-
-
-def own_part_of_life(node: Node) -> Node:
-    """The node as its tenant sees it: nothing from before its interval, and no address of the BMC."""
-    since = node.assignment.since if node.assignment else node.phase_since
-    return replace(
-        node,
-        bindings=tuple(b for b in node.bindings if b.kind != "bmc"),
-        attempts=tuple(a for a in node.attempts if a.at >= since),
-        visits=tuple(v for v in node.visits if v.at >= since),
-        checks=tuple(c for c in node.checks if c.at >= since),
-    )
 
 
 class HistoryRow(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from hostler.core.events import Record
 from hostler.core.fleet import Fleet
@@ -21,7 +22,9 @@ from hostler.server.resources import AgentSeen, AgentView
 from hostler.server.settings import Settings
 from hostler.server.stream import Streams
 from hostler.server.tokens import Identity, Role, TokenStore
-from hostler.server.visibility import own_records, sees
+from hostler.server.visibility import own_records, sees, shown
+
+T = TypeVar("T")
 
 
 class Room:
@@ -63,6 +66,10 @@ class Room:
     def visible(self, who: Identity, records: Sequence[Record]) -> list[Record]:
         """What of a node's history the caller reads: a tenant its own intervals, anybody else all of it."""
         return own_records(records, who.grant.tenant) if who.role is Role.tenant else list(records)
+
+    def shown(self, who: Identity, value: T, also: frozenset[str] = frozenset()) -> T:
+        """The value as the caller is shown it (`visibility.shown`)."""
+        return shown(who, self.cell.view, value, also)
 
     def agent_view(self, node: Node) -> AgentView:
         seen = self.agents.get(node.id, AgentSeen())

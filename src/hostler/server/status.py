@@ -17,7 +17,7 @@ from hostler.server.ports import CellView
 from hostler.server.recent import Changes
 from hostler.server.resources import IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
 from hostler.server.tokens import Identity, Role
-from hostler.server.visibility import incident_within, sees
+from hostler.server.visibility import incident_within, sees, shown
 
 STUCK_SHOWN = 20
 STOPPED_SHOWN = timedelta(days=1)
@@ -93,7 +93,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
     """The screen as this caller sees it."""
     fleet, health = cell.view, cell.health()
     ailing = _members(fleet, who, "ailing")
-    waiting = _members(fleet, who, "waiting")
+    waiting = [shown(who, fleet, node) for node in _members(fleet, who, "waiting")]
     phases = _phases(fleet, who)
     dark = places.dark(Scene(fleet, cell.present, now))
     pools = tuple(pool_view(cell, pool, dark) for pool in own_pools(fleet, who))
@@ -247,7 +247,7 @@ def _by_type(conditions: Iterable[Condition]) -> dict[str, int]:
 def _incidents(fleet: Fleet, who: Identity) -> tuple[IncidentRow, ...]:
     """Open incidents, the largest first."""
     within = (incident_within(who, fleet, incident) for incident in fleet.incidents.values())
-    rows = [incident_row(incident) for incident in within if incident is not None]
+    rows = [incident_row(shown(who, fleet, incident)) for incident in within if incident is not None]
     return tuple(sorted(rows, key=lambda row: (-row.nodes, row.opened, row.id))[:INCIDENTS_SHOWN])
 
 

@@ -15,7 +15,7 @@ from hostler.engine.subscribers import SlowSubscriberError
 from hostler.server.ports import CellView
 from hostler.server.problems import refuse
 from hostler.server.tokens import Identity, Role
-from hostler.server.visibility import record_within, sees
+from hostler.server.visibility import record_within, sees, shown
 
 ALIVE_S = 15.0
 """How often a silent stream says that it is there."""
@@ -24,7 +24,6 @@ BEHIND_MAX = 50_000
 RETRY_MS = 2_000
 
 Keep = Callable[[Record], Record | None]
-Show = Callable[[object], object]
 
 
 def keeper(cell: CellView, who: Identity, node: str) -> Keep:
@@ -48,9 +47,11 @@ class _Reach:
 
     def __call__(self, record: Record) -> Record | None:
         if isinstance(record.event, e.BrakeLatched | e.BrakeReleased):
-            return record
-        shown = [self._shows(record, subject) for subject in subjects_of(record.event)]
-        return record_within(self._who, self._cell.view, record) if any(shown) else None
+            return shown(self._who, self._cell.view, record)
+        own = frozenset(subject for subject in subjects_of(record.event) if self._shows(record, subject))
+        if not own:
+            return None
+        return shown(self._who, self._cell.view, record_within(self._who, self._cell.view, record), own)
 
     def _shows(self, record: Record, subject: str) -> bool:
         node = self._cell.view.nodes.get(subject)
@@ -133,7 +134,7 @@ class Streams:
         )
         return next(full, "")
 
-    async def lines(self, who: Identity, after: int, keep: Keep, show: Show) -> AsyncIterator[bytes]:
+    async def lines(self, who: Identity, after: int, keep: Keep) -> AsyncIterator[bytes]:
         """The stream's body. Ends when the server stops or the client is too slow; it then resumes.
 
         Room is looked for once more: many may have begun in the same moment.
@@ -149,7 +150,7 @@ class Streams:
                     if record is None:
                         yield b": alive\n\n"
                     elif (kept := keep(record)) is not None:
-                        yield encode(kept, show)
+                        yield encode(kept)
         finally:
             self._of_role[who.role] -= 1
             self._of_owner -= Counter((_owner(who),))
@@ -196,7 +197,7 @@ async def _end(source: AsyncIterator[Record]) -> None:
         await close()
 
 
-def encode(record: Record, show: Show) -> bytes:
+def encode(record: Record) -> bytes:
     """One record as a server-sent event; `id` is what a client resumes from."""
     body = {
         "seq": record.seq,
@@ -207,5 +208,5 @@ def encode(record: Record, show: Show) -> bytes:
         "cause": record.cause,
         "event": record.event,
     }
-    data = msgspec.json.encode(show(body))
+    data = msgspec.json.encode(body)
     return b"id: %d\nevent: record\ndata: %s\n\n" % (record.seq, data)

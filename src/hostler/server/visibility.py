@@ -1,26 +1,20 @@
 """How far a token sees: which nodes, what it may act on, and which intervals a tenant reads."""
 
-import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.fleet import Fleet
 from hostler.core.intents.bounds import concerned, within
-from hostler.core.model import Incident, Mode, Node, Phase
-from hostler.core.operations import OPERATIONS
-from hostler.core.part_claims import NODE
-from hostler.core.recipes import RECIPES
+from hostler.core.model import Incident, Node, Phase
 from hostler.server.problems import refuse
 from hostler.server.tokens import Identity, Role
+from hostler.server.veil import Veil
 
-OTHERS = "another customer"
-OUR_WORDS = frozenset({"", *Phase, *RECIPES, *OPERATIONS, *Mode})
-"""A customer named like one of our words is not veiled: the word tells nobody anything, and clients read it."""
+T = TypeVar("T")
 
 
 def sees(who: Identity, node: Node) -> bool:
@@ -28,6 +22,14 @@ def sees(who: Identity, node: Node) -> bool:
     if who.role is Role.agent:
         return node.id == who.grant.node
     return within(who.grant.bounds, node)
+
+
+def shown(who: Identity, fleet: Fleet, value: T, also: frozenset[str] = frozenset()) -> T:
+    """The value as the caller is shown it: a tenant through the veil, everybody else as it is.
+
+    `also` are nodes that were the tenant's when what is shown happened.
+    """
+    return Veil(fleet, who.grant.tenant, also).over(value) if who.role is Role.tenant else value
 
 
 def incident_within(who: Identity, fleet: Fleet, incident: Incident) -> Incident | None:
@@ -120,42 +122,3 @@ def own_records(records: Sequence[e.Record], tenant: str) -> list[e.Record]:
     """The records that fall into the tenant's own intervals, in the order they came."""
     spans = intervals(records, tenant)
     return [r for r in records if any(s.since <= r.seq and (s.until is None or r.seq <= s.until) for s in spans)]
-
-
-class Veil:
-    """Takes other customers' names out of whatever a tenant is shown: tenants, their pools and their clusters.
-
-    What names another node goes by its place, whoever's node it is: the ways and facts of a part that two nodes show.
-    """
-
-    def __init__(self, fleet: Fleet, tenant: str) -> None:
-        pools = fleet.configuration.pools.values()
-        own = {name for p in pools if p.tenant == tenant for name in (p.tenant, p.name, p.cluster)}
-        others = {name for p in pools if p.tenant != tenant for name in (p.tenant, p.name, p.cluster)} - own - OUR_WORDS
-        longest = sorted(others, key=lambda name: (-len(name), name))
-        names = "|".join(re.escape(name) for name in longest)
-        self._names = re.compile(rf"(?<![A-Za-z0-9])(?:{names})(?![A-Za-z0-9])", re.IGNORECASE) if names else None
-
-    def over(self, value: Any) -> Any:
-        """The value as plain data, with every other customer's name replaced."""
-        if isinstance(value, bytes):
-            return value
-        return self._walk(msgspec.to_builtins(value, str_keys=True))
-
-    def _walk(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._names.sub(OTHERS, value) if self._names is not None else value
-        if isinstance(value, dict):
-            return {key: self._walk(_without_nodes(key, item)) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._walk(item) for item in value]
-        return value
-
-
-def _without_nodes(key: str, value: Any) -> Any:
-    """The evidence's facts and a condition's paths without the other node that they name."""
-    if key == "facts" and isinstance(value, dict) and "node" in value:
-        return {**value, "node": OTHERS}
-    if key in ("paths", "path") and isinstance(value, list | tuple):
-        return [f"{NODE}{OTHERS}" if str(path).startswith(NODE) else path for path in value]
-    return f"{NODE}{OTHERS}" if key == "path" and str(value).startswith(NODE) else value

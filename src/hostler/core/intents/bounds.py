@@ -13,9 +13,7 @@ def check_bounds(ask: Ask) -> None:
     nodes = concerned(ask.scene.fleet, intent.target, intent.args)
     outside = [node.id for node in nodes if not within(intent.bounds, node)]
     if outside or not nodes:
-        raise RefusalError(
-            f"'{intent.target[:100]}' is not wholly yours: {', '.join(outside[:5]) or 'nothing there is'}"
-        )
+        raise RefusalError(f"'{intent.target[:100]}' is not wholly yours; name a node that you see")
 
 
 def within(bounds: Bounds, node: Node) -> bool:

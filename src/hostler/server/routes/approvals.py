@@ -124,7 +124,7 @@ def rollout_view(room: Room, rollout: Rollout) -> RolloutView:
 
 def approvals_of(room: Room, who: Identity) -> list[Approval]:
     """What waits for a second person, as far as the caller reaches: all of it, or what is wholly theirs."""
-    return [a for a in room.fleet.approvals.values() if who.whole or _reaches(room, who, a)]
+    return [room.shown(who, a) for a in room.fleet.approvals.values() if who.whole or _reaches(room, who, a)]
 
 
 def _reaches(room: Room, who: Identity, approval: Approval) -> bool:

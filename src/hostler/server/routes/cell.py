@@ -25,7 +25,6 @@ from hostler.server.routes.intents import Key, Reason, TheCaller, Wish, submit
 from hostler.server.status import Status, status
 from hostler.server.stream import keeper
 from hostler.server.tokens import Role
-from hostler.server.visibility import Veil
 
 DOCUMENTS_MAX = 32
 LARGE = 8 * 1024 * 1024
@@ -145,15 +144,10 @@ async def events(
         raise refuse(400, "malformed", f"Last-Event-ID '{last_event_id}'", "send the last id that the stream gave")
     wanted = room.node(who, node).id if node else ""
     after = await room.streams.begin(who, int(last_event_id) if last_event_id else None)
-    veil = Veil(room.fleet, who.grant.tenant).over if who.role is Role.tenant else _as_it_is
-    lines: AsyncIterator[bytes] = room.streams.lines(who, after, keeper(room.cell, who, wanted), veil)
+    lines: AsyncIterator[bytes] = room.streams.lines(who, after, keeper(room.cell, who, wanted))
     return Stream(
         lines, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )
-
-
-def _as_it_is(value: object) -> object:
-    return value
 
 
 router = Router(

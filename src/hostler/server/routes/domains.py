@@ -78,7 +78,8 @@ async def get_domain(room: TheRoom, who: Who, name: FromPath[str]) -> DomainView
 
 
 def _seen(room: Room, who: Identity) -> list[DomainAct]:
-    return [act for act in acts(room.fleet) if act.members and all(sees(who, m.node) for m in act.members)]
+    own = [act for act in acts(room.fleet) if act.members and all(sees(who, m.node) for m in act.members)]
+    return room.shown(who, own)
 
 
 def _row(act: DomainAct) -> DomainActRow:

@@ -20,18 +20,18 @@ HISTORY_MAX = 200
 async def list_incidents(room: TheRoom, who: Who, wanted: Wanted) -> Page[IncidentRow]:
     """Open incidents of which the caller sees a node; closed ones stand in their nodes' histories."""
     within = (incident_within(who, room.fleet, incident) for incident in room.fleet.incidents.values())
-    return listed(((i.id, incident_row(i)) for i in within if i is not None), wanted)
+    return listed(((i.id, incident_row(room.shown(who, i))) for i in within if i is not None), wanted)
 
 
 @get("/incidents/{incident_id:str}", guards=SEE)
 async def get_incident(room: TheRoom, who: Who, incident_id: FromPath[str]) -> IncidentView:
     """One incident with all its members and its history, newest first; of a closed one the history."""
     standing = room.fleet.incidents.get(incident_id)
-    found = incident_within(who, room.fleet, standing) if standing is not None else None
+    found = room.shown(who, incident_within(who, room.fleet, standing)) if standing is not None else None
     if found is None and not who.whole:
         raise unknown("incident", incident_id)
     records = await asyncio.to_thread(room.cell.journal.history, incident_id, None, HISTORY_MAX)
-    told = tuple(history_row(record_within(who, room.fleet, r)) for r in records)
+    told = tuple(history_row(room.shown(who, record_within(who, room.fleet, r))) for r in records)
     if found is None and not any(row.name == "incident_opened" for row in told):
         raise unknown("incident", incident_id)
     return IncidentView(incident_row(found) if found else None, found.members if found else {}, told)

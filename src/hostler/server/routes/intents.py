@@ -24,6 +24,7 @@ from hostler.server.problems import Problem, ProblemError, invalid, refuse, unkn
 from hostler.server.resources import IntentView
 from hostler.server.room import Room
 from hostler.server.tokens import Identity, Role
+from hostler.server.veil_rules import UNTOLD
 from hostler.server.visibility import demand_visible, sees
 
 LARGE = 8 * 1024 * 1024
@@ -166,6 +167,8 @@ async def submit(
     reply = await room.cell.ask(intent, configuration, documents or {})
     latched = room.fleet.cell.brake
     detail = {**reply.detail, "brake": latched} if latched else reply.detail
+    if who.role is Role.tenant and detail.get("waits_for"):
+        detail = {**detail, "waits_for": UNTOLD}  # what stands in its way may be other customers'
     if OTHER_CONTENT in reply.detail:
         raise refuse(422, "key_reused", reply.text, "send the first request again as it was, or choose another key")
     if not reply.granted and "approval" not in reply.detail:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 from litestar import Router, get
@@ -36,7 +37,7 @@ from hostler.server.resources import (
     waiting_row,
 )
 from hostler.server.room import Room
-from hostler.server.routes.nodes import Before, archived, history, ids_for, selected
+from hostler.server.routes.nodes import Before, archived, history, ids_for, reached, selected, within_reach
 from hostler.server.status import own_pools, pool_view
 from hostler.server.tokens import Identity
 from hostler.server.visibility import sees
@@ -51,7 +52,7 @@ T = TypeVar("T")
 def _by_index(room: Room, who: Identity, wanted: Selection, key: str, items: Callable[[Node], Iterable[T]]) -> Page[T]:
     """A page of what the nodes under one index entry give."""
     return paged(
-        room.fleet.index.members(key),
+        within_reach(room, who, room.fleet.index.members(key)),
         wanted,
         lambda i: [item for node in selected(room, who, wanted, i) for item in items(node)],
     )
@@ -114,7 +115,7 @@ async def list_parts(
         return paged(loose, wanted, lambda s: [p for p in (parts.get(s),) if p and not p.node and kind in ("", p.kind)])
 
     def rows(node_id: str) -> list[Part]:
-        nodes = selected(room, who, wanted, node_id)
+        nodes = reached(room, who, wanted, node_id)
         return [part for node in nodes for part in parts.of(node.id) if kind in ("", part.kind)]
 
     return paged(ids_for(room, who, wanted), wanted, rows)
@@ -166,7 +167,7 @@ async def list_tickets(room: TheRoom, who: Who, wanted: Wanted, node: Name = "")
 def _concerns(room: Room, who: Identity, wanted: Selection, node_id: str) -> bool:
     if node_id not in room.fleet.nodes:
         return who.whole
-    return bool(selected(room, who, wanted, node_id))
+    return bool(reached(room, who, wanted, node_id))
 
 
 @get("/holds", guards=SEE)
@@ -180,7 +181,7 @@ def _scopes_within(room: Room, who: Identity) -> frozenset[str]:
     """Every scope that a node within the caller's reach stands in."""
     scene, all_nodes = room.scene(), Selection(limit=1)
     ids = ids_for(room, who, all_nodes)
-    nodes = (n for i in ids for n in selected(room, who, all_nodes, i))
+    nodes = (n for i in ids for n in reached(room, who, all_nodes, i))
     return frozenset(scope for node in nodes for scope in scopes(scene, node))
 
 
@@ -208,8 +209,9 @@ async def maintenance(room: TheRoom, who: Who, wanted: Wanted, node: Name = "") 
     tickets: dict[str, list[Ticket]] = {}
     for ticket in fleet.tickets.values():
         tickets.setdefault(ticket.node, []).append(ticket)
-    page = paged(at_work, wanted, lambda i: selected(room, who, wanted, i))
-    work = tuple(row for n in page.items for row in work_of(fleet, n, tickets.get(n.id, [])))
+    shown = partial(room.shown, who)
+    page = paged(within_reach(room, who, at_work), wanted, lambda i: selected(room, who, wanted, i))
+    work = tuple(row for n in page.items for row in work_of(fleet, n, shown(tickets.get(n.id, ()))))
     notices = tuple(row for n in page.items for row in notices_of(n))
     seen = None if who.whole else _scopes_within(room, who)
     windows = tuple(w for w in fleet.windows.values() if seen is None or w.scope in seen)
@@ -240,12 +242,13 @@ async def _of_one(room: Room, who: Identity, name: str) -> Maintenance:
     repairs: list[WorkRow] = []
     for ticket in opened_tickets(records):
         closing = await asyncio.to_thread(room.cell.journal.history, ticket.id, None, 50)
-        repairs.append(repair(node, ticket, closing))
+        repairs.append(repair(node, ticket, room.shown(who, closing)))
     if node is None:
         return Maintenance((), (), (), tuple(repairs))
     feels = frozenset(scopes(room.scene(), node))
     windows = tuple(w for w in fleet.windows.values() if w.scope in feels)
-    tickets = [t for t in fleet.tickets.values() if t.node == node.id]
+    tickets = room.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
+    node = room.shown(who, node)
     return Maintenance(windows, tuple(work_of(fleet, node, tickets)), tuple(notices_of(node)), tuple(repairs))
 
 

@@ -1,6 +1,7 @@
 """Nodes: lists, one node with all that stands around it, its history, and why it is where it is."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Annotated
 
 from litestar import Router, get
@@ -26,7 +27,6 @@ from hostler.server.resources import (
     history_row,
     holds_on,
     node_row,
-    own_part_of_life,
     parts_of,
 )
 from hostler.server.room import Room
@@ -51,13 +51,28 @@ def ids_for(room: Room, who: Identity, wanted: Selection) -> list[str]:
     if (who.role is Role.tenant or who.grant.pool) and not wanted.pool:
         pools = own_pools(room.fleet, who)
         return sorted(i for pool in pools for i in room.fleet.index.members(f"pool:{pool.name}"))
-    return room.nodes.ids(room.fleet, wanted)
+    found = room.nodes.ids(room.fleet, wanted)
+    return within_reach(room, who, found) if who.role is Role.tenant else found
 
 
 def selected(room: Room, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
-    """The node, where it is selected and within the caller's reach."""
+    """The node, where it is selected and within the caller's reach, as they are shown it."""
+    return tuple(room.shown(who, node) for node in reached(room, who, wanted, node_id))
+
+
+def reached(room: Room, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
+    """The same, as it is. What the caller is not shown cannot be searched for either."""
     node = room.fleet.nodes.get(node_id)
-    return (node,) if node is not None and wanted.matches(node) and sees(who, node) else ()
+    if node is None or not wanted.matches(node) or not sees(who, node):
+        return ()
+    searched = wanted.q or wanted.tag
+    return (node,) if not searched or wanted.matches(room.shown(who, node)) else ()
+
+
+def within_reach(room: Room, who: Identity, keys: Iterable[str]) -> list[str]:
+    """Of node ids those that the caller sees: a page's cursor then tells nothing of others."""
+    nodes = room.fleet.nodes
+    return list(keys) if who.whole else [i for i in keys if (node := nodes.get(i)) is not None and sees(who, node)]
 
 
 @get("/nodes", guards=SEE)
@@ -90,7 +105,7 @@ async def fleet_map(
 ) -> Map:
     """Up to 10,000 nodes as columns."""
     wanted = Selection(cursor=cursor[:200], limit=limit)
-    page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
+    page = paged(ids_for(room, who, wanted), wanted, lambda i: reached(room, who, wanted, i))
     places = {phase: number for number, phase in enumerate(Phase)}
     nodes = page.items
     return Map(
@@ -121,9 +136,8 @@ async def get_node(room: TheRoom, who: Who, node_id: FromPath[str]) -> NodeView:
     """One node, by id, serial or host name."""
     node = room.node(who, node_id)
     here = room.cell.present.nodes.get(node.id)
-    shown = own_part_of_life(node) if who.role is Role.tenant else node
     return NodeView(
-        node=replace(shown, slots=NO_PAIRS, addresses=NO_PAIRS),
+        node=replace(node, slots=NO_PAIRS, addresses=NO_PAIRS),
         hostname=node.binding("hostname"),
         healthy=is_healthy(node),
         power=here.power if here else "unknown",
@@ -160,7 +174,7 @@ async def node_explain(room: TheRoom, who: Who, node_id: FromPath[str]) -> Expla
     node = room.fleet.resolve(node_id)
     if node is not None and not sees(who, node):
         node = None
-    return explain(records, node)
+    return explain(records, room.shown(who, node))
 
 
 @get("/nodes/{node_id:str}/observations", guards=SEE)
@@ -179,7 +193,7 @@ async def node_observations(
 @get("/agents", guards=SEE)
 async def list_agents(room: TheRoom, who: Who, wanted: Wanted) -> Page[AgentView]:
     """Every node's agent: heard or not, when last, which version, how much memory."""
-    page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
+    page = paged(ids_for(room, who, wanted), wanted, lambda i: reached(room, who, wanted, i))
     return page.of(room.agent_view(node) for node in page.items)
 
 
@@ -219,8 +233,8 @@ async def _own_history(room: Room, who: Identity, node_id: str, before: int | No
     own = room.visible(who, records)
     if not own:
         raise unknown("node", node_id)
-    shown = [r for r in own if before is None or r.seq < before][:limit]
-    return [record_within(who, room.fleet, record) for record in shown]
+    page = [r for r in own if before is None or r.seq < before][:limit]
+    return [room.shown(who, record_within(who, room.fleet, record), frozenset({node_id})) for record in page]
 
 
 router = Router(

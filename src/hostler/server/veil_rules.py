@@ -1,0 +1,422 @@
+"""The table of what a tenant is shown of each noun and event, field by field, and the rules that stand in it."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from msgspec import Struct
+
+from hostler.core import events as e
+from hostler.core.conditions import CONDITIONS
+from hostler.core.configuration import Budget, Pool
+from hostler.core.ending import TENANT as ASKER
+from hostler.core.fleet import Fleet
+from hostler.core.model import (
+    FLEET,
+    Asset,
+    Assignment,
+    Attempt,
+    Binding,
+    Blocker,
+    Bounds,
+    CheckResult,
+    Condition,
+    ConsentedWork,
+    Difference,
+    Evidence,
+    Hold,
+    Incident,
+    Intent,
+    Node,
+    Observation,
+    Operation,
+    Part,
+    Plan,
+    Position,
+    Radius,
+    Shadow,
+    Step,
+    Tally,
+    Ticket,
+    Waiting,
+    Window,
+    WorkClass,
+    Workload,
+)
+from hostler.core.operations import OPERATIONS
+from hostler.core.packing import Pairs
+from hostler.core.part_claims import NODE
+from hostler.core.reach import Approval, SliceError
+
+OTHERS = "another customer"
+"""In the place of a name that is not the tenant's."""
+UNTOLD = "told to operators only"
+"""In the place of a text that may speak of others."""
+
+BLOCKED: dict[str, tuple[str, str]] = {
+    "approval": ("a second person is asked", "they have answered"),
+    "binding": ("it is not certain which machine answers to its name", "that is settled"),
+    "budget": ("no more nodes may be out of service at once", "another is back in service, or ready"),
+    "check": ("a check has given no verdict", "it has given one"),
+    "confirmation": ("a second witness is asked for", "it shows the same, or a person asks for the remedy"),
+    "domain": ("nodes that go together have not all come as far", "they have"),
+    "format": ("the controllers are of different versions", "all are of one that reads it"),
+    "hold": ("somebody keeps it as it is", "the hold is released"),
+    "incident": ("many nodes show the same fault, and its cause is looked for", "it is found, or a person decides"),
+    "observation": ("it has not been seen yet", "it has"),
+    "operation": ("what was asked of it has not ended", "its outcome is known"),
+    "pause": ("disruption is paused", "somebody resumes it"),
+    "person": ("a person has to do something first", "that is done"),
+    "restored": ("the journal was restored", "a person releases it"),
+    "scheduler": ("its scheduler does not allow it yet", "that allows it, or the work ends by itself"),
+    "unknown": ("what runs on it is not known", "the scheduler answers"),
+    "window": ("no maintenance window is open", "one opens"),
+    "workload": ("running work has not ended", "it ends"),
+}
+"""What a tenant reads of a blocker, by its kind: the text, and what ends it."""
+_BLOCKED_BY_ANYTHING = ("something that operators see stands in the way", "that is over")
+_OWN_BLOCKERS = frozenset({"bmc", "boot", "brake", "clock", "inventory"})
+"""Kinds whose text is made of this node's own facts, or of numbers."""
+_OF_CUSTOMERS = frozenset({"pool", "cluster", "tenant", "node"})
+"""Kinds of scope that name somebody; the others (rack, leaf, firmware …) are the place or make of one's own nodes."""
+
+Rule = Callable[["Own", Any, Any], Any]
+
+
+class Own:
+    """What is one tenant's in the fleet: pools, clusters, and the nodes that serve it, or did (`also`)."""
+
+    def __init__(self, fleet: Fleet, tenant: str, also: frozenset[str]) -> None:
+        own = [pool for pool in fleet.configuration.pools.values() if pool.tenant == tenant]
+        self.tenant = tenant
+        self.pools = frozenset(pool.name for pool in own)
+        self.clusters = frozenset(pool.cluster for pool in own)
+        self._also = also
+        self._fleet = fleet
+
+    def sees(self, node_id: str) -> bool:
+        """Whether the node is the tenant's to see."""
+        return node_id in self._also or self.since(node_id) is not None
+
+    def since(self, node_id: str) -> datetime | None:
+        """Since when the node serves the tenant, None where it does not."""
+        node = self._fleet.nodes.get(node_id)
+        serves = node.assignment if node is not None else None
+        return serves.since if serves is not None and serves.tenant == self.tenant else None
+
+    def scope(self, scope: str) -> str:
+        """A hold's, pause's or incident's scope."""
+        kind, colon, name = scope.partition(":")
+        if not colon:
+            return scope if scope in ("", FLEET) or self.sees(scope) else OTHERS
+        own = {"pool": name in self.pools, "cluster": name in self.clusters, "tenant": name == self.tenant}
+        return scope if own.get(kind, kind not in _OF_CUSTOMERS) else OTHERS
+
+
+def _kept(_own: Own, _noun: Any, value: Any) -> Any:
+    return value
+
+
+def unnamed(_own: Own, _noun: Any, value: Any) -> Any:
+    """What no row names: words and mappings are left out, nouns stay."""
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return ""
+    if isinstance(value, dict):
+        return {}
+    return tuple(one for one in value if isinstance(one, Struct)) if isinstance(value, tuple | list) else value
+
+
+def _nothing(_own: Own, _noun: Any, _value: Any) -> None:
+    return None
+
+
+def _untold(_own: Own, _noun: Any, value: str) -> str:
+    return UNTOLD if value else ""
+
+
+def _node(own: Own, _noun: Any, value: str) -> str:
+    return value if not value or own.sees(value) else OTHERS
+
+
+def _nodes(own: Own, _noun: Any, value: Any) -> Any:
+    """Of node ids, or of a mapping from them, those that are the tenant's."""
+    if isinstance(value, dict):
+        return {name: one for name, one in value.items() if own.sees(name)}
+    return tuple(name for name in value if own.sees(name))
+
+
+def _scope(own: Own, _noun: Any, value: str) -> str:
+    return own.scope(value)
+
+
+def _scopes(own: Own, _noun: Any, value: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(scope for scope in value if own.scope(scope) == scope)
+
+
+def _pool(own: Own, _noun: Any, value: str) -> str:
+    return value if value in ("", *own.pools) else OTHERS
+
+
+def _cluster(own: Own, _noun: Any, value: str) -> str:
+    return value if value in ("", *own.clusters) else OTHERS
+
+
+def _tenant(own: Own, _noun: Any, value: str) -> str:
+    return value if value in ("", own.tenant) else OTHERS
+
+
+def _causes(own: Own, _noun: Any, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Conditions by their ids, which begin with their node."""
+    return tuple(cause for cause in value if own.sees(cause.partition("/")[0]))
+
+
+def _seen_as(own: Own, _noun: Any, value: str) -> str:
+    """What caused a record: an intent, a record, the clock, or an observation, whose id begins with its node."""
+    node, slash, _ = value.rpartition("/")[0].rpartition("/")
+    return value if not slash or own.sees(node) else ""
+
+
+def _bindings(_own: Own, _node: Node, value: tuple[Binding, ...]) -> tuple[Binding, ...]:
+    return tuple(binding for binding in value if binding.kind != "bmc")
+
+
+def _address(_own: Own, binding: Binding, value: str) -> str:
+    return "" if binding.kind == "bmc" else value
+
+
+def _paths(_own: Own, _noun: Any, value: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"{NODE}{OTHERS}" if path.startswith(NODE) else path for path in value))
+
+
+def _of_condition(own: Own, condition: Condition, value: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    return _evidence(own, condition.node, condition.type, value)
+
+
+def _of_plan(own: Own, event: e.PlanRecorded, value: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    return _evidence(own, event.plan.node, event.plan.rule, value)
+
+
+def _evidence(own: Own, node: str, kind: str, value: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    """What the node's own agent saw while it served the tenant, and what the tenant said; else what the fault means."""
+    since, row = own.since(node), CONDITIONS.get(kind)
+    meaning = row.meaning if row is not None else UNTOLD
+    shown: list[Evidence] = []
+    for one in value:
+        here = (one.source == "agent" and one.observation != "") or one.source == "check"
+        seen_here = since is not None and one.at >= since and here and not one.path.startswith(NODE)
+        if seen_here or one.facts.get(ASKER) == own.tenant:
+            shown.append(one)
+        else:
+            path = f"{NODE}{OTHERS}" if one.path.startswith(NODE) else one.path
+            source = one.source if one.source in _SOURCES else "operator"
+            shown.append(Evidence(one.at, source, meaning, path=path))
+    return tuple(shown)
+
+
+_SOURCES = frozenset({"agent", "bmc", "check", "hostler"})
+
+
+def _detail(_own: Own, event: e.OperationFinished, value: Any) -> Any:
+    """How an operation ended, in its agent's words; any other driver's may name addresses and clusters."""
+    row = OPERATIONS.get(event.kind)
+    if row is not None and row.port == "agent":
+        return value
+    return {} if isinstance(value, dict) else _untold(_own, event, value)
+
+
+def _checked(_own: Own, check: CheckResult, value: str) -> str:
+    return UNTOLD if check.person else value
+
+
+def _observed(_own: Own, seen: Observation, value: Any) -> Any:
+    if seen.source == "agent":
+        return value
+    return {} if isinstance(value, dict) else _untold(_own, seen, value)
+
+
+def _blocker(_own: Own, blocker: Blocker, value: str) -> str:
+    if blocker.kind in _OWN_BLOCKERS:
+        return value
+    return BLOCKED.get(blocker.kind, _BLOCKED_BY_ANYTHING)[0]
+
+
+def _blocker_ends(_own: Own, blocker: Blocker, value: str) -> str:
+    if blocker.kind in _OWN_BLOCKERS:
+        return value
+    return BLOCKED.get(blocker.kind, _BLOCKED_BY_ANYTHING)[1]
+
+
+def _blocker_name(_own: Own, blocker: Blocker, value: str) -> str:
+    return value if blocker.kind in _OWN_BLOCKERS else ""
+
+
+def _of_hold(own: Own, hold: Hold, value: str) -> str:
+    return value if hold.tenant in ("", own.tenant) else OTHERS
+
+
+def _hold_reason(own: Own, hold: Hold, value: str) -> str:
+    return value if hold.tenant == own.tenant else UNTOLD
+
+
+def _of_intent(own: Own, intent: Intent, value: str) -> str:
+    return value if intent.bounds.tenant in ("", own.tenant) else OTHERS
+
+
+def _intent_said(own: Own, intent: Intent, value: Any) -> Any:
+    if intent.bounds.tenant == own.tenant:
+        return value
+    return {} if isinstance(value, dict) else UNTOLD
+
+
+def _answer(own: Own, event: e.IntentRecorded, value: str) -> str:
+    return value if event.intent.bounds.tenant == own.tenant else UNTOLD
+
+
+def _of_work(own: Own, work: Workload, value: Any) -> Any:
+    if work.tenant in ("", own.tenant) or work.work_class is WorkClass.infrastructure:
+        return value
+    return OTHERS if isinstance(value, str) and value else ""
+
+
+_OF_WORK = ("id", "tenant", "job", "image", "held_by", "check", "progress", "owner", "uid")
+
+
+def _ticket_text(_own: Own, ticket: Ticket, value: str) -> str:
+    return f"a ticket: {ticket.kind}" if value else ""
+
+
+def _ticket_fault(_own: Own, _ticket: Ticket, value: str) -> str:
+    kind = value.partition(":")[0]
+    return kind if kind in CONDITIONS else ""
+
+
+def _own_pools(own: Own, _noun: Any, value: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return tuple((pool, number) for pool, number in value if pool in own.pools)
+
+
+def _own_time(own: Own, node: Node, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of what happened to the node, what happened while it served the tenant."""
+    since = own.since(node.id)
+    return tuple(one for one in value if since is not None and one.at >= since)
+
+
+def _rows(kept: str = "", /, **others: Rule) -> Mapping[str, Rule]:
+    """The rows of one noun: fields that are shown as they are, by name, and those that have a rule."""
+    return {**dict.fromkeys(kept.split(), _kept), **others}
+
+
+_PERSON: dict[str, Rule] = {"node": _node, "reason": _untold}
+
+FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
+    # nouns
+    Position: _rows("cell site row rack"),
+    Binding: _rows("kind", value=_address),
+    Assignment: _rows(pool=_pool, tenant=_tenant, cluster=_cluster),
+    Part: _rows("serial kind model slot firmware", node=_node),
+    Evidence: _rows("source text observation facts path"),  # as its condition or plan has shown it
+    Condition: _rows(
+        "id type clears owner part remedy timing group boot_id", node=_node, evidence=_of_condition, paths=_paths
+    ),
+    Tally: _rows("row result seen"),
+    Workload: _rows("parts", **dict.fromkeys(_OF_WORK, _of_work)),
+    Blocker: _rows("kind", name=_blocker_name, text=_blocker, ends_when=_blocker_ends),
+    Waiting: _rows("what"),
+    Hold: _rows("id ticket", scope=_scope, owner=_of_hold, reason=_hold_reason, tenant=_tenant),
+    Window: _rows("id owner", scope=_scope, reason=_untold),
+    Step: _rows("operation args"),
+    Radius: _rows(nodes=_nodes),
+    Plan: _rows(
+        "id name undo rule remedy to_phase failed_phase convicted_phase part boot_id group state result parts"
+        " left_boot",
+        node=_node,
+        causes=_causes,
+        pool=_pool,
+        reason=_untold,
+    ),
+    Operation: _rows("id kind plan args boot_id", node=_node),
+    Attempt: _rows("remedy part"),
+    ConsentedWork: _rows("workload remedy ticket person"),
+    CheckResult: _rows("profile person", detail=_checked),
+    Ticket: _rows(
+        "id kind hardware component action owner",
+        node=_scope,
+        summary=_ticket_text,
+        fault=_ticket_fault,
+        account=_tenant,
+        resolution=_untold,
+    ),
+    Incident: _rows("id syndrome conditions owner ticket state", scope=_scope, also=_scopes, members=_nodes),
+    Difference: _rows("what"),
+    Asset: _rows("id domains state"),
+    Shadow: _rows("rule remedy", waits=_untold),
+    Node: _rows(
+        "id sku domains provisioner given_up cordons boot_id boots slots addresses inventory_boot inventory_covers"
+        " firmware changed certified_by unheard",
+        left_cluster=_cluster,
+        attempts=_own_time,
+        visits=_own_time,
+        checks=_own_time,
+        consented=_own_time,
+        shadows=_own_time,
+        bindings=_bindings,
+        differences=unnamed,
+    ),
+    Observation: _rows("node kind source spool boot_id finding", text=_observed, facts=_observed),
+    Intent: _rows("id verb", target=_scope, person=_of_intent, reason=_intent_said, args=_intent_said),
+    Approval: _rows("id", configuration=_nothing, why=_untold, nodes=_nodes, pools=_own_pools),
+    SliceError: _rows("kind", node=_node, text=_untold),
+    Pool: _rows("name sku cluster tenant modes owner"),
+    Budget: _rows(),
+    Bounds: _rows(),
+    Pairs: _rows("names serials"),
+    # events
+    e.Record: _rows(cause=_seen_as),
+    e.NodeRegistered: _rows(),
+    e.BindingChanged: _rows(node=_node),
+    e.PhaseChanged: _rows("person", convicted=_untold, **_PERSON),
+    e.ConditionRaised: _rows(),
+    e.ConditionUpdated: _rows(),
+    e.ConditionCleared: _rows("condition by", **_PERSON),
+    e.SourcesChanged: _rows(silent=_nodes, heard=_nodes),
+    e.KnowledgeChanged: _rows(unknown=_nodes, known=_nodes),
+    e.RecurrenceCounted: _rows("part", node=_node),
+    e.PlanRecorded: _rows(evidence=_of_plan),
+    e.PlanApproved: _rows("plan person", node=_node),
+    e.PlanAdvanced: _rows("plan", node=_node),
+    e.PlanUndoing: _rows("plan result", **_PERSON),
+    e.PlanEnded: _rows("plan result", **_PERSON),
+    e.OperationStarted: _rows(),
+    e.OperationFinished: _rows("operation kind result", node=_node, detail=_detail, facts=_detail),
+    e.OperationSettled: _rows("operation", node=_node, detail=_untold),
+    e.OutcomeLate: _rows("operation result", node=_node, detail=_untold),
+    e.WaitingChanged: _rows(node=_node),
+    e.BootObserved: _rows("boot_id", node=_node),
+    e.ShadowNoted: _rows(node=_node),
+    e.CheckRecorded: _rows(node=_node),
+    e.InventorySeen: _rows("firmware addresses boot_id covers", node=_node),
+    e.PartMoved: _rows("serial slot", before=_node, after=_node),
+    e.NodeAssigned: _rows(node=_node),
+    e.NodeReleased: _rows(**_PERSON),
+    e.NodeCertified: _rows("person", node=_node),
+    e.HoldPlaced: _rows(),
+    e.HoldReleased: _rows("hold person", scope=_scope, reason=_untold),
+    e.WindowScheduled: _rows(),
+    e.WindowEnded: _rows("window person"),
+    e.PauseSet: _rows("person", scope=_scope, reason=_untold),
+    e.BrakeLatched: _rows("reason"),
+    e.BrakeReleased: _rows("person", reason=_untold),
+    e.IntentRecorded: _rows("approval", answer=_answer, disturbs=_nodes),
+    e.ApprovalRequested: _rows(),
+    e.ApprovalEnded: _rows("approval result person", target=_scope, reason=_untold),
+    e.WorkConsented: _rows("ticket", **_PERSON),
+    e.SliceErrorSeen: _rows("rollout"),
+    e.TicketOpened: _rows(),
+    e.TicketUpdated: _rows(),
+    e.TicketClosed: _rows("ticket person", resolution=_untold),
+    e.IncidentOpened: _rows(),
+    e.IncidentUpdated: _rows("incident state conditions by", scope=_scope, joined=_nodes, left=_nodes, reason=_untold),
+    e.IncidentClosed: _rows("incident syndrome by merged_into", scope=_scope, nodes=_nodes, reason=_untold),
+    e.NodeCompared: _rows(node=_node),
+}
+"""Noun or event → field → how it is shown. Fields without a row that hold words are left out."""
