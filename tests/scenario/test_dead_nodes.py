@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.model import Workload
+from hostler.core import events as e
+from hostler.core.model import Phase, Workload
 from hostler.engine import intake
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
@@ -74,3 +75,36 @@ def test_after_a_start_nobody_is_dead_before_he_could_be_heard() -> None:
     assert "power_off" not in drive.operations("a")
     drive.wait(seconds=60)
     assert "power_off" in drive.operations("a")
+
+
+def at_an_unanswered_gate(*, ready: bool | None) -> Drive:
+    """A node whose power was cycled, and whose agent fell silent before it answered the gate."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    drive.script("run_checks", *["mute"] * 20, node="a")
+    drive.fault("a", "off_bus")
+    drive.run()
+    drive.silence("a")
+    drive.step(intake.NodeSeen("a", power="on", ready=ready))
+    return drive
+
+
+def test_who_goes_down_before_its_gate_is_answered_has_not_been_repaired() -> None:
+    """Its next rung comes, in time. Mutants: the gate is waited for, for ever; nobody says that the node is lost."""
+    drive = at_an_unanswered_gate(ready=False)
+    drive.wait(minutes=20)
+    ended = [event for event in drive.events(e.PlanEnded, "a") if event.result == "failed"]
+    assert "went down before its gate was answered" in ended[0].reason
+    drive.wait(days=1)
+    assert drive.node("a").phase is not Phase.rma, "no check has found anything"
+    assert "triage" in drive.plans("a")
+
+
+@pytest.mark.parametrize("ready", [True, None])
+def test_silence_alone_at_a_gate_fails_no_plan(ready: bool | None) -> None:
+    """Mutant: no second witness is asked for."""
+    drive = at_an_unanswered_gate(ready=ready)
+    drive.wait(days=1)
+    plan = drive.node("a").plan
+    assert plan is not None
+    assert (plan.name, plan.state) == ("power_cycle", "running")
+    assert [event for event in drive.events(e.PlanEnded, "a") if event.result == "failed"] == []

@@ -29,7 +29,7 @@ from hostler.core.model import (
 from hostler.core.operations import OPERATIONS, OperationRow
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import Consent, Lost, lost_to, may_disturb
-from hostler.core.policy.guards import GUARDS, Request, blockers, scopes
+from hostler.core.policy.guards import GUARDS, Request, blockers, has_second_witness, scopes
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need, rank, rule_for
 from hostler.core.proof import has_proven_itself
@@ -161,7 +161,7 @@ _AWAY = ("agent.lost", "power.off_unexpected")
 
 def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
     """The events that end the plan at this boundary, None where it goes on."""
-    if why := _bring_up_fails(scene, node, plan):
+    if why := _bring_up_fails(scene, node, plan) or _down_at_its_gate(scene, node, plan):
         return fail_plan(scene, node, plan, why)
     remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not remedial:
@@ -181,6 +181,19 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
     return None
+
+
+def _down_at_its_gate(scene: Scene, node: Node, plan: Plan) -> str:
+    """Why the plan has failed though nobody has answered its gate: the node is down again, and two paths say so.
+
+    The check says nothing, and convicts nobody; that the node does not stay up is evidence of its own.
+    """
+    if unanswered.profile_at(plan) != "gate" or plan.failed_phase or not unanswered.is_open(node, plan):
+        return ""
+    lost = next((c for c in node.conditions if c.type == "agent.lost" and c.unknown_since is None), None)
+    if lost is None or not has_second_witness(scene.present, node):
+        return ""
+    return f"it went down before its gate was answered: {lost.evidence[-1].text if lost.evidence else lost.type}"
 
 
 def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:

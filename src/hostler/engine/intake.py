@@ -370,10 +370,14 @@ _SILENCE_MATTERS = frozenset({Phase.onboard, Phase.seatrial, Phase.zap, Phase.te
 
 
 def of_silence(scene: Scene, node: Node, since: datetime) -> e.Event | None:
-    """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts it, or held dark."""
+    """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts it, or held dark.
+
+    Who stands at a check that nobody has answered is meant to be up again.
+    """
     if any(h.kind in (HoldKind.power, HoldKind.physical_work) for h in scene.fleet.holds_on([node.id])):
         return None
-    if node.phase not in _SILENCE_MATTERS or (node.plan is not None and node.plan.disturbed):
+    away = node.plan is not None and node.plan.disturbed and not unanswered.is_open(node, node.plan)
+    if away or node.phase not in _SILENCE_MATTERS:
         return None
     if node.operation is not None and OPERATIONS[node.operation.kind].port == "bmc":
         return None
