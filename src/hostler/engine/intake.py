@@ -1,7 +1,7 @@
 """What inputs mean: observations to conditions, replies to plans, heartbeats to silence. Events out, nothing sent."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from msgspec import Struct
@@ -13,14 +13,11 @@ from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import Configuration
 from hostler.core.diagnose import Finding, memory_errors, switch_errors
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.diagnose.inventory import seen_by_agent
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.recurrence import with_work
-from hostler.core.diagnose.serials import by_slot, identified, is_by_slot
 from hostler.core.ending import conclude
 from hostler.core.fleet import Fleet
 from hostler.core.model import (
-    BMC_ONLY,
     OWNER,
     CheckResult,
     Evidence,
@@ -31,7 +28,6 @@ from hostler.core.model import (
     Observation,
     Operation,
     Outcome,
-    Part,
     Phase,
     Severity,
     Verdict,
@@ -39,8 +35,6 @@ from hostler.core.model import (
     Workload,
 )
 from hostler.core.operations import IDLE_CHECK, OPERATIONS
-from hostler.core.part_claims import AGENT, BMC, Told, settle_claims
-from hostler.core.part_kinds import AGENT_KINDS
 from hostler.core.present import OFF, ON, Fellow, Present, PresentNode
 from hostler.core.scene import Scene
 from hostler.core.silence import BMC_TOO_LARGE
@@ -48,13 +42,13 @@ from hostler.core.slots import PROFILE
 from hostler.core.standing import as_history, stand
 from hostler.core.taking_in import take_in
 from hostler.core.verdicts import ENDS, StepEnd, verdict_of
+from hostler.engine.inventory_changes import of_inventory
 from hostler.engine.ports import WorkloadView
 
 MAX_AGE_S = 604_800.0
 LATE = timedelta(hours=1)
 """The longest that an observation waits to be decided on; one that seems older bears a wrong clock's stamp."""
 ATTEMPTS = 3
-_EVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Observed(Struct, frozen=True):
@@ -227,7 +221,7 @@ def of_observation(
     assert received is not None, "the server stamps every observation"
     at = received - timedelta(seconds=min(max(observation.age_s, 0.0), MAX_AGE_S))
     if observation.kind == "inventory":
-        yield from (Caused(event, observation.id) for event in inventory(fleet, node, observation, at))
+        yield from (Caused(event, observation.id) for event in of_inventory(fleet, node, observation, at))
     sku = fleet.configuration_of(node).skus.get(node.sku)
     findings = switch_errors.join(node, with_work(node, judge(observation, node, sku), workloads), at)
     for finding in memory_errors.join(node, findings, at):
@@ -252,85 +246,6 @@ def of_observation(
             node = fleet.nodes.get(node.id) or node
 
 
-def inventory(fleet: Fleet, node: Node, seen: Observation | Outcome, at: datetime) -> Iterator[e.Event]:
-    """Parts that came, went or moved, or were seen in another boot; nothing where all is as it was."""
-    machine = node.binding("serial") or node.id
-    known = {part.serial: part for part in fleet.parts.of(node.id)}
-    by_agent = seen_by_agent(seen.source if isinstance(seen, Observation) else "bmc", node)
-    told = _told(identified(seen.parts, machine), list(known.values()), machine)
-    claims = settle_claims(fleet, node, _look(seen, told, at))
-    yield from claims.events
-    parts = tuple(part for part in claims.parts if part.kind not in by_agent)
-    if not parts:
-        return
-    kinds = (frozenset(p.kind for p in parts) | _covers(seen)) - by_agent
-    others = tuple(p for p in known.values() if p.kind not in kinds)  # agent and BMC see different ones
-    slots = {(p.slot or p.serial, p.serial) for p in (*parts, *others)}
-    looked = _looked(node, seen, kinds, _addresses(node, seen, dict(slots)))
-    if node.inventory_at is not None and _is_as_before(node, looked, slots) and _same_models(known, parts):
-        return
-    present = frozenset(serial for _, serial in slots)
-    for part in parts:
-        before = known.get(part.serial) or fleet.parts.get(part.serial)
-        if before is not None and before.node not in ("", node.id):
-            yield e.PartMoved(part.serial, before.node, node.id, part.slot)
-    for serial in known:
-        if serial not in present:
-            yield e.PartMoved(serial, node.id, "", "")
-    yield replace(looked, at=at, parts=(*parts, *others))
-
-
-def _look(seen: Observation | Outcome, parts: tuple[Part, ...], at: datetime) -> Told:
-    by_agent = isinstance(seen, Observation) and seen.source == "agent"
-    kinds = frozenset(part.kind for part in parts) | _covers(seen)
-    observation = seen.id if isinstance(seen, Observation) else ""
-    return Told(parts, kinds, AGENT if by_agent else BMC, at, observation)
-
-
-def _is_as_before(node: Node, looked: e.InventorySeen, slots: set[tuple[str, str]]) -> bool:
-    before = (set(node.slots), tuple(node.addresses), node.inventory_boot, node.inventory_covers, node.memory_gib)
-    return before == (slots, looked.addresses, looked.boot_id, looked.covers, looked.memory_gib)
-
-
-def _same_models(known: dict[str, Part], parts: tuple[Part, ...]) -> bool:
-    return all(part.serial in known and known[part.serial].model == part.model for part in parts)
-
-
-def _told(parts: tuple[Part, ...], known: list[Part], machine: str) -> tuple[Part, ...]:
-    """The parts, without kinds that this observer knows by slot only where another has told their serial numbers.
-
-    A BMC that shows no numbers of GPUs takes none back that the node's own driver has read.
-    """
-    numbered = {part.kind for part in known if not is_by_slot(part.serial)}
-    vague = {part.kind for part in parts if part.serial == by_slot(part.slot, machine)}
-    return tuple(part for part in parts if part.kind not in vague & numbered)
-
-
-def _covers(seen: Observation | Outcome) -> frozenset[str]:
-    """The kinds of which absence means something, as the observer says."""
-    told = seen.facts.get("covers")
-    if isinstance(told, str):
-        return frozenset(kind.strip() for kind in told.split(",") if kind.strip())
-    return AGENT_KINDS if isinstance(seen, Observation) and seen.source == "agent" else frozenset()
-
-
-def _looked(
-    node: Node, seen: Observation | Outcome, kinds: frozenset[str], addresses: tuple[tuple[str, str], ...]
-) -> e.InventorySeen:
-    """In which boot it was seen, and what was looked at in that boot so far; a BMC sees the boot that is known."""
-    boot = seen.boot_id if isinstance(seen, Observation) and seen.source == "agent" else node.boot_id
-    late = boot != node.boot_id and boot in node.boots
-    boot = node.inventory_boot if late else boot
-    same = boot == node.inventory_boot
-    agents = isinstance(seen, Observation) and seen.source == "agent"
-    fresh = kinds if agents else frozenset(f"{BMC_ONLY}{kind}" for kind in kinds)
-    covers = tuple(sorted(fresh | (frozenset(node.inventory_covers) if same else frozenset())))
-    kib = seen.facts.get("memory_kib")
-    read = kib / 2**20 if isinstance(kib, int | float) and not isinstance(kib, bool) else 0.0
-    memory_gib = round(read, 1) or (node.memory_gib if same else 0.0)
-    return e.InventorySeen(node.id, _EVER, (), addresses=addresses, boot_id=boot, covers=covers, memory_gib=memory_gib)
-
-
 def see_devices(present: Present, seen: Observation) -> bool:
     """What a node's agent says of which pod has which GPUs; whether it said anything of it."""
     if seen.kind != "devices":
@@ -338,16 +253,6 @@ def see_devices(present: Present, seen: Observation) -> bool:
     told = ((name.removeprefix("pod:"), str(ids)) for name, ids in seen.facts.items() if name.startswith("pod:"))
     present.of(seen.node).devices = {uid: tuple(ids.split(",")) for uid, ids in told if ids}
     return True
-
-
-def _addresses(node: Node, seen: Observation | Outcome, slots: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """PCI address or UUID → serial, as an agent says it ("pci:0000:4c:00" is a slot); a BMC's look changes none."""
-    kinds = ("pci:", "uuid:")
-    stated = {name: slots[str(slot)] for name, slot in seen.facts.items() if name.startswith(kinds) and slot in slots}
-    if not stated:
-        present = frozenset(slots.values())
-        stated = {name: serial for name, serial in node.addresses if serial in present}
-    return tuple(sorted(stated.items()))
 
 
 def of_boot(node: Node, boot_id: str, now: datetime) -> Iterator[e.Event]:
@@ -595,7 +500,7 @@ def _done(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> R
     if operation.kind == unanswered.SANITISE:
         extra.extend(unanswered.answered(scene.fleet, node, operation.kind, "observation", "it was erased"))
     if operation.kind == "collect_inventory" and outcome.parts:
-        extra.extend(inventory(scene.fleet, node, outcome, scene.now))
+        extra.extend(of_inventory(scene.fleet, node, outcome, scene.now))
     return Reply((*extra, *conclude(scene, node, operation, outcome)))
 
 
