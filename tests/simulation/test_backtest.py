@@ -239,7 +239,7 @@ def test_another_description_of_the_server_finds_otherwise(story: Story) -> None
     tree = {"skus": {"h100": {"gpus": 9}}, "pools": story.pools}
     found = story.asked({"policy.yaml": POLICY, "pools.yaml": yaml.safe_dump(tree)})
     assert kinds(found) == [("a", "diagnosis")]
-    assert "inventory.missing_part" in found.rows[0].trial
+    assert "inventory.below_sku" in found.rows[0].trial
 
 
 def test_what_no_replay_can_judge_is_named(story: Story) -> None:

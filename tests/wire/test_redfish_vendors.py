@@ -69,7 +69,7 @@ async def test_gpus_without_numbers_of_their_own_are_counted_and_known_by_slot(v
     seen = Observation("a", "inventory", "bmc", "s", 1, facts={"covers": "gpu"}, parts=found.parts)
     told = {f.type: f.text for f in judge(seen, UNSEEN, SKU) if f.standing and f.part == "gpu"}
     assert why in told["inventory.serial_unclear"]
-    assert told["inventory.missing_part"].startswith("4 of 8 gpu")
+    assert told["inventory.below_sku"].startswith("4 of 8 gpu")
 
 
 async def test_a_root_of_trust_is_not_asked_by_itself() -> None:
