@@ -23,8 +23,8 @@ from hostler.core.fleet import Fleet
 from hostler.core.fold import evolve
 from hostler.core.model import Facts, Observation, Part
 from hostler.core.snapshot import dump, load
-from hostler.engine import intake
 from hostler.engine.heap import COLLECTIONS
+from hostler.engine.inventory_changes import of_inventory
 
 NODES = int(os.environ.get("BENCH_NODES", "100000"))
 LOOK_UPS = 100_000
@@ -71,7 +71,7 @@ def fill(size: int, path: Path) -> None:
         evolve(fleet, Record(seq, now, 1, "bench", NodeRegistered(node)))
         told = seen(node.id, number, now)
         parts = len(told.parts)
-        for event in intake.inventory(fleet, fleet.nodes[node.id], told, now):
+        for event in of_inventory(fleet, fleet.nodes[node.id], told, now):
             seq += 1
             evolve(fleet, Record(seq, now, 1, "bench", event))
         if number % 100 == 0:

@@ -6,7 +6,7 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.part_health import part_subjects
 from hostler.core.diagnose.serials import doubtful, identified, meaningful
 from hostler.core.model import Facts, Observation, Part
-from hostler.engine.intake import inventory
+from hostler.engine.inventory_changes import of_inventory
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 PLACEHOLDERS = (
@@ -75,7 +75,7 @@ def test_a_bmc_without_numbers_takes_none_back_that_the_agent_has_read() -> None
     fleet = drive.controller.fleet
     assert {serial for _, serial in drive.node("a").slots} == {part.serial for part in real}
     blank = Observation("a", "inventory", "bmc", "s", 9, parts=gpus(*([""] * 8)))
-    assert list(inventory(fleet, drive.node("a"), blank, NOW)) == []
+    assert list(of_inventory(fleet, drive.node("a"), blank, NOW)) == []
 
 
 def test_words_about_parts_that_show_one_number_are_of_two_parts() -> None:
