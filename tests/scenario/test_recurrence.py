@@ -10,7 +10,7 @@ from hostler.core import recurring
 from hostler.core.conditions import CONDITIONS
 from hostler.core.configuration import REMEDIES
 from hostler.core.diagnose.findings import stands
-from hostler.core.diagnose.recurrence import RECURRENCES, Recurrence
+from hostler.core.diagnose.recurrence import RECURRENCES, Recurrence, with_work
 from hostler.core.fleet import TALLIED_KEPT
 from hostler.core.fold import evolve
 from hostler.core.model import Condition, Facts, WorkClass, Workload
@@ -205,6 +205,25 @@ def test_a_job_beside_it_on_other_gpus_leaves_the_blame_where_it_is() -> None:
     assert suspects(drive) == {"a-G0"}
     (suspect,) = standing(drive, "gpu.suspect")
     assert suspect.evidence[0].facts["different"] == "j1, j2, j3"
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "code", "named"),
+    [
+        ("gpu.application_error", "a-G0", 13, True),
+        ("gpu.application_error", "a-G0", 31, True),
+        ("gpu.application_error", "a-G0", 43, False),
+        ("gpu.application_error", "", 13, False),
+        ("gpu.ecc_contained", "a-G0", 13, False),
+    ],
+)
+def test_only_a_programs_own_fault_on_a_known_gpu_names_the_work(kind: str, part: str, code: int, named: bool) -> None:
+    """Mutants: whatever a program dies of names it; a fault of no GPU in particular names who uses them all."""
+    whole = Workload("j1", "t1", WorkClass.graceful, None, "j1")
+    (found,) = with_work(
+        a_node("a", slots=(("gpu0", "a-G0"),)), (stands(kind, "as seen", part, {"code": code}),), (whole,)
+    )
+    assert ("job" in found.facts, found.facts["code"]) == (named, code)
 
 
 def test_a_job_that_fails_on_several_gpus_speaks_against_itself() -> None:

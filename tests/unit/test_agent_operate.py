@@ -13,13 +13,16 @@ from msgspec.structs import replace
 
 from hostler.agent.body import EmulatedBody
 from hostler.agent.client import Order, RejectedError, UnavailableError
+from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
-from hostler.agent.sighting import Sighting
+from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.verbs import Hands
 from hostler.core.model import Operation, Outcome
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PATIENCE_S = 60.0
+Mode = Literal["perform", "observe", "revoke"]
 
 
 def operation(number: int, kind: str = "sanitise") -> Operation:
@@ -32,18 +35,51 @@ class Far:
     def __init__(self) -> None:
         self.taken: list[Outcome] = []
         self.away: list[Exception] = []
+        self.orders: asyncio.Queue[tuple[Order, ...]] = asyncio.Queue()
+        self.came = asyncio.Event()
+        self.offers = 0
 
     async def outcomes(self, outcomes: list[Outcome]) -> None:
         if self.away:
             raise self.away.pop(0)
         self.taken.extend(outcomes)
+        self.came.set()
+
+    async def operations(self) -> tuple[Order, ...]:
+        return await self.orders.get()
+
+    async def joining(self) -> None:
+        self.offers += 1
+        raise self.away.pop(0)
+
+
+class Upward:
+    """The agent's spool and uploader as far as its operator uses them. `drained` waits until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.seen: list[Sighting] = []
+        self.woken = self.drains = 0
+        self.empty = asyncio.Event()
+
+    def now_s(self) -> float:
+        return 7.0
+
+    def append(self, sightings: list[Sighting]) -> None:
+        self.seen += sightings
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    async def drained(self) -> None:
+        self.drains += 1
+        await self.empty.wait()
 
 
 class World:
     """One node's operator, which can be restarted; its marks are on disk."""
 
     def __init__(self, directory: Path) -> None:
-        self.far = Far()
+        self.far, self.upward = Far(), Upward()
         self.body = EmulatedBody("n1")
         self._directory = directory
         self.begin()
@@ -51,16 +87,19 @@ class World:
     def begin(self) -> None:
         self.marks = Marks(self._directory / "marks.sqlite")
         self.hands = Hands("n1", self.body, self.marks)
-        nothing: Any = None
+        upward: Any = self.upward
         far: Any = self.far
-        self.operator = Operator(self.hands, self.marks, nothing, nothing, far)
+        self.operator = Operator(self.hands, self.marks, upward, upward, far)
 
     def restart(self) -> None:
         self.marks.close()
         self.begin()
 
-    async def act(self, asked: Operation, mode: Literal["perform", "observe"] = "perform") -> None:
-        await self.operator._handle(Order(asked, 1, mode), 0.0)  # noqa: SLF001 - an order, as `take_orders` hands it on
+    async def act(
+        self, asked: Operation, mode: Mode = "perform", left_s: float | None = None, age_s: float = 0
+    ) -> None:
+        """An order that `take_orders` hands on, so long after it has asked for orders."""
+        await self.operator._handle(Order(asked, 1, mode, left_s), boottime() - age_s)  # noqa: SLF001
 
     def told(self) -> list[tuple[str, str]]:
         return [(outcome.operation, outcome.result) for outcome in self.far.taken]
@@ -147,3 +186,89 @@ async def test_no_order_is_taken_while_nobody_knows_what_was_begun(
     assert [one.facts["collector"] for one in told] == ["marks", "marks"]
     assert "no order is taken" in told[0].text
     assert not refusals
+
+
+# what an order is
+
+
+@pytest.mark.parametrize(
+    ("left_s", "age_s", "result"), [(None, 3600, "done"), (60, 0, "done"), (60, 61, "refused"), (0, 1, "refused")]
+)
+async def test_an_order_is_begun_only_in_the_time_it_had_left_when_it_was_asked_for(
+    world: World, left_s: float | None, age_s: float, result: str
+) -> None:
+    """Whoever gave it counts it as over then. Mutants: its time begins with its arrival; it is not looked at."""
+    await world.act(operation(1), left_s=left_s, age_s=age_s)
+    await world.operator.report_all()
+    assert world.told() == [("op1", result)]
+    assert world.body.asked == (["sanitise"] if result == "done" else [])
+
+
+@pytest.mark.parametrize(("mode", "result"), [("observe", "not_done"), ("revoke", "revoked"), ("perform", "done")])
+async def test_only_an_order_to_perform_acts(world: World, mode: Mode, result: str) -> None:
+    """Mutants: who only asks whether it was done, or takes it back, has it done."""
+    await world.act(operation(1), mode)
+    await world.operator.report_all()
+    assert world.told() == [("op1", result)]
+    assert world.body.asked == (["sanitise"] if mode == "perform" else [])
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("join_cluster", "observe"), ("sanitise", "perform")])
+async def test_what_lets_a_kubelet_in_is_asked_for_by_nothing_but_its_joining(
+    world: World, kind: str, mode: Mode
+) -> None:
+    await world.act(operation(1, kind), mode)
+    assert not world.far.offers
+
+
+async def test_without_what_it_needs_an_act_is_not_begun_and_nothing_is_said(world: World) -> None:
+    """It is asked for again. Mutant: a controller that does not answer this moment makes it a refusal."""
+    world.far.away = [UnavailableError("away")]
+    await world.act(operation(1, "join_cluster"))
+    await world.operator.report_all()
+    assert (world.far.offers, world.told(), world.body.asked) == (1, [], [])
+
+
+async def test_a_verdict_is_also_an_urgent_observation(world: World) -> None:
+    """Mutants: it waits for the next batch; any outcome is one."""
+    await world.act(operation(1, "run_checks"))
+    await world.act(operation(2))
+    (seen,) = world.upward.seen
+    assert (seen.kind, seen.rank, seen.facts["operation"], world.upward.woken) == ("verdict", Rank.urgent, "op1", 1)
+    assert {"profile", "verdict"} < seen.facts.keys()
+
+
+async def test_evidence_is_on_its_way_before_its_outcome_is_told(world: World) -> None:
+    """Power may go right after. Mutants: the outcome does not wait; so does the answer to a question about it."""
+    async with asyncio.timeout(PATIENCE_S):
+        await world.act(operation(1, "collect_evidence"), "observe")
+        assert not world.upward.drains
+        acting = asyncio.create_task(world.act(operation(1, "collect_evidence")))
+        while not world.body.asked:  # noqa: ASYNC110 - a thread rings no bell
+            await asyncio.sleep(0.001)
+        assert not acting.done()
+        world.upward.empty.set()
+        await acting
+
+
+async def test_reports_go_as_soon_as_there_is_something_to_tell(world: World) -> None:
+    """Mutants: nobody is told that there is an outcome, marked or not; what an earlier process began is not told."""
+    world.marks.start(operation(9), 1, world.body.boot_id())
+    world.restart()
+    tasks = [
+        asyncio.create_task(world.operator.report(lambda: 0.0)),
+        asyncio.create_task(world.operator.take_orders(lambda: 0.0)),
+    ]
+    try:
+        for number, asked in enumerate((None, operation(1), replace(operation(2), node="n2"))):
+            if asked is not None:
+                world.far.orders.put_nowait((Order(asked, 1, "perform"),))
+            async with asyncio.timeout(PATIENCE_S):
+                while len({name for name, _ in world.told()}) <= number:
+                    world.far.came.clear()
+                    await world.far.came.wait()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert dict(world.told()) == {"op9": "not_done", "op1": "done", "op2": "refused"}

@@ -158,6 +158,20 @@ def test_a_reboot_by_other_means_is_observed(world: World) -> None:
     assert world.hands.observe(replace(asked, boot_id="n1-boot-1"), 1).result == "not_done"
 
 
+def test_what_an_earlier_attempt_did_says_nothing_of_a_later_one(world: World) -> None:
+    """Mutant: the last mark there is answers for an attempt that never arrived."""
+    assert world.hands.perform(operation("sanitise"), 1).result == "done"
+    assert world.hands.observe(operation("sanitise"), 1).result == "done"
+    later = world.hands.observe(replace(operation("sanitise"), attempt=2), 1)
+    assert (later.result, later.detail, later.attempt) == ("not_done", "this agent never began it", 2)
+
+
+@pytest.mark.parametrize(("meant_for", "result"), [("", "not_done"), ("n1-boot-1", "not_done"), ("n1-boot-0", "done")])
+def test_a_reboot_is_seen_by_another_boot_than_it_was_meant_for(world: World, meant_for: str, result: str) -> None:
+    """Mutant: an order that names no boot is done by whichever boot there is."""
+    assert world.hands.observe(replace(operation("reboot"), boot_id=meant_for), 1).result == result
+
+
 def test_failure_and_unknown_fate_are_told_apart(world: World) -> None:
     world.body.gone_wrong["gpu_reset"] = ActFailedError("in use")
     failed = world.hands.perform(operation("gpu_reset", gpu="gpu3"), 1)
