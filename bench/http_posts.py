@@ -1,6 +1,6 @@
-"""What an agent's post costs a server: CPU of `hostler serve` for each post of ten observations, over kept connections.
+"""What agents cost a server: CPU of `hostler serve` for a post of ten observations and for a heartbeat.
 
-CPU is read from the kernel, so that other work on the machine costs little of the figure. PROGRAM names another
+Connections are kept. CPU is read from the kernel, so that other work costs little of the figure. PROGRAM names another
 `hostler` to measure, for a comparison in turns.
 """
 
@@ -8,11 +8,13 @@ import asyncio
 import os
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import aiohttp
 import msgspec
+from msgspec import Struct
 
 from bench.figures import Figures
 from bench.posts import LINE, PER_POST
@@ -48,6 +50,11 @@ def body(number: int, turn: int) -> bytes:
     return msgspec.json.encode({"node": f"n{number}", "spool": "s", "boot_id": "b", "observations": seen})
 
 
+def beat(number: int, _turn: int) -> bytes:
+    """What one agent says every five seconds."""
+    return msgspec.json.encode({"node": f"n{number}", "boot_id": "b", "version": "0.1.0"})
+
+
 async def main_async() -> Figures:
     """Serve, adopt, post, and read the CPU."""
     figures = Figures("posts over HTTP")
@@ -67,12 +74,15 @@ async def main_async() -> Figures:
         async with process(*serve, log=Path(folder) / "log") as child, aiohttp.ClientSession() as session:
             await answers(session, f"{url}/readyz", 60.0, child)
             await _adopt(session, url, ann)
-            await _post(session, url, tokens, WARM, 0)
-            before, began = cpu_s(child.pid), time.monotonic()
-            await _post(session, url, tokens, POSTS, WARM)
-            took_s, cpu = time.monotonic() - began, cpu_s(child.pid) - before
-    figures.add("CPU of the server for a post", cpu / POSTS * 1e6, "µs")
-    figures.add("posts", POSTS / took_s, "/s")
+            note = f"load {os.getloadavg()[0]:.1f}"
+            for what, path, say in (("post", "observations", body), ("heartbeat", "heartbeat", beat)):
+                agents = Agents(session, f"{url}/v1/agent/{path}", tokens, say)
+                await agents.send(WARM, 0)
+                before, began = cpu_s(child.pid), time.monotonic()
+                await agents.send(POSTS, WARM)
+                took_s, cpu = time.monotonic() - began, cpu_s(child.pid) - before
+                figures.add(f"CPU of the server for a {what}", cpu / POSTS * 1e6, "µs", note)
+                figures.add(f"{what}s", POSTS / took_s, "/s", "the client had the same cores")
     return figures
 
 
@@ -83,18 +93,25 @@ async def _adopt(session: aiohttp.ClientSession, url: str, token: str) -> None:
         assert answer.status == 200, await answer.text()
 
 
-async def _post(session: aiohttp.ClientSession, url: str, tokens: list[str], posts: int, start: int) -> None:
-    """So many posts, of one node after the other, twenty at a time."""
-    numbers = iter(range(start, start + posts))
+class Agents(Struct, frozen=True):
+    """All agents: what they say in which turn, and where."""
 
-    async def client() -> None:
+    session: aiohttp.ClientSession
+    url: str
+    tokens: list[str]
+    say: Callable[[int, int], bytes]
+
+    async def send(self, posts: int, start: int) -> None:
+        """So many, of one node after the other, twenty at a time."""
+        numbers = iter(range(start, start + posts))
+        await asyncio.gather(*(self._client(numbers) for _ in range(20)))
+
+    async def _client(self, numbers: Iterator[int]) -> None:
         for at in numbers:
             number, turn = at % NODES, at // NODES
-            headers = {"Authorization": f"Bearer {tokens[number]}", "Content-Type": "application/json"}
-            async with session.post(f"{url}/v1/agent/observations", data=body(number, turn), headers=headers) as answer:
-                assert answer.status == 200, await answer.text()
-
-    await asyncio.gather(*(client() for _ in range(20)))
+            headers = {"Authorization": f"Bearer {self.tokens[number]}", "Content-Type": "application/json"}
+            async with self.session.post(self.url, data=self.say(number, turn), headers=headers) as answer:
+                assert answer.status in (200, 204), await answer.text()
 
 
 def main() -> Figures:

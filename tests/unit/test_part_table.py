@@ -86,7 +86,7 @@ def test_a_snapshot_holds_what_was_packed(given: list[Part]) -> None:
 
 def test_serials_that_meet_in_a_bucket_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: the first node of the same hash is believed."""
-    monkeypatch.setattr(part_table, "_hashed", lambda serial: (0, 0))
+    monkeypatch.setattr(part_table, "hash_of", lambda _serial: 0)
     table = PartTable()
     for number in range(20):
         table.put(f"S{number}", Part(f"S{number}", "gpu", slot="gpu0", node=f"n{number}"))

@@ -119,6 +119,8 @@ class PackedParts:
 
 BUCKETS = 1 << 16
 _NUMBER_BITS = 32
+hash_of = hash
+"""What stands for a serial in memory; it differs from process to process and is never written."""
 
 
 class Whereabouts:
@@ -138,11 +140,10 @@ class Whereabouts:
                 yield self._nodes[entry & ((1 << _NUMBER_BITS) - 1)]
 
     def add(self, serials: Iterable[str], node: str) -> None:
-        """The node holds the serials from now on."""
+        """The node holds the serials from now on. A start does so for millions: `_hashed` is written out."""
         number, buckets = self._number(node), self._buckets
-        for serial in serials:
-            bucket, half = _hashed(serial)
-            buckets[bucket].append(half << _NUMBER_BITS | number)
+        for hashed in map(hash_of, serials):
+            buckets[hashed % BUCKETS].append((hashed >> 16 & 0xFFFF_FFFF) << _NUMBER_BITS | number)
 
     def remove(self, serial: str, node: str) -> None:
         """The node holds the serial no more."""
@@ -168,7 +169,7 @@ class Whereabouts:
 
 def _hashed(serial: str) -> tuple[int, int]:
     """The bucket, and 32 other bits. Which serials meet differs from run to run and changes no answer."""
-    hashed = hash(serial)
+    hashed = hash_of(serial)
     return hashed % BUCKETS, hashed >> 16 & 0xFFFF_FFFF
 
 
