@@ -461,7 +461,7 @@ def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
     late = e.OutcomeLate(node.id, outcome.operation, outcome.result, outcome.detail[:200])
     if outcome.operation not in node.given_up or outcome.result not in ("done", "failed", "refused"):
         return ()
-    if any(o.id == outcome.operation for o in node.settling):
+    if any((o.id, o.attempt) == (outcome.operation, outcome.attempt) for o in node.settling):
         return (late, e.OperationSettled(node.id, outcome.operation, f"answered late: {outcome.result}"))
     return (late,)
 
