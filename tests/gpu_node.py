@@ -74,10 +74,10 @@ class Node:
         (base / "ports/1/state").write_text(state)
         (base / "device").symlink_to(self.root / f"sys/bus/pci/devices/{address}.0")
 
-    def body(self, state: str | Path) -> RealBody:
+    def body(self, state: str | Path, scratch: tuple[str, ...] = ()) -> RealBody:
         twin = STATES / f"{state}.json" if isinstance(state, str) else state
         eyes = Eyes(nvml_twin=str(twin), kernel_log=str(self.log), root=str(self.root))
-        self._bodies.append(RealBody("n1", self.state, Powers(actions=True), eyes))
+        self._bodies.append(RealBody("n1", self.state, Powers(actions=True, scratch=scratch), eyes))
         return self._bodies[-1]
 
     def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> Report:

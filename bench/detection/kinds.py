@@ -13,6 +13,7 @@ NOT_PLANTED = {
     "node.unsanitised": "an agent's refusal of an order shows it, not an observation; test_verdicts plants it",
     "node.uninvited": "a cluster's list shows it of a node that has left; the tests of clusters plant it",
     "agent.refused": "the server's own refusals show it, not an observation; the tests of its limits plant it",
+    "inventory.unseen_kind": "a SKU that names what nobody lists shows it, no fault of a node; its tests plant it",
     "inventory.below_sku": "a SKU that names too many shows it, no fault of a node; the tests of Seatrial play it",
     "inventory.claimed_twice": "it takes two nodes' inventories; the tests of claimed parts plant it",
 }

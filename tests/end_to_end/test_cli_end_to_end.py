@@ -12,8 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
+from hostler.agent.body import ANSWERED
+from hostler.agent.client import About, Controller
+from hostler.agent.verbs import PROFILES
 from hostler.cli import context
 from hostler.cli.exit_codes import ExitCode
 from hostler.engine.journal.sqlite import SqliteJournal
@@ -223,3 +227,33 @@ async def test_a_journal_is_sound_until_somebody_changes_it(tmp_path: Path, caps
     assert "NOT SOUND" in capsys.readouterr().out
     assert await call("journal", "check", path, "-o", "json") == ExitCode.unsound
     assert json.loads(capsys.readouterr().out)["sound"] is False
+
+
+async def hears(data: Path, node: str, profiles: tuple[str, ...]) -> None:
+    """The node's agent says by its own client which checks it has."""
+    store = TokenStore(data / "tokens.db")
+    token = data / f"{node}.token"
+    token.write_text(store.create(Grant(f"agent-{node}", Role.agent, node=node)))
+    token.chmod(0o600)
+    store.close()
+    async with aiohttp.ClientSession() as session:
+        await Controller(session, context.read().server, token, node).heartbeat("b1", About("1.0", profiles=profiles))
+
+
+async def test_doctor_pool_names_the_checks_that_real_agents_lack(
+    data: Path, say: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside one that has all and one that has said nothing. Mutants: spares are left out; unsaid counts as had; an
+    unknown pool has nothing wrong."""
+    await hears(data, "n1", tuple(sorted(ANSWERED)))
+    capsys.readouterr()
+    assert await call("doctor", "pool", "train", "-o", "json") == ExitCode.unsound
+    said = json.loads(capsys.readouterr().out)["items"]
+    rows = {(row["name"], row["text"].partition(";")[0]) for row in said}
+    for profile in ("suspect", "burn_in"):
+        assert (profile, "1 of 2 agents do not have it (n1)") in rows
+    assert ("gate", "1 of 2 agents have not said whether they have it (n2)") in rows
+    for node in ("n1", "n2"):
+        await hears(data, node, tuple(sorted(PROFILES)))
+    assert not [row for row in (await say("doctor", "pool", "train"))["items"] if row["bad"]]
+    assert await call("doctor", "pool", "nowhere") == ExitCode.usage

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hostler.agent.acting import NotPossibleError
 from hostler.agent.body import RealBody
 from hostler.agent.checks import gate
 from hostler.agent.verbs import VERBS, Answer
@@ -25,6 +26,10 @@ CONFIG = configuration(
     memory_gib=2048.0,
     models={"nic": "MCX75310", "cpu": "8480", "drive": "7.68"},
 )
+SCRATCH = ("/dev/nvme97n1",)
+"""What the agent may erase; no machine that runs the tests has it."""
+ERASED: list[tuple[str, ...]] = []
+"""The commands by which it would have been erased."""
 CPU = "processor\t: {0}\nphysical id\t: {0}\nmodel name\t: Intel Xeon Platinum 8480C\n"
 FOREIGN = {"nvmlDeviceGetSerial": "1999", "nvmlDeviceGetUUID": "GPU-other"}
 
@@ -58,10 +63,13 @@ class RealNode(Drive):
 
     def serve(self, send: Send) -> None:
         operation = send.operation
-        if operation.kind != "run_checks" or send.how != "perform":
+        if operation.kind not in ("run_checks", "sanitise") or send.how != "perform":
             super().serve(send)
             return
-        answer: Answer = VERBS[operation.kind].act(self.body, {**VERBS[operation.kind].arguments, **operation.args})
+        try:
+            answer = VERBS[operation.kind].act(self.body, {**VERBS[operation.kind].arguments, **operation.args})
+        except NotPossibleError as error:
+            answer = Answer("refused", str(error))
         self.step(intake.Replied(_outcome(operation, answer)))
 
     def _parts_of(self, node_id: str) -> list[intake.Input]:
@@ -97,6 +105,8 @@ def _outcome(operation: Operation, answer: Answer) -> Outcome:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     monkeypatch.setattr(gate, "SETTLE_S", 0.0)
     monkeypatch.setattr("hostler.agent.body.GPUS_S", 3.0)
+    ERASED.clear()
+    monkeypatch.setattr("hostler.agent.body.act", lambda words, _deadline_s: ERASED.append(tuple(words)))
     here = Node(tmp_path)
     furnish(here)
     yield here
@@ -106,7 +116,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 def at(machine: Node, phase: Phase, state: str | Path) -> RealNode:
     """The node as it is switched on at this phase, never seen before."""
     drive = RealNode.__new__(RealNode)
-    drive.body = machine.body(state)
+    drive.body = machine.body(state, SCRATCH)
     node = a_node("a", pool="", phase=phase, slots=(), addresses=(), inventory_at=None, inventory_boot="")
     drive.__init__(CONFIG, [node], quiet=True)  # type: ignore[misc]
     drive.step(intake.NodeSeen("a", "on"), intake.Heard("a", "a-b1"), drive.view(), *drive.parts_told())
@@ -178,3 +188,61 @@ def test_a_gpu_that_pci_misses_too_is_evidence(machine: Node) -> None:
     drive.wait(hours=12)
     assert drive.node("a").phase is Phase.seatrial
     assert "gpu: expected 8, found 7" in drive.words()
+
+
+def in_service(machine: Node, scratch: tuple[str, ...] = SCRATCH) -> RealNode:
+    """The node serves its pool, seen by its own agent."""
+    drive = RealNode.__new__(RealNode)
+    drive.body = machine.body("healthy_h100x8", scratch)
+    node = a_node("a", slots=(), addresses=(), inventory_at=None, inventory_boot="")
+    drive.__init__(CONFIG, [node], quiet=True)  # type: ignore[misc]
+    drive.step(intake.NodeSeen("a", "on"), intake.Heard("a", "a-b1"), drive.view(), *drive.parts_told())
+    drive.run()
+    return drive
+
+
+def test_a_fan_is_swapped_in_a_sound_node_and_it_serves_again_by_words_where_no_check_is(machine: Node) -> None:
+    """Mutants: the examination after the work convicts; the inventory of the new boot is not asked for."""
+    drive = in_service(machine)
+    assert drive.ask_two("return-for-maintenance", "a", now="true").granted
+    drive.run()
+    assert drive.ask("power-off", "a").granted
+    drive.run()
+    assert drive.ask("start-work", "a", serial="S-a").granted
+    assert drive.ask("end-work", "a").granted
+    drive.wait(hours=2)
+    assert drive.node("a").phase is Phase.triage
+    assert vouch_for_what_no_agent_checks(drive) == ["suspect", "burn_in"]
+    assert (drive.node("a").phase, drive.node("a").pool) == (Phase.production, "train"), drive.transcript("a")
+    assert Phase.rma not in drive.went()
+    passed = [c.check.profile for c in drive.events(e.CheckRecorded) if c.check.verdict == "passed"]
+    assert "inventory" in passed
+    assert "gate" in passed, "its delivery was gated by the agent itself"
+
+
+def test_what_comes_back_from_its_vendor_is_seen_by_its_own_agent_and_goes_all_the_way(machine: Node) -> None:
+    """Mutants: Seatrial needs a word; what comes back is sent there again."""
+    drive = at(machine, Phase.rma, "healthy_h100x8")
+    assert drive.ask("rma-return", "a").granted
+    assert drive.ask("certify", "a").granted
+    drive.wait(hours=30)
+    assert vouch_for_what_no_agent_checks(drive) == ["burn_in"]
+    assert (drive.node("a").phase, drive.node("a").pool) == (Phase.production, "train"), drive.transcript("a")
+    assert drive.went() == [Phase.onboard, Phase.seatrial, Phase.zap, Phase.test, Phase.production]
+
+
+@pytest.mark.parametrize("scratch", [(), SCRATCH], ids=["no --scratch", "--scratch"])
+def test_a_release_erases_what_the_agent_may_erase_and_else_waits_for_a_word(
+    machine: Node, scratch: tuple[str, ...]
+) -> None:
+    """Mutants: nothing to erase counts as erased; what was refused leads to triage; more is erased than was named."""
+    drive = in_service(machine, scratch)
+    assert drive.ask_two("release-node", "a").granted
+    drive.wait(hours=2)
+    if not scratch:
+        assert drive.node("a").pool == "train", "its tenant's data is on it"
+        assert {c.type for c in drive.node("a").conditions} == {"node.unsanitised", "operator.release"}
+        assert vouch_for_what_no_agent_checks(drive) == ["sanitise"]
+    assert [("nvme", "format", device, "--ses=1", "--force") for device in scratch] == ERASED
+    assert Phase.triage not in drive.went()
+    assert [one.node for one in drive.events(e.NodeReleased)] == ["a"]

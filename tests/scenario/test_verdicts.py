@@ -322,6 +322,40 @@ def test_data_that_nobody_can_erase_keeps_the_node_out_of_service_and_condemns_i
     assert not len(drive.fleet.tickets)
 
 
+@pytest.mark.parametrize("phase", [Phase.test, Phase.production])
+def test_an_erasing_that_nobody_answers_in_its_time_condemns_nobody(phase: Phase) -> None:
+    """Mutants: a time-out fails the step, and the node goes to triage; it is never asked again."""
+    drive = Drive(ALONE, [a_node("a", pool="train" if phase is Phase.production else "", phase=phase)])
+    drive.script("sanitise", "mute", "mute")
+    if phase is Phase.production:
+        assert drive.ask_two("release-node", "a").granted
+    drive.wait(hours=3)
+    assert drive.node("a").phase is phase, drive.transcript("a")
+    assert "node.unsanitised" in condition_types(drive)
+    drive.scripts.clear()
+    drive.wait(days=2)
+    assert Phase.triage not in [m.after for m in drive.events(e.PhaseChanged)]
+    assert condition_types(drive) == []
+    assert drive.node("a").phase is Phase.production
+
+
+def test_a_release_waits_for_no_gate_that_nobody_can_answer() -> None:
+    """The tenant would pay for a node that no word frees. Mutants: it waits; the gate counts as passed; a drain too."""
+    drive = Drive(ALONE, [a_node("a")])
+    drive.script("run_checks", *["inconclusive"] * 99)
+    drive.fault("a", "ecc")
+    drive.wait(hours=1)
+    assert drive.node("a").plan is not None
+    assert drive.ask_two("release-node", "a").granted
+    drive.wait(minutes=30)
+    assert drive.plans("a")[:2] == ["gpu_reset", "release"]
+    ended = [p.result for p in drive.events(e.PlanEnded) if p.node == "a"]
+    assert ended[:2] == ["superseded", "done"]
+    assert drive.node("a").assignment is None
+    assert drive.fleet.index.members("spare:h100") == []
+    assert Phase.rma not in [m.after for m in drive.events(e.PhaseChanged)]
+
+
 def test_power_that_a_bmc_cannot_switch_never_makes_visits_that_count() -> None:
     """A visit to triage without evidence is no step towards the vendor. Mutant: visits count whatever led there."""
     drive = Drive(ALONE, [a_node("a", pool="", phase=Phase.seatrial)])

@@ -14,6 +14,7 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import KINDS, judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
 from hostler.core.model import (
+    Binding,
     Condition,
     Facts,
     Node,
@@ -123,6 +124,7 @@ def test_a_complete_node_clears_what_its_inventory_can_clear() -> None:
     assert told(findings) == {
         ("inventory.mismatch", "sku", False),
         ("inventory.mismatch", "gpu", False),
+        ("inventory.unseen_kind", "", False),
         ("inventory.missing_part", "gpu", False),
         ("inventory.below_sku", "gpu", False),
         ("inventory.unexpected_part", "gpu", False),
@@ -167,6 +169,35 @@ def test_only_what_the_same_observer_has_seen_before_is_missing(
     found = told(judge(observation, replace(NODE, most_seen=before), replace(SKU, parts={})))
     counted = {(kind, stands) for kind, part, stands in found if part == "gpu" and kind in COUNTED}
     assert counted == {(kind, kind == shown) for kind in COUNTED}
+
+
+@pytest.mark.parametrize(
+    ("source", "covers", "before", "bmc", "told"),
+    [
+        ("agent", "gpu,nic", (), True, None),  # its BMC may still list supplies
+        ("agent", "gpu,nic", (), False, "psu"),
+        ("agent", "gpu,nic", ("bmc:psu",), True, ""),
+        ("agent", "gpu", ("bmc:gpu",), True, "nic, psu"),
+        ("agent", "gpu", ("bmc:nic", "bmc:psu"), True, ""),
+        ("bmc", "gpu", (), True, "psu"),  # its agent may still list adapters
+        ("bmc", "gpu", ("gpu",), True, "nic, psu"),
+        ("bmc", "psu", ("gpu", "nic"), True, ""),
+    ],
+)
+def test_a_kind_that_nobody_lists_is_told_once_everybody_has_spoken(
+    source: str, covers: str, before: tuple[str, ...], bmc: bool, told: str | None
+) -> None:
+    """Mutants: the first word accuses; what is not looked at counts as there; an earlier boot counts."""
+    bindings = (Binding("bmc", "https://b", NODE.registered_at),) if bmc else ()
+    node = replace(NODE, inventory_boot="b2", inventory_covers=before, bindings=bindings)
+    sku = replace(SKU, parts={"nic": 1, "psu": 2})
+    seen = inventory(facts={"covers": covers}, source=source)
+    found = [f for f in judge(seen, node, sku) if f.type == "inventory.unseen_kind"]
+    assert [str(f.facts.get("kinds", "")) for f in found] == ([] if told is None else [told])
+    assert [f.standing for f in found] == ([] if told is None else [told != ""])
+    earlier = replace(node, inventory_boot="b1")
+    again = [f for f in judge(seen, earlier, sku) if f.type == "inventory.unseen_kind" and not f.standing]
+    assert not again
 
 
 COUNTED = ("inventory.missing_part", "inventory.below_sku", "inventory.unexpected_part")

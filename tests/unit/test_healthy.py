@@ -32,6 +32,8 @@ ROWS: list[tuple[str, dict[str, Any], bool, bool]] = [
     ("a degraded part", {"conditions": ailing("power.supply", Severity.degraded)}, False, False),
     ("a critical condition", {"conditions": ailing("gpu.fallen_off_bus", Severity.critical)}, False, False),
     ("not of its SKU's model", {"conditions": ailing("inventory.mismatch", Severity.warning)}, False, False),
+    ("less than its SKU", {"conditions": ailing("inventory.below_sku", Severity.warning)}, False, False),
+    ("a kind that nobody lists", {"conditions": ailing("inventory.unseen_kind", Severity.warning)}, False, True),
     ("it is not heard", {"conditions": ailing("agent.lost", Severity.critical)}, False, True),
     ("a warning that is unknown", {"conditions": ailing("storage.worn", Severity.warning, True)}, False, True),
     ("its last gate failed", {"checks": gated(Verdict.failed)}, False, False),

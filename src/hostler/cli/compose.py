@@ -139,6 +139,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
                 server=inside.address,
                 token=lambda node: inside.tokens.create(Grant(f"agent-{node}", Role.agent, node=node)),
                 origins={node.id: node.binding("bmc") for node in inside.cell.view.nodes.values()},
+                real_agents=settings.real_agents,
             ),
             now,
         )

@@ -8,7 +8,8 @@ class UpSettings(Struct, frozen=True):
 
     `port` 0 takes a free one, `scale` is how many times faster than the clock the simulated world lives, `data` ""
     keeps nothing, `faults_per_hour` counts real hours over the whole fleet. `kubernetes` is the kubeconfig of the admin
-    of a cluster whose nodes kwok plays; "" is a cluster in memory.
+    of a cluster whose nodes kwok plays; "" is a cluster in memory. `real_agents`: the nodes' agents have only the
+    abilities of real ones.
     """
 
     port: int = 8440
@@ -18,6 +19,7 @@ class UpSettings(Struct, frozen=True):
     seed: int = 1
     faults_per_hour: float = 60.0
     kubernetes: str = ""
+    real_agents: bool = False
 
 
 class ServeSettings(Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from hostler.core import domains, gate, unanswered
 from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Wait
@@ -33,7 +35,7 @@ from hostler.core.policy.guards import GUARDS, Request, blockers, has_second_wit
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need, rank, rule_for
 from hostler.core.proof import has_proven_itself
-from hostler.core.remedy import held, may_begin, protect
+from hostler.core.remedy import held, may_begin, needed, protect, remedy
 from hostler.core.scene import Scene
 from hostler.core.sku_doubt import doubt_of_sku
 from hostler.core.verdicts import Conviction
@@ -105,7 +107,7 @@ def _outstanding(scene: Scene, node: Node, plan: Plan, operation: Operation) -> 
         return Act((_give_up(node, operation, row, "revoked", scene.now), *fail_plan(scene, node, plan, why)))
     if operation.deadline <= scene.now:
         gone = _give_up(node, operation, row, "timed_out", scene.now)
-        if operation.kind == "run_checks":
+        if row.answers:
             said = unsaid(scene, node, operation, Verdict.inconclusive, "nobody answered in its time")
             return Act((gone, *said))
         return Act((gone, *fail_step(scene, node, plan, f"{operation.kind} did not finish in time")))
@@ -166,10 +168,8 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
     remedial = plan.disruptive or plan.act_class in (ActClass.pending, ActClass.immediate)
     if plan.act_class in (ActClass.protective, ActClass.easing) or not remedial:
         return _makes_way(node, plan, need)
-    # where the graver plan would wait, this one goes on: its cordon would stand with nothing being done
-    graver = need is not None and need.act_class is not ActClass.protective and _is_graver(need, plan)
-    if need is not None and graver and not domains.scope_of(plan.group) and may_begin(scene, node, need):
-        return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
+    if given_way := _releases(scene, node, plan) or _to_a_graver(scene, node, plan, need):
+        return given_way
     if why := domains.turned_back(scene.fleet, node) or _overridden(scene, node, plan):
         return (e.PlanUndoing(node.id, plan.id, why),)
     if plan.disturbed or domains.has_disturbed(scene.fleet, node):
@@ -194,6 +194,37 @@ def _down_at_its_gate(scene: Scene, node: Node, plan: Plan) -> str:
     if lost is None or not has_second_witness(scene.present, node):
         return ""
     return f"it went down before its gate was answered: {lost.evidence[-1].text if lost.evidence else lost.type}"
+
+
+def _to_a_graver(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
+    """The end of a plan that a graver need takes the place of.
+
+    Where the graver plan would wait, this one goes on: its cordon would stand with nothing being done. A release of a
+    node that has not proven itself goes on too: what the last remedy was for would only begin the next.
+    """
+    if need is None or need.act_class is ActClass.protective or not _is_graver(need, plan):
+        return None
+    if domains.scope_of(plan.group) or not may_begin(scene, node, need):
+        return None
+    if plan.name == "release" and not need.wished and not has_proven_itself(node):
+        return None
+    return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
+
+
+def _releases(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
+    """A gate that nobody can answer keeps a node from no release that a person asks for; it stays unproven.
+
+    It is free of work already. What the remedy was for stands, and is answered once the tenant has let go.
+    """
+    wish = next((c for c in node.conditions if c.remedy == "release" and not c.group), None)
+    if wish is None or plan.name == "release" or plan.group or not unanswered.is_open(node, plan):
+        return None
+    apart = replace(node, plan=None, conditions=(wish,))
+    need = needed(scene, apart)
+    begun = remedy(scene, apart, need) if need is not None else None
+    if not isinstance(begun, Act) or not any(isinstance(event, e.PlanRecorded) for event in begun.events):
+        return None
+    return (e.PlanEnded(node.id, plan.id, "superseded", f"{wish.type} is asked for"), *begun.events)
 
 
 def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:

@@ -60,6 +60,15 @@ def is_unseen(fleet: Fleet, node: Node) -> bool:
     return any(not gap.seen and gap.kind != _SKU for gap in gaps(fleet, node))
 
 
+def has_unseen_kinds(fleet: Fleet, node: Node) -> bool:
+    """Whether a known SKU names a kind of part that nobody has looked at in this boot; told without unpacking parts."""
+    sku = fleet.configuration_of(node).skus.get(node.sku)
+    if sku is None or node.inventory_boot != node.boot_id:
+        return False
+    looked = {kind.removeprefix(BMC_ONLY) for kind in node.inventory_covers}
+    return any(kind not in looked for kind in sku.counts)
+
+
 def _parts(fleet: Fleet, node: Node, sku: Sku) -> Iterator[Gap]:
     here = fleet.parts.of(node.id)
     for kind, count in sorted(sku.counts.items()):

@@ -486,6 +486,15 @@ CONDITIONS: dict[str, ConditionKind] = {
             unknown_after_s=DAY_S,
         ),
         ConditionKind(
+            "inventory.unseen_kind",
+            _WARNING,
+            "observation",
+            "The SKU names kinds of part that neither the node's agent nor its BMC lists in this boot.",
+            "Whether the agent may read them and the BMC shows them; what nobody can see does not belong in the SKU.",
+            one_per="node",
+            unknown_after_s=DAY_S,
+        ),
+        ConditionKind(
             "inventory.unexpected_part",
             _WARNING,
             "observation",

@@ -161,7 +161,7 @@ class PlanUndoing(Struct, frozen=True, tag="plan_undoing"):
 
 
 class PlanEnded(Struct, frozen=True, tag="plan_ended"):
-    """`result`: done, failed, cancelled (through its undo tail), superseded (by a graver plan)."""
+    """`result`: done, failed, cancelled (through its undo tail), superseded (by a graver plan, or by a release)."""
 
     node: str
     plan: str

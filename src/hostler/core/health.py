@@ -11,7 +11,7 @@ from hostler.core.proof import has_proven_itself
 
 UNHEARD = frozenset({"agent.lost", "agent.outdated", "agent.refused"})
 """Conditions of a node that is not heard at all."""
-DOUBTS = UNHEARD | {"agent.collector_failed", "reading.missing", "check.inconclusive"}
+DOUBTS = UNHEARD | {"agent.collector_failed", "reading.missing", "check.inconclusive", "inventory.unseen_kind"}
 """Conditions that say that somebody who looks, or a check, cannot tell."""
 CLAIMED = "inventory.claimed_twice"
 """What another node says of this one's parts, or this one of another's: it bars nothing, or one node could bar all."""

@@ -71,6 +71,8 @@ _OUTRANKED = {
     ("inventory.missing_part", "inventory"): ("bmc",),
     ("inventory.below_sku", "inventory"): ("bmc",),
     ("inventory.unexpected_part", "inventory"): ("bmc",),
+    ("inventory.unseen_kind", "inventory"): ("bmc",),
+    ("inventory.unseen_kind", "bmc"): ("inventory",),
 }
 """(Condition, path) → the paths for which this one speaks: of the parts that an agent has looked at a BMC's list counts
 nothing, and nobody asks for that list again.

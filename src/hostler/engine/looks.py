@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.completeness import is_unseen
+from hostler.core.completeness import has_unseen_kinds, is_unseen
 from hostler.core.configuration import Sku
 from hostler.core.diagnose.debounce import Heard, forget, settle, told
 from hostler.core.diagnose.firmware import firmware_subjects
@@ -31,6 +31,8 @@ PARTS_S, FIRMWARE_S = 1800.0, 3600.0
 
 STOCK_S = 300.0
 """How often the BMC of a node that nobody has taken stock of is asked for its parts."""
+STOCK_AGAIN_S = 6 * 3600.0
+"""How often after that, where the BMC has not shown all that the SKU names."""
 _STOCKED = (Phase.seatrial, Phase.triage, Phase.production)
 """The phases in which a step or a delivery waits for an inventory of the present boot."""
 
@@ -161,7 +163,7 @@ class Looks:
             for heard in memory.heard.values():
                 forget(heard)
             memory.affirm_at = now + AFFIRM_S
-        if self._lacks_stock(node) and self._is_due(node, memory, INVENTORY, now, STOCK_S):
+        if self._lacks_stock(node) and self._is_due(node, memory, INVENTORY, now, _stock_s(node)):
             await self._take_stock(node, sight, memory)
         if self._is_due(node, memory, LOG, now, LOG_S):
             await self._read_on(node, sight, memory)
@@ -204,10 +206,13 @@ class Looks:
     def _lacks_stock(self, node: Node) -> bool:
         """Whether nobody has told what it consists of, or a part of it is another's as well, or it was not wholly seen.
 
-        Supplies, say, only a BMC can list: of one that waits for service they are to be seen again in each boot.
+        Supplies, say, only a BMC can list: they are to be seen again in each boot.
         """
-        waits = node.assignment is None and node.phase in _STOCKED
-        return node.inventory_at is None or is_contested(node) or (waits and is_unseen(self._cell.view, node))
+        if node.inventory_at is None or is_contested(node):
+            return True
+        if node.assignment is not None:
+            return has_unseen_kinds(self._cell.view, node)
+        return node.phase in _STOCKED and is_unseen(self._cell.view, node)
 
     async def _run(self, node: Node, errand: Errand, sight: Sight, memory: Memory) -> bool:
         """One of the rarer errands; whether what it has brought waits to repeat itself."""
@@ -330,6 +335,12 @@ def _in_brief(
         del heard[part]
     shown = {name for subject in kept.values() for name in subject.names}
     return kept, replace(seen, facts={name: value for name, value in seen.facts.items() if name in shown})
+
+
+def _stock_s(node: Node) -> float:
+    """How long after a BMC was asked for the parts it is asked again: of what it did not show then, seldom."""
+    in_vain = node.assignment is not None and any(c.type == "inventory.unseen_kind" for c in node.conditions)
+    return STOCK_AGAIN_S if in_vain else STOCK_S
 
 
 def _let_go(heard: dict[str, Heard]) -> None:

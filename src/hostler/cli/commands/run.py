@@ -30,6 +30,9 @@ class World:
     faults_per_hour: Annotated[float, Parameter(help="Faults an hour by the clock, over the whole fleet.")] = (
         _UP.faults_per_hour
     )
+    real_agents: Annotated[
+        bool, Parameter(negative=(), help="Give the nodes' agents only the checks that real ones have, and no erasing.")
+    ] = _UP.real_agents
 
 
 @Parameter(name="*")
@@ -141,7 +144,9 @@ def up(
     from hostler.cli.compose import up as run_up
 
     _log()
-    settings = UpSettings(port, world.nodes, world.scale, data, world.seed, world.faults_per_hour, kubernetes)
+    settings = UpSettings(
+        port, world.nodes, world.scale, data, world.seed, world.faults_per_hour, kubernetes, world.real_agents
+    )
     return _until_stopped(run_up(settings))
 
 

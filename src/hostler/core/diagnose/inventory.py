@@ -1,6 +1,7 @@
 """Holds what a node was seen to consist of against what its SKU must contain."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
@@ -9,7 +10,7 @@ from hostler.core.diagnose.firmware import FIRMWARE_PREFIX, drift
 from hostler.core.diagnose.serials import doubtful, identified, is_by_slot
 from hostler.core.model import BMC_ONLY, Facts, Node, Observation, Part, Severity
 from hostler.core.most_seen import shown
-from hostler.core.part_kinds import AGENT_KINDS
+from hostler.core.part_kinds import AGENT_KINDS, BMC_KINDS
 
 
 def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
@@ -30,6 +31,7 @@ def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> li
         parts = seen.get(kind, [])
         more_before = shown(node, kind, by_bmc=by_bmc) > len(parts)
         findings += _count(kind, expected[kind], parts, node, more_before=more_before)
+    findings += _unseen(observation, node, expected.keys(), _covered(observation, expected, seen))
     findings += _unclear(observation, seen)
     if sku.gpu_model and seen.get("gpu"):
         findings.append(_model(sku.gpu_model, seen["gpu"]))
@@ -42,6 +44,24 @@ def _by_kind(parts: tuple[Part, ...]) -> dict[str, list[Part]]:
     for part in identified(parts, "here"):
         seen[part.kind].append(part)
     return seen
+
+
+def _unseen(observation: Observation, node: Node, named: Iterable[str], covered: set[str]) -> list[Finding]:
+    """Kinds that the SKU names and nobody lists in this boot, once everybody who might has told."""
+    by_agent = observation.source == "agent"
+    boot = observation.boot_id if by_agent else node.boot_id
+    before = node.inventory_covers if node.inventory_boot == boot else ()
+    left = frozenset(named) - covered - {kind.removeprefix(BMC_ONLY) for kind in before}
+    if not left:
+        return [over("inventory.unseen_kind", "every kind of part that the SKU names is listed by somebody")]
+    agent_comes = not by_agent and node.boot_id != "" and all(kind.startswith(BMC_ONLY) for kind in before)
+    bmc_comes = by_agent and node.binding("bmc") != "" and not any(kind.startswith(BMC_ONLY) for kind in before)
+    left -= (AGENT_KINDS if agent_comes else frozenset()) | (BMC_KINDS if bmc_comes else frozenset())
+    if not left:
+        return []
+    kinds = ", ".join(sorted(left))
+    text = f"the SKU names {kinds}, which nobody who looks at this node lists: that they are there is not known"
+    return [stands("inventory.unseen_kind", text, "", {"kinds": kinds})]
 
 
 def _unclear(observation: Observation, seen: dict[str, list[Part]]) -> list[Finding]:

@@ -121,7 +121,7 @@ _LOGGED = (
 )
 _INVENTORIED = (
     *("inventory.missing_part", "inventory.unexpected_part", "inventory.mismatch", "inventory.serial_unclear"),
-    *("inventory.below_sku", "inventory.claimed_twice", "firmware.drift"),
+    *("inventory.below_sku", "inventory.unseen_kind", "inventory.claimed_twice", "firmware.drift"),
 )
 _WISHES = ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
 

@@ -31,7 +31,7 @@ class FleetSettings(Struct, frozen=True):
     """What to emulate.
 
     `token` gives the credential of a node's agent; `faults_per_hour` is for the whole fleet; `origins` are the BMCs'
-    addresses of an earlier run, taken again where they are free.
+    addresses of an earlier run, taken again where they are free. `real_agents`: they have the abilities of real ones.
     """
 
     nodes: int
@@ -42,6 +42,7 @@ class FleetSettings(Struct, frozen=True):
     server: str
     token: Callable[[str], str]
     origins: dict[str, str] = {}
+    real_agents: bool = False
 
 
 class EmulatedFleet:
@@ -126,6 +127,7 @@ class EmulatedFleet:
         )
         hardware = gb200(serial) if tray else h100(serial)
         host = Host(identity, hardware, agent, self._clock, self._settings.scale)
+        host.real_abilities = self._settings.real_agents
         origin = await self._serve(identity, Service([host.machine]))
         self.hosts[identity] = host
         self.specs.append(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.agent.acting import ActFailedError
+from hostler.agent.acting import ActFailedError, NotPossibleError
 from hostler.agent.body import ANSWERED, Senseless
 from hostler.agent.checks import emulated
 from hostler.agent.checks.gate_check import Report
@@ -45,6 +45,7 @@ class Host:
     """An emulated server. Its agent is the real one, spool, marks and HTTP; only the machine under it is not there.
 
     `kubelet` is what stands for its kubelet: called with the kubeconfig that lets it in, with "" when it has to go.
+    `real_abilities`: its agent has only the checks that a real node's agent has, and no drives that it may erase.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Host:
         self.up = False
         self.boot_id = ""
         self.kubelet: Callable[[str], None] | None = None
+        self.real_abilities = False
         self._settings = settings
         self._clock = clock
         self._scale = scale
@@ -180,7 +182,12 @@ class EmulatedServer(Senseless):
     def inventory(self) -> Inventory:
         return Inventory(parts=self._host.machine.parts)
 
+    def profiles(self) -> tuple[str, ...]:
+        return tuple(sorted(ANSWERED)) if self._host.real_abilities else super().profiles()
+
     def check(self, profile: str, expects: str) -> Report:
+        if profile not in self.profiles():
+            return Report(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")
         self._called_off.clear()
         if self._called_off.wait(self._host.check_s(profile)):
             return Report(Verdict.inconclusive, "called off")
@@ -214,6 +221,8 @@ class EmulatedServer(Senseless):
             self._loop.call_soon_threadsafe(self._host.kubelet, "")
 
     def sanitise(self) -> str:
+        if self._host.real_abilities:
+            raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
         time.sleep(0.1)
         return "emulated drives"
 

@@ -1,0 +1,29 @@
+"""Emulated agents with the abilities of real ones: what a fleet of them waits for, a real one would wait for."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from hostler.agent.acting import NotPossibleError
+from hostler.agent.body import ANSWERED
+from hostler.agent.main import AgentSettings
+from hostler.agent.verbs import PROFILES
+from hostler.core.model import Verdict
+from hostler.sim.emulated.host import EmulatedServer, Host, h100
+
+
+async def test_with_real_abilities_an_emulated_agent_answers_and_erases_no_more_than_a_real_one(tmp_path: Path) -> None:
+    """Mutants: what it does not name it answers; it erases drives that nobody has named; the option changes nothing."""
+    settings = AgentSettings("n", "http://127.0.0.1:9", tmp_path / "t", tmp_path, kernel_log=str(tmp_path / "kmsg"))
+    host = Host("n", h100("S"), settings, lambda: datetime.now(UTC), 1e9)
+    server = EmulatedServer(host, "b1")
+    assert set(server.profiles()) == PROFILES
+    assert server.sanitise()
+    host.real_abilities = True
+    assert set(server.profiles()) == ANSWERED
+    for profile in PROFILES - ANSWERED:
+        assert server.check(profile, "").verdict is Verdict.inconclusive
+    with pytest.raises(NotPossibleError, match="--scratch"):
+        server.sanitise()
+    await host.stop()
