@@ -281,7 +281,7 @@ def _due(page: Page) -> Iterator[tuple[str, datetime]]:
         yield f"settling of {operation}", until
 
 
-ASKED = ("run_checks", "sanitise")
+ASKED = ("verify_inventory", "run_checks", "sanitise")
 """Steps that are to be an answer."""
 
 UNANSWERED = ("check.inconclusive", "node.unsanitised")

@@ -79,6 +79,7 @@ class People:
         self._consents: dict[str, int] = {}
         self._incidents: dict[str, Errand] = {}
         self._waits: dict[str, Approval] = {}
+        self._puts_right: dict[str, None] = {}
 
     def see(self, event: e.Event) -> None:
         """Something was recorded; whoever it concerns sets out."""
@@ -135,6 +136,8 @@ class People:
     def _held(self, hold: Hold) -> None:
         if hold.kind is HoldKind.power and hold.owner == "hostler":
             self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope, hold.id))
+        if hold.kind is HoldKind.physical_work and hold.scope in self._puts_right:
+            self._works(hold.scope)
         if hold.kind is HoldKind.override:
             self._go(self._paces.technician, Errand("release", hold.id, "olga", "looked at: Hostler may go on"))
 
@@ -180,14 +183,27 @@ class People:
                 self._go(self._paces.technician, errand)
 
     def _vouch(self, ticket: Ticket) -> None:
-        """An engineer examines by hand what no check answers: what is sound passes, what is not goes to its vendor."""
+        """An engineer examines by hand what no check answers: what is sound passes, what is not is dealt with.
+
+        It goes to its vendor where the ticket offers that; elsewhere a technician puts right what it names.
+        """
         self.touches += 1
-        host = self._hosts[ticket.node]
-        if host.faults:
-            self.mention(Errand("rma-send", ticket.node, "erik", "examined by hand: it is faulty"))
+        node, host = ticket.node, self._hosts[ticket.node]
+        if not host.faults:
+            self.mention(Errand("vouch", node, "erik", "examined by hand: sound", {"profile": ticket.fault}))
+        elif "rma-send" in ticket.action:
+            self.mention(Errand("rma-send", node, "erik", "examined by hand: it is faulty"))
         else:
-            self.mention(Errand("vouch", ticket.node, "erik", "examined by hand: sound", {"profile": ticket.fault}))
+            self._puts_right[node] = None
+            self.ask(Errand("power-off", node, "tina", "put right what is named"))
+            self.ask(Errand("start-work", node, "tina", "put right what is named", {"serial": host.serial}))
         self.mention(Errand("close-ticket", ticket.id, "erik", "looked at"))
+
+    def _works(self, node: str) -> None:
+        """The technician who was let to work on the node repairs it."""
+        del self._puts_right[node]
+        self._hosts[node].repair()
+        self.ask(Errand("end-work", node, "tina", "it is put right"))
 
     def _see_to(self, ticket: Ticket) -> None:
         """A technician sees to a machine that cannot be restarted."""
