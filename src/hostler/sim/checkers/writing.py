@@ -288,12 +288,15 @@ UNANSWERED = ("check.inconclusive", "node.unsanitised")
 
 
 def _is_asked(page: Page) -> bool:
-    """What waits for an answer runs into no phase's limit: asking has its own time, and no answer is no verdict."""
-    if page.plan is None or page.state != "running" or page.index >= len(page.plan.steps):
+    """What waits for an answer runs into no phase's limit: asking has its own time, and no answer is no verdict.
+
+    Also where the plan that asked was given up for a person's work meanwhile.
+    """
+    if any(c.type in UNANSWERED for c in page.conditions.values()):
+        return True
+    if page.operation is None or page.plan is None or page.state != "running" or page.index >= len(page.plan.steps):
         return False
-    if page.plan.steps[page.index].operation not in ASKED:
-        return False
-    return page.operation is not None or any(c.type in UNANSWERED for c in page.conditions.values())
+    return page.plan.steps[page.index].operation in ASKED
 
 
 REST = (Phase.production, Phase.retired)
