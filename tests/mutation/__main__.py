@@ -121,7 +121,7 @@ def main() -> int:
     if options.page:
         drawn = [entry for entry in run.entries if entry.module != PLANTED]
         command = f"make mutants SAMPLE={options.sample} SEED={options.seed}" + " ARGS=--fast" * options.fast
-        (ROOT / options.page).write_text(page.page(drawn, run.equivalent, run.totals, command))
+        (ROOT / options.page).write_text(page.page(drawn, run.equivalent, run.totals, command, options.note))
     return int(any(e.module == PLANTED and e.verdict.result not in BELIEVED for e in run.entries))
 
 
@@ -135,6 +135,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fast", action="store_true", help="only inside functions, and the forks are believed")
     parser.add_argument("--again", action="store_true", help="try survivors again though nothing changed")
     parser.add_argument("--page", default="", help="write the result to this file of the tree")
+    parser.add_argument("--note", default="", help="a sentence for that page, of how the sample stood before, say")
     parser.add_argument("--verbose", action="store_true", help="print what was caught, and by which test")
     options = parser.parse_args()
     if options.sample != "all" and not options.sample.isdigit():

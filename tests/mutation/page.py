@@ -67,8 +67,8 @@ def summary(entries: Sequence[Entry], equivalent: Counter[str]) -> str:
     return "\n".join(lines)
 
 
-def page(entries: Sequence[Entry], equivalent: Counter[str], totals: Counter[str], command: str) -> str:
-    """docs/mutants.md: how it was made, the table, and what survives."""
+def page(entries: Sequence[Entry], equivalent: Counter[str], totals: Counter[str], command: str, note: str) -> str:
+    """docs/mutants.md: how it was made, the table, what whoever ran it notes of it, and what survives."""
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     found = [HEAD, f"Last run: `{command}` on {machine}.\n"]
     found.append("| module | mutants | tried | equivalent | killed | rate |\n|---|--:|--:|--:|--:|--:|")
@@ -84,6 +84,8 @@ def page(entries: Sequence[Entry], equivalent: Counter[str], totals: Counter[str
         found.append(
             f"\nNot tried yet, as the time was over: {', '.join(untried)}. The same command goes on with them."
         )
+    if note:
+        found.append(f"\n{note}")
     found.append(SURVIVORS)
     left = [entry for entry in entries if entry.verdict.result not in BELIEVED]
     for entry in left:

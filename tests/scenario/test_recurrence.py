@@ -207,6 +207,19 @@ def test_a_job_beside_it_on_other_gpus_leaves_the_blame_where_it_is() -> None:
     assert suspect.evidence[0].facts["different"] == "j1, j2, j3"
 
 
+def test_a_bmc_that_goes_on_calling_a_part_unwell_has_not_seen_it_fail_again() -> None:
+    """Its word is a state. Mutant: each look at the BMC counts as one more fault."""
+    drive = watched()
+    xid(drive, XIDS["gpu.ecc_uncontained"])
+    for _ in range(6):
+        drive.now += timedelta(hours=2)
+        told: Facts = {"health:gpu:gpu0": "Critical", "serial:gpu:gpu0": "a-G0"}
+        drive.observe("a", "part_health", source="bmc", facts=told)
+    (condition,) = standing(drive, "gpu.ecc_uncontained")
+    assert "bmc" in condition.paths, "it is the same fault, as the BMC has it"
+    assert suspects(drive) == set()
+
+
 @pytest.mark.parametrize(
     ("kind", "part", "code", "named"),
     [
