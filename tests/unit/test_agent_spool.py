@@ -230,8 +230,9 @@ def test_what_only_memory_held_is_in_the_new_spool_once(world: World) -> None:
         assert spool.in_memory > 0
     assert spool.hello(5)
     assert spool.in_memory == 0
+    spool.append([line("after")])
     items = everything(spool)
-    assert [item.sequence for item in items] == list(range(1, len(items) + 1))
+    assert [item.sequence for item in items] == list(range(1, spool.newest + 1))
     assert texts(spool).count("new") == 1
 
 
@@ -304,6 +305,14 @@ def test_a_disk_that_is_full_from_the_start_is_said_and_what_it_holds_goes_first
     reopened = world.open()
     assert (reopened.id, reopened.acknowledged) == ("id3", 2)
     assert texts(reopened)[-1] == "after"
+
+
+def test_a_full_disk_in_which_nothing_was_seen_hurries_nobody(world: World) -> None:
+    """Mutant: once the disk takes writes everything is as urgent as a fault."""
+    with full_disk():
+        spool = world.open()
+    spool.recover()
+    assert (spool.in_memory, spool.newest_urgent) == (0, 0)
 
 
 def test_a_file_that_another_process_has_is_no_full_disk(world: World) -> None:

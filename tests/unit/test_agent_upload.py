@@ -7,7 +7,7 @@ import pytest
 
 from hostler.agent.client import Receipt, RejectedError, UnavailableError
 from hostler.agent.sighting import Rank, Sighting
-from hostler.agent.spool import Spool
+from hostler.agent.spool import Spool, Spooled
 from hostler.agent.upload import Uploader
 from hostler.core.model import Observation
 
@@ -96,6 +96,7 @@ class ChoosyController:
         self.status, self.upto = status, upto
         self.sizes: list[int] = []
         self.taken: list[Observation] = []
+        self.read = 0
 
     async def observations(
         self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
@@ -104,7 +105,7 @@ class ChoosyController:
             self.sizes.append(len(observations))
             raise RejectedError(self.status, "not this")
         self.taken += observations
-        return Receipt(spool, min(self.upto, observations[-1].sequence) if observations else 0)
+        return Receipt(spool, min(self.upto, observations[-1].sequence) if observations else self.read)
 
 
 def a_spool(tmp_path: Path, *texts: str) -> Spool:
@@ -154,3 +155,42 @@ async def test_a_controller_that_acknowledges_nothing_is_not_asked_at_once_again
         await uploader.send_all()
     assert [seen.text for seen in controller.taken] == ["a", "b", "a", "b", "b"]
     spool.close()
+
+
+async def test_what_the_controller_has_already_is_not_sent_again_after_a_start(tmp_path: Path) -> None:
+    """Mutant: what it says it has read is asked for and passed over."""
+    a_spool(tmp_path, "a", "b", "c").close()
+    spool = Spool(tmp_path, "boot", lambda: 1.0, lambda: "another")
+    controller = ChoosyController()
+    controller.read = 2
+    await Uploader("n1", spool, controller, lambda: 0.5).send_all()  # type: ignore[arg-type]
+    assert [seen.text for seen in controller.taken] == ["c"]
+    spool.close()
+
+
+async def test_an_empty_spool_is_left_alone_until_somebody_wakes_its_sender(tmp_path: Path) -> None:
+    """Mutant: an idle agent looks into its spool without a pause."""
+    looked = asyncio.Queue[int]()
+
+    class Watched(Spool):
+        def pending(self, limit: int, max_bytes: int) -> list[Spooled]:
+            looked.put_nowait(limit)
+            return super().pending(limit, max_bytes)
+
+    spool = Watched(tmp_path, "boot", lambda: 1.0, lambda: "spool")
+    uploader = Uploader("n1", spool, ChoosyController(), lambda: 0.5)  # type: ignore[arg-type]
+    running = asyncio.create_task(uploader.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not looked.qsize():  # noqa: ASYNC110 - it is put by a thread
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        assert looked.qsize() == 1
+        uploader.wake()
+        async with asyncio.timeout(PATIENCE_S):
+            while looked.qsize() < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        spool.close()

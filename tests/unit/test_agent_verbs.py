@@ -1,6 +1,7 @@
 """Verbs: a closed list, never twice, never for another boot, and after a crash only what the marks can say."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -21,7 +22,7 @@ from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
 from hostler.agent.reset import Wanted
 from hostler.agent.verbs import OFFER, VERBS, Hands
-from hostler.core.model import Operation, Part, Verdict
+from hostler.core.model import Operation, Outcome, Part, Verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -358,3 +359,24 @@ def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     assert unknown.facts["verdict"] == "inconclusive"
     body.close()
     marks.close()
+
+
+def test_marks_are_bounded_and_none_is_forgotten_of_what_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutants: the marks of a year fill the disk; what has not ended is forgotten as it is old."""
+    monkeypatch.setattr("hostler.agent.marks.MAX_MARKS", 3)
+    with closing(Marks(tmp_path / "marks.sqlite")) as marks:
+        for number in range(7):
+            asked = replace(operation("sanitise"), id=f"op{number}")
+            marks.start(asked, 1, "b")
+            if number:
+                marks.finish(Outcome(asked.id, "n1", "done"))
+        assert [mark.operation for mark in marks.unfinished()] == ["op0"]
+        assert [outcome.operation for outcome in marks.unsent(100)] == ["op4", "op5", "op6"]
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        marks.epoch()
+
+
+def test_an_order_is_begun_at_the_last_moment_of_its_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hostler.agent.verbs.boottime", lambda: 100.0)
+    assert world.hands.perform(operation("sanitise"), 1, begin_by=99.9).result == "refused"
+    assert world.hands.perform(operation("sanitise"), 1, begin_by=100.0).result == "done"

@@ -80,6 +80,16 @@ async def test_the_hand_of_the_kind_is_asked_for_what_was_recorded(how: str, ask
     assert outcome == Outcome("a-o1", "a", "done", detail, attempt=2)
 
 
+async def test_what_is_out_is_kept_until_it_is_answered_and_no_longer() -> None:
+    """Mutant: every operation that was ever sent is remembered."""
+    desk, endless = Desk(ScriptedHand("reboot")), Desk(ScriptedHand("reboot", endless=True))
+    for one in (desk, endless):
+        await one.send("perform", an_operation())
+    assert (len(desk.replies), len(endless.replies)) == (1, 0)
+    assert (len(desk.sender._tasks), len(endless.sender._tasks)) == (0, 1)  # noqa: SLF001
+    await endless.sender.stop()
+
+
 async def test_what_no_driver_performs_is_refused_and_said() -> None:
     desk = Desk(ScriptedHand("gpu_reset"))
     (outcome,) = await desk.send("perform", an_operation())
