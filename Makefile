@@ -15,12 +15,13 @@ ARGS ?=
 SAMPLE ?= 20
 SEED ?= 1
 MODULES ?=
+MINUTES ?= 60
 CODE := src tests $(wildcard bench)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up up-kubernetes test check sbom audit bench bench-detection sim soak mutants peers docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-detection sim soak mutants peers docs docs-check fmt lint clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -55,6 +56,9 @@ soak: environment-test ## SEEDS=1000 FRESH=200: known and fresh worlds, every st
 
 mutants: environment-test ## plant bugs and count who is caught: SAMPLE (20) a module or all, MODULES=core/policy,agent, SEED, ARGS
 	$(BIN)/python -m tests.mutation --sample $(SAMPLE) --seed $(SEED) --modules "$(MODULES)" $(ARGS)
+
+fuzz: environment-test ## MINUTES (60) of fresh wrong inputs for every reader of foreign bytes; ARGS="--seed 7 --targets slurm"
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(ARGS)
 
 sbom: environment-test ## write build/hostler.cdx.json: everything that runs beside our own code, as CycloneDX
 	$(BIN)/python scripts/supply_chain.py sbom build/hostler.cdx.json

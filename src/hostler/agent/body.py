@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
 from hostler.agent import child, kubelet
@@ -25,6 +24,7 @@ from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.kubelet import JoinOffer
 from hostler.agent.reset import Wanted, reset
 from hostler.core.diagnose.gate.readings import Readings
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts, Part, Verdict
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
@@ -185,7 +185,7 @@ class RealBody:
     def inventory(self) -> Inventory:
         try:
             return inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
-        except (child.HungError, OSError, msgspec.MsgspecError) as error:
+        except (child.HungError, OSError, *UNREADABLE) as error:
             raise ActFailedError(f"inventory could not be read: {error}") from error
 
     def ports(self) -> dict[str, str]:
@@ -219,7 +219,7 @@ class RealBody:
             return gpu_state.nothing("hung", error, self._nvml.doing)
         except (DiedError, OSError) as error:
             return gpu_state.nothing("crashed", error)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             self._nvml.close()
             return gpu_state.nothing("crashed", f"its answer cannot be read: {error}")
 
@@ -230,7 +230,7 @@ class RealBody:
             return gpu_state.decoded(self._dcgm.ask("read", DCGM_S))
         except (HungError, DiedError, OSError) as error:
             return gpu_state.nothing("absent", error)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             self._dcgm.close()
             return gpu_state.nothing("absent", f"its answer cannot be read: {error}")
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hostler.agent.kubelet import JoinOffer
 from hostler.agent.private import require_private
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Observation, Operation, Outcome
 
 TIMEOUT_S = 30.0
@@ -256,5 +257,5 @@ def _seconds(retry_after: str | None) -> float | None:
 def _decode(raw: bytes, kind: type[_Answer]) -> _Answer:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise UnavailableError(f"the controller's answer makes no sense: {error}") from error

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from hostler.agent.bounded import Ended, Limits, run_bounded
 from hostler.agent.sighting import Rank, Sighting
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts, Verdict
 
 DIRECTORY = Path("/etc/hostler/checks.d")
@@ -127,7 +128,7 @@ def _judge(path: Path, owner: int) -> Plugin | Refused:
         return Refused(path.name, f"{sidecar.name}: {why}")
     try:
         schedule = msgspec.json.decode(sidecar.read_bytes()[: MAX_SIDECAR_BYTES + 1], type=Schedule)
-    except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
+    except (*UNREADABLE, OSError) as error:
         return Refused(path.name, f"{sidecar.name}: {error}")
     if wrong := schedule.problem():
         return Refused(path.name, f"{sidecar.name}: {wrong}")
@@ -337,7 +338,7 @@ class Rounds:
 def _remembered(kept: bytes | None) -> dict[str, tuple[str, ...]]:
     try:
         return msgspec.json.decode(kept, type=dict[str, tuple[str, ...]]) if kept else {}
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         return {}
 
 

@@ -5,8 +5,6 @@ import logging
 import time
 from collections.abc import Callable
 
-import msgspec
-
 from hostler.agent.body import Body
 from hostler.agent.child import DiedError, HungError
 from hostler.agent.collectors import dcgm_state, gpu_state, host_state
@@ -15,6 +13,7 @@ from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
 from hostler.agent.sighting import Sighting, collector_failed, collector_started
 from hostler.agent.spool import Spool
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts
 
 GPUS_EVERY_S = 10.0
@@ -78,7 +77,7 @@ class Watch:
             seen: list[Sighting] = []
             try:
                 readings = await asyncio.to_thread(self._body.host)
-            except (HungError, DiedError, OSError, msgspec.MsgspecError) as error:
+            except (HungError, DiedError, OSError, *UNREADABLE) as error:
                 failures += 1
                 if failures == 1:
                     seen = [collector_failed("host", self._spool.now_s(), str(error))]

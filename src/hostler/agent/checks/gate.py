@@ -27,6 +27,7 @@ from hostler.core.diagnose.gate.expectation import Expected, decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import is_settling, look_at_gpus
 from hostler.core.diagnose.gate.readings import Look, Readings, SeenGpu, facts_of, told, worst
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Verdict
 
 BUDGET_S = 110.0
@@ -120,7 +121,7 @@ class Gate:
             return msgspec.json.decode(output, type=list[Look])
         except child.HungError as error:
             return [Look("memory, disk and clock", Verdict.failed, f"hung: {error}")]
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             return [Look("memory, disk and clock", Verdict.inconclusive, f"the check crashed: {error}")]
 
     def _settled(self, expected: Expected) -> tuple[list[Look], Readings]:
@@ -145,7 +146,7 @@ class Gate:
             return msgspec.json.decode(output, type=HostSide)
         except child.HungError as error:
             return f"hung: {error}"
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             return f"crashed: {error}"
 
     def _compute(self, expected: Expected) -> Look:
@@ -161,7 +162,7 @@ class Gate:
             return msgspec.json.decode(output, type=Look)
         except child.HungError as error:
             return Look("compute", Verdict.inconclusive, f"hung: {error}")
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *UNREADABLE) as error:
             return Look("compute", Verdict.inconclusive, f"crashed: {error}")
 
     def _left_s(self) -> float:

@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from hostler.core.errors import UNREADABLE
+
 FILE = "since_reset.json"
 BOOT = -1
 
@@ -30,7 +32,7 @@ def load(directory: Path, boot_id: str) -> Since:
         since = msgspec.json.decode((directory / FILE).read_bytes(), type=Since)
     except FileNotFoundError:
         return Since(boot_id)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNREADABLE):
         return Since(boot_id, known=False)
     return since if since.boot_id == boot_id else Since(boot_id)
 

@@ -8,6 +8,7 @@ from hostler.agent.collectors.growth import Growth
 from hostler.agent.collectors.settling import Kept, Settling
 from hostler.agent.sighting import Rank, Sighting
 from hostler.core.diagnose.gpu import DCGM_ASPECTS
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts
 
 CURSOR = KIND = "dcgm_state"
@@ -55,6 +56,6 @@ class DcgmState:
 def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
     try:
         memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         memory = _Memory()
     return memory if memory.boot_id == boot_id else _Memory(boot_id)

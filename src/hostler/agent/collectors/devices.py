@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from hostler.core.errors import UNREADABLE
+
 CHECKPOINT = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")
 """Beginnings of the resources that are GPUs or slices of them."""
@@ -40,7 +42,7 @@ def read(root: Path) -> dict[str, tuple[str, ...]] | None:
         with (root / CHECKPOINT).open("rb") as file:
             text = file.read(MAX_BYTES + 1)
         found = msgspec.json.decode(text, type=_Checkpoint) if len(text) <= MAX_BYTES else None
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNREADABLE):
         return None
     pods: dict[str, dict[str, None]] = {}
     for entry in (found.data.pod_device_entries or ()) if found else ():

@@ -6,10 +6,13 @@ from typing import Any
 import msgspec
 
 from hostler.agent import child
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts
 
 TOOL_S = 20.0
 MAX_DRIVES = 64
+USED_MOST = 255
+"""Percent of a drive's rated writes that its log can hold: one byte."""
 _CRITICAL = {0x01: "spare blocks are used up", 0x04: "reliability is degraded", 0x08: "media is read-only"}
 """NVMe's critical warning (base specification, SMART log) without temperature and backup power."""
 _VIRTUAL = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd", "vd")
@@ -43,14 +46,14 @@ def told(name: str, output: bytes) -> Facts:
     """What a tool printed: "ok", or "failing: …". Output that is no answer gives nothing."""
     try:
         said = msgspec.json.decode(output)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return {}
     if not isinstance(said, dict):
         return {}
     log = said.get("nvme_smart_health_information_log", said)
     log = log if isinstance(log, dict) else {}
     used = log.get("percentage_used", log.get("percent_used"))
-    facts: Facts = {f"drive_used_percent:{name}": used} if type(used) is int else {}
+    facts: Facts = {f"drive_used_percent:{name}": used} if type(used) is int and 0 <= used <= USED_MOST else {}
     if verdict := _verdict(said, log.get("critical_warning")):
         facts[f"drive:{name}"] = verdict
     return facts

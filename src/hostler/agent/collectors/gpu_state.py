@@ -10,6 +10,7 @@ from hostler.agent.collectors.settling import FULL_S, Kept, Settling
 from hostler.agent.sighting import Rank, Sighting
 from hostler.core.diagnose.aspect import ABSENT
 from hostler.core.diagnose.gpu import GPU_ASPECTS
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts
 
 CURSOR = "gpu_state"
@@ -147,7 +148,7 @@ def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
     """What an agent of this boot has told before; a new boot begins anew, for its counters do."""
     try:
         memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         memory = _Memory()
     if memory.boot_id != boot_id:
         known = {name: Kept(known=kept.known) for name, kept in memory.gpus.items()}

@@ -7,6 +7,7 @@ from hostler.agent.collectors.growth import Growth
 from hostler.agent.collectors.settling import Kept, Settling
 from hostler.agent.sighting import Rank, Sighting
 from hostler.core.diagnose.host import HOST_ASPECTS
+from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts
 
 CURSOR = "host_state"
@@ -65,7 +66,7 @@ class HostState:
 def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
     try:
         memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         memory = _Memory()
     if memory.boot_id != boot_id:
         memory = _Memory(boot_id, Kept(known=memory.kept.known))

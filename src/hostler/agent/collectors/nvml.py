@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from hostler.agent import child
 from hostler.agent.collectors import nvml_twin
+from hostler.core.errors import UNREADABLE
 
 DEADLINE_S = 20.0
 
@@ -40,7 +41,7 @@ def report(deadline_s: float = DEADLINE_S, twin: str = "") -> Report:
         return msgspec.json.decode(done.output, type=Report)
     except child.HungError as error:
         return Report(unavailable=f"hung: {error}")
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *UNREADABLE) as error:
         return Report(unavailable=f"crashed: {error}")
 
 

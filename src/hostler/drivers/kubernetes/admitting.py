@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct, field
 
+from hostler.core.errors import UNREADABLE
 from hostler.drivers.kubernetes.api import CONFLICT, NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.joining import Joining, Token
 from hostler.drivers.kubernetes.tokens import SIGNER, Wanted, wrong_with
@@ -106,5 +107,5 @@ def _decided(raw: msgspec.Raw, verdict: str, message: str) -> dict[str, Any]:
 def _read(body: bytes) -> tuple[msgspec.Raw, ...]:
     try:
         return msgspec.json.decode(body, type=_Requests).items
-    except msgspec.DecodeError as wrong:
+    except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no list of certificate requests: {wrong}") from wrong

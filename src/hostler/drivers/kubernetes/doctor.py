@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from hostler.core.errors import UNREADABLE
 from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, OBSERVE, REFUSE, Actor, Signs, at_work
 from hostler.drivers.kubernetes.api import NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.book import NODES, PODS, Book
@@ -188,5 +189,5 @@ async def _whole(api: Api, kind: Kind[K]) -> list[K]:
 def _decoded(body: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as wrong:
+    except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no {kind.__name__.strip('_')}: {wrong}") from wrong

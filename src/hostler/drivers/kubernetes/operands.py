@@ -11,6 +11,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct, field
 
+from hostler.core.errors import UNREADABLE
 from hostler.drivers.kubernetes.actors import ACTORS, Actor, claiming
 from hostler.drivers.kubernetes.api import CONFLICT, JSON_PATCH, NOT_FOUND, UNPROCESSABLE, Api, checked
 from hostler.drivers.kubernetes.ownership import Patch
@@ -161,7 +162,7 @@ class Operands:
         body = checked(await self._api.get("/api/v1/pods", fieldSelector=going_on(name), **query), f"pods of {name}")
         try:
             pods = msgspec.json.decode(body, type=_Pods).items or ()
-        except msgspec.DecodeError as wrong:
+        except UNREADABLE as wrong:
             raise UnreachableError(f"what came is no list of pods: {wrong}") from wrong
         found = (pod for pod in pods if made_by(pod.metadata.owners).startswith("DaemonSet/"))
         ours = (pod for pod in found if not labels.isdisjoint(pod.spec.selector))
@@ -172,7 +173,7 @@ def read_seen(body: bytes) -> Seen:
     """A Node from its JSON. Raises UnreachableError."""
     try:
         return Seen(read_node(body), msgspec.json.decode(body, type=_Node).metadata.labels)
-    except msgspec.DecodeError as wrong:
+    except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no Node: {wrong}") from wrong
 
 

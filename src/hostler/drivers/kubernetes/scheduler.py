@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
 from msgspec.structs import replace
 
+from hostler.core.errors import UNREADABLE
 from hostler.core.identity import misbound
 from hostler.core.model import Node, Operation, Outcome, WorkClass
 from hostler.core.operations import IDLE_CHECK
@@ -301,7 +301,7 @@ def _node_path(name: str) -> str:
 def _node(body: bytes) -> KubeNode:
     try:
         return read_node(body)
-    except msgspec.DecodeError as wrong:
+    except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no Node: {wrong}") from wrong
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from hostler.core import slots
+from hostler.core.errors import UNREADABLE
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.api import CONFLICT, NOT_FOUND, Api, checked
@@ -187,7 +188,7 @@ def job_for(operation: Operation, name: str, owner: str, gpus: dict[str, str]) -
 def _gpus(body: bytes) -> dict[str, str]:
     try:
         return read_gpus(body, GPU_RESOURCES)
-    except msgspec.DecodeError as wrong:
+    except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no Node: {wrong}") from wrong
 
 

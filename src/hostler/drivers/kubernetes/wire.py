@@ -10,6 +10,8 @@ from typing import Annotated, Generic, Protocol, TypeVar
 import msgspec
 from msgspec import Meta, Struct, field
 
+from hostler.core.errors import UNREADABLE
+
 OURS = "hostler.dev/"
 MIRROR = "kubernetes.io/config.mirror"
 JOB_LABELS = (
@@ -33,6 +35,10 @@ REASON_GIVEN = f"{OURS}request-reason"
 ANSWER = f"{OURS}request-answer"
 
 MAX_SAID = 300
+MAX_DIGITS = 9
+"""Of a number of GPUs that a container asks for; what is longer or no plain number counts as none."""
+Int32 = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+"""As the API declares it. What is beyond is not the API's."""
 
 
 class Malformed(Exception):  # noqa: N818 - it is what came, not what we did
@@ -182,7 +188,7 @@ class Event(Struct, Generic[K], frozen=True):
     type: str
     item: K | None = None
     version: str = ""
-    code: int = 0
+    code: Int32 = 0
     said: str = ""
 
 
@@ -204,7 +210,7 @@ class Status(Struct, frozen=True):
 
     message: str = ""
     reason: str = ""
-    code: int = 0
+    code: Int32 = 0
     details: Details | None = None
 
 
@@ -303,9 +309,9 @@ class _BudgetSpec(Struct, frozen=True):
 
 
 class _BudgetStatus(Struct, frozen=True):
-    allowed: int = field(default=0, name="disruptionsAllowed")
-    healthy: int = field(default=0, name="currentHealthy")
-    desired: int = field(default=0, name="desiredHealthy")
+    allowed: Int32 = field(default=0, name="disruptionsAllowed")
+    healthy: Int32 = field(default=0, name="currentHealthy")
+    desired: Int32 = field(default=0, name="desiredHealthy")
 
 
 class _Budget(Struct, frozen=True):
@@ -412,7 +418,7 @@ def read_page(body: bytes, read: Callable[[msgspec.Raw], K]) -> Page[K]:
     try:
         page = _LIST.decode(body)
         items = tuple(read(item) for item in page.items or ())
-    except msgspec.DecodeError as wrong:
+    except UNREADABLE as wrong:
         raise Malformed(f"a list of {len(body)} bytes: {wrong}") from wrong
     return Page(items, page.metadata.version, page.metadata.token)
 
@@ -426,7 +432,7 @@ def read_event(line: bytes, read: Callable[[msgspec.Raw], K]) -> Event[K]:
             return Event("ERROR", code=status.code, said=status.message[:MAX_SAID])
         version = _MARKED.decode(watched.object).metadata.version
         item = None if watched.type == "BOOKMARK" else read(watched.object)
-    except msgspec.DecodeError as wrong:
+    except UNREADABLE as wrong:
         raise Malformed(f"a watch event of {len(line)} bytes: {wrong}") from wrong
     return Event(watched.type, item, version)
 
@@ -435,7 +441,7 @@ def read_status(body: bytes) -> Status:
     """What the API says of a request that it has not done; an empty Status where it is not the API that answers."""
     try:
         return _STATUS.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return Status(body[:MAX_SAID].decode(errors="replace"))
 
 
@@ -466,4 +472,8 @@ def _asked(meta: _Meta) -> Asked | None:
 
 def _gpus(container: _Container) -> int:
     asked = container.resources.limits or container.resources.requests
-    return sum(int(n) for name, n in asked.items() if name.startswith(GPU_RESOURCES) and str(n).isdigit())
+    return sum(_count(str(n)) for name, n in asked.items() if name.startswith(GPU_RESOURCES))
+
+
+def _count(quantity: str) -> int:
+    return int(quantity) if quantity.isascii() and quantity.isdigit() and len(quantity) <= MAX_DIGITS else 0

@@ -1,0 +1,260 @@
+"""Readers of foreign bytes, and what must hold of each: it takes an input or refuses it, and what it took can be kept.
+
+A reader raises nothing but the errors that it names, takes no more than LIMIT_CPU_S, and gives values that a snapshot
+and an answer can hold: text that can be encoded, numbers of 64 bits.
+"""
+
+import asyncio
+import json
+import random
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hostler.agent import plugins
+from hostler.agent.bounded import Ended
+from hostler.agent.collectors import dcgm_reading, devices, drives, gpu_state, pstore
+from hostler.agent.sighting import Sighting
+from hostler.core import registration
+from hostler.core.diagnose.judge import judge
+from hostler.core.errors import InvalidInputError
+from hostler.core.fleet import Fleet
+from hostler.core.magnitudes import outside
+from hostler.core.model import Observation
+from hostler.core.policy import documents
+from hostler.drivers.kubernetes import wire as kubernetes
+from hostler.drivers.redfish import wire
+from hostler.drivers.redfish.exchange import Answer
+from hostler.drivers.redfish.reading import WireError
+from hostler.drivers.slurm import wire as slurm
+from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
+from hostler.engine.ports import PortError
+from hostler.server.routes import cell, intents, reports
+from hostler.sim.bmc.vendors import VENDORS
+from tests.contract.redfish_vendors import Bmc, read_by_the_driver
+from tests.fuzz.kernel_log_laws import NODE, hold_for_bytes
+from tests.fuzz.mutating import mutated, mutated_json
+
+LIMIT_CPU_S = 3.0
+"""Far above what any reader takes; what is over it grows faster than its input."""
+SEEDS = Path(__file__).parent / "seeds"
+CASES = Path(__file__).parents[1] / "wire" / "cases"
+
+
+class Target(Struct, frozen=True):
+    """A reader by name: how an input is drawn, and what is done with it."""
+
+    name: str
+    draw: Callable[[random.Random], bytes]
+    hold: Callable[[bytes], None]
+
+
+def try_one(target: Target, raw: bytes) -> None:
+    """Raises what the reader should not, and AssertionError where what holds of all of them does not."""
+    begin = time.process_time()
+    target.hold(raw)
+    took_s = time.process_time() - begin
+    assert took_s < LIMIT_CPU_S, f"{target.name} took {took_s:.1f} s for {len(raw)} bytes"
+
+
+def keepable(value: Any) -> None:
+    """Whether a journal, a snapshot and an answer can hold it."""
+    plain = msgspec.to_builtins(value, str_keys=True)
+    msgspec.msgpack.encode(plain)
+    msgspec.json.decode(msgspec.json.encode(plain))
+
+
+def _of_files(name: str) -> Callable[[random.Random], bytes]:
+    found = [path.read_bytes() for path in sorted((SEEDS / name).iterdir())]
+    return lambda rng: mutated(rng, found)
+
+
+def _of_lines() -> Callable[[random.Random], bytes]:
+    cases = (path.read_text("utf-8").splitlines() for path in sorted(CASES.glob("*.jsonl")))
+    lines: Sequence[bytes] = [json.loads(case)["line"].encode() for file in cases for case in file]
+    return lambda rng: mutated(rng, lines)
+
+
+def slurm_answers(raw: bytes) -> None:
+    """`scontrol` and `squeue` as they print, and the small languages within: hostlists, GPUs of a job."""
+    for read in (slurm.nodes, slurm.jobs, slurm.settings, lambda body: slurm.check_done(body, "a request")):
+        _refusing(PortError, read, raw)
+    text = raw.decode("utf-8", "replace")
+    for name in _refusing(HostlistError, expand, text) or ():
+        _refusing(PortError, checked_name, name)
+    keepable(slurm.gpu_indexes(text))
+
+
+def kubernetes_answers(raw: bytes) -> None:
+    """Pages and watched lines of the API, read as each of the kinds that are watched."""
+    for read in (kubernetes.read_node, kubernetes.read_pod, kubernetes.read_budget):
+        keepable(_refusing(kubernetes.Malformed, kubernetes.read_page, raw, read))
+        keepable(_refusing(kubernetes.Malformed, kubernetes.read_event, raw, read))
+    keepable(kubernetes.read_status(raw))
+
+
+def drive_health(raw: bytes) -> None:
+    """What `smartctl` or `nvme` prints, in which a drive's own words are."""
+    found = drives.told("sda", raw)
+    keepable(found)
+    told = Observation("n1", "host", "agent", "s", 1, boot_id="b", facts=found)
+    assert not outside(told), "the controller would refuse it"
+
+
+def kubelet_checkpoint(raw: bytes) -> None:
+    """The kubelet's file of what its device plugins have given out."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / devices.CHECKPOINT
+        file.parent.mkdir(parents=True)
+        file.write_bytes(raw)
+        keepable(devices.Devices().news(devices.read(Path(folder)), 1.0))
+
+
+def dcgm_page(raw: bytes) -> None:
+    """An exporter's page, as the reader's process hands it to the agent."""
+    keepable(gpu_state.decoded(json.dumps(dcgm_reading.report(raw.decode("utf-8", "replace"))).encode()))
+
+
+class _Spool:
+    """Keeps what it is given, as the agent's spool does."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
+        keepable([(s.text, s.facts) for s in sightings])
+        self.kept |= dict([cursor]) if cursor else {}
+
+    def cursor(self, name: str) -> bytes | None:
+        return self.kept.get(name)
+
+
+def crash_record(raw: bytes) -> None:
+    """A record that firmware kept of a dead kernel; told once."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "dmesg-efi-1").write_bytes(raw)
+        spool = _Spool()
+        assert [pstore.tell_crashes(spool, at, (Path(folder),)) for at in (1.0, 2.0)] == [1, 0]
+
+
+def yaml_documents(raw: bytes) -> None:
+    """What people write: the configuration."""
+    found = _refusing(InvalidInputError, documents.parse, {"a.yaml": raw.decode("utf-8", "replace")})
+    keepable(found)
+
+
+def plugin_answers(raw: bytes) -> None:
+    """What a program of the operator's prints, with every end it may have."""
+    for code in (0, 1, 2, 3, 9, -9):
+        for answer in plugins.read_answers(Ended(code, raw, "some error")):
+            keepable(answer)
+
+
+BODIES = (
+    reports.ObservationsBody,
+    reports.HeartbeatBody,
+    reports.OutcomesBody,
+    intents.IntentBody,
+    intents.RegisterBody,
+    intents.AssetsBody,
+    cell.ConfigBody,
+)
+
+
+def http_bodies(raw: bytes) -> None:
+    """Every body that the API takes: decoded strictly, then what is done with it before it is recorded."""
+    for body in BODIES:
+        try:
+            found = msgspec.json.decode(raw, type=body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            continue
+        _take(found)
+
+
+def _take(found: Any) -> None:
+    now = datetime(2025, 3, 4, tzinfo=UTC)
+    match found:
+        case reports.ObservationsBody(observations=seen):
+            for one in (o for o in seen if not outside(o)):
+                keepable(one)
+                keepable(judge(one, NODE, None))
+        case reports.OutcomesBody(outcomes=outcomes):
+            keepable([one for one in outcomes if not outside(one)])
+        case intents.RegisterBody(nodes=nodes):
+            keepable(_refusing(InvalidInputError, registration.register, Fleet(), nodes, False, now))
+        case intents.AssetsBody(assets=assets):
+            keepable(_refusing(InvalidInputError, registration.register_assets, Fleet(), assets))
+        case _:
+            keepable(found)
+
+
+def redfish_look(raw: bytes) -> None:
+    """A whole look at a BMC that answers some requests wrongly; `raw` is the seed of what it does."""
+    rng = random.Random(raw)
+    wrong = rng.choice((0.02, 0.1, 0.5))
+
+    class Wrong(Bmc):
+        async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+            right = await super().exchange(method, path, body, headers)
+            if rng.random() > wrong:
+                return right
+            if rng.random() < 0.8 and right.body:
+                return Answer(right.status, json.dumps(mutated_json(rng, json.loads(right.body))).encode())
+            return Answer(rng.choice((200, 200, 202, 404, 500, 999)), mutated(rng, [right.body or b"{}"]))
+
+    bmc = Wrong(rng.choice(sorted(VENDORS)))
+    with suppress(PortError):
+        asyncio.run(asyncio.wait_for(read_by_the_driver(bmc), 60))
+
+
+def redfish_documents(raw: bytes) -> None:
+    """Each single document of a BMC, whichever was asked for."""
+    for read in (
+        wire.service_root,
+        lambda body: wire.members(body)[1],  # the members are documents still, and nobody's facts
+        lambda body: wire.system(body, "/redfish/v1/Systems/1"),
+        lambda body: wire.manager(body, "/redfish/v1/Managers/1"),
+        wire.reset_types,
+        wire.update_service,
+        lambda body: wire.task(body, "/redfish/v1/TaskService/Tasks/1"),
+        wire.error_text,
+    ):
+        keepable(_refusing(WireError, read, raw))
+
+
+def _refusing(error: type[Exception], read: Callable[..., Any], *of: Any) -> Any:
+    try:
+        return read(*of)
+    except error:
+        return None
+
+
+def _pages() -> Callable[[random.Random], bytes]:
+    shown = [json.dumps(page).encode() for vendor in sorted(VENDORS) for page in Bmc(vendor).documents().values()]
+    return lambda rng: mutated(rng, shown)
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("kernel_log", _of_lines(), hold_for_bytes),
+        Target("redfish_look", lambda rng: rng.randbytes(8), redfish_look),
+        Target("redfish_documents", _pages(), redfish_documents),
+        Target("slurm", _of_files("slurm"), slurm_answers),
+        Target("kubernetes", _of_files("kubernetes"), kubernetes_answers),
+        Target("drives", _of_files("drives"), drive_health),
+        Target("kubelet", _of_files("kubelet"), kubelet_checkpoint),
+        Target("dcgm", _of_files("dcgm"), dcgm_page),
+        Target("pstore", _of_files("pstore"), crash_record),
+        Target("documents", _of_files("documents"), yaml_documents),
+        Target("bodies", _of_files("bodies"), http_bodies),
+        Target("plugins", _of_files("plugins"), plugin_answers),
+    )
+}
