@@ -283,7 +283,8 @@ async def test_what_the_controllers_pod_runs_starts_and_answers_its_probes(tmp_p
     pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
     (container,), (access,) = pod["containers"], pod["initContainers"]
     (tmp_path / "access/bmc").mkdir(parents=True)
-    (tmp_path / "access/bmc/bmc.json").write_text('{"https://10.20.0.0/16": {"username": "u", "password": "p"}}')
+    entry = {"username": "u", "password": "p", "ca": "system"}
+    (tmp_path / "access/bmc/bmc.json").write_text(json.dumps({"https://10.20.0.0/16": entry}))
     (tmp_path / "access/bmc/bmc.json").chmod(0o440)
     (tmp_path / "config").mkdir()
     for name, text in one(objects, "ConfigMap", "hostler-config")["data"].items():

@@ -1,7 +1,7 @@
-"""How BMCs are entered: the credentials in `bmc.json`, each bound to the BMC or the network it was entered for.
+"""How BMCs are entered: `bmc.json` says which are talked to, how each is known, and with what it is entered.
 
 A key is a BMC's origin ("https://bmc7.example.org") or a scheme and a network ("https://10.20.0.0/16"). Credentials go
-nowhere else, so that who changes a node's BMC address learns no password; over plain http only where a key names it.
+nowhere else, so that who changes a node's BMC address learns no password. A BMC that no key names is not talked to.
 """
 
 from collections.abc import Callable
@@ -10,62 +10,104 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from hostler.core.errors import InvalidInputError, Problem
-from hostler.drivers.redfish.exchange import Access
+from hostler.drivers.redfish.exchange import SYSTEM, Access
+from hostler.engine.ports import RefusedError
+from hostler.server.settings import is_loopback
 
-EXAMPLE = '{"https://10.20.0.0/16": {"username": "…", "password": "…"}}'
+EXAMPLE = '{"https://10.20.0.0/16": {"username": "…", "password": "…", "ca": "bmc-ca.pem"}}'
 Networks = list[tuple[str, IPv4Network | IPv6Network, Access]]
 
 
 def credentials(data: Path) -> Callable[[str], Access]:
-    """The access of each origin, by `bmc.json` in the data directory; none for what no key names.
+    """The access of each origin, by `bmc.json` in the data directory. It raises RefusedError for what is not talked to.
 
-    Raises InvalidInputError for a file that is not such a mapping or that others can read.
+    That is what no key names where there is a `bmc.json`; without one, every plain HTTP beyond this machine. Raises
+    InvalidInputError for a file that is no such mapping, that others can read, or that trusts whom nobody vouches for.
     """
     path = data / "bmc.json"
     if not path.exists():
-        return lambda _origin: Access()
+        return _without_credentials
     if path.stat().st_mode & 0o077:
         raise InvalidInputError((Problem(str(path), 0, "others can read it", f"chmod 600 {path}"),))
     try:
         known = msgspec.json.decode(path.read_bytes(), type=dict[str, Access])
     except (msgspec.DecodeError, OSError) as error:
         raise InvalidInputError((Problem(str(path), 0, str(error), f"write {EXAMPLE}"),)) from error
-    return _bound(known, str(path))
+    return _bound(known, path)
 
 
-def _bound(known: dict[str, Access], where: str) -> Callable[[str], Access]:
+def _without_credentials(origin: str) -> Access:
+    if not _plain(origin) or is_loopback(urlsplit(origin).hostname or ""):
+        return Access()
+    raise RefusedError(f"{origin} is plain HTTP, and no bmc.json names it: give https://…, or name it as {EXAMPLE}")
+
+
+def _bound(known: dict[str, Access], path: Path) -> Callable[[str], Access]:
     problems: list[Problem] = []
     exact: dict[str, Access] = {}
     networks: Networks = []
-    for key, access in known.items():
+    for key, written in known.items():
         scheme, separator, rest = key.partition("://")
         try:
             if scheme not in ("http", "https") or not separator or not rest:
                 raise ValueError("no origin and no network")  # noqa: TRY301 - told with the others
+            access = _trusted(scheme, written, path.parent)
             if "/" in rest.rstrip("/"):
                 networks.append((scheme, ip_network(rest), access))
             else:
                 exact[_origin(key)] = access
         except ValueError as error:
             told = "it would be sent to any address" if key == "*" else str(error)
-            problems.append(Problem(where, 0, f"{key[:80]!r}: {told}", f"write {EXAMPLE}, or a BMC's https://address"))
+            problems.append(
+                Problem(str(path), 0, f"{key[:80]!r}: {told}", f"write {EXAMPLE}, or a BMC's https://address")
+            )
     if problems:
         raise InvalidInputError(tuple(problems[:50]))
     networks.sort(key=lambda entry: -entry[1].prefixlen)
-    return lambda origin: exact.get(_origin(origin)) or _of_network(networks, origin)
+
+    def access_of(origin: str) -> Access:
+        found = exact.get(_origin(origin)) or _of_network(networks, origin)
+        if found is None:
+            raise RefusedError(
+                f"no key of bmc.json names {origin}: add its address or network there, or mend the binding"
+            )
+        return found
+
+    return access_of
 
 
-def _of_network(networks: Networks, origin: str) -> Access:
+def _trusted(scheme: str, access: Access, folder: Path) -> Access:
+    """The access with its files found. Raises ValueError where a password would be shown to whom nobody vouches for."""
+    enters = bool(access.username or access.secret)
+    if access.secret and (access.username or access.password):
+        raise ValueError("secret stands beside username and password: give one of the two")
+    if enters and scheme == "https" and access.insecure:
+        raise ValueError("insecure would send the password to whoever answers: give ca or fingerprint")
+    if enters and scheme == "https" and not (access.ca or access.fingerprint):
+        raise ValueError(f'nothing says how it is known: give fingerprint, or ca (a PEM file, or "{SYSTEM}")')
+    if access.ca in ("", SYSTEM):
+        return access
+    if not (place := folder / access.ca).is_file():
+        raise ValueError(f"ca: no file {place}")
+    return replace(access, ca=str(place))
+
+
+def _of_network(networks: Networks, origin: str) -> Access | None:
     """The access of the narrowest network that the address lies in; a host name lies in none."""
     parts = urlsplit(origin)
     try:
         address = ip_address(parts.hostname or "")
     except ValueError:
-        return Access()
+        return None
     found = (access for scheme, network, access in networks if scheme == parts.scheme and address in network)
-    return next(found, Access())
+    return next(found, None)
+
+
+def _plain(origin: str) -> bool:
+    return urlsplit(origin).scheme != "https"
 
 
 def _origin(url: str) -> str:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 
+import aiohttp
 import msgspec
 
 from hostler.cli import context
@@ -24,6 +25,7 @@ from hostler.cli.examining import examiners
 from hostler.cli.house import Gate, House, Standing, ask, house, journal_of, now
 from hostler.cli.lab import Lab, in_kubernetes, in_memory
 from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
+from hostler.cli.secret_places import secrets_of
 from hostler.cli.settings import ServeSettings, UpSettings
 from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.model import FLEET, Node, Phase
@@ -75,7 +77,8 @@ async def serve(settings: ServeSettings) -> None:
     standing = Standing(data, settings.journal, settings.name, settings.advertise, settings.lease_s)
     async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
-        clients = Clients(connections, credentials(data), gate)
+        outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
+        clients = Clients(connections, credentials(data), gate, secrets_of(data, outside))
         gate.machines = Introduction(clients)
         slurm = await slurm_clusters(settings.slurm, gate, stack)
         kubernetes = await kubernetes_clusters(settings.clusters, gate, stack)

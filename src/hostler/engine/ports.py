@@ -35,6 +35,30 @@ class ConflictError(PortError):
     """The outside changed under us: load again, decide again."""
 
 
+class Secret(Struct, frozen=True):
+    """The fields of a secret. `lease_s`: for how many seconds its place says that it is good, 0 where it says nothing.
+
+    Its representation shows none of it: what is logged by mistake tells nobody.
+    """
+
+    fields: Mapping[str, str]
+    lease_s: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Secret({', '.join(sorted(self.fields))})"
+
+
+class Secrets(Protocol):
+    """A place where secrets are kept."""
+
+    async def read(self, name: str, *, anew: bool = False) -> Secret:
+        """The secret of that name; `anew` where what was read before was not taken.
+
+        Raises RefusedError (there is none, or it is not ours to read) and UnreachableError. No error tells any of it.
+        """
+        ...
+
+
 class JournalError(Exception):
     """The journal cannot be read or written: nothing of the batch is durable, or nobody knows; the writer must resign.
 

@@ -30,6 +30,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- define "hostler.access" -}}
 {{- $found := list -}}
 {{- with .Values.controller.bmcSecret }}{{ $found = append $found (dict "volume" "bmc" "secret" . "key" "bmc.json" "to" "bmc.json") }}{{ end -}}
+{{- with .Values.controller.secretPlaces }}{{ $found = append $found (dict "volume" "places" "secret" . "key" "secrets.json" "to" "secrets.json") }}{{ end -}}
 {{- range $i, $one := .Values.controller.clusters }}{{ $found = append $found (dict "volume" (printf "cluster-%d" $i) "secret" $one.existingSecret "key" (default "kubeconfig" $one.key) "to" (printf "%s.kubeconfig" $one.name)) }}{{ end -}}
 {{- range $i, $one := .Values.controller.slurm }}{{ if $one.existingSecret }}{{ $found = append $found (dict "volume" (printf "slurm-%d" $i) "secret" $one.existingSecret "key" (default "slurm.yaml" $one.key) "to" (printf "%s.slurm.yaml" $one.name)) }}{{ end }}{{ end -}}
 {{- toJson $found -}}

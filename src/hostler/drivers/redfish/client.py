@@ -13,7 +13,7 @@ from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access, Answer, Exchange, HttpExchange
 from hostler.drivers.redfish.layout import Layout, Tree
 from hostler.drivers.redfish.reading import Document, WireError, child, document, link, local_path, text
-from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
+from hostler.engine.ports import ConflictError, PortError, RefusedError, Secrets, UnreachableError
 
 ROOT = "/redfish/v1/"
 MAX_READS = 4
@@ -372,8 +372,10 @@ class Clients:
         sessions: Connections,
         access: Callable[[str], Access],
         fence: Callable[[], None] = lambda: None,
+        secrets: Secrets | None = None,
     ) -> None:
         self._sessions = sessions
+        self._secrets = secrets
         self._access = access
         self._fence = fence
         self._kept: OrderedDict[str, RedfishClient] = OrderedDict()
@@ -390,7 +392,7 @@ class Clients:
     def _exchange(self, origin: str) -> Exchange:
         """Reads pass; whatever may change something asks the fence as the last thing before it is sent."""
         access = self._access(origin)
-        exchange = HttpExchange(self._sessions(origin, keep=access.keep), origin, access)
+        exchange = HttpExchange(self._sessions(origin, keep=access.keep), origin, access, self._secrets)
 
         async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
             if method != "GET":

@@ -2,25 +2,30 @@
 
 import base64
 import binascii
+import ssl
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from hostler.engine.ports import ExcessError, RefusedError, UnreachableError
+from hostler.engine.ports import ExcessError, RefusedError, Secrets, UnreachableError
 
+SYSTEM = "system"
+"""The authorities that the system trusts, as an access names them."""
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 
 
 class Access(Struct, frozen=True):
     """How one BMC is entered.
 
-    Its certificate is verified against the session's trust store. `fingerprint` (SHA-256, hex, colons allowed)
-    trusts exactly one certificate instead, which suits the self-signed ones BMCs ship with. `insecure` trusts
-    any certificate: whoever sits on the wire can then read the password and answer in the BMC's place. `keep` False is
-    for BMCs that choke on connections that stay open between looks.
+    Its certificate is verified against the session's trust store, or against `ca`, a PEM file ("system": the system's
+    store). `fingerprint` (SHA-256, hex, colons allowed) trusts exactly one certificate instead, which suits the
+    self-signed ones BMCs ship with. `insecure` trusts any certificate: whoever sits on the wire can then answer in the
+    BMC's place. `secret` names where username and password are kept, in their place. `keep` False is for BMCs that
+    choke on connections that stay open between looks.
     """
 
     username: str = ""
@@ -29,6 +34,8 @@ class Access(Struct, frozen=True):
     insecure: bool = False
     timeout_s: float = 30.0
     keep: bool = True
+    ca: str = ""
+    secret: str = ""
 
     def __repr__(self) -> str:
         return f"Access({self.username!r}, password=…, fingerprint={self.fingerprint!r}, insecure={self.insecure})"
@@ -83,17 +90,38 @@ def parse_address(binding: str) -> Address:
 class HttpExchange:
     """An Exchange over an aiohttp session, which keeps the connections and, for `ssl=True`, the trust store."""
 
-    def __init__(self, session: aiohttp.ClientSession, origin: str, access: Access) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, origin: str, access: Access, secrets: Secrets | None = None
+    ) -> None:
         self._session = session
         self._origin = origin
+        self._access = access
+        self._secrets = secrets
         self._ssl = _trust(access)
         self._timeout = aiohttp.ClientTimeout(total=access.timeout_s, sock_connect=min(10.0, access.timeout_s))
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
-        if access.username:
-            pair = f"{access.username}:{access.password}".encode()
-            self._headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
 
     async def __call__(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        answer = await self._send(method, path, body, headers | await self._login(anew=False))
+        if answer.status == 401 and method == "GET" and self._access.secret:
+            return await self._send(method, path, body, headers | await self._login(anew=True))
+        return answer
+
+    async def _login(self, *, anew: bool) -> dict[str, str]:
+        """The header that enters the BMC, {} where there is none. Raises PortError where its secret cannot be had."""
+        username, password = self._access.username, self._access.password
+        if self._access.secret:
+            if self._secrets is None:
+                raise RefusedError(f"{self._origin} is entered with a secret, and no place of secrets is known")
+            fields = (await self._secrets.read(self._access.secret, anew=anew)).fields
+            username, password = fields.get("username", ""), fields.get("password", "")
+            if not username:
+                raise RefusedError(f"secret {self._access.secret} has no field username; give it username and password")
+        if not username:
+            return {}
+        return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}
+
+    async def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         try:
             async with self._session.request(
                 method,
@@ -132,15 +160,24 @@ class HttpExchange:
         return bytes(content)
 
 
-def _trust(access: Access) -> bool | aiohttp.Fingerprint:
+def _trust(access: Access) -> bool | aiohttp.Fingerprint | ssl.SSLContext:
     if not access.fingerprint:
-        return not access.insecure
+        return not access.insecure if access.ca in ("", SYSTEM) else _authorities(access.ca)
     try:
         return aiohttp.Fingerprint(binascii.unhexlify(access.fingerprint.replace(":", "")))
     except ValueError as error:
         raise RefusedError(
             "the certificate fingerprint must be SHA-256 in hex, as `openssl x509 -fingerprint -sha256` prints it"
         ) from error
+
+
+@lru_cache(maxsize=64)
+def _authorities(path: str) -> ssl.SSLContext:
+    """Raises RefusedError."""
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError as error:  # ssl.SSLError is one
+        raise RefusedError(f"the BMCs' authorities cannot be read from {path}: {error.strerror}") from error
 
 
 def _without_secret(binding: str) -> str:

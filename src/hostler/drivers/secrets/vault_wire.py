@@ -1,0 +1,78 @@
+"""What Vault's HTTP API answers: a secret of its KV engine, version 2, and a login. No error quotes an answer.
+
+Sources: https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2#read-secret-version, and under
+https://developer.hashicorp.com/vault/api-docs the status codes and the Kubernetes method.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hostler.engine.ports import RefusedError, Secret, UnreachableError
+
+_SEALED = 503
+_LATER = {412, 429, 472, 473}
+"""Not there yet, too many requests, and standbys that do not answer themselves."""
+
+
+class _Versioned(Struct):
+    data: dict[str, Any] | None = None
+
+
+class _Read(Struct):
+    data: _Versioned | None = None
+    lease_duration: float = 0.0
+
+
+class Login(Struct, frozen=True):
+    """A token, and for how many seconds it is good (0: without end)."""
+
+    client_token: str
+    lease_duration: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Login(…, lease_duration={self.lease_duration!r})"
+
+
+class _Auth(Struct):
+    auth: Login
+
+
+def read_secret(status: int, body: bytes, name: str) -> Secret:
+    """The latest version's fields. Raises RefusedError, UnreachableError."""
+    _demand_ok(status, f"secret {name}")
+    try:
+        found = msgspec.json.decode(body, type=_Read)
+    except msgspec.MsgspecError:
+        raise UnreachableError(f"Vault answered for secret {name} with something else than a secret") from None
+    fields = found.data.data if found.data is not None else None
+    if not fields or not all(isinstance(value, str) for value in fields.values()):
+        raise RefusedError(f"secret {name} in Vault has no fields of text; is its engine KV version 2?")
+    return Secret(fields, found.lease_duration)
+
+
+def read_login(status: int, body: bytes) -> Login:
+    """The token that a login gave. Raises RefusedError, UnreachableError."""
+    _demand_ok(status, "the login")
+    try:
+        return msgspec.json.decode(body, type=_Auth).auth
+    except msgspec.MsgspecError:
+        raise UnreachableError("Vault answered the login with something else than a token") from None
+
+
+def _demand_ok(status: int, what: str) -> None:
+    """Raises what the status means."""
+    if status == 200:
+        return
+    if status == _SEALED:
+        raise UnreachableError(f"Vault is sealed or down for maintenance: {what} cannot be read; unseal it")
+    if status in _LATER or status >= 500:
+        raise UnreachableError(f"Vault answered {status} for {what}: it is to be asked later")
+    if 300 <= status < 400:
+        raise UnreachableError(f"Vault sends elsewhere for {what}: name its active node or its load balancer")
+    if status == 404:
+        raise RefusedError(f"Vault has no {what}, or its latest version is deleted")
+    if status == 403:
+        raise RefusedError(f"Vault denies {what}: its policy has to allow `read` there, and the token to be good")
+    raise RefusedError(f"Vault refuses {what} with {status}")
