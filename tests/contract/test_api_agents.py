@@ -197,8 +197,27 @@ async def test_a_retired_nodes_agent_is_told_to_stop(world: House) -> None:
     assert (await agent.post("/v1/agent/heartbeat", {"node": "gone", "boot_id": "b"}))[0] == 409
 
 
+async def test_a_post_that_says_it_is_urgent_is_decided_before_others(
+    world: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutants: its header ends at the door; every post is urgent."""
+    given: list[bool] = []
+
+    async def observe(*_: Any, urgent: bool = False) -> Any:
+        given.append(urgent)
+        raise BusyError(1.0)
+
+    monkeypatch.setattr(world.cell, "observe", observe)
+    headers = {"Authorization": f"Bearer {world.agent('n0').token}"}
+    path = f"{world.url}/v1/agent/observations"
+    for more in ({}, {"Priority": "u=0"}, {"Priority": "u=3"}):
+        async with world.session.post(path, json=batch(observation()), headers={**headers, **more}) as answer:
+            assert answer.status == 503
+    assert given == [False, True, False]
+
+
 async def test_a_busy_controller_says_when_to_come_back(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def busy(*_: Any) -> Any:
+    async def busy(*_: Any, **_named: Any) -> Any:
         raise BusyError(2.5)
 
     monkeypatch.setattr(world.cell, "observe", busy)

@@ -3,10 +3,20 @@
 from itertools import cycle, islice
 
 import pytest
+from msgspec.structs import replace
 
 from hostler.core.model import Intent, Observation, Outcome
 from hostler.engine import intake
-from hostler.engine.queues import BATCH_INTENTS, BATCH_OBSERVATIONS, INTENTS_MAX, OBSERVATIONS_MAX, BusyError, Queues
+from hostler.engine.queues import (
+    BATCH_INTENTS,
+    BATCH_OBSERVATIONS,
+    BATCH_OTHERS,
+    BATCH_URGENT,
+    INTENTS_MAX,
+    OBSERVATIONS_MAX,
+    BusyError,
+    Queues,
+)
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 MILLION = 1_000_000
@@ -84,6 +94,40 @@ def test_who_came_before_a_cordon_is_known_before_it_counts_as_done() -> None:
     assert [type(one) for one in queues.take()] == [intake.WorkSeen, intake.Replied]
 
 
+def urgent_post(node: str, count: int = 1) -> intake.Observed:
+    return replace(a_post(node, count=count), urgent=True)
+
+
+def sizes(queues: Queues) -> dict[str, int]:
+    """How many observations of each node are in the next batch, in its order."""
+    return {one.node: len(one.observations) for one in queues.take() if isinstance(one, intake.Observed)}
+
+
+def test_what_may_doom_a_job_is_in_the_very_next_batch_and_that_is_small() -> None:
+    """Mutants: it stands behind what came before it; its batch is as large as any; the others get nothing of it."""
+    queues = Queues()
+    for number in range(300):
+        queues.put(a_post(f"n{number}", count=10))
+    queues.put(urgent_post("u"))
+    taken = sizes(queues)
+    assert next(iter(taken)) == "u"
+    assert sum(taken.values()) - 1 == BATCH_URGENT
+    assert sum(sizes(queues).values()) == BATCH_OBSERVATIONS, "and the next is as large as ever"
+
+
+def test_who_calls_everything_urgent_starves_nobody() -> None:
+    """Mutant: others come when nothing urgent is left."""
+    queues = Queues()
+    for number in range(20):
+        queues.put(urgent_post(f"u{number}", count=PER_POST))
+    for number in range(50):
+        queues.put(a_post(f"n{number}", count=10))
+    for turn in range(1, 5):
+        taken = sizes(queues)
+        assert sum(count for node, count in taken.items() if node[0] == "u") == BATCH_OBSERVATIONS
+        assert sum(count for node, count in taken.items() if node[0] == "n") == BATCH_OTHERS, turn
+
+
 def test_what_tells_of_faults_goes_before_inventories() -> None:
     """Mutant: one queue for all observations."""
     queues = Queues()
@@ -109,16 +153,18 @@ def test_people_are_refused_rather_than_queued_without_end(verb: str) -> None:
 def test_a_node_that_sends_a_hundred_times_as_much_waits_for_the_others() -> None:
     """Its second post stands behind what a hundred others send meanwhile, in their order; its own stay in theirs.
 
-    Mutant: first come, first served; 2,000 of its own then fill the batch.
+    Mutant: first come, first served; a thousand of its own then fill the batch.
     """
     queues = Queues()
     for number in range(3):
-        queues.put(a_post("greedy", count=1_000 - number))
+        queues.put(a_post("greedy", count=500 - number))
     for number in range(100):
         queues.put(a_post(f"n{number}", count=10))
     batch = [one for one in queues.take() if isinstance(one, intake.Observed)]
-    assert [one.node for one in batch] == ["greedy", *(f"n{n}" for n in range(100))]
-    assert [len(one.observations) for one in queues.take() if isinstance(one, intake.Observed)] == [999, 998]
+    assert [one.node for one in batch] == ["greedy", *(f"n{n}" for n in range(50))]
+    batch = [one for one in queues.take() if isinstance(one, intake.Observed)]
+    assert [one.node for one in batch] == [*(f"n{n}" for n in range(50, 100)), "greedy", "greedy"]
+    assert [len(one.observations) for one in batch[-2:]] == [499, 498]
 
 
 def test_who_was_quiet_is_owed_nothing() -> None:
@@ -126,8 +172,8 @@ def test_who_was_quiet_is_owed_nothing() -> None:
     queues = Queues()
     for _ in range(10):
         queues.put(a_post("a"))
-    assert len(queues.take()) == 4
+    assert len(queues.take()) == BATCH_OBSERVATIONS // PER_POST
     queues.put(a_post("new"))
     queues.put(a_post("new"))
     nodes = [one.node for one in queues.take() if isinstance(one, intake.Observed)]
-    assert nodes == ["new", "a", "new", "a"]
+    assert nodes == ["new", "a"]

@@ -52,11 +52,15 @@ ATTEMPTS = 3
 
 
 class Observed(Struct, frozen=True):
-    """Observations of one sender, in the order of its spool. `token` is answered after the commit."""
+    """Observations of one sender, in the order of its spool. `token` is answered after the commit.
+
+    `urgent`: their sender says that they hold what may doom a job.
+    """
 
     token: int
     node: str
     observations: tuple[Observation, ...]
+    urgent: bool = False
 
 
 class Asked(Struct, frozen=True):

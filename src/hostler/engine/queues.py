@@ -1,17 +1,21 @@
 """What waits to be decided: bounded queues in which outcomes, intents and easing never stand behind observations.
 
-Observations are taken fairly over nodes: whoever sends a thousand at once waits until others have had a thousand.
+Observations are taken fairly over nodes: whoever sends a thousand at once waits until others have had a thousand. What
+may doom a job goes before other observations, and in a small batch, which is decided and durable soon.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from hostler.engine import intake
 
 OBSERVATIONS_MAX = 100_000
 INTENTS_MAX = 1_000
-BATCH_OBSERVATIONS = 2_000
+BATCH_OBSERVATIONS = 1_000
+BATCH_URGENT = 200
+BATCH_OTHERS = 100
+"""So many observations a batch has with urgent ones in it, unless these alone are more; and so many others at least."""
 BATCH_INTENTS = 64
 
 _EASING_VERBS = frozenset({"uncordon", "release", "resume", "release-brake", "end-work", "hold", "pause"})
@@ -73,6 +77,7 @@ class Queues:
         self._intents: deque[intake.Asked] = deque()
         self._volatile: deque[intake.Input] = deque()
         self._urgent = FairQueue()
+        self._news = FairQueue()
         self._bulk = FairQueue()
         self.observations = 0
 
@@ -86,8 +91,8 @@ class Queues:
                 if self.observations + len(observations) > OBSERVATIONS_MAX:
                     raise BusyError(1.0 + self.observations / OBSERVATIONS_MAX)
                 self.observations += len(observations)
-                urgent = any(o.kind != "inventory" for o in observations)
-                (self._urgent if urgent else self._bulk).put(one)
+                news = any(o.kind != "inventory" for o in observations)
+                (self._urgent if one.urgent else self._news if news else self._bulk).put(one)
             case intake.Asked(intent=intent):
                 queue = self._easing if intent.verb in _EASING_VERBS else self._intents
                 if len(queue) >= INTENTS_MAX:
@@ -107,13 +112,20 @@ class Queues:
         yield from _drain(self._easing, BATCH_INTENTS)
         yield from _drain(self._volatile, len(self._volatile))
         yield from _drain(self._intents, BATCH_INTENTS)
-        room = BATCH_OBSERVATIONS
-        for queue in (self._urgent, self._bulk):
-            while queue and room > 0:
-                one = queue.take()
-                self.observations -= len(one.observations)
-                room -= max(1, len(one.observations))
-                yield one
+        urgent = yield from self._observations(self._urgent, BATCH_OBSERVATIONS)
+        room = max(BATCH_URGENT - urgent, BATCH_OTHERS) if urgent else BATCH_OBSERVATIONS
+        room -= yield from self._observations(self._news, room)
+        yield from self._observations(self._bulk, room)
+
+    def _observations(self, queue: FairQueue, most: int) -> Generator[intake.Observed, None, int]:
+        """Posts of the queue until they hold `most` observations; how many these were."""
+        taken = 0
+        while queue and taken < most:
+            one = queue.take()
+            self.observations -= len(one.observations)
+            taken += max(1, len(one.observations))
+            yield one
+        return taken
 
 
 def _drain(queue: "deque[intake.Input] | deque[intake.Asked]", most: int) -> Iterator[intake.Input]:

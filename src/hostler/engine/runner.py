@@ -209,9 +209,9 @@ class Cell:
 
     # --- what it is told
 
-    async def observe(self, node: str, observations: tuple[Observation, ...]) -> Reply:
+    async def observe(self, node: str, observations: tuple[Observation, ...], *, urgent: bool = False) -> Reply:
         """Take observations of one sender; they are durable when this returns. Raises BusyError."""
-        return await self._deciding().ask(lambda token: intake.Observed(token, node, observations))
+        return await self._deciding().ask(lambda token: intake.Observed(token, node, observations, urgent))
 
     async def ask(
         self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None

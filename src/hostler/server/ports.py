@@ -75,7 +75,7 @@ class CellView(Protocol):
     @property
     def heartbeats(self) -> HeartbeatView: ...
 
-    async def observe(self, node: str, observations: tuple[Observation, ...]) -> Reply:
+    async def observe(self, node: str, observations: tuple[Observation, ...], *, urgent: bool = False) -> Reply:
         """Durable when it returns. Raises BusyError."""
         ...
 

@@ -5,7 +5,7 @@ import time
 from typing import Annotated
 
 from litestar import Response, Router, get, post
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from hostler.core.magnitudes import outside
 from hostler.core.model import Node, Observation, Outcome
 from hostler.engine.intake import AgentAhead, AgentRefused
 from hostler.engine.joining import JoinOffer
+from hostler.server.admission import URGENT
 from hostler.server.auth import Permission, needs
 from hostler.server.desk import KINDS, Order
 from hostler.server.given import Reporter, Reports
@@ -79,15 +80,22 @@ class Orders(Struct, frozen=True):
 
 
 @post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
-async def observations(agent: Reports, data: JSONBody[ObservationsBody]) -> Receipt:
-    """Take observations; when this answers they are durable up to `acknowledged`. Whoever posts is heard."""
+async def observations(
+    agent: Reports,
+    data: JSONBody[ObservationsBody],
+    priority: Annotated[str, HeaderParameter(name="Priority")] = "",
+) -> Receipt:
+    """Take observations; when this answers they are durable up to `acknowledged`. Whoever posts is heard.
+
+    With `Priority: u=0` (RFC 9218) they are decided before what other agents have sent without it.
+    """
     room, node = agent.room, _own(agent, data.node)
     room.cell.heartbeat(node.id, data.boot_id)
     received = room.now()
     for place, observation in enumerate(data.observations):
         _check(node, data.spool, place, observation)
     stamped = tuple(replace(o, received=received) for o in data.observations)
-    reply = await room.cell.observe(node.id, stamped)
+    reply = await room.cell.observe(node.id, stamped, urgent=priority == URGENT)
     if not reply.granted:
         raise refuse(409, "refused", reply.text, "register the node, then send it again")
     if any(c.type == "agent.refused" for c in node.conditions):
