@@ -73,12 +73,17 @@ def _run(store: Store, jobs: int, until: float) -> int:
 
 
 def _wanted() -> list[Run]:
-    """Seed by seed, so that what is done when the time is over are whole seeds; of plain worlds a few first."""
+    """Seed by seed, so that what is done when the time is over are whole seeds; more plain ones come last."""
     few, many = range(1, FEW + 1), range(FEW + 1, max(PLAIN.seeds, HARD.seeds) + 1)
-    order = [(plan, seed) for seed in few for plan in (HARD, PLAIN)]
-    order += [(plan, seed) for plan in (HARD, PLAIN) for seed in many if seed <= plan.seeds]
-    compared = [(replace(plan.settings, seed=seed), name) for plan, seed in order for name in plan.peers]
-    return [*compared, *sensitivity.runs(SWAY.settings, SWAY.seeds, SWAY.peers)]
+    first = [(plan, seed) for seed in few for plan in (HARD, PLAIN)] + [(HARD, seed) for seed in many]
+    sway = sensitivity.runs(SWAY.settings, SWAY.seeds, SWAY.peers)
+    return [*_compared(first), *sway, *_compared([(PLAIN, seed) for seed in many])]
+
+
+def _compared(order: list[tuple[Plan, int]]) -> list[Run]:
+    """The runs of whole seeds; what a plan has no seed of is left out."""
+    worlds = [(plan, seed) for plan, seed in order if seed <= plan.seeds]
+    return [(replace(plan.settings, seed=seed), name) for plan, seed in worlds for name in plan.peers]
 
 
 def _whole(plan: Plan, store: Store) -> int:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.sim.comparison import fairness, outcome, page, sensitivity, store, sway
+from hostler.sim.comparison.sensitivity import End
 from hostler.sim.comparison.sway import Sway
 from hostler.sim.comparison.trial import Asked, Mean, Trial, hold, run_all
 from hostler.sim.constants import CONSTANTS
@@ -126,6 +127,14 @@ def test_differences_of_the_sensitivity_are_paired(swayed: Sway) -> None:
     for end in swayed.ends:
         assert end.against_ours["nobody"]["goodput"].mean == pytest.approx(0.0001)
     assert sensitivity.spread(swayed.ends, "nobody") == pytest.approx((0.0001, 0.0001))
+
+
+def test_rows_that_did_not_move_are_told() -> None:
+    """Mutants: every row counts; the first one counts."""
+    still, moved = Mean(0.9, 0.1), Mean(0.8, 0.1)
+    ends = (End("", 0.0, still, {}), End("restart_s", 120.0, still, {}), End("restart_s", 900.0, moved, {}))
+    assert "1 of the 3 rows are as the first" in "\n".join(sway.told(Sway(16, 3.0, 2, ends)))
+    assert "as the first" not in "\n".join(sway.told(Sway(16, 3.0, 2, (ends[0], ends[2]))))
 
 
 def test_the_page_has_all_its_parts(trials: dict[bool, Trial], swayed: Sway) -> None:

@@ -57,6 +57,11 @@ def _sensitivity(swayed: Sway) -> Iterator[str]:
     for peer in peers:
         least, most = (100 * difference for difference in spread(swayed.ends, peer))
         yield f"- Over all rows {peer}'s goodput less ours goes from {least:+.2f} to {most:+.2f} points."
+    if same := _unmoved(swayed.ends):
+        yield (
+            f"- {same} of the {len(swayed.ends)} rows are as the first: in so few worlds nothing happened that their "
+            "constant decides, or too little to show."
+        )
     yield ""
     titles = " | ".join(f"{peer}: goodput | {peer}: touches" for peer in peers)
     yield f"| constant | value | our goodput % | {titles} |"
@@ -68,6 +73,12 @@ def _sensitivity(swayed: Sway) -> Iterator[str]:
     if lacking:
         yield f"Of the table {lacking} rows are not run yet: `make peers` goes on where it was cut off."
         yield ""
+
+
+def _unmoved(ends: tuple[End, ...]) -> int:
+    """How many rows show what the hard world as it is shows."""
+    first, *others = ends
+    return sum((end.goodput, end.against_ours) == (first.goodput, first.against_ours) for end in others)
 
 
 def _row(end: End, name: str, value: str) -> str:
