@@ -168,8 +168,11 @@ async def test_what_the_controller_has_already_is_not_sent_again_after_a_start(t
     spool.close()
 
 
-async def test_an_empty_spool_is_left_alone_until_somebody_wakes_its_sender(tmp_path: Path) -> None:
+async def test_an_empty_spool_is_left_alone_until_somebody_wakes_its_sender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mutant: an idle agent looks into its spool without a pause."""
+    monkeypatch.setattr("hostler.agent.upload.IDLE_S", 60 * PATIENCE_S)
     looked = asyncio.Queue[int]()
 
     class Watched(Spool):

@@ -223,6 +223,27 @@ def test_a_failure_domain_has_a_budget_of_its_own() -> None:
     assert not blockers(scene(drive), Request("reboot", C.immediate, (drive.node("c"),)))
 
 
+def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_domains_own_act() -> None:
+    """Mutants: a node with a plan that disturbs nobody takes nothing; what is done to a domain waits for itself."""
+    pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100})}
+    drive = Drive(configuration(pools), [a_node(n, domains=("nvlink:d1",)) for n in "abcd"])
+    drive.see_work("a", a_workload("w"))
+    drive.ask("reboot", "a")
+    plan, b, c = drive.node("a").plan, drive.node("b"), drive.node("c")
+    assert plan is not None
+    for own, waits in (
+        (None, True),
+        (replace(plan, disruptive=False), True),
+        (replace(plan, state="proposed"), True),
+        (plan, False),
+    ):
+        asked = Request("reboot", C.immediate, (replace(b, plan=own),))
+        assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
+    for scope, waits in (("", True), ("nvlink:d1", False)):
+        asked = Request("reboot", C.immediate, (b, c), scope=scope)
+        assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
+
+
 def test_bring_up_has_its_own_budget() -> None:
     def two_at_once(policy: dict[str, object]) -> None:
         policy["bring_up_at_once"] = 2
