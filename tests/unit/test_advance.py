@@ -10,7 +10,7 @@ from hostler.core import events as e
 from hostler.core.answers import Act, Wait
 from hostler.core.conditions import CONDITIONS
 from hostler.core.freeze import Frame, freeze
-from hostler.core.model import ActClass, Condition, Node, Phase, Plan, Step
+from hostler.core.model import ActClass, Condition, Node, Phase, Plan, Step, Ticket
 from hostler.core.policy.response import Need
 from hostler.core.recipes import RECIPES
 from hostler.core.scene import Scene
@@ -184,3 +184,64 @@ def test_a_delivery_that_is_taken_back_ends_no_work_that_came_to_an_open_node(
     (event,) = said.events
     assert isinstance(event, e.OperationStarted)
     assert event.operation.kind == "leave_cluster"
+
+
+# what makes way
+
+
+@pytest.mark.parametrize("kind", ["stuck", "consent", ""])
+def test_a_plan_goes_on_where_what_is_graver_would_wait(kind: str) -> None:
+    """Mutant: the graver need alone ends it, and the node stays cordoned for a person's answer."""
+    drive, node, plan = draining()
+    cause = a_condition("gpu.fallen_off_bus")
+    node = replace(node, conditions=(*node.conditions, cause))
+    if kind:
+        drive.fleet.put_ticket("t1", Ticket("t1", "a", kind, "as asked", NOW, action="reboot", owner="pat"))
+        drive.fleet.merge()
+    need = Need("power_cycle", ActClass.immediate, (cause.id,), cause.type)
+    found = advance._ends_early(scene(drive), node, plan, need)  # noqa: SLF001 - a need, by no particular way
+    assert [type(event) for event in found or ()] == ([] if kind else [e.PlanEnded])
+
+
+@pytest.mark.parametrize(
+    ("wished", "unanswered", "makes_way"), [(True, True, True), (False, True, False), (True, False, False)]
+)
+def test_a_phases_own_work_makes_way_for_a_person_where_nobody_answers_it(
+    wished: bool, unanswered: bool, makes_way: bool
+) -> None:
+    """Mutants: it does for a remedy that nobody asked for; in the midst of a check; for nobody."""
+    drive = Drive(configuration(), [a_node("a", pool="", phase=Phase.test)])
+    plan = freeze(scene(drive), drive.node("a"), RECIPES["test"], Frame(ActClass.bring_up))
+    open_check = replace(a_condition("check.inconclusive"), id="a/check.inconclusive/check:burn_in")
+    node = replace(drive.node("a"), plan=plan, conditions=(open_check,) if unanswered else ())
+    need = Need("reboot", ActClass.pending, (), "operator.reboot", wished=wished)
+    found = advance._ends_early(scene(drive), node, plan, need)  # noqa: SLF001
+    assert [type(event) for event in found or ()] == ([e.PlanEnded] if makes_way else [])
+    assert advance._ends_early(scene(drive), node, plan, None) is None  # noqa: SLF001
+
+
+@pytest.mark.parametrize(("passed_s", "waits"), [(0, True), (59, True), (60, False)])
+def test_an_idle_check_that_is_being_ended_is_waited_for_and_not_for_ever(passed_s: float, waits: bool) -> None:
+    """Mutants: it is not waited for; a machine that hangs holds up its own repair."""
+    drive, node, plan = draining()
+    drive.see_work("a", replace(a_workload("check"), check="a-o9"))
+    drive.now = plan.recorded_at + timedelta(seconds=passed_s)
+    found = advance._ending_check(scene(drive), node, plan)  # noqa: SLF001
+    assert (found is not None) is waits
+    if found is not None:
+        assert (found.blockers[0].name, found.until) == ("a-o9", plan.recorded_at + timedelta(seconds=60))
+    drive.see_work("a", a_workload("w"))
+    assert advance._ending_check(scene(drive), node, plan) is None, "it is a customer's"  # noqa: SLF001
+
+
+def test_who_is_asked_to_consent_is_asked_by_one_ticket() -> None:
+    """Mutants: each deadline opens one more; none is opened."""
+    drive, node, plan = draining()
+    drive.now += timedelta(seconds=plan.steps[plan.index].deadline_s)
+    for asked in (False, True):
+        if asked:
+            drive.fleet.put_ticket("t1", Ticket("t1", "a", "consent", "as asked", NOW, owner="pat"))
+            drive.fleet.merge()
+        said = advance._drain(scene(drive), node, plan)  # noqa: SLF001 - at the end of its time
+        assert isinstance(said, Act)
+        assert [type(event) for event in said.events] == [*([] if asked else [e.TicketOpened]), e.PlanUndoing]

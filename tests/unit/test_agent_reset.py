@@ -126,6 +126,8 @@ def test_a_service_that_starts_and_does_not_stay_is_a_failed_reset(machine: Mach
 def test_a_machine_that_has_no_fabric_state_is_not_waited_for(machine: Machine) -> None:
     machine.tell(fabric="N/A")
     assert reset(BASEBOARD, machine.root).startswith("reset all GPUs; ")
+    machine.tell(fabric="In Progress")
+    assert reset(Wanted(("gpu3",)), machine.root), "nobody has said that this one's links need a fabric"
 
 
 @pytest.mark.parametrize(
