@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from hostler.core.configuration import Configuration
 from hostler.core.policy.documents import parse
+from hostler.sim.bmc.machine import sku_of_server
 from hostler.sim.world.seats import CLUSTER
 
 HOUR_S = 3600.0
@@ -125,9 +126,7 @@ def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dic
     """Policy and pools of the cell. `baseline` is the BIOS that the SKU asks for, `image` what its file holds."""
     skus = {
         shape.sku: {
-            "gpus": shape.gpus,
-            "parts": {"nic": shape.gpus, "drive": 8},
-            "temperature_limit_c": 90,
+            **sku_of_server(shape.gpus),
             "firmware": {"BIOS": baseline},
             "images": {"BIOS": f"http://images/{image}/{baseline}"},
             "reset": {"domain": "gpu" if shape.kind in ("cell", "story") else "baseboard"},

@@ -15,6 +15,7 @@ from hostler.engine.heap import COLLECTIONS
 from hostler.sim.accounts import Accounts
 from hostler.sim.adversity import Cluster, Misfortune, rack_of
 from hostler.sim.adversity import drawn as adversity_of
+from hostler.sim.bmc.machine import sku_of_server
 from hostler.sim.checkers.every import court
 from hostler.sim.drive import Drive
 from hostler.sim.hardship import Hardship
@@ -202,7 +203,7 @@ def _adopt(drive: Drive, members: int, peer: Peer) -> None:
 def _pools(members: int, peer: Peer) -> dict[str, object]:
     pool = {"sku": "h100", "target": members, "cluster": "k1", "tenant": "research", **peer.pool(members)}
     return {
-        "skus": {"h100": {"gpus": 8, "parts": {"nic": 8, "drive": 8}, "temperature_limit_c": 90}},
+        "skus": {"h100": sku_of_server()},
         "pools": {POOL: pool},
     }
 

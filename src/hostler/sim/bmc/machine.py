@@ -496,5 +496,21 @@ def gpu_server(serial: str, gpus: int = 8) -> Hardware:
     return Hardware(serial, parts=tuple(parts), sensors=sensors, limits_c=limits)
 
 
+def sku_of_server(gpus: int = 8) -> dict[str, object]:
+    """The SKU of such a server as an operator writes it: kinds of part, models, and the host's memory."""
+    return {
+        "gpus": gpus,
+        "gpu_model": "H100",
+        "parts": {"cpu": 2, "memory": 32, "drive": 8, "nic": gpus},
+        "models": {"cpu": "8480", "memory": "64 GB", "drive": "7.68 TB", "nic": "ConnectX-7"},
+        "memory_gib": 2048,
+        "temperature_limit_c": 90,
+    }
+
+
+MEMORY_KIB = 2030 * 2**20
+"""What the kernel of such a server calls its memory: it keeps some of its 2,048 GiB for itself."""
+
+
 def _ignore(_system: str, _state: str, _moment: datetime) -> None:
     pass

@@ -13,7 +13,7 @@ from hostler.core.diagnose.gate.readings import Readings
 from hostler.core.model import Facts, Part
 from hostler.engine import intake
 from hostler.sim.bmc.faults import Rule
-from hostler.sim.bmc.machine import Delays, Machine, gpu_server
+from hostler.sim.bmc.machine import MEMORY_KIB, Delays, Machine, gpu_server
 from hostler.sim.bmc.service import Service
 from hostler.sim.world.faults import Fault, pci_of
 from hostler.sim.world.site import Site, Span
@@ -29,7 +29,7 @@ PORT_POLL_S = (0.0, 10.0)
 HOT_C, COOL_C = 97.0, 45.0
 HIGH_C = 90.0
 POLL_S = 10.0
-COVERED = "gpu,nic,drive"
+COVERED = "cpu,drive,gpu,memory,nic"
 
 
 class Host:
@@ -220,7 +220,7 @@ class Host:
     def report_inventory(self) -> None:
         if self.heard:
             addresses = {f"pci:{pci_of(f'gpu{n}')}": f"gpu{n}" for n in range(self.gpus)}
-            said = Said(facts={"covers": COVERED, **addresses}, parts=self.present_parts())
+            said = Said(facts={"covers": COVERED, "memory_kib": MEMORY_KIB, **addresses}, parts=self.present_parts())
             self.spool.put("inventory", said, self.boot_id)
 
     def present_parts(self) -> tuple[Part, ...]:
