@@ -81,6 +81,16 @@ def test_a_password_is_shown_to_nobody_who_is_not_vouched_for(tmp_path: Path, en
     assert credentials(tmp_path)("http://10.20.0.1").username == "u", "the site's own word"
 
 
+@pytest.mark.parametrize(
+    "raw", [b"", b"[]", b'{"https://b": 1}', b'{"https://b\xff": {}}', b'{"https://b":' + b"[" * 5_000]
+)
+def test_a_file_that_cannot_be_read_is_refused_with_what_to_write(tmp_path: Path, raw: bytes) -> None:
+    """Mutant: text that is not UTF-8 ends in a traceback."""
+    (written(tmp_path) / "bmc.json").write_bytes(raw)
+    with pytest.raises(InvalidInputError, match="write {"):
+        credentials(tmp_path)
+
+
 def test_without_a_file_plain_http_stays_on_this_machine(tmp_path: Path) -> None:
     """Mutant: every plain address is asked."""
     access = credentials(tmp_path)

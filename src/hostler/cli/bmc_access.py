@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.errors import UNREADABLE, InvalidInputError, Problem
 from hostler.drivers.redfish.exchange import SYSTEM, Access
 from hostler.engine.ports import RefusedError
 from hostler.server.settings import is_loopback
@@ -34,7 +34,7 @@ def credentials(data: Path) -> Callable[[str], Access]:
         raise InvalidInputError((Problem(str(path), 0, "others can read it", f"chmod 600 {path}"),))
     try:
         known = msgspec.json.decode(path.read_bytes(), type=dict[str, Access])
-    except (msgspec.DecodeError, OSError) as error:
+    except (*UNREADABLE, OSError) as error:
         raise InvalidInputError((Problem(str(path), 0, str(error), f"write {EXAMPLE}"),)) from error
     return _bound(known, path)
 
