@@ -9,7 +9,7 @@ from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.intents.verbs import VERBS
 from hostler.core.intents.wishes import WISHES
-from hostler.core.model import Intent, Phase, Profile
+from hostler.core.model import Bounds, Hold, HoldKind, Intent, Phase, Profile
 from hostler.engine import intake
 from hostler.engine.ready import Reply
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document
@@ -184,3 +184,17 @@ def test_nothing_that_is_asked_raises(verb: str, target: str, args: dict[str, st
     assert reply.text
     drive.run()
     assert digest(drive.fleet) == digest(fold(drive.journal))
+
+
+def test_a_cordon_of_the_customer_before_is_told_without_a_name() -> None:
+    """Mutant: who laid a cordon is named, whosever they are."""
+    drive = two()
+    for number, (tenant, person) in enumerate((("globex", "gus"), ("", "ann"))):
+        hold = Hold(f"h{number}", "a", HoldKind.cordon, person, "ours", drive.now, tenant=tenant)
+        drive.journal.append(e.Record(len(drive.journal) + 1, drive.now, 1, "seed", e.HoldPlaced(hold)))
+    drive.begin(2)
+    intent = Intent("i1", "uncordon", "a", "alice", "mine", drive.now, bounds=Bounds(tenant="acme"))
+    (reply,) = drive.step(asked(drive, intent)).replies
+    assert not reply.granted
+    assert "another customer's on a, ann's on a" in reply.text
+    assert "gus" not in reply.text

@@ -27,7 +27,8 @@ def uncordon(ask: Ask) -> Granted:
     if not held:
         raise RefusalError(f"no cordon of a person stands on {ask.intent.target}; see `hostler node get`")
     own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]
-    others = ", ".join(f"{h.owner}'s on {h.scope}" for h in [h for h in held if h not in own][:5])
+    stays = [h for h in held if h not in own]
+    others = ", ".join(f"{'another customer' if h.tenant else h.owner}'s on {h.scope}" for h in stays[:5])
     if not own:
         raise RefusalError(f"the cordon is not yours to lift: {others}; ask its owner or an operator")
     events = tuple(e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own)
