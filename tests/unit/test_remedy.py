@@ -12,9 +12,11 @@ from hostler.core import remedy as remedies
 from hostler.core import unanswered
 from hostler.core.answers import Act, Wait
 from hostler.core.conditions import CONDITIONS
+from hostler.core.fleet import Removal
 from hostler.core.model import ActClass, Attempt, Condition, Hold, HoldKind, Node, Profile, Ticket
+from hostler.core.policy.guards import storm
 from hostler.core.policy.response import Need
-from hostler.core.remedy import BACK_OFF_S, LAST_TRIES, TRIES_WINDOW, may_begin, protect, remedy, tired
+from hostler.core.remedy import BACK_OFF_S, LAST_TRIES, TRIES_WINDOW, may_begin, protect, remedy, room_at, tired
 from hostler.core.scene import Scene
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
@@ -52,6 +54,11 @@ class World:
 
     def tried(self, *attempts: Attempt) -> None:
         self.change(attempts=attempts)
+
+    def disturbed_ago(self, *seconds: float) -> None:
+        removed = tuple(Removal(self.drive.now - timedelta(seconds=s), f"n{s}", "train", "reboot") for s in seconds)
+        self.drive.fleet.singles.put("cell", replace(self.drive.fleet.cell, recent=removed))
+        self.drive.fleet.merge()
 
     @property
     def node(self) -> Node:
@@ -205,6 +212,28 @@ def test_what_the_present_plan_has_tried_itself_does_not_tire_what_follows() -> 
     assert may_begin(world.scene, world.node, need)
     world.tried(Attempt("reboot", "", plan.recorded_at - timedelta(seconds=1)), *world.node.attempts)
     assert not may_begin(world.scene, world.node, need), "an earlier one does"
+
+
+@pytest.mark.parametrize(("wished", "begins"), [(False, False), (True, True)])
+def test_the_storm_brake_is_for_what_nobody_asked_for(wished: bool, begins: bool) -> None:
+    """Mutant: a person's wish, which would begin on a node without a plan, waits where there is one."""
+    world = World()
+    world.disturbed_ago(*(60.0 + s for s in range(world.drive.fleet.policy.brake.disruptions)))
+    assert storm(world.scene, 1)
+    assert may_begin(world.scene, world.node, a_need(wished=wished)) is begins
+
+
+def test_the_clock_is_asked_when_another_remedy_may_take_a_plans_place() -> None:
+    """Mutants: only a sweep finds that the brake's window or a try's rest has passed; a passed moment is told."""
+    world = World()
+    assert room_at(world.scene, world.node) is None
+    window_s = world.drive.fleet.policy.brake.window_s
+    world.disturbed_ago(window_s - 10.0, 60.0)
+    assert room_at(world.scene, world.node) == world.drive.now + timedelta(seconds=10)
+    world.tried(Attempt("reboot", "", world.drive.now - timedelta(seconds=BACK_OFF_S - 5)))
+    assert room_at(world.scene, world.node) == world.drive.now + timedelta(seconds=5)
+    world.drive.now += timedelta(seconds=5)
+    assert room_at(world.scene, world.node) == world.drive.now + timedelta(seconds=5)
 
 
 # protection

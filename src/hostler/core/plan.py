@@ -19,7 +19,7 @@ from hostler.core.policy.guards import Request, blockers
 from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow import would_have
 from hostler.core.recipes import RECIPES, Recipe
-from hostler.core.remedy import needed, protect, remedy
+from hostler.core.remedy import needed, protect, remedy, room_at
 from hostler.core.scene import Scene
 from hostler.core.sentences import asked_for
 from hostler.core.service import serve
@@ -118,7 +118,7 @@ def _enrol(scene: Scene, node: Node) -> Answer:
 
 
 def wakes_at(scene: Scene, node: Node) -> datetime | None:
-    """When the clock alone may change the answer: operation, step, phase limit, conclusion, condition, strike, slot."""
+    """When the clock alone may change the answer: operation, step, limits, conclusion, condition, strike, slot."""
     concluded, slot = conclusions.wakes_at(scene, node), slots.wakes_at(scene, node)
     if (node.deadline or node.plan or concluded) is None and not node.conditions and not node.settling:
         return slot
@@ -132,4 +132,6 @@ def wakes_at(scene: Scene, node: Node) -> datetime | None:
     plan = node.plan
     if plan is not None and plan.step_since is not None and plan.index < len(plan.steps):
         moments.append(plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s))
+    if plan is not None and plan.remedy and node.operation is None:
+        moments.append(room_at(scene, node))
     return min((at for at in moments if at is not None and at > scene.now), default=None)

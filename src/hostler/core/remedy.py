@@ -1,7 +1,7 @@
 """Whether the remedy that a node needs may begin now: consent, patience, guards, the storm brake; then its plan."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -73,7 +73,7 @@ def remedy(scene: Scene, node: Node, need: Need) -> Answer:
             return waiting
     if found := blockers(scene, request):
         return Wait(need.remedy, found, until=reopens(scene, found))
-    if not need.wished and not is_harmless(need.remedy) and (why := storm(scene, len(nodes))):
+    if why := _storms(scene, need, len(nodes)):
         return Act((e.BrakeLatched(why),))
     proposed = _is_proposed(scene, nodes, need)
     return Act(tuple(_plan(scene, member, need, proposed=proposed) for member in nodes))
@@ -96,7 +96,25 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
         return False
     if tired(scene, freed, need.remedy, need.rule, wished=need.wished):
         return False
-    return not blockers(scene, _request(need, (node,))) and not storm(scene, 1)
+    return not blockers(scene, _request(need, (node,))) and not _storms(scene, need, 1)
+
+
+def room_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone may let a remedy begin in the place of the node's plan, None where it never does.
+
+    A try has rested, or what was done to others has left the storm brake's window or the removals' day.
+    """
+    rest = timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
+    windows = (timedelta(seconds=scene.fleet.policy.brake.window_s), timedelta(days=1))
+    unsure = scene.now - scene.sure
+    moments = [a.at + rest for a in node.attempts]
+    moments.extend(r.at + window + unsure for r in scene.fleet.cell.recent for window in windows)
+    return min((at for at in moments if at > scene.now), default=None)
+
+
+def _storms(scene: Scene, need: Need, asking: int) -> str:
+    """Why the storm brake must latch first, "" where it need not: it is for what nobody asked for."""
+    return "" if need.wished or is_harmless(need.remedy) else storm(scene, asking)
 
 
 def _ends_with_plan(ticket: Ticket) -> bool:

@@ -218,7 +218,8 @@ class Host:
             self.site.ledger.forged[seen] = None
 
     def report_inventory(self) -> None:
-        if self.heard:
+        """What the node consists of goes into the spool, which keeps it while the network is away."""
+        if self.running:
             addresses = {f"pci:{pci_of(f'gpu{n}')}": f"gpu{n}" for n in range(self.gpus)}
             said = Said(facts={"covers": COVERED, "memory_kib": MEMORY_KIB, **addresses}, parts=self.present_parts())
             self.spool.put("inventory", said, self.boot_id)
