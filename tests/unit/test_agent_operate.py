@@ -253,7 +253,7 @@ async def test_evidence_is_on_its_way_before_its_outcome_is_told(world: World) -
 
 async def test_reports_go_as_soon_as_there_is_something_to_tell(world: World) -> None:
     """Mutants: nobody is told that there is an outcome, marked or not; what an earlier process began is not told."""
-    world.marks.start(operation(9), 1, world.body.boot_id())
+    world.marks.start(operation(9, "gpu_reset"), 1, world.body.boot_id())
     world.restart()
     tasks = [
         asyncio.create_task(world.operator.report(lambda: 0.0)),
@@ -271,4 +271,4 @@ async def test_reports_go_as_soon_as_there_is_something_to_tell(world: World) ->
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    assert dict(world.told()) == {"op9": "not_done", "op1": "done", "op2": "refused"}
+    assert dict(world.told()) == {"op9": "unknown", "op1": "done", "op2": "refused"}
