@@ -21,7 +21,7 @@ BUILDERS = "kubernetes"
 """The group (`xdist_group`) whose first test may build its programs from source."""
 BUILD_S = 3_000
 DEFAULT_SEEDS = 20
-DEFAULT_FRESH = 8
+DEFAULT_FRESH = 3
 """How many simulated worlds that nobody has run before a run draws; `make soak` draws hundreds."""
 
 hypothesis.settings.register_profile("here", deadline=None, print_blob=True)
