@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hostler.core.model import Condition, Facts, Node, Observation, Part, Severity
 from hostler.core.part_table import PartTable
 from hostler.engine.intake import NodeSeen
+from hostler.engine.looks import STOCK_AGAIN_S, STOCK_S, stock_s
 from hostler.engine.ports import ExcessError, RefusedError, UnreachableError
 from hostler.engine.ready import Reply
 from hostler.engine.rota import MISSED, Pace, Rota
@@ -489,3 +490,11 @@ async def test_what_only_a_bmc_lists_is_asked_for_again_in_each_boot(monkeypatch
     await watch_until(cell, eyes, Places(), lambda: eyes.errands.count("inventory") > 6)
     told = [one.node for one in of_kind(cell, "inventory")]
     assert sorted(told) == ["a", "c"], "told once, and of no node of which all has been seen"
+
+
+async def test_what_a_bmc_has_not_shown_of_a_node_that_serves_it_is_asked_for_seldom() -> None:
+    """Mutant: a SKU that names what nobody can list has each BMC of its fleet read whole every five minutes."""
+    unseen = Condition("a/i", "inventory.unseen_kind", "a", Severity.warning, NOW, NOW, "observation", "hostler")
+    ours = a_node("a", conditions=(unseen,))
+    assert stock_s(ours) == STOCK_AGAIN_S > stock_s(a_node("a")) == STOCK_S
+    assert stock_s(a_node("a", pool="", conditions=(unseen,))) == STOCK_S, "who waits for service waits for it"

@@ -163,7 +163,7 @@ class Looks:
             for heard in memory.heard.values():
                 forget(heard)
             memory.affirm_at = now + AFFIRM_S
-        if self._lacks_stock(node) and self._is_due(node, memory, INVENTORY, now, _stock_s(node)):
+        if self._lacks_stock(node) and self._is_due(node, memory, INVENTORY, now, stock_s(node)):
             await self._take_stock(node, sight, memory)
         if self._is_due(node, memory, LOG, now, LOG_S):
             await self._read_on(node, sight, memory)
@@ -337,7 +337,7 @@ def _in_brief(
     return kept, replace(seen, facts={name: value for name, value in seen.facts.items() if name in shown})
 
 
-def _stock_s(node: Node) -> float:
+def stock_s(node: Node) -> float:
     """How long after a BMC was asked for the parts it is asked again: of what it did not show then, seldom."""
     in_vain = node.assignment is not None and any(c.type == "inventory.unseen_kind" for c in node.conditions)
     return STOCK_AGAIN_S if in_vain else STOCK_S
