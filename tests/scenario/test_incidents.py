@@ -674,3 +674,13 @@ def _violations(journal: list[e.Record]) -> Iterator[str]:
     for record in journal:
         yield from budgets.record(cast("Case", SimpleNamespace(book=book)), record)
         book.turn(record)
+
+
+@pytest.mark.parametrize(("after_s", "suspect"), [(-1, False), (0, True), (7 * 86_400, True), (7 * 86_400 + 1, False)])
+def test_firmware_is_suspected_for_as_long_as_its_change_is_recent(after_s: float, suspect: bool) -> None:
+    """Mutants: what showed before the change is blamed on it; the last moment is too late."""
+    drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a", changed_at=NOW)])
+    assert drive.fleet.policy.incidents.recent_change_s == 7 * 86_400
+    scene, since = Scene(drive.fleet, drive.controller.present, NOW), NOW + timedelta(seconds=after_s)
+    found = incident_rules._is_suspect(scene, drive.node("a"), "firmware:BIOS=2", since)  # noqa: SLF001
+    assert found is suspect
