@@ -130,6 +130,7 @@ def test_an_agent_that_was_told_no_cluster_joins_none(home: Path) -> None:
         ("http://api.train.example:6443", OURS.certificate, "no https://"),
         (f"{SERVER},https://a:b@c", OURS.certificate, "no https://"),
     ],
+    ids=["no file", "no server", "empty", "a key", "http", "a password"],  # certificates are made anew in each process
 )
 def test_pins_that_cannot_be_used_keep_the_agent_from_starting(
     tmp_path: Path, servers: str, ca: bytes | None, says: str
