@@ -102,13 +102,13 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
 def room_at(scene: Scene, node: Node) -> datetime | None:
     """When the clock alone may let a remedy begin in the place of the node's plan, None where it never does.
 
-    A try has rested, or what was done to others has left the storm brake's window or the removals' day.
+    A try has rested, or what was done to others has left the storm brake's window or the removals' day. While the
+    clock is in doubt windows stand still; who waits is asked again when it is confirmed.
     """
     rest = timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
     windows = (timedelta(seconds=scene.fleet.policy.brake.window_s), timedelta(days=1))
-    unsure = scene.now - scene.sure
     moments = [a.at + rest for a in node.attempts]
-    moments.extend(r.at + window + unsure for r in scene.fleet.cell.recent for window in windows)
+    moments.extend(r.at + window for r in scene.fleet.cell.recent for window in windows)
     return min((at for at in moments if at > scene.now), default=None)
 
 
