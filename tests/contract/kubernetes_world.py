@@ -59,10 +59,16 @@ class Admin:
         return msgspec.json.decode(answer.body)
 
     async def node(self, name: str, gpus: int = 8, boot: str = "", **labels: str) -> None:
-        """A node with a kubelet that says it is ready; kwok keeps the boot id that it finds."""
+        """A node with a kubelet that says it is ready: kwok, or with a boot id one that says this once and no more.
+
+        Of such a node nobody but the test writes the status.
+        """
         much = {"cpu": "128", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
-        status = {"allocatable": much, "capacity": much, "nodeInfo": {"bootID": boot}}
-        meta = {"name": name, "annotations": FAKE, "labels": labels}
+        status: dict[str, Any] = {"allocatable": much, "capacity": much}
+        if boot:
+            ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+            status |= {"nodeInfo": {"bootID": boot}, "conditions": [ready]}
+        meta = {"name": name, "annotations": {} if boot else FAKE, "labels": labels}
         await self.ask("POST", "/api/v1/nodes", {"kind": "Node", "metadata": meta, "status": status})
 
     async def nodes(self, *names: str) -> None:
