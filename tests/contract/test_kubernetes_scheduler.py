@@ -25,6 +25,7 @@ from tests.contract.scheduler_world import (
     carry_out,
     kubernetes_world,
     observe,
+    operation,
     perform,
     sees,
     view,
@@ -218,14 +219,27 @@ async def test_since_when_a_pod_runs_is_told(world: KubernetesWorld) -> None:
 
 
 async def test_a_pod_made_anew_under_an_old_name_is_other_work(world: KubernetesWorld) -> None:
-    """Mutant: work is known by its name."""
-    old = await world.works(WorkClass.interruptible)
-    name = old.partition("/")[2].partition(":")[0]
-    await world.admin.ask("DELETE", f"/api/v1/namespaces/acme/pods/{name}", {"gracePeriodSeconds": 0})
-    await world.admin.pod("acme", name, "box-1", gpus=1)
-    await until(lambda: old not in works_of(world), "the old to be gone")
-    assert (await perform(world, "evict", workloads=old)).result == "done"
-    assert (await world.admin.get(f"/api/v1/namespaces/acme/pods/{name}"))["metadata"].get("deletionTimestamp") is None
+    """On a node without a kubelet: kwok ends a deleted pod by its name, at times after the new one has come.
+
+    Mutant: work is known by its name.
+    """
+    await world.admin.node("box-2", boot="box-2-boot")
+    elsewhere = replace(world.node, bindings=(Binding("kubernetes", "box-2", NOW),))
+    path = "/api/v1/namespaces/acme/pods/anew"
+
+    def works() -> list[str]:
+        seen = world.scheduler.views().nodes.get("box-2")
+        return [work.id for work in seen.workloads] if seen is not None else []
+
+    await world.admin.pod("acme", "anew", "box-2", gpus=1)
+    await until(works, "the first to be seen")
+    (old,) = works()
+    await world.admin.ask("DELETE", path, {"gracePeriodSeconds": 0})
+    await world.admin.pod("acme", "anew", "box-2", gpus=1)
+    await until(lambda: works() not in ([], [old]), "the second to be seen in its place")
+    said = await world.scheduler.perform(operation("evict", elsewhere, workloads=old), elsewhere)
+    assert said.result == "done"
+    assert (await world.admin.get(path))["metadata"].get("deletionTimestamp") is None
 
 
 async def test_a_node_that_joins_is_listed_before_its_kubelet_comes_and_done_when_it_is_ready(
