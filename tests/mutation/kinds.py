@@ -8,6 +8,7 @@ assertions are left alone.
 import ast
 import hashlib
 from collections.abc import Callable
+from functools import cache
 
 from msgspec import Struct
 
@@ -83,7 +84,7 @@ def planted(file: str, source: bytes, before: str, after: str) -> Mutant:
     start = source.index(before.encode())
     end = start + len(before.encode())
     line = source.count(b"\n", 0, start) + 1
-    first, last, hot = _place(ast.parse(source), line, line + before.count("\n"))
+    first, last, hot = _place(_outline(source), line, line + before.count("\n"))
     hot = hot and after.count("\n") <= before.count("\n")
     mutant = Mutant(file, line, "planted", before, after, start, end, first, last, hot)
     try:
@@ -93,16 +94,31 @@ def planted(file: str, source: bytes, before: str, after: str) -> Mutant:
     return mutant
 
 
-def _place(tree: ast.Module, first: int, last: int) -> tuple[int, int, bool]:
+class _Outline(Struct, frozen=True):
+    """The lines of a file's statements, and those of its functions' bodies: first and last, from 1."""
+
+    statements: tuple[tuple[int, int], ...]
+    bodies: tuple[tuple[int, int], ...]
+
+
+@cache
+def _outline(source: bytes) -> _Outline:
+    """The outline of a file; many planted bugs share one, and a file is walked once for all of them."""
+    nodes = list(ast.walk(ast.parse(source)))
+    return _Outline(
+        tuple(_span(node) for node in nodes if isinstance(node, ast.stmt)),
+        tuple(
+            (node.body[0].lineno, node.body[-1].end_lineno or 0)
+            for node in nodes
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ),
+    )
+
+
+def _place(outline: _Outline, first: int, last: int) -> tuple[int, int, bool]:
     """The lines of the statements that these lines belong to, and whether one function's body holds them."""
-    spans = [_span(node) for node in ast.walk(tree) if isinstance(node, ast.stmt)]
-    touched = [(a, b) for a, b in spans if a <= last and b >= first]
-    bodies = [
-        (node.body[0].lineno, node.body[-1].end_lineno or 0)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    hot = any(a <= first and last <= b for a, b in bodies)
+    touched = [(a, b) for a, b in outline.statements if a <= last and b >= first]
+    hot = any(a <= first and last <= b for a, b in outline.bodies)
     return min((a for a, _ in touched), default=first), max((b for _, b in touched), default=last), hot
 
 

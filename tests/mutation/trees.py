@@ -58,13 +58,13 @@ class Lists(Struct, frozen=True):
 
 
 def lists() -> Lists:
-    """Raises StaleError where an entry names a file that is gone or planted text that does not occur once."""
+    """Raises StaleError where an entry names a file or test that is gone, or planted text that does not occur once."""
     found = Lists(
         near=_rows("near.toml", "module", Near),
         planted=_rows("planted.toml", "mutant", Planted),
         equivalent=_rows("equivalent.toml", "mutant", Equivalent),
     )
-    _demand_files(found)
+    demand_files(found)
     for row in found.planted:
         planted_mutant(row)
     files = {same.file for same in found.equivalent}
@@ -84,12 +84,14 @@ def _rows(name: str, table: str, kind: Any) -> Any:
         raise StaleError(f"{name}: {error}") from error
 
 
-def _demand_files(found: Lists) -> None:
+def demand_files(found: Lists) -> None:
+    """Raises StaleError where a list names a file or a test that is not there."""
     named = [(f"near.toml: {row.module}", name) for row in found.near for name in (*row.files, *row.tests)]
     named += [(f"planted.toml: {row.name}", name) for row in found.planted for name in (row.file, *row.tests)]
     named += [("equivalent.toml", row.file) for row in found.equivalent]
     for place, name in named:
-        if not (ROOT / name.partition("::")[0]).is_file():
+        file, _, test = name.partition("::")
+        if not (ROOT / file).is_file() or (test and f"def {test}(" not in _read(file).decode()):
             raise StaleError(f"{place} names {name}, which is not there: renew it")
 
 

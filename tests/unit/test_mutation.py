@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.kinds import Mutant, changed, mutants, planted
-from tests.mutation.trees import Planted, StaleError, planted_mutant
+from tests.mutation.trees import Lists, Near, Planted, StaleError, demand_files, lists, planted_mutant
 from tests.mutation.trying import Trouble, tried
 
 ROOT = Path(__file__).parents[2]
@@ -87,6 +87,21 @@ def test_planted_text_that_is_not_there_once_is_an_error_that_says_to_renew_it(b
     row = Planted("gone", "src/hostler/core/proof.py", "no such text", "x", ())
     with pytest.raises(StaleError, match=r"planted\.toml: gone: its text occurs 0 times"):
         planted_mutant(row)
+
+
+def test_the_lists_fit_the_tree() -> None:
+    """Mutant: a file is moved or a line renewed, and its planted bugs are never planted again."""
+    known = lists()
+    assert known.planted
+    assert known.near
+    assert known.equivalent
+
+
+def test_a_list_that_names_a_test_that_is_gone_is_an_error() -> None:
+    """Mutant: the file is looked for, the test in it is not."""
+    row = Near("proof", ("src/hostler/core/proof.py",), ("tests/unit/test_proof.py::test_gone",))
+    with pytest.raises(StaleError, match="test_gone, which is not there"):
+        demand_files(Lists((row,), (), ()))
 
 
 def test_planted_text_that_makes_no_program_is_an_error() -> None:
