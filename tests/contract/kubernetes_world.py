@@ -14,7 +14,8 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import MERGE_PATCH, Api
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.rights import JOINING
 from hostler.drivers.kubernetes.rights import RIGHTS as WANTED
 from tests.controlplane.plane import ControlPlane

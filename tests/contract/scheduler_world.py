@@ -12,8 +12,9 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass, Workload
-from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE

@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, REFUSE
-from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.doctor import examine
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.rights import JOINING, RIGHTS
 from hostler.drivers.kubernetes.settings import parse
 from hostler.drivers.slurm import doctor as slurm_doctor

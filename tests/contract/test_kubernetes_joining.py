@@ -15,8 +15,9 @@ from hostler.core.conclusions import UNINVITED
 from hostler.core.fleet import Fleet
 from hostler.core.model import Binding, Condition, Hold, HoldKind, Node, Operation, Phase, Severity
 from hostler.drivers.kubernetes.admitting import Admitter
-from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.doorkeeper import Doorkeeper
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.engine.joining import JoinOffer
 from hostler.engine.ports import RefusedError

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import Api
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
 from hostler.drivers.kubernetes.wire import KubeNode, read_node
 from tests.contract.kubernetes_world import Admin, Proxy, a_proxy, an_admin, let_go, running, until, until_asked

@@ -20,7 +20,8 @@ from hostler.agent.verbs import Hands
 from hostler.core.fleet import Fleet
 from hostler.core.model import HELD, Node, Operation, Outcome
 from hostler.drivers.kubernetes import resetting
-from hostler.drivers.kubernetes.api import Answer, Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import Answer, Api
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.operands import DEPLOY, OPERANDS, PAUSED_FOR, Operands
 from hostler.drivers.kubernetes.resetting import Place, Resetter, Restorer
 from tests.contract.kubernetes_world import PATIENCE_S, until

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from hostler.core.fleet import Fleet
 from hostler.core.model import Binding, Condition, Intent, Severity, WorkClass, Workload
-from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import MERGE_PATCH, Api
 from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.requests import Requester

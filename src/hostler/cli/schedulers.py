@@ -15,9 +15,10 @@ from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.fleet import Fleet
 from hostler.core.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.admitting import Admitter
-from hostler.drivers.kubernetes.api import Api, load_kubeconfig
+from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.doorkeeper import Doorkeeper
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.operands import Operands
 from hostler.drivers.kubernetes.presence import Presence

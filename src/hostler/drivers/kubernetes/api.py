@@ -1,32 +1,34 @@
-"""One cluster's API server: requests with lightkube's credentials and TLS, and every failure named.
+"""One cluster's API server: requests, watches, and every failure named."""
 
-lightkube reads the kubeconfig (contexts, tokens in files that rotate, client certificates, exec plugins, a pod's own
-service account) and makes the HTTP client; what is said over it is ours.
-"""
-
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlencode
 
-import httpx2
+import aiohttp
 import msgspec
-from lightkube.config.client_adapter import AsyncClient, ConnectionParams
-from lightkube.config.kubeconfig import KubeConfig, SingleConfig
-from lightkube.core.exceptions import ConfigError
 from msgspec import Struct
+from yarl import URL
 
-from hostler.core.errors import InvalidInputError, Problem
 from hostler.drivers.kubernetes.door import door_of
+from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 from hostler.drivers.kubernetes.turns import ACT, Turn, Turns
 from hostler.drivers.kubernetes.wire import Status, read_status
 from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
 
 TIMEOUT_S = 10.0
-OK, REDIRECTED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE = 200, 300, 403, 404, 409, 410, 422
+OK, REDIRECTED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE = (
+    200,
+    300,
+    401,
+    403,
+    404,
+    409,
+    410,
+    422,
+)
 TOO_MANY, INTERNAL = 429, 500
 """HTTP's answers that mean something to us."""
 
@@ -38,13 +40,11 @@ MAX_BODY = 512 * 1024 * 1024
 MAX_LINE = 16 * 1024 * 1024
 """The largest answer (a list in one piece of a large cluster) and the longest line of a watch that are read."""
 
-BROKEN = (httpx2.HTTPError, httpx2.InvalidURL, ConfigError, OSError)
-"""What the way to the API server raises: its HTTP, and the credentials that are fetched for it."""
+KEPT_S = 75.0
+"""A connection without a request is kept so long."""
 
-logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each request tells nobody anything
-
-IN_CLUSTER = "in-cluster"
-"""In the place of a kubeconfig's path: the service account of the pod that Hostler runs in."""
+BROKEN = (aiohttp.ClientError, OSError)
+"""What the way to the API server raises, its timeouts among it."""
 
 
 class Answer(Struct, frozen=True):
@@ -59,26 +59,19 @@ class Answer(Struct, frozen=True):
         return read_status(self.body)
 
 
-def load_kubeconfig(path: str, context: str = "") -> SingleConfig:
-    """Which cluster, as whom. Raises InvalidInputError for a file or context that cannot be used."""
-    try:
-        if path == IN_CLUSTER:
-            found = KubeConfig.from_service_account().get()
-        else:
-            found = KubeConfig.from_file(path).get(context or None)
-    except (ConfigError, OSError, KeyError, TypeError, ValueError) as wrong:
-        instead = "name a kubeconfig that `kubectl --kubeconfig` accepts, and one of its contexts"
-        raise InvalidInputError((Problem(path, 0, f"no usable kubeconfig: {wrong}", instead),)) from wrong
-    if found is None or found.user is None:
-        raise InvalidInputError((Problem(path, 0, "its context names no user", "give the context a user"),))
-    if path != IN_CLUSTER and Path(path).expanduser().stat().st_mode & 0o077 and _has_secret(found):
-        raise InvalidInputError((Problem(path, 0, "others can read the secret in it", f"chmod 600 {path}"),))
-    return found
+class _Request(Struct, frozen=True):
+    """What is sent; a `kind` of content makes it a change. `silence_s`: the longest wait for the next piece."""
 
+    method: str
+    path: str
+    content: bytes | None = None
+    kind: str = ""
+    silence_s: float = TIMEOUT_S
 
-def _has_secret(config: SingleConfig) -> bool:
-    user = config.user
-    return user is not None and bool(user.token or user.password or user.client_key_data)
+    @property
+    def changes(self) -> bool:
+        """Whether something is changed by it."""
+        return bool(self.kind)
 
 
 class Api:
@@ -87,21 +80,24 @@ class Api:
     `door` is where nodes reach it, as the kubeconfig says; None where that is no way for nodes.
     """
 
-    def __init__(self, config: SingleConfig, fence: Callable[[], None]) -> None:
+    def __init__(self, access: KubernetesAccess, fence: Callable[[], None]) -> None:
         self._fence = fence
-        self.door = door_of(config)
+        self._access = access
+        self.door = door_of(access)
         self.turn = ACT
         self._turns = Turns()
-        limits = httpx2.Timeout(TIMEOUT_S)
-        self._client = AsyncClient(config, ConnectionParams(timeout=limits, trust_env=False))
+        self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S, ssl=self._access.tls)
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self
 
     async def __aexit__(
         self, _type: type[BaseException] | None, _bad: BaseException | None, _at: TracebackType | None
     ) -> None:
-        await self._client.aclose()
+        if self._session is not None:
+            await self._session.close()
 
     def at(self, turn: Turn) -> Self:
         """The same API server, asked in this turn rather than in that of an act."""
@@ -112,7 +108,7 @@ class Api:
     async def get(self, path: str, **query: str) -> Answer:
         """Read, in its turn. Raises UnreachableError where no complete answer came."""
         async with self._turns.taken(self.turn):
-            return await self._ask("GET", path, query)
+            return await self._ask(_Request("GET", _with(path, query)))
 
     async def change(
         self, method: str, path: str, body: Any, kind: str = "application/json", query: Mapping[str, str] | None = None
@@ -120,8 +116,7 @@ class Api:
         """Change something, once, in its turn, behind the fence. Raises UnreachableError where no whole answer came."""
         asked = {"fieldManager": MANAGER, **(query or {})} if method in ("POST", "PATCH", "PUT") else dict(query or {})
         async with self._turns.taken(self.turn):
-            self._fence()
-            return await self._ask(method, path, asked, msgspec.json.encode(body), kind)
+            return await self._ask(_Request(method, _with(path, asked), msgspec.json.encode(body), kind))
 
     @asynccontextmanager
     async def watch(self, path: str, query: dict[str, str], silence_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -131,27 +126,67 @@ class Api:
         not begun.
         """
         asked = {**query, "watch": "true", "allowWatchBookmarks": "true"}
-        limits = httpx2.Timeout(TIMEOUT_S, read=silence_s)
         try:
-            async with self._client.stream("GET", path, params=asked, timeout=limits) as response:
-                if response.status_code != OK:
+            async with self._answered(_Request("GET", _with(path, asked), silence_s=silence_s)) as response:
+                if response.status != OK:
                     raise StatusError(_answer(response, await _whole(response)))
                 yield _lines(response)
-        except httpx2.ReadTimeout as silent:
+        except aiohttp.SocketTimeoutError as silent:
             raise SilenceError(f"the watch was silent for {silence_s:g} s") from silent
         except BROKEN as broken:
-            raise UnreachableError(f"{type(broken).__name__}: {broken}"[:200]) from broken
+            raise _unreachable(broken) from broken
 
-    async def _ask(
-        self, method: str, path: str, query: Mapping[str, str], content: bytes | None = None, kind: str = ""
-    ) -> Answer:
-        typed = {"Content-Type": kind} if kind else {}
+    async def _ask(self, request: _Request) -> Answer:
         try:
-            asked = self._client.stream(method, path, params=dict(query), content=content, headers=typed)
-            async with asked as response:
+            async with self._answered(request) as response:
                 return _answer(response, await _whole(response))
         except BROKEN as broken:
-            raise UnreachableError(f"{type(broken).__name__}: {broken}"[:200]) from broken
+            raise _unreachable(broken) from broken
+
+    @asynccontextmanager
+    async def _answered(self, request: _Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer's beginning. What was asked as nobody is asked again where there are other credentials by now."""
+        known_by = await self._access.credentials.header()
+        response = await self._send(request, known_by)
+        if response.status == UNAUTHORIZED:
+            other = await self._access.credentials.header(refused=known_by)
+            if other != known_by:
+                response.close()
+                response = await self._send(request, other)
+        async with response:
+            yield response
+
+    async def _send(self, request: _Request, known_by: str) -> aiohttp.ClientResponse:
+        assert self._session is not None, "enter it first"
+        headers = {"Authorization": known_by} if known_by else {}
+        if request.changes:
+            headers["Content-Type"] = request.kind
+            self._fence()
+        return await self._session.request(
+            request.method,
+            URL(self._access.server + request.path, encoded=True),
+            data=request.content,
+            headers=headers,
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_S, sock_read=request.silence_s),
+            middlewares=(_once,) if request.changes else (),
+        )
+
+
+def _with(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}{'&' if '?' in path else '?'}{urlencode(query)}" if query else path
+
+
+async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Have a change sent once: of itself aiohttp sends PUT and DELETE again where a kept connection breaks."""
+    try:
+        return await send(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as broken:
+        raise _unreachable(broken) from broken
+
+
+def _unreachable(broken: Exception) -> UnreachableError:
+    return UnreachableError(f"{type(broken).__name__}: {broken}"[:200])
 
 
 class SilenceError(UnreachableError):
@@ -182,28 +217,28 @@ def checked(answer: Answer, what: str) -> bytes:
     raise RefusedError(said)
 
 
-def _answer(response: httpx2.Response, body: bytes) -> Answer:
+def _answer(response: aiohttp.ClientResponse, body: bytes) -> Answer:
     asked = response.headers.get("Retry-After", "")
-    return Answer(response.status_code, body, float(asked) if asked.isdigit() else 0.0)
+    return Answer(response.status, body, float(asked) if asked.isdigit() else 0.0)
 
 
-async def _whole(response: httpx2.Response) -> bytes:
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
     """The body. Raises UnreachableError for one that does not end."""
     body = bytearray()
-    async for piece in response.aiter_bytes():
+    async for piece in response.content.iter_any():
         body += piece
         if len(body) > MAX_BODY:
             raise UnreachableError(f"an answer of more than {MAX_BODY} bytes")
     return bytes(body)
 
 
-async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """The stream's lines; what is left without an end at its end was cut off, and is given as it is.
 
     Raises UnreachableError for a line that does not end.
     """
     left = bytearray()
-    async for piece in response.aiter_bytes():
+    async for piece in response.content.iter_any():
         left += piece
         if b"\n" in piece:
             *whole, rest = bytes(left).split(b"\n")

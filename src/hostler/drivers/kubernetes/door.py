@@ -1,13 +1,12 @@
 """Where nodes reach an API server, and by which authority they know it: from a kubeconfig, or from the cluster."""
 
 from base64 import b64decode
-from pathlib import Path
 
 import msgspec
 import yaml
-from lightkube.config.kubeconfig import SingleConfig
 from msgspec import Struct
 
+from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 from hostler.drivers.kubernetes.tokens import ca_hash
 
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -25,22 +24,13 @@ class _Info(Struct):
     data: dict[str, str] = {}
 
 
-def door_of(config: SingleConfig) -> Door | None:
-    """The door of a kubeconfig; None for one that is no way for nodes (a pod's own) or names no authority."""
-    cluster = config.cluster
+def door_of(access: KubernetesAccess) -> Door | None:
+    """The door that a kubeconfig names; None for one that is no way for nodes (a pod's own) or names no authority."""
     try:
-        if config.fname is None:
-            return None
-        if cluster.certificate_auth_data:
-            pem = b64decode(cluster.certificate_auth_data).decode()
-        elif cluster.certificate_auth:
-            pem = Path(config.abs_file(cluster.certificate_auth)).read_text(encoding="ascii")
-        else:
-            return None
-        ca_hash(pem)
-    except (OSError, ValueError):
+        ca_hash(access.ca)
+    except ValueError:
         return None
-    return Door(cluster.server, pem)
+    return Door(access.server, access.ca) if access.for_nodes else None
 
 
 def read_cluster_info(body: bytes) -> Door | None:

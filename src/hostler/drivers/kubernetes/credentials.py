@@ -1,0 +1,175 @@
+"""Whom requests to an API server come from: a token that never changes, one in a file, one that a program fetches."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from hostler.engine.ports import UnreachableError
+
+MAX_TOKEN = 64 * 1024
+"""Bytes of a token file, and characters of a token."""
+MAX_SAID = 1024 * 1024
+PLUGIN_S = 30.0
+"""A plug-in that logs in anew asks somebody far away; one that has not ended by then is ended."""
+REAP_S = 2.0
+EARLY = timedelta(seconds=10)
+"""A token is fetched anew so long before it expires."""
+VERSIONS = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1", "v1alpha1"))
+
+
+class Credentials(Protocol):
+    """Whom requests come from."""
+
+    async def header(self, refused: str = "") -> str:
+        """The Authorization header, "" for none; another than `refused` where there is one by now.
+
+        Raises UnreachableError where it cannot be had at the moment.
+        """
+        ...
+
+
+class FixedCredentials:
+    """A header that never changes."""
+
+    def __init__(self, header: str) -> None:
+        self._header = header
+
+    async def header(self, refused: str = "") -> str:  # noqa: ARG002 - there is no other
+        """The header."""
+        return self._header
+
+
+class TokenFile:
+    """A token in a file that somebody renews: it is read anew when it is refused."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last = ""
+
+    async def header(self, refused: str = "") -> str:
+        """The token that was read last, as long as it is taken."""
+        if self._last == refused:
+            self._last = f"Bearer {await asyncio.to_thread(self._read)}"
+        return self._last
+
+    def _read(self) -> str:
+        try:
+            token = self._path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            said = f"{self._path}: no token can be read there ({type(error).__name__})"
+            raise UnreachableError(said) from error
+        return _token(token, str(self._path))
+
+
+class Variable(Struct, frozen=True):
+    """One of a plug-in's environment."""
+
+    name: str
+    value: str = ""
+
+
+class _Status(Struct, frozen=True, rename="camel"):
+    token: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _ExecCredential(Struct, frozen=True):
+    status: _Status = _Status()
+
+
+class ExecPlugin:
+    """A program that prints an ExecCredential: run, once at a time, where no token is good or it was refused."""
+
+    def __init__(self, command: str, args: Sequence[str], env: Sequence[Variable], version: str) -> None:
+        if version not in VERSIONS:
+            raise ValueError(f"exec: '{version[:100]}' is none of {', '.join(VERSIONS)}")
+        self._command = (command, *args)
+        self._env = {one.name: one.value for one in env}
+        self._version = version
+        self._last = ""
+        self._until: datetime | None = None
+        self._running = asyncio.Lock()
+
+    async def header(self, refused: str = "") -> str:
+        """The token that the program gave last, as long as it is good."""
+        async with self._running:
+            if self._last == refused or (self._until is not None and datetime.now(UTC) >= self._until - EARLY):
+                given = await self._given()
+                self._last, self._until = f"Bearer {given.token}", given.expiration_timestamp
+            return self._last
+
+    async def _given(self) -> _Status:
+        output = await _output(self._command, os.environ | self._env | {"KUBERNETES_EXEC_INFO": self._info()})
+        try:
+            given = msgspec.json.decode(output, type=_ExecCredential).status
+        except msgspec.MsgspecError as error:
+            raise UnreachableError(f"`{self._command[0]}` printed no ExecCredential: {error}"[:300]) from error
+        _token(given.token, f"what `{self._command[0]}` printed")
+        if given.expiration_timestamp is not None and given.expiration_timestamp.tzinfo is None:
+            raise UnreachableError(f"`{self._command[0]}` gave a token that expires in no time zone")
+        return given
+
+    def _info(self) -> str:
+        info = {"apiVersion": self._version, "kind": "ExecCredential", "spec": {"interactive": False}}
+        return msgspec.json.encode(info).decode()
+
+
+async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:
+    """What it prints. Raises UnreachableError where it does not end well, or not in time."""
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *command,
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise UnreachableError(f"`{command[0]}` cannot be run: {error}") from error
+    assert child.stdout is not None
+    assert child.stderr is not None
+    try:
+        async with asyncio.timeout(PLUGIN_S):
+            output, errors = await asyncio.gather(_limited(child.stdout), _limited(child.stderr))
+            code = await child.wait()
+    except TimeoutError as late:
+        raise UnreachableError(f"`{command[0]}` did not end within {PLUGIN_S:g} s") from late
+    finally:
+        if child.returncode is None:
+            await _kill(child)
+    if code:
+        said = " ".join(errors.decode(errors="replace").split())[:300]
+        raise UnreachableError(f"`{command[0]}` ended with {code}: {said}")
+    return output
+
+
+async def _limited(stream: asyncio.StreamReader) -> bytes:
+    """What the stream holds, `MAX_SAID` bytes of it; the rest is read and dropped, so that its writer can end."""
+    found = bytearray()
+    while chunk := await stream.read(1 << 16):
+        found += chunk[: MAX_SAID - len(found)]
+    return bytes(found)
+
+
+async def _kill(child: asyncio.subprocess.Process) -> None:
+    """End it with all that it has started, and close what it wrote to."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REAP_S):
+            await child.communicate()
+
+
+def _token(found: str, where: str) -> str:
+    if not found or len(found) > MAX_TOKEN or not found.isascii() or not found.isprintable() or " " in found:
+        raise UnreachableError(f"{where}: no token stands there")
+    return found
