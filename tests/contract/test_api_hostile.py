@@ -1,6 +1,7 @@
 """Hostile input: every wrong thing is answered with a problem, none with a traceback, and the server goes on."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +11,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from hostler.logs.structured import formatter
 from hostler.server.routes import cell as cell_routes
 from tests.contract.api_world import PATIENCE_S, House, house
 
@@ -172,3 +174,24 @@ async def test_the_tokens_file_is_private_and_no_token_is_in_the_journal(world: 
     secret = world.operator.token.split("_", 2)[2]
     assert secret not in str(list(world.cell.journal.records()))
     assert (tmp_path / "tokens.sqlite").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(("told", "kept"), [("build-7.a", True), ("x" * 65, False), ("a b", False), ("id=evil", False)])
+async def test_a_request_has_a_name_that_its_log_lines_carry(
+    world: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, told: str, *, kept: bool
+) -> None:
+    """A plain name is kept, anything else replaced. Mutants: any name is taken; lines do not carry it."""
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(world.cell, "ask", broken)
+    caplog.handler.setFormatter(formatter(json=False))
+    data = b'{"verb": "pause", "target": "fleet", "reason": "x"}'
+    sent = {"Authorization": f"Bearer {world.operator.token}", "X-Request-Id": told}
+    async with world.session.post(f"{world.url}/v1/intents", data=data, headers=sent) as answer:
+        name = answer.headers["X-Request-Id"]
+        assert answer.status == 500
+    assert (name == told) is kept
+    assert re.fullmatch(r"[A-Za-z0-9.-]{1,64}", name)
+    assert f"event=request_failed request={name} path=/v1/intents\n  | Traceback" in caplog.text

@@ -185,6 +185,5 @@ def test_a_standstill_is_logged_once_and_not_at_every_look(
     for _ in range(10):  # two for each turn of the thread
         assert journal.looked.acquire(timeout=PATIENCE_S)
     one.end()
-    assert [record.getMessage() for record in caplog.records] == [
-        "the lease is not renewed: the controller has not turned for 121 s"
-    ]
+    told = [(record.getMessage(), record.__dict__["facts"]) for record in caplog.records]
+    assert told == [("lease_not_renewed", {"reason": "the controller has not turned for 121 s"})]

@@ -11,6 +11,7 @@ from hostler.core.model import Node, Operation, Outcome
 from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
 from hostler.engine.ready import Send
 from hostler.engine.sending import GRACE_S, Sender, fate
+from hostler.logs.structured import formatter
 from tests.kit import NOW, a_node, after
 
 NODE = a_node("a")
@@ -146,6 +147,14 @@ async def test_a_drivers_bug_is_an_unknown_outcome_and_is_logged(caplog: pytest.
     assert [record.getMessage() for record in caplog.records] == ["driver_failed"]
     hand.raises = None
     assert [one.result for one in await desk.send("perform", an_operation())] == ["unknown", "done"]
+
+
+async def test_each_line_of_an_operation_names_it_and_its_node(caplog: pytest.LogCaptureFixture) -> None:
+    """The driver's own lines too. Mutant: nothing is bound before the driver is asked."""
+    caplog.set_level(logging.INFO, "hostler")
+    caplog.handler.setFormatter(formatter(json=False))
+    await Desk(ScriptedHand("reboot", raises=KeyError("x"))).send("perform", an_operation())
+    assert "event=driver_failed node=a operation=a-o1 kind=reboot\n" in caplog.text
 
 
 @pytest.mark.parametrize(("deadline_s", "limit_s"), [(60.0, 65.0), (0.0, 5.0), (-3.0, 5.0), (-900.0, 5.0)])

@@ -19,6 +19,7 @@ def scope(*headers: tuple[bytes, bytes], method: str = "POST") -> HTTPScope:
         "raw_path": b"/v1/intents",
         "query_string": b"a=1",
         "headers": list(headers),
+        "state": {"request_id": "r-1"},
     }
     return cast("HTTPScope", given)
 

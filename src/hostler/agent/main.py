@@ -40,6 +40,9 @@ from hostler.agent.upload import Uploader
 from hostler.agent.verbs import Hands
 from hostler.agent.watch import Watch
 from hostler.core.model import Facts
+from hostler.logs import plain as log_lines
+from hostler.logs.clean import FORMS, Form
+from hostler.logs.plain import facts
 
 VERSION = "0.1.0"
 HEARTBEAT_S = 5.0
@@ -81,6 +84,7 @@ class AgentSettings(Struct, frozen=True):
     dcgm: str = DCGM
     cluster_server: str = ""
     cluster_ca: str = ""
+    log_format: Form = "auto"
 
 
 async def run_agent(settings: AgentSettings) -> None:
@@ -201,7 +205,7 @@ class Agent:
                 read = await self._controller.heartbeat(self._body.boot_id(), about, had)
                 await self._uploader.rewind(read, had)
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
-                log.info("heartbeat_missed: %s", error)
+                log.info("heartbeat_missed", extra=facts(reason=str(error)))
             await asyncio.sleep(HEARTBEAT_S)
 
     async def _tidy(self) -> None:
@@ -304,7 +308,7 @@ class Agent:
                 await self._uploader.send_all()
                 await self._operator.report_all()
         except (UnavailableError, RejectedError, sqlite3.Error, TimeoutError) as error:
-            log.info("stopped_with_unsent: %d sightings: %s", self._spool.waiting, error)
+            log.info("stopped_with_unsent", extra=facts(sightings=self._spool.waiting, reason=str(error)))
 
 
 def log_source(name: str) -> Source:
@@ -340,6 +344,13 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
         "--dcgm", default=DCGM, help='DCGM exporter\'s page on loopback, read where one answers; "": none'
     )
     parser.add_argument("--checks-dir", default=str(CHECKS), help="the site's own checks, owned by root")
+    log_format = os.environ.get("HOSTLER_LOG_FORMAT", "auto")
+    parser.add_argument(
+        "--log-format",
+        choices=FORMS,
+        default=log_format,
+        help="of log lines; auto: JSON where stderr is no terminal",
+    )
     parser.add_argument("--rss", action="store_true", help="print this process's memory when loaded, and end")
     given = vars(parser.parse_args(arguments))
     if given.pop("rss"):
@@ -353,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if settings is None:
         print(f"{rss_kib()} KiB")  # noqa: T201 - what was asked for
         return
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    log_lines.begin(settings.log_format)
     try:
         asyncio.run(run_agent(settings))
     except (PermissionError, PinsError) as error:

@@ -15,6 +15,7 @@ from hostler.agent.sighting import Sighting, collector_failed, collector_started
 from hostler.agent.spool import Spool
 from hostler.core.errors import UNREADABLE
 from hostler.core.model import Facts
+from hostler.logs.plain import facts
 
 GPUS_EVERY_S = 10.0
 HOST_EVERY_S = 30.0
@@ -94,7 +95,8 @@ class Watch:
         while True:
             begin_s = time.monotonic()
             self._drives = await asyncio.to_thread(self._body.drives)
-            log.debug("drives_read: %d facts in %.1f s", len(self._drives), time.monotonic() - begin_s)
+            took_s = round(time.monotonic() - begin_s, 1)
+            log.debug("drives_read", extra=facts(read=len(self._drives), took_s=took_s))
             await asyncio.sleep(DRIVES_EVERY_S)
 
     async def _note(self, seen: list[Sighting], cursor: tuple[str, bytes]) -> None:

@@ -4,7 +4,6 @@ A process of its own does it: neither the loop nor its interpreter waits for it.
 """
 
 import asyncio
-import logging
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
@@ -12,7 +11,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-log = logging.getLogger("hostler")
+from hostler.logs.structured import logger
+
+log = logger()
 
 SAID_MAX = 500
 
@@ -48,6 +49,6 @@ class Compacting(Struct, frozen=True):
                 child.kill()
                 await child.wait()
         if child.returncode:
-            log.error("journal_not_compacted", extra={"reason": wrong.decode(errors="replace")[-SAID_MAX:]})
+            log.error("journal_not_compacted", reason=wrong.decode(errors="replace")[-SAID_MAX:])
         else:
-            log.info("journal_compacted", extra={"text": said.decode(errors="replace")[:SAID_MAX]})
+            log.info("journal_compacted", text=said.decode(errors="replace")[:SAID_MAX])

@@ -1,7 +1,6 @@
 """Examining clusters: once for `hostler doctor`, and again and again beside a served cell."""
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -19,8 +18,9 @@ from hostler.engine.ports import PortError
 from hostler.engine.queues import BusyError
 from hostler.engine.ready import Reply
 from hostler.engine.runner import Cell
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 PERSON = "hostler-doctor"
 TURN_S = 10.0
@@ -74,7 +74,7 @@ class Examiner:
                 await self.turn()
                 pause_s = TURN_S
             except (PortError, BusyError) as error:
-                log.info("cluster_not_examined", extra={"cluster": self._cluster, "reason": str(error)})
+                log.info("cluster_not_examined", cluster=self._cluster, reason=str(error))
             await asyncio.sleep(pause_s)
 
     async def turn(self) -> None:

@@ -1,7 +1,6 @@
 """Takes a snapshot of the fleet every so many records, and says it where the last one is older than it should be."""
 
 import asyncio
-import logging
 import time
 
 import msgspec
@@ -9,8 +8,9 @@ import msgspec
 from hostler.core.fleet import State
 from hostler.core.snapshot import dump
 from hostler.engine.ports import Journal, JournalError, Snapshot
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 EVERY = 20_000
 """Records from one snapshot to the next; one that fails is tried again after as many."""
@@ -79,4 +79,4 @@ class Checkpoints:
     def _failed(self, why: str) -> None:
         self.failed += 1
         self._why = why
-        log.warning("snapshot_failed: %s", why)
+        log.warning("snapshot_failed", reason=why)

@@ -4,14 +4,14 @@ A loop that has been stalled for longer than the lease lasts answers nobody: no 
 then only stops renewing. If another controller is there it takes over; if none is, renewing begins again with the loop.
 """
 
-import logging
 import threading
 from collections.abc import Callable
 
 from hostler.engine.lease import LeaseWatch
 from hostler.engine.ports import FencedError, Journal, JournalError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 STUCK_S = 120.0
 """A controller that has decided nothing for so long keeps the lease no longer, and one that takes over has so long."""
@@ -88,7 +88,7 @@ class Holding:
             began = self._asked = self._moment()
             if stalled := self._stalled(began):
                 if not self._failure:
-                    log.warning("the lease is not renewed: %s", stalled)
+                    log.warning("lease_not_renewed", reason=stalled)
                 self._failure = stalled
                 continue
             try:

@@ -5,7 +5,6 @@ What is volatile begins anew with each term: queues, heartbeats, the present. An
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
@@ -24,8 +23,6 @@ from hostler.engine.ports import Journal
 from hostler.engine.queues import BusyError, Queues
 from hostler.engine.ready import Ready, Reply, Send
 from hostler.engine.subscribers import Subscribers
-
-log = logging.getLogger("hostler")
 
 TICK_S = 0.5
 SWEEP_S = 60.0

@@ -6,7 +6,6 @@ a commit, stands by again by itself. What is decided is `controller`'s, what may
 
 import asyncio
 import gc
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
@@ -32,8 +31,9 @@ from hostler.engine.ready import Reply, Send
 from hostler.engine.seat import ALONE, Health, Roll, Seat
 from hostler.engine.sending import Sender
 from hostler.engine.subscribers import Subscribers
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 STOP_S = 5.0
 AGAIN_AFTER_S = (0.2, 1.0, 5.0)
@@ -366,7 +366,7 @@ class Cell:
                     for name in self._roll.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
                         await asyncio.to_thread(self.journal.dismiss, name)
                 except JournalError as broken:
-                    log.info("announce_failed", extra={"reason": str(broken)})
+                    log.info("announce_failed", reason=str(broken))
                 await asyncio.sleep(seat.terms.lease_s)
         finally:
             await _quietly(self.journal.dismiss, seat.controller)
@@ -384,7 +384,7 @@ class Cell:
         except FencedError as fenced:
             self._leave(str(fenced))
         except JournalError as broken:
-            log.warning("commit_failed", extra={"reason": str(broken)})
+            log.warning("commit_failed", reason=str(broken))
             self._leave(str(broken))
             await self._sender.stop()
             await self._pause()
@@ -446,7 +446,7 @@ class Cell:
 
     def _become(self, role: str, why: str) -> None:
         if role != self.role:
-            log.info("role_changed: %s is %s%s", self._seat.controller, role, f" ({why})" if why else "")
+            log.info("role_changed", controller=self._seat.controller, role=role, reason=why)
         self.role, self._why = role, why
         (self._on if role == "active" else self._off).set()
         (self._off if role == "active" else self._on).clear()
@@ -474,4 +474,4 @@ async def _quietly(call: Callable[..., None], *args: object) -> None:
         async with asyncio.timeout(STOP_S):
             await asyncio.to_thread(call, *args)
     except (JournalError, TimeoutError) as failed:
-        log.info("farewell_failed", extra={"reason": str(failed)})
+        log.info("farewell_failed", reason=str(failed))

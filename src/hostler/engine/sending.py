@@ -1,7 +1,6 @@
 """Sends what was recorded to whoever performs it, each behind the fence, and turns every answer into an outcome."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
@@ -9,8 +8,9 @@ from typing import Protocol
 from hostler.core.model import Operation, Outcome
 from hostler.engine.ports import ConflictError, Hand, RefusedError, UnreachableError
 from hostler.engine.ready import Send
+from hostler.logs.structured import bound, logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 AT_ONCE = 1_024
 GRACE_S = 5.0
@@ -56,6 +56,7 @@ class Sender:
 
     async def _dispatch(self, send: Send) -> None:
         """Ask a driver, unless the operation is out of date by now; whatever it says becomes an input."""
+        bound(operation=send.operation.id, node=send.node.id)
         async with self._limit:
             hand = next((h for h in self._hands if send.operation.kind in h.kinds), None)
             if hand is None:
@@ -78,7 +79,7 @@ class Sender:
         except (UnreachableError, ConflictError, RefusedError, TimeoutError) as error:
             return fate(send, error)
         except Exception as bug:  # the one place: a driver's bug must not stop the cell
-            log.exception("driver_failed", extra={"node": node.id, "operation": operation.id})
+            log.exception("driver_failed", kind=operation.kind)
             return _outcome(operation, "unknown", f"driver error: {type(bug).__name__}: {bug}")
         return said
 
@@ -87,7 +88,7 @@ class Sender:
             async with asyncio.timeout(GRACE_S):
                 await hand.revoke(send.operation, send.node)
         except (UnreachableError, ConflictError, RefusedError, TimeoutError) as away:
-            log.info("revoke_failed", extra={"operation": send.operation.id, "reason": str(away)})
+            log.info("revoke_failed", kind=send.operation.kind, reason=str(away))
 
 
 def fate(send: Send, error: Exception) -> Outcome:

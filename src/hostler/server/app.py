@@ -14,7 +14,7 @@ from hostler.server.admission import AdmissionFence
 from hostler.server.description import DescriptionPlugin
 from hostler.server.desk import AgentDesk
 from hostler.server.exchange import StrictRequest, VeiledResponse
-from hostler.server.fences import AudienceFence, HostFence, StandbyFence, add_headers
+from hostler.server.fences import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
 from hostler.server.given import Reporter
 from hostler.server.introductions import Machines, nobody
 from hostler.server.paging import selection
@@ -64,6 +64,7 @@ def create_app(
         response_class=VeiledResponse,
         request_max_body_size=BODY_MAX,
         middleware=[
+            DefineMiddleware(RequestIds),
             DefineMiddleware(HostFence, settings=settings),
             DefineMiddleware(AudienceFence),
             DefineMiddleware(AdmissionFence),

@@ -1,13 +1,16 @@
 """What stands before and around every answer: whose name was called, from which page, who answers, the headers sent."""
 
+import re
+import secrets
 from urllib.parse import urlsplit
 
 from litestar.datastructures import Headers, MutableScopeHeaders
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from hostler.logs.structured import bound
 from hostler.server.auth import authenticate
-from hostler.server.forwarding import MARK
+from hostler.server.forwarding import MARK, REQUEST_ID
 from hostler.server.problems import refuse, standby
 from hostler.server.room import Room
 from hostler.server.settings import Settings, is_loopback
@@ -17,6 +20,7 @@ _AGENTS = "/v1/agent/"
 _PROBES = frozenset({"/healthz", "/readyz"})
 _AGENTS_POLL = "/v1/agent/operations"
 """The one GET that is not answered from what is recorded: an agent's orders lie where they were given."""
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BEFORE_THE_BODY = frozenset({401, 403, 413, 421})
 """Answers given before the body was read: what follows on that connection would be taken for the rest of it."""
 
@@ -39,6 +43,21 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+
+class RequestIds:
+    """Names each request: by the caller's `x-request-id` where it is a plain one, else anew; log lines carry it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == ScopeType.HTTP:
+            told = Headers.from_scope(scope).get(REQUEST_ID, "")
+            name = told if _REQUEST_ID.fullmatch(told) else secrets.token_hex(8)
+            scope["state"]["request_id"] = name
+            bound(request=name)  # the server runs each request in a task of its own
+        await self._app(scope, receive, send)
 
 
 class HostFence:
@@ -135,6 +154,8 @@ async def add_headers(message: Message, scope: Scope) -> None:
     for name, value in HEADERS.items():
         headers[name] = value
     headers.setdefault("Cache-Control", "no-store")
+    if request := scope["state"].get("request_id"):
+        headers[REQUEST_ID] = request
     if not scope["state"].get("forwarded"):
         cell = scope["litestar_app"].state["room"].cell
         headers["Hostler-Role"] = cell.role

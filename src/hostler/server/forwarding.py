@@ -42,7 +42,9 @@ _HOP = frozenset(
         "expect",
     }
 )
-_OURS = frozenset({"host", "origin", "referer", MARK})
+REQUEST_ID = "x-request-id"
+"""Header that names a request: the active's log lines carry the same name as ours."""
+_OURS = frozenset({"host", "origin", "referer", MARK, REQUEST_ID})
 """Judged here already, by the name under which this controller was called."""
 
 
@@ -90,7 +92,7 @@ class Forwarder:
             async with self._open().request(
                 scope["method"],
                 _url(address, scope),
-                headers=[*_kept(scope), (MARK, self._controller)],
+                headers=[*_kept(scope), (MARK, self._controller), (REQUEST_ID, scope["state"]["request_id"])],
                 data=body.chunks() if body.expected else None,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
                 allow_redirects=False,

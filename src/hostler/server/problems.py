@@ -1,6 +1,5 @@
 """What a caller is told when a request fails: what is wrong, and what to do instead. Never a traceback."""
 
-import logging
 import math
 from typing import Any
 
@@ -14,8 +13,9 @@ from hostler.core import errors
 from hostler.core.errors import InvalidInputError
 from hostler.engine.ports import JournalError
 from hostler.engine.queues import BusyError, StandbyError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 MEDIA_TYPE = "application/problem+json"
 WHAT_MAX = 2000
@@ -97,7 +97,7 @@ def _standby(request: Request[Any, Any, Any], error: StandbyError) -> Response[P
 
 
 def _journal(_: Request[Any, Any, Any], error: JournalError) -> Response[Problem]:
-    log.warning("journal_unreadable", extra={"reason": str(error)})
+    log.warning("journal_unreadable", reason=str(error))
     problem = Problem("unavailable", "the journal cannot be read", "look at the server's log; try again")
     return _answer(503, problem, {"Retry-After": "5"})
 
@@ -120,7 +120,7 @@ _INSTEAD = {
 }
 
 
-def _http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
     """What the framework refuses by itself."""
     what = error.detail
     if isinstance(error.extra, list):
@@ -129,14 +129,14 @@ def _http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
         what = "; ".join(told) or what
     status = error.status_code
     if status >= 500:
-        log.error("request_failed: %s", what)
+        log.error("request_failed", path=request.url.path, reason=what)
         what = "the server failed"
     name = {404: "unknown", 405: "method", 413: "too_large"}.get(status, "malformed" if status < 500 else "internal")
     return _answer(status, Problem(name, what[:WHAT_MAX], _INSTEAD.get(status, "look at the server's log")))
 
 
 def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    log.error("request_failed", exc_info=error, extra={"path": request.url.path})
+    log.error("request_failed", exc_info=error, path=request.url.path)
     return _answer(500, Problem("internal", "the server failed; this is a bug", "look at the server's log"))
 
 

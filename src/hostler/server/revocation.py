@@ -1,15 +1,15 @@
 """Closes the connections of tokens that were revoked or have expired, whatever is under way on them."""
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from datetime import datetime
 
 from hostler.engine.ports import JournalError
+from hostler.logs.structured import logger
 from hostler.server.room import Room
 from hostler.server.tokens import Identity
 
-log = logging.getLogger("hostler")
+log = logger()
 
 EVERY_S = 2.0
 """How soon after its revocation a token's open requests end; a new request is refused sooner."""
@@ -28,12 +28,12 @@ async def end_revoked(room: Room) -> None:
                 there = await asyncio.to_thread(room.tokens.ids)
                 gone |= {who.token for who in open_now} - there
         except JournalError as error:
-            log.info("tokens_unreadable: %s", error)
+            log.warning("tokens_not_read", reason=str(error))
             continue
         before = revision
         ended = sum(table.end(gone) for table in room.connections) if gone else 0
         if ended:
-            log.info("ended %d connections of tokens that are revoked or expired", ended)
+            log.info("connections_ended", connections=ended, reason="their tokens are revoked or expired")
 
 
 def expired(known: Iterable[Identity], now: datetime) -> Iterable[str]:

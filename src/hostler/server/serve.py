@@ -1,7 +1,6 @@
 """Runs the application with uvicorn inside the caller's event loop: no signals taken, no process of its own."""
 
 import asyncio
-import logging
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -10,6 +9,7 @@ from functools import partial
 import uvicorn
 from litestar import Litestar
 
+from hostler.logs.structured import logger
 from hostler.server.connections import ConnectionTable, limits
 from hostler.server.files import for_connections, raise_limit
 from hostler.server.http_limits import LimitedProtocol, Listener
@@ -17,7 +17,7 @@ from hostler.server.revocation import end_revoked
 from hostler.server.room import Room
 from hostler.server.settings import Settings
 
-log = logging.getLogger("hostler")
+log = logger()
 
 BACKLOG = 1_024
 KEEP_ALIVE_S = 60
@@ -96,7 +96,7 @@ def _listeners(settings: Settings) -> dict[socket.socket, Listener]:
     """The sockets that are listened to, the first for people; agents on their own have three quarters of all places."""
     files = raise_limit()
     most = min(settings.connections_max or for_connections(files), for_connections(files))
-    log.info("serves at most %d connections: %d files may be open", most, files)
+    log.info("listens", connections_most=most, open_files_most=files)
     first = _listen(settings.host, settings.port)
     if settings.agents is None:
         return {first: Listener(ConnectionTable(limits(most)))}

@@ -1,7 +1,6 @@
 """Commands that start something long-lived: a simulated cluster, a cell's controller and API, a node's agent."""
 
 import asyncio
-import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,16 @@ from cyclopts import Parameter
 from hostler.cli.errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.settings import ServeSettings, UpSettings
+from hostler.logs.clean import Form
 
 _UP = UpSettings()
 _SERVE = ServeSettings(data="")
+
+
+LogFormat = Annotated[
+    Form,
+    Parameter(env_var="HOSTLER_LOG_FORMAT", help="How log lines on stderr look; auto: JSON where it is no terminal."),
+]
 
 
 @Parameter(name="*")
@@ -73,6 +79,7 @@ class AgentOptions:
     nvml_twin: Annotated[
         str, Parameter(show_default=False, help="Recorded GPUs in place of the driver's, in labs.")
     ] = ""
+    log_format: LogFormat = "auto"
 
 
 @Parameter(name="*")
@@ -126,7 +133,16 @@ class Clusters:
     ] = ()
 
 
-PEERS, CLUSTERS = Peers(), Clusters()
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Start:
+    """What the controller begins with."""
+
+    config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = ()
+    log_format: LogFormat = "auto"
+
+
+PEERS, CLUSTERS, START = Peers(), Clusters(), Start()
 WORLD, TRANSPORT, AGENT = World(), Transport(), AgentOptions()
 
 
@@ -139,11 +155,12 @@ def up(
         str,
         Parameter(show_default=False, help="Its nodes serve in this cluster, played by kwok: an admin's kubeconfig."),
     ] = "",
+    log_format: LogFormat = "auto",
 ) -> int:
     """Start Hostler with a simulated cluster on this machine, until Ctrl-C. Later commands find it by themselves."""
     from hostler.cli.compose import up as run_up
 
-    _log()
+    _log(log_format)
     settings = UpSettings(
         port, world.nodes, world.scale, data, world.seed, world.faults_per_hour, kubernetes, world.real_agents
     )
@@ -156,14 +173,14 @@ def serve(
     transport: Transport = TRANSPORT,
     peers: Peers = PEERS,
     clusters: Clusters = CLUSTERS,
-    config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = (),
+    start: Start = START,
 ) -> int:
     """Serve one cell: a controller, active or standing by, and the API, until SIGTERM or Ctrl-C."""
     host, port = address_of(transport.listen)
 
     from hostler.cli.compose import serve as run_serve
 
-    _log()
+    _log(start.log_format)
     settings = ServeSettings(
         data=data,
         host=host,
@@ -172,7 +189,7 @@ def serve(
         tls_key=transport.tls_key,
         insecure_plain_http=transport.insecure_plain_http,
         agents=address_of(transport.agent_listen, "--agent-listen") if transport.agent_listen else None,
-        config=config,
+        config=start.config,
         journal=peers.journal,
         name=peers.name,
         advertise=peers.advertise,
@@ -199,6 +216,7 @@ def agent(
     """Be the agent of this node, until SIGTERM or Ctrl-C."""
     from hostler.agent.cluster_pins import PinsError
     from hostler.agent.main import AgentSettings, rss_kib, run_agent
+    from hostler.logs.plain import begin
 
     if rss:
         print(f"{rss_kib()} KiB")
@@ -206,7 +224,7 @@ def agent(
     for value, name in ((server, "--server URL"), (node, "--node ID"), (token_file, "--token-file FILE")):
         if not value:
             raise unusable("an agent needs its server, its node's id and its token", f"give {name}")
-    _log()
+    begin(options.log_format)
     settings = AgentSettings(
         node=node,
         server=server,
@@ -258,6 +276,7 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
     return 0
 
 
-def _log() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # a new journal's layout is no news
+def _log(form: Form) -> None:
+    from hostler.logs.structured import begin
+
+    begin(form)

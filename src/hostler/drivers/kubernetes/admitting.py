@@ -5,7 +5,6 @@ node could become any, so it is given no such right, and what is asked for is re
 """
 
 import asyncio
-import logging
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -18,8 +17,9 @@ from hostler.drivers.kubernetes.api import CONFLICT, NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.joining import Joining, Token
 from hostler.drivers.kubernetes.tokens import SIGNER, Wanted, wrong_with
 from hostler.engine.ports import PortError, UnreachableError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 TURN_S = 0.5
 PAGE = "500"
@@ -65,7 +65,7 @@ class Admitter:
             try:
                 await self.turn()
             except PortError as error:
-                log.info("certificates_not_looked_at", extra={"reason": str(error)})
+                log.info("certificates_not_looked_at", reason=str(error))
             await asyncio.sleep(TURN_S)
 
     async def turn(self) -> None:
@@ -93,8 +93,7 @@ class Admitter:
         answer = await self._api.change("PUT", f"{REQUESTS}/{quote(name, safe='')}/approval", body)
         if answer.status not in (OK, NOT_FOUND, CONFLICT):
             checked(answer, f"certificate request {name}")
-        told = {"node": token.meant.node, "request": name, "denied": wrong}
-        log.info("join_certificate_decided", extra=told)
+        log.info("join_certificate_decided", node=token.meant.node, certificate_request=name, denied=wrong)
 
 
 def _decided(raw: msgspec.Raw, verdict: str, message: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ It acts on what is recorded (`node.uninvited`), and only on Nodes of nodes that 
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator
 
 from hostler.core.conclusions import UNINVITED
@@ -12,8 +11,9 @@ from hostler.core.fleet import Fleet
 from hostler.core.model import FLEET, Node
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.engine.ports import PortError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 TURN_S = 1.0
 
@@ -40,7 +40,7 @@ class Doorkeeper:
             except PortError as error:
                 told = str(error)
             if told:
-                log.info("node_turned_away", extra={"node": node.id, "told": told})
+                log.info("node_turned_away", node=node.id, told=told)
 
     def _uninvited(self, fleet: Fleet) -> Iterator[Node]:
         for node_id in fleet.index.members("ailing"):

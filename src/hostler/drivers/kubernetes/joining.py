@@ -3,7 +3,6 @@
 The secret half is in this process alone: who takes over as the controller issues a token anew. It never reads a Secret.
 """
 
-import logging
 import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -27,8 +26,9 @@ from hostler.drivers.kubernetes.tokens import (
 )
 from hostler.engine.joining import JoinOffer
 from hostler.engine.ports import ConflictError, RefusedError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 SECRETS = f"/api/v1/namespaces/{SPACE}/secrets"
 
@@ -82,14 +82,14 @@ class Joining:
         shown = f"{identity}.{secret}"
         offer = JoinOffer(self._cluster, name, door.server, door.ca, ca_hash(door.ca), shown, expires)
         self._tokens[node.id] = Token(meant, identity, offer)
-        log.info("join_token_issued", extra={"node": node.id, "operation": operation.id, "token": identity})
+        log.info("join_token_issued", node=node.id, operation=operation.id, token_id=identity)
 
     async def withdraw(self, operation: Operation, node: Node, name: str) -> None:
         """Delete the token of this operation's plan, if there is one. Raises PortError."""
         self._tokens.pop(node.id, None)
         answer = await self._delete(self._path(operation, node, name))
         if answer not in (OK, NOT_FOUND):
-            log.warning("join_token_left", extra={"node": node.id, "status": answer})
+            log.warning("join_token_left", node=node.id, status=answer)
 
     async def is_withdrawn(self, operation: Operation, node: Node, name: str) -> bool:
         """Whether no token of this operation is left. Deleting is only tried: reading Secrets is no right of ours."""

@@ -1,7 +1,6 @@
 """Writes on a cluster's nodes what its users are to see of them, where it differs from what stands there."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -24,8 +23,9 @@ from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.turns import MARK
 from hostler.drivers.kubernetes.wire import KubeNode, Shown
 from hostler.engine.ports import PortError, WorkloadView, name_there
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 TURN_S = 0.5
 AT_ONCE = 16
@@ -81,7 +81,7 @@ class Marker:
                     await self._apply(name, "", LABELS, labelled(name, listed.uid, wanted.labels))
                 await self._conditions(name, listed, wanted)
             except PortError as error:
-                log.info("marks_not_written", extra={"node": name, "reason": str(error)})
+                log.info("marks_not_written", node=name, reason=str(error))
                 return
         self._done[name] = now
 

@@ -5,15 +5,15 @@ a Node's Ready of them, and following them costs an event per node and ten secon
 """
 
 import asyncio
-import logging
 from datetime import UTC, datetime
 from urllib.parse import quote
 
 from hostler.drivers.kubernetes.api import APPLY, Api, checked
 from hostler.drivers.kubernetes.work import CHECKS
 from hostler.engine.ports import PortError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 RENEW_S = 10.0
 LASTS_S = 40
@@ -34,7 +34,7 @@ class Presence:
             try:
                 await self.renew()
             except PortError as error:
-                log.info("lease_not_renewed", extra={"reason": str(error)})
+                log.info("lease_not_renewed", reason=str(error))
             await asyncio.sleep(RENEW_S)
 
     async def renew(self) -> None:

@@ -6,7 +6,6 @@ Nothing counts as known before a list was read to its end.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from typing import Generic
@@ -17,8 +16,9 @@ from msgspec import Struct
 from hostler.drivers.kubernetes.api import GONE, OK, Api, SilenceError, StatusError
 from hostler.drivers.kubernetes.wire import Event, K, Malformed, Page, read_event, read_page
 from hostler.engine.ports import UnreachableError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 PAGE = 500
 UNPAGED_AFTER = 3
@@ -114,7 +114,7 @@ class Reflector(Generic[K]):
         """It did not go well: say so, and wait, longer each time."""
         if self._away is None:
             self._away = (time.monotonic(), why)
-            log.info("watch_broken", extra={"objects": self._kind.name, "reason": why})
+            log.info("watch_broken", objects=self._kind.name, reason=why)
         self._failures += 1
         if self._failures % ANEW_AFTER == 0:
             self._version = ""

@@ -4,7 +4,6 @@ Whoever may annotate nodes may ask, for members of pools of this cluster only; g
 """
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -22,8 +21,9 @@ from hostler.drivers.kubernetes.wire import ANSWER, REASON_GIVEN, REQUEST, Asked
 from hostler.engine.ports import PortError, name_there
 from hostler.engine.queues import BusyError
 from hostler.engine.ready import Reply
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 TURN_S = 0.5
 MAX_REASON = 200
@@ -78,7 +78,7 @@ class Requester:
                 try:
                     await self._answer(node, listed, listed.asked)
                 except (PortError, BusyError) as error:
-                    log.info("request_not_answered", extra={"node": node.id, "reason": str(error)})
+                    log.info("request_not_answered", node=node.id, reason=str(error))
 
     async def _answer(self, node: Node, listed: KubeNode, asked: Asked) -> None:
         """Ask once: who asks again with the same change of the Node gets the first answer."""

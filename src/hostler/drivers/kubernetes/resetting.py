@@ -5,7 +5,6 @@ done, failed, unknown, given up or cut off between any two steps, the operation 
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
@@ -18,8 +17,9 @@ from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.operands import PAUSED_FOR, Look, Operands
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.engine.ports import Hand, PortError, RefusedError, UnreachableError, name_there
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 KIND = "gpu_reset"
 CLEAR_S = 90.0
@@ -135,9 +135,9 @@ class Restorer:
             try:
                 written = await self._operands.let_back(node)
             except PortError as error:
-                log.info("operands_not_let_back", extra={"node": node.key, "reason": str(error)})
+                log.info("operands_not_let_back", node=node.key, reason=str(error))
                 continue
-            log.info("operands_let_back", extra={"node": node.key, "operation": operation, "written": written})
+            log.info("operands_let_back", node=node.key, operation=operation, written=written)
 
 
 def under_way(fleet: Fleet) -> set[str]:

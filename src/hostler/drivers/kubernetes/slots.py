@@ -6,7 +6,6 @@ sake fails no Job (`podFailurePolicy`); the Job's next pod waits until the node 
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2s
@@ -25,8 +24,9 @@ from hostler.drivers.kubernetes.jobs import NODE, OPERATION, OWNER, KubeJob, fou
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES, OURS
 from hostler.drivers.kubernetes.work import CHECKS
 from hostler.engine.ports import PortError, RefusedError, UnreachableError
+from hostler.logs.structured import logger
 
-log = logging.getLogger("hostler")
+log = logger()
 
 PRIORITY_CLASS = "hostler-check"
 KEPT_S = 3600
@@ -126,7 +126,7 @@ class Tidier:
             try:
                 await self._checks.end(name)
             except PortError as error:
-                log.info("check_not_ended", extra={"job": name, "reason": str(error)})
+                log.info("check_not_ended", job=name, reason=str(error))
 
 
 def _is_under_way(fleet: Fleet, job: KubeJob) -> bool:

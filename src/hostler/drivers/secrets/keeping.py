@@ -4,13 +4,13 @@ A place that cannot be reached costs no access: what was read last goes on being
 """
 
 import asyncio
-import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
 from hostler.engine.ports import RefusedError, Secret, Secrets, UnreachableError
+from hostler.logs.structured import logger
 
 KEPT_S = 300.0
 """How long a secret is used before it is read again, where its own lease is not shorter."""
@@ -18,7 +18,7 @@ SOONEST_S = 30.0
 """How soon it is read again when it was not taken, or its place could not be reached."""
 KEPT_MAX = 4_096
 
-log = logging.getLogger("hostler")
+log = logger()
 
 
 class _Kept(Struct):
@@ -61,7 +61,7 @@ class KeptSecrets:
         except UnreachableError as error:
             if known is None:
                 raise
-            log.warning("secret_not_read", extra={"secret": name, "reason": str(error)})
+            log.warning("secret_not_read", secret_name=name, reason=str(error))
             known.asked, known.again = asked, self._now() + SOONEST_S
             return known.secret
         good_s = min(KEPT_S, secret.lease_s) if secret.lease_s else KEPT_S

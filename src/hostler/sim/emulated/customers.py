@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -14,9 +13,10 @@ from hostler.drivers.kubernetes.api import CONFLICT, MERGE_PATCH, NOT_FOUND, Api
 from hostler.drivers.kubernetes.slots import PRIORITY_CLASS
 from hostler.drivers.kubernetes.work import CHECKS, GRACEFUL, INTERRUPTIBLE
 from hostler.engine.ports import PortError
+from hostler.logs.structured import logger
 from hostler.sim.emulated.scheduler import JobSpec
 
-log = logging.getLogger("hostler")
+log = logger()
 
 TURN_S = 1.0
 WORKS = "test.hostler.dev/works"
@@ -40,9 +40,9 @@ async def let_checks_in(api: Api) -> None:
         try:
             answer = await api.change("POST", place, body, query={"fieldManager": "admin"})
         except PortError as error:
-            log.info("checks_not_let_in", extra={"reason": str(error)})
+            log.info("checks_not_let_in", reason=str(error))
         else:
-            log.info("checks_let_in", extra={"status": answer.status})
+            log.info("checks_let_in", status=answer.status)
 
 
 class Customers:
@@ -65,7 +65,7 @@ class Customers:
                 for job in self._jobs:
                     await self._turn(job)
             except PortError as error:
-                log.info("customers_wait", extra={"reason": str(error)})
+                log.info("customers_wait", reason=str(error))
             await asyncio.sleep(TURN_S)
 
     async def _turn(self, job: "_Repeated") -> None:

@@ -5,7 +5,6 @@ later. What the API server is told here comes from outside Hostler; it goes past
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -16,9 +15,10 @@ from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, checked
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.wire import KubeNode
 from hostler.engine.ports import PortError
+from hostler.logs.structured import logger
 from hostler.sim.emulated.host import Host
 
-log = logging.getLogger("hostler")
+log = logger()
 
 TURN_S = 0.5
 AT_ONCE = 16
@@ -71,7 +71,7 @@ class KwokNodes:
                     await self._end(listed)
                     self._running.pop(name, None)
         except PortError as error:
-            log.info("kubelet_not_played", extra={"node": name, "reason": str(error)})
+            log.info("kubelet_not_played", node=name, reason=str(error))
 
     async def _begin(self, listed: KubeNode, host: Host) -> str:
         """Register for the first time; the uid. kwok takes Nodes over when they come, so this one comes anew."""
