@@ -125,6 +125,25 @@ def test_what_was_observed_not_to_have_happened_and_is_over_its_time_ends_at_onc
     assert drive.sweep() == 0
 
 
+def test_an_answer_about_an_earlier_attempt_does_not_say_what_came_of_this_one() -> None:
+    """Mutant: any answer about an operation counts as having looked, and what is over its time is given up at once."""
+    drive = Drive(FLASHES, [a_node("a")])
+    drive.script("cordon", *["vanished"] * 9)
+    drive.fault("a")
+    while (operation := drive.node("a").operation) is None or operation.attempt < 3:
+        drive.wait(seconds=1)
+    drive.now = operation.deadline - timedelta(seconds=1)
+    drive.ask("pause", "rack:far")  # the last record, one second before the deadline
+    drive.restart(gap_s=5)
+    (look,) = drive.pending
+    drive.pending.clear()
+    drive.now += timedelta(seconds=1)
+    drive.step(intake.Replied(Outcome(operation.id, "a", "done", attempt=operation.attempt - 1)))
+    assert drive.node("a").operation == look.operation, "nobody has looked what came of the last attempt"
+    drive.step(intake.Replied(Outcome(operation.id, "a", "done", attempt=operation.attempt)))
+    assert drive.node("a").operation != look.operation
+
+
 def test_what_cannot_be_observed_expires_all_the_same() -> None:
     """Everything ends. Mutant: an unobserved operation waits for ever."""
     drive = Drive(FLASHES, [zapping()])

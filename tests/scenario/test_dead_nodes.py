@@ -26,6 +26,34 @@ def with_work(*work: Workload) -> Drive:
     return drive
 
 
+@pytest.mark.parametrize("silent_first", [True, False])
+def test_a_node_that_goes_down_with_another_fault_waits_for_nobody_there(*, silent_first: bool) -> None:
+    """A GPU falls off the bus, and the host dies before or after its power cycle is laid down; its work never ends.
+
+    Mutants: what ended with the host is waited for where another rule decided; where the plan was laid for less.
+    """
+    drive = with_work(replace(a_workload("w1", [0]), held_by=ENDING))
+    if silent_first:
+        lost(drive)
+    drive.fault("a", "off_bus")
+    if not silent_first:
+        lost(drive)
+    drive.wait(minutes=3)
+    assert "power_off" in drive.operations("a")
+    assert not [event for event in drive.events(e.TicketOpened, "a") if event.ticket.kind == "consent"]
+
+
+def test_a_node_that_one_path_alone_calls_lost_keeps_its_work_beside_another_fault() -> None:
+    """Mutant: silence beside any other cause ends all the node's work."""
+    drive = with_work(a_workload("w1", [3]))
+    drive.silence("a")
+    drive.step(intake.NodeSeen("a", ready=True))
+    drive.fault("a", "off_bus")
+    drive.wait(minutes=30)
+    assert drive.evicted == []
+    assert "power_off" not in drive.operations("a")
+
+
 @pytest.mark.parametrize("held_by", [ENDING, KEPT])
 def test_what_a_dead_kubelet_never_takes_away_does_not_keep_its_node_dead(held_by: str) -> None:
     """Mutant: the node is power-cycled when its pods are gone, and they go when it is power-cycled."""

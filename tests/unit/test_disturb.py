@@ -198,10 +198,12 @@ def test_an_act_confined_to_a_part_reaches_whom_it_cannot_tell_apart(
     assert is_touched(a_node("a"), work, Act(ActClass.pending)), "an act on the whole node reaches everybody"
 
 
-def test_only_the_rule_that_decided_dooms_the_whole_node() -> None:
-    """A node that fell silent and came back has lost its work by what is cured now only where that was the silence.
+@pytest.mark.parametrize("ready", [True, False])
+def test_the_rule_that_decided_or_two_paths_doom_the_whole_node(*, ready: bool) -> None:
+    """A node that one path alone calls lost has lost its work by what is cured now only where that was the silence.
 
-    Mutants: any cause dooms the node; the rule that decided does not; a condition that caused nothing does.
+    Mutants: any cause dooms the node; the rule that decided does not; a condition that caused nothing does; what ended
+    with the host is waited for where another rule decided.
     """
     drive = Drive(configuration(ALONE), [a_node("a")])
     drive.see_work("a", a_workload("w", [5]))
@@ -211,10 +213,11 @@ def test_only_the_rule_that_decided_dooms_the_whole_node() -> None:
     assert silent.type == "agent.lost"
     plan = drive.node("a").plan
     assert plan is not None
+    drive.controller.present.of("a").ready = ready
     for rule, causes, doomed in (
         ("agent.lost", (silent.id,), True),
-        ("gpu.fallen_off_bus", (silent.id, "another"), False),
-        ("agent.lost", ("another",), False),
+        ("gpu.fallen_off_bus", (silent.id, "another"), not ready),
+        ("agent.lost", ("another",), not ready),
     ):
         scene = Scene(drive.fleet, drive.controller.present, drive.now)
         caused = replace(plan, rule=rule, causes=causes)

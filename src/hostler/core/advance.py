@@ -16,6 +16,7 @@ from hostler.core.model import (
     ActClass,
     Blocker,
     CheckResult,
+    Condition,
     HoldKind,
     Node,
     Operation,
@@ -363,15 +364,22 @@ def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blo
 
 
 def _lost_already(scene: Scene, node: Node, plan: Plan) -> tuple[Lost, ...]:
-    """What the plan's causes have ended; the whole node's work only where the rule that decided says so."""
+    """What the plan's causes have ended; the whole node's work where the rule that decided says so, or it is down."""
     policy = scene.fleet.policy_of(node)
-    said = [(rule_for(policy, c).dooms, c) for c in node.conditions if c.id in plan.causes]
+    said = [(rule_for(policy, c), c) for c in node.conditions]
     return tuple(
         lost
-        for dooms, condition in said
-        if dooms != "node" or condition.type == plan.rule
-        for lost in lost_to(condition, dooms)
+        for rule, condition in said
+        if (condition.id in plan.causes and (rule.dooms != "node" or condition.type == plan.rule))
+        or (rule.dooms == "node" and rule.confirm and _is_down(scene, node, condition))
+        for lost in lost_to(condition, rule.dooms)
     )
+
+
+def _is_down(scene: Scene, node: Node, condition: Condition) -> bool:
+    """Whether two paths say that the node is lost: then all its work is, whatever its plan was laid for."""
+    sure = condition.unknown_since is None and has_second_witness(scene.present, node)
+    return sure and not scene.present.of(node.id).heard
 
 
 def _agreed_at(scene: Scene, node: Node, plan: Plan, pool: Pool) -> datetime:

@@ -284,7 +284,7 @@ class Controller:
         node = self.fleet.nodes.get(outcome.node)
         if node is None:
             return
-        if outcome.result not in ("unknown", "busy") and self.present.observed(outcome.operation):
+        if intake.is_known_by(node, outcome) and self.present.observed(outcome.operation):
             self._touch(node.id, f"operation:{outcome.operation}")
         if comparing.is_of_the_copy(self.fleet, outcome):
             if outcome.result in ("unknown", "busy"):

@@ -420,6 +420,13 @@ class Reply(Struct, frozen=True):
     resend: bool = False
 
 
+def is_known_by(node: Node, outcome: Outcome) -> bool:
+    """Whether it says what came of what is under way on the node: of this attempt, not of an earlier one."""
+    asked = node.operation
+    same = asked is not None and (asked.id, asked.attempt) == (outcome.operation, outcome.attempt)
+    return same and outcome.result not in ("unknown", "busy")
+
+
 def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
     """A driver's answer. Unknown is observed, never repeated; not_done may be sent again where that is safe."""
     operation = node.operation
