@@ -9,7 +9,7 @@ from hostler.core import events as e
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.completeness import gaps
 from hostler.core.configuration import Pool, scaled
-from hostler.core.ending import complete, fail_plan, fail_step, has_left, tickets, undone, unsaid
+from hostler.core.ending import complete, fail_plan, fail_step, has_left, undone, unsaid
 from hostler.core.health import is_unheard
 from hostler.core.model import (
     LIFTED,
@@ -475,7 +475,7 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...])
     deadline = step_deadline(plan)
     if scene.now < deadline:
         return Wait(plan.name, stopped, until=min(_next_agreement(scene, node, plan, pool) or deadline, deadline))
-    asked = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
+    asked = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
     stays = plan.disturbed or plan.act_class is ActClass.immediate or domains.has_disturbed(scene.fleet, node)
     if stays and asked is not None:
         text = f"{asked.owner} is asked to consent (ticket {asked.id})"

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from hostler.core.conditions import BARS
 from hostler.core.configuration import Sku
 from hostler.core.diagnose.host import MEMORY_PERCENT
 from hostler.core.fleet import Fleet
+from hostler.core.health import BARS
 from hostler.core.model import BMC_ONLY, Node, Part
 from hostler.core.most_seen import MEMORY, shown
 

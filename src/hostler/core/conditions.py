@@ -12,9 +12,6 @@ from hostler.core.model import Severity
 
 Clears = Literal["remedy", "observation", "operator", "age"]
 
-BARS = Severity.degraded
-"""A condition of this severity or a graver one keeps a node from counting as healthy."""
-
 HALF_HOUR_S = 1_800.0
 HOUR_S = 3_600.0
 DAY_S = 86_400.0

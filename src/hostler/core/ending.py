@@ -170,7 +170,7 @@ def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
     found.extend(
         e.TicketClosed(t.id, f"{plan.name} done", "hostler")
-        for t in tickets(scene.fleet, node.id)
+        for t in scene.fleet.tickets_about(node.id)
         if (t.kind == "consent" and plan.disruptive) or (t.kind == "stuck" and t.action in (plan.remedy, plan.name))
     )
     if plan.name == "release":
@@ -261,11 +261,6 @@ def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
         return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]
     ended = ("", plan.boot_id, plan.left_boot)
     return [c for c in remediable if c.id in plan.causes and (not plan.boot_id or c.boot_id in ended)]
-
-
-def tickets(fleet: Fleet, node_id: str) -> list[Ticket]:
-    """The open tickets about a node, in the order of their ids."""
-    return [fleet.tickets[i] for i in fleet.index.members(f"ticket:{node_id}")]
 
 
 def change_phase(

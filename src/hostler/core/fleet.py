@@ -518,6 +518,10 @@ class Fleet:
     def spares(self, sku: str) -> list[str]:
         return self.index.members(f"spare:{sku}")
 
+    def tickets_about(self, node_id: str) -> list[Ticket]:
+        """The open tickets about a node, in the order of their ids."""
+        return [self.tickets[i] for i in self.index.members(f"ticket:{node_id}")]
+
     def has_known(self, node_id: str) -> bool:
         """Whether the id is or was a node's; ids are never used again."""
         return node_id in self.nodes or node_id in self.retired

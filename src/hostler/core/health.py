@@ -5,9 +5,11 @@ budget counts is another thing: who is in service (`is_serving`), whatever ails 
 that their own remedies need.
 """
 
-from hostler.core.conditions import BARS
-from hostler.core.model import Condition, Node, Phase, Verdict
+from hostler.core.model import Condition, Node, Phase, Severity, Verdict
 from hostler.core.proof import has_proven_itself
+
+BARS = Severity.degraded
+"""A condition of this severity or a graver one keeps a node from counting as healthy."""
 
 UNHEARD = frozenset({"agent.lost", "agent.outdated", "agent.refused"})
 """Conditions of a node that is not heard at all."""

@@ -10,7 +10,7 @@ from hostler.core import conclusions, silence, slots, triage, unanswered
 from hostler.core import events as e
 from hostler.core.advance import advance
 from hostler.core.answers import Act, Answer, Rest, Wait
-from hostler.core.ending import change_phase, tickets
+from hostler.core.ending import change_phase
 from hostler.core.formats import writable
 from hostler.core.freeze import Frame, record
 from hostler.core.model import ActClass, Blocker, Node, Phase
@@ -49,7 +49,8 @@ def _next(scene: Scene, node: Node, need: Need | None) -> Answer:
         return _settling(node)
     if need is not None:
         return remedy(scene, node, need)
-    if answered := [t for t in tickets(scene.fleet, node.id) if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
+    about = scene.fleet.tickets_about(node.id)
+    if answered := [t for t in about if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
         return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in answered))
     return _phase_work(scene, node)
 

@@ -10,7 +10,6 @@ from hostler.core import unanswered
 from hostler.core.answers import Act, Answer, Wait
 from hostler.core.configuration import REMEDIES, scaled
 from hostler.core.domains import members, scope_of, wish_of
-from hostler.core.ending import tickets
 from hostler.core.freeze import Frame, record
 from hostler.core.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile, Ticket
 from hostler.core.policy.guards import Request, blockers, incident_holds, is_harmless, mode_of, reopens, storm
@@ -80,7 +79,7 @@ def remedy(scene: Scene, node: Node, need: Need) -> Answer:
 
 
 def _consents_asked(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
-    consent = next((t for t in tickets(scene.fleet, node.id) if t.kind == "consent"), None)
+    consent = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
     if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
         text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
         yield Blocker("person", consent.owner, text, "the ticket is closed or the work ends")
@@ -92,7 +91,7 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
     if mode_of(scene, node, need.remedy) is not Mode.act and not need.wished:
         return False
-    if any(not _ends_with_plan(ticket) for ticket in tickets(scene.fleet, node.id)):
+    if any(not _ends_with_plan(ticket) for ticket in scene.fleet.tickets_about(node.id)):
         return False
     if tired(scene, freed, need.remedy, need.rule, wished=need.wished):
         return False
@@ -136,7 +135,7 @@ def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool =
     tried = [a for a in node.attempts if a.remedy == name]
     if not tried:
         return None
-    stuck = next((t for t in tickets(scene.fleet, node.id) if t.kind == "stuck" and t.action == name), None)
+    stuck = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == name), None)
     if stuck is not None:
         blocker = Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", "the ticket is closed")
         return Wait(name, (blocker,))
@@ -245,7 +244,7 @@ def protect(scene: Scene, node: Node, need: Need) -> Answer | None:
     if tried and not tried[-1].failed and scene.present.of(node.id).power != ON:
         return None
     lately = [a for a in tried if scene.sure - a.at < timedelta(days=1)]
-    if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in tickets(scene.fleet, node.id)):
+    if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in scene.fleet.tickets_about(node.id)):
         return Act((e.TicketOpened(_stuck(scene, node, need.remedy, len(lately), need.rule)),))
     pause_s = min(PROTECT_AGAIN_S * 2.0 ** len(lately), PROTECT_AT_LEAST_S)
     rested = lately[-1].at + timedelta(seconds=pause_s) if lately else scene.now

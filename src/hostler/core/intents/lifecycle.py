@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hostler.core import events as e
 from hostler.core import registration, slots
-from hostler.core.ending import change_phase, tickets
+from hostler.core.ending import change_phase
 from hostler.core.identity import MISMATCH
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
 from hostler.core.model import Binding, Bounds, Node, Phase
@@ -72,7 +72,7 @@ def return_from_vendor(ask: Ask) -> Granted:
     cleared = [e.ConditionCleared(node.id, c.id, ask.intent.person, "repaired") for c in node.conditions]
     closed = [
         e.TicketClosed(t.id, ask.intent.reason, ask.intent.person)
-        for t in tickets(ask.scene.fleet, node.id)
+        for t in ask.scene.fleet.tickets_about(node.id)
         if t.kind in ("rma", "stuck")
     ]
     return f"{node.id} is back from the vendor", (*moved, *cleared, *closed)
@@ -110,6 +110,6 @@ def retire(ask: Ask) -> Granted:
     if node.phase is Phase.production:
         raise RefusalError(f"{node.id} is in production: return it for maintenance first")
     moved = move(ask, node, (node.phase, Phase.retired), ask.intent.reason)
-    closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in tickets(ask.scene.fleet, node.id)]
+    closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in ask.scene.fleet.tickets_about(node.id)]
     lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.scene.fleet.holds_on([node.id])]
     return f"{node.id} retired", (*moved, *closed, *lifted)

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from hostler.core import events as e
 from hostler.core.diagnose.common_cause import SYNDROMES
-from hostler.core.ending import tickets
 from hostler.core.model import Incident, Ticket
 from hostler.core.scene import Scene
 
@@ -49,7 +48,7 @@ def superfluous(scene: Scene, incident: Incident, ids: Iterable[str]) -> Iterato
     """Tickets about single members are closed where the incident explains what they are about."""
     types = SYNDROMES[incident.syndrome].conditions
     for node_id in ids:
-        for ticket in tickets(scene.fleet, node_id):
+        for ticket in scene.fleet.tickets_about(node_id):
             if ticket.kind == "stuck" and ticket.fault in types:
                 yield e.TicketClosed(ticket.id, f"explained by incident {incident.id}", "hostler")
 
