@@ -5,10 +5,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from bench.figures import Figures
-from hostler.core import events as e
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.ports import Batch
+from hostler.core.state import events as e
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.sqlite import SqliteJournal
+from hostler.ports import Batch
 from hostler.sim.backtest.trial import Question, backtest
 from hostler.sim.rates import load
 from hostler.sim.run import SETTLE_S, START, SimSettings, build

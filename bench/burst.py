@@ -13,7 +13,7 @@ from contextlib import suppress
 from bench.figures import Figures
 from bench.kubernetes import LINE
 from bench.served_cluster import NODES, PATIENCE_S, World, a_world, used
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_pod
 from hostler.sim.emulated.host import gpu_address
 from tests.contract.kubernetes_world import Admin

@@ -17,16 +17,16 @@ from msgspec.structs import replace
 
 from bench.figures import Figures
 from bench.posts import PER_POST, a_fleet, a_post
-from hostler.core.events import NodeRegistered, Record
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
 from hostler.core.policy.documents import parse
-from hostler.core.snapshot import dump
-from hostler.engine.heap import COLLECTIONS
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.journal.sql import SqlJournal
-from hostler.engine.ports import Batch, Snapshot
-from hostler.engine.runner import Cell
+from hostler.core.state.events import NodeRegistered, Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.snapshot import dump
+from hostler.journal.opening import open_journal
+from hostler.journal.sql import SqlJournal
+from hostler.ports import Batch, Snapshot
+from hostler.runtime.garbage_collection import COLLECTIONS
+from hostler.runtime.runner import Cell
 from tests.postgres import PostgresServer
 
 NODES = 100_000

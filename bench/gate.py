@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from bench.figures import Figures
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 from tests.gpu_node import Node, expected
 
 GATES = 3

@@ -22,9 +22,9 @@ import uvloop
 from bench.controller import fill, rss_mb
 from bench.figures import Figures
 from bench.posts import PER_POST, a_post
-from hostler.engine.heap import COLLECTIONS
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.runner import Cell
+from hostler.journal.sqlite import SqliteJournal
+from hostler.runtime.garbage_collection import COLLECTIONS
+from hostler.runtime.runner import Cell
 
 SIZES = (1_000, 3_162, 10_000, 31_623, 100_000)
 RATE = 5_000

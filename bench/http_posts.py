@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from bench.figures import Figures
 from bench.posts import LINE, PER_POST
-from hostler.core.model import Observation
-from hostler.engine.journal.opening import open_journal
+from hostler.core.state.model import Observation
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 

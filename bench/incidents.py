@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.figures import Figures
-from hostler.core import events as e
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.model import Assignment, Binding, Node, Phase, Position
+from hostler.controller import intake
+from hostler.controller.loop import Controller
 from hostler.core.policy.documents import parse
 from hostler.core.policy.incidents import review
-from hostler.core.present import Present
-from hostler.core.scene import Scene
-from hostler.engine import intake
-from hostler.engine.controller import Controller
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
 
 SILENT = 5_000
 POLICY = Path(__file__).parent.parent / "src/hostler/core/policy/default_policy.yaml"

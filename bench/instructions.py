@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from bench.figures import Figures
 from bench.incidents import NOW, a_node, controller
 from bench.posts import PER_POST, a_post
-from hostler.core import events as e
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
 
 FEW, MANY = 10, 60
 SIZES = (200, 2_000)

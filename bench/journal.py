@@ -15,12 +15,12 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hostler.core.events import ConditionRaised, Event, OperationFinished, PhaseChanged, Record, WaitingChanged
-from hostler.core.model import Blocker, Condition, Evidence, Observation, Phase, Severity, Waiting
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.journal.sql import SqlJournal
-from hostler.engine.ports import Batch, Snapshot
+from hostler.core.state.events import ConditionRaised, Event, OperationFinished, PhaseChanged, Record, WaitingChanged
+from hostler.core.state.model import Blocker, Condition, Evidence, Observation, Phase, Severity, Waiting
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.opening import open_journal
+from hostler.journal.sql import SqlJournal
+from hostler.ports import Batch, Snapshot
 from tests.postgres import PostgresServer
 
 NODES = 100_000

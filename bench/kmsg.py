@@ -19,7 +19,7 @@ from bench.detection.laboratory import Lab, ready
 from bench.detection.live import attributed
 from bench.detection.plants import Placed, scattered
 from bench.detection.table import Truth, text, truth
-from hostler.engine.journal.opening import open_journal
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, free_port, process
 from tests.end_to_end.real_path import read_up

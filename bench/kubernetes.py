@@ -27,7 +27,7 @@ import msgspec
 from bench.figures import Figures
 from hostler.agent.main import AgentSettings
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_page
-from hostler.engine.journal.opening import open_journal
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.emulated.host import Host, gpu_address, h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler

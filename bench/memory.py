@@ -18,15 +18,15 @@ import msgspec
 from bench.controller import rss_mb
 from bench.figures import Figures
 from bench.posts import a_fleet
-from hostler.core.events import NodeRegistered, Record
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.model import Facts, Observation, Part
-from hostler.core.present import Present
-from hostler.core.snapshot import dump, load
-from hostler.engine.controller import Controller
-from hostler.engine.heap import COLLECTIONS
-from hostler.engine.inventory_changes import of_inventory
+from hostler.controller.loop import Controller
+from hostler.core.conditions.inventory_changes import of_inventory
+from hostler.core.state.events import NodeRegistered, Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import Facts, Observation, Part
+from hostler.core.state.snapshot import dump, load
+from hostler.runtime.garbage_collection import COLLECTIONS
 
 NODES = int(os.environ.get("BENCH_NODES", "100000"))
 LOOK_UPS = 100_000

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hostler.core.model import Assignment, Binding, Node, Observation, Phase, Position
+from hostler.core.state.model import Assignment, Binding, Node, Observation, Phase, Position
 
 PER_POST = 10
 LINE = "NVRM: Xid (PCI:0000:4c:00): 13, pid=4711, name=python3, Graphics Exception: ESR 0x404490=0x80000001"

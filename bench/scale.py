@@ -21,10 +21,10 @@ from bench.http_posts import POLICY, beat, cpu_s
 from bench.memory import seen
 from bench.posts import a_fleet
 from hostler.agent.client import POLL_S
-from hostler.core import events as e
-from hostler.core.model import Condition, Observation, Severity
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.ports import Batch
+from hostler.core.state import events as e
+from hostler.core.state.model import Condition, Observation, Severity
+from hostler.journal.opening import open_journal
+from hostler.ports import Batch
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 

@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Struct
 
 from bench.kubernetes import BRAKE, POLICY, POOLS
-from hostler.core.model import Observation
-from hostler.engine.journal.opening import open_journal
+from hostler.core.state.model import Observation
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.emulated.host import h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler

@@ -8,15 +8,15 @@ from msgspec.structs import replace
 
 from bench.figures import Figures
 from bench.incidents import NOW, a_node
-from hostler.core import events as e
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.model import Condition, Evidence, Node, Severity
+from hostler.controller import intake
+from hostler.controller.loop import Controller
 from hostler.core.policy.documents import parse
-from hostler.core.present import Present
-from hostler.engine import intake
-from hostler.engine.controller import Controller
-from hostler.engine.heartbeats import AT_ONCE
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import Condition, Evidence, Node, Severity
+from hostler.runtime.heartbeats import AT_ONCE
 
 NODES = 100_000
 POLICY = "policy: {rules: {}, rungs: {}}\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import uvloop
 
 from bench.figures import Figures
-from hostler.core.model import Binding, Node, Operation, Phase, Position
+from hostler.core.state.model import Binding, Node, Operation, Phase, Position
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 

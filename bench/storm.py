@@ -27,12 +27,12 @@ from bench.controller import NODES, rss_mb
 from bench.figures import Figures
 from bench.posts import LINE
 from hostler.agent.client import backoff_s
-from hostler.core.model import Node, Observation, Operation, Outcome
-from hostler.core.operations import OPERATIONS
-from hostler.engine.heap import COLLECTIONS
-from hostler.engine.journal.schema import observations as observation_table
-from hostler.engine.journal.sqlite import SqliteDatabase, SqliteJournal
-from hostler.engine.runner import Cell
+from hostler.core.state.model import Node, Observation, Operation, Outcome
+from hostler.core.tables.operations import OPERATIONS
+from hostler.journal.schema import observations as observation_table
+from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
+from hostler.runtime.garbage_collection import COLLECTIONS
+from hostler.runtime.runner import Cell
 from hostler.server.admission import URGENT
 from hostler.server.app import create_app
 from hostler.server.desk import KINDS, AgentDesk

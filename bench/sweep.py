@@ -15,20 +15,20 @@ import uvloop
 
 from bench.bmcs import HANGING_EVERY, PORT, emulated, host_of, machine
 from bench.figures import Figures
-from hostler.core.configuration import Configuration
-from hostler.core.model import Binding, Node, Observation, Phase, Position
-from hostler.core.packing import pairs
+from hostler.controller.intake import Input
+from hostler.controller.ready import Reply
 from hostler.core.policy.documents import parse
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import Binding, Node, Observation, Phase, Position
+from hostler.core.state.packed_strings import pairs
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.eyes import RedfishEyes, RedfishSight
-from hostler.engine import looks
-from hostler.engine.heap import COLLECTIONS
-from hostler.engine.intake import Input
-from hostler.engine.ready import Reply
-from hostler.engine.rota import Pace
-from hostler.engine.watch import Watch
+from hostler.polling import bmc_readings
+from hostler.polling.bmc_poller import Watch
+from hostler.polling.bmc_schedule import Pace
+from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.sim.bmc.tls import Certificate, self_signed
 
 BMCS = int(os.environ.get("BENCH_BMCS", "10000"))
@@ -136,7 +136,7 @@ async def _sweep(figures: Figures, count: int, certificate: Certificate) -> None
         eyes = RedfishEyes(Clients(connections, lambda _: access))
         for what in ("flat out, nothing known", "flat out, layouts known"):
             await _round(figures, what, _Counted(eyes, count - count // HANGING_EVERY), nodes, flat_out)
-        looks.PARTS_S = looks.FIRMWARE_S = looks.LOG_S = 0.0
+        bmc_readings.PARTS_S = bmc_readings.FIRMWARE_S = bmc_readings.LOG_S = 0.0
         some = dict(list(nodes.items())[:ALL_OF])
         what = "with parts, firmware and log of each"
         await _round(figures, what, _Counted(eyes, len(some) - len(some) // HANGING_EVERY), some, flat_out)

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 from bench.controller import NODES, POLICY, POOLS
 from bench.figures import Figures
 from bench.posts import a_fleet
-from hostler.core.events import ConfigActivated, Event, NodeRegistered, Record
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
 from hostler.core.policy.documents import parse
-from hostler.core.snapshot import dump
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.lease import Terms
-from hostler.engine.ports import Batch, Snapshot
+from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.snapshot import dump
+from hostler.journal.opening import open_journal
+from hostler.ports import Batch, Snapshot
+from hostler.runtime.lease_validity import Terms
 from tests.end_to_end.standby_world import Cluster, Process, cluster, well
 from tests.postgres import PostgresServer
 

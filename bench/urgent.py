@@ -19,10 +19,10 @@ import uvloop
 from bench.controller import fill
 from bench.figures import Figures
 from bench.posts import PER_POST, a_post
-from hostler.core.model import Observation
-from hostler.engine.heap import COLLECTIONS
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.runner import Cell
+from hostler.core.state.model import Observation
+from hostler.journal.opening import open_journal
+from hostler.runtime.garbage_collection import COLLECTIONS
+from hostler.runtime.runner import Cell
 
 NODES, FAULTS, SENDERS = 5_000, 20, 400
 BUSY = NODES - FAULTS

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from bench.figures import Figures
-from hostler.core import snapshot
-from hostler.engine.controller import Controller
+from hostler.controller.loop import Controller
+from hostler.core.state import snapshot
 from hostler.sim.rates import load
 from hostler.sim.run import SETTLE_S, START, SimSettings, build
 from hostler.sim.strikes import befall, drawn

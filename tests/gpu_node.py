@@ -16,7 +16,7 @@ from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
 from hostler.core.diagnose.gate.readings import facts_of, worst
 from hostler.core.diagnose.gate.readings import told as what_was_told
-from hostler.core.gate import readers_of
+from hostler.core.planning.gate_requirements import readers_of
 
 STATES = Path(__file__).parent / "nvml_states"
 PCIS = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")

@@ -15,13 +15,19 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
+from hostler.controller import intake
+from hostler.controller.loop import Controller
+from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.diagnose.gate.expectation import EXPECTS, decode
 from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.model import (
+from hostler.core.policy import documents
+from hostler.core.report.sentences import sentence
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import (
     HELD,
     Assignment,
     Binding,
@@ -39,16 +45,10 @@ from hostler.core.model import (
     WorkClass,
     Workload,
 )
-from hostler.core.operations import IDLE_CHECK
-from hostler.core.packing import pairs
-from hostler.core.policy import documents
-from hostler.core.present import Present
-from hostler.core.sentences import sentence
-from hostler.core.snapshot import dump
-from hostler.engine import intake
-from hostler.engine.controller import Controller
-from hostler.engine.ports import WorkloadView
-from hostler.engine.ready import Ready, Reply, Send
+from hostler.core.state.packed_strings import pairs
+from hostler.core.state.snapshot import dump
+from hostler.core.tables.operations import IDLE_CHECK
+from hostler.ports import WorkloadView
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GPUS = 8

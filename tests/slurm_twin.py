@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from hostler.drivers.slurm.rest import Rest, RestTransport
 from hostler.drivers.slurm.transport import Change, Transport, failure
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import PortError
+from hostler.ports import PortError
 
 NODES = ("gpu001", "gpu002", "box-1")
 TOKEN = "twin.token.of.some.length"

@@ -13,10 +13,10 @@ from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spooled
 from hostler.agent.upload import observation
-from hostler.core.configuration import Configuration
-from hostler.core.model import Condition, Node, Observation, Severity
+from hostler.controller import intake
 from hostler.core.policy.documents import parse
-from hostler.engine import intake
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import Condition, Node, Observation, Severity
 from tests.kit import POLICY, Drive, a_node
 
 POOLS = """

@@ -15,8 +15,8 @@ from bench.detection.boot_logs import SERVERS, boot_log
 from bench.detection.decided import record
 from bench.detection.table import Quiet
 from hostler.agent.collectors.kernel_log import Intake, Position
-from hostler.core import events as e
-from hostler.core.model import Severity
+from hostler.core.state import events as e
+from hostler.core.state.model import Severity
 from hostler.sim.accounts import HARMLESS
 from hostler.sim.drive import Drive
 from hostler.sim.rates import load

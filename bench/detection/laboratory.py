@@ -32,8 +32,8 @@ from hostler.agent.child import Companion
 from hostler.agent.collectors import gpu_state, host_state, ports
 from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.main import AgentSettings, serve
-from hostler.core.model import Facts
-from hostler.engine.journal.opening import open_journal
+from hostler.core.state.model import Facts
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.faults import FaultBook
 from hostler.sim.bmc.http import Farm

@@ -13,7 +13,7 @@ from bench.detection.plants import Placed, Wish, nodes_of
 from bench.detection.states import State
 from bench.detection.table import Name, Quiet, Seen, Truth, truth
 from bench.detection.watched import ail, wish_of, write
-from hostler.core.model import Severity
+from hostler.core.state.model import Severity
 from hostler.sim.bmc.faults import Rule
 
 LINES_PER_S = 40.0

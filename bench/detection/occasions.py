@@ -5,8 +5,8 @@ from collections.abc import Callable
 from bench.detection.decided import name_of
 from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent, Stays, Swapped, Unlisted
 from hostler.agent.sighting import Sighting
-from hostler.core.model import Observation
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state.model import Observation
 from tests.kit import NOW
 
 Told = Sighting | Observation | intake.Silent | intake.AgentRefused | intake.NodeSeen | intake.Heard | intake.Tick

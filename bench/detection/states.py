@@ -5,7 +5,7 @@ Each gets a node of its own that is healthy before. `{gpu3}` is the serial numbe
 
 from msgspec import Struct
 
-from hostler.core.model import Phase
+from hostler.core.state.model import Phase
 
 HOUR_S = 3_600.0
 MODULE = "CPU_SrcID#0_MC#0_Chan#0_DIMM#0"

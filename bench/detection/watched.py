@@ -24,11 +24,11 @@ from hostler.agent.collectors.ports import Ports
 from hostler.agent.plugins import Plugin, Schedule, read_answers, sightings
 from hostler.agent.sighting import Sighting
 from hostler.core.diagnose.debounce import Heard, settle, told
-from hostler.core.model import Binding, Condition, Node, Observation, Part
+from hostler.core.state.model import Binding, Condition, Node, Observation, Part
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.engine.looks import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, Errand
+from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, Errand
 from hostler.sim.bmc.machine import Ailment, Machine, gpu_server
 from hostler.sim.bmc.service import Request, Service
 from tests.kit import NOW, Drive

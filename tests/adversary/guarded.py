@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from hostler.core.model import WorkClass, Workload
+from hostler.core.state.model import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.adversary.authorisation import DOCUMENTS, IDENTITIES, LYNX, ONLY_LYNX, ONLY_ORCA, ORCA, WHOLE
 from tests.contract.api_world import POLICY, XID79, Client, House

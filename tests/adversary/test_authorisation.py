@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from msgspec import Struct
 
-from hostler.core import events as e
+from hostler.core.state import events as e
 from hostler.server.app import create_app
 from hostler.server.settings import Settings
 from tests.adversary.authorisation import (

@@ -12,8 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from hostler.engine.looks import LOG_S
-from hostler.engine.rota import Pace, share
+from hostler.polling.bmc_readings import LOG_S
+from hostler.polling.bmc_schedule import Pace, share
 from hostler.server.tokens import Grant, Role
 from hostler.sim.bmc.tls import self_signed
 from tests.adversary.attacked import PATIENCE_S, Served, Witness, attacked, tolerable_s

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.engine.lease import Terms
+from hostler.runtime.lease_validity import Terms
 from tests.end_to_end.standby_world import Cluster, well
 
 LEASE_S = Terms().lease_s

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from hostler.agent.client import Order
-from hostler.core.model import Observation, Outcome
+from hostler.core.state.model import Observation, Outcome
 
 DEADLINE_S = 60.0
 Trouble = Callable[[int], str]

@@ -9,13 +9,13 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from hostler.core.model import Node, Operation, Outcome, Part, WorkClass, Workload
-from hostler.core.operations import OPERATIONS
-from hostler.engine import intake
-from hostler.engine.joining import JoinOffer
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.ports import WorkloadView
-from hostler.engine.runner import Cell
+from hostler.controller import intake
+from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
+from hostler.core.tables.operations import OPERATIONS
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import WorkloadView
+from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.runner import Cell
 from hostler.server.app import create_app
 from hostler.server.desk import KINDS, AgentDesk
 from hostler.server.introductions import Machines, nobody

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.journal.sql import SqlJournal
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.opening import open_journal
+from hostler.journal.sql import SqlJournal
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -9,9 +9,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from hostler.core.events import BootObserved, Event, Record
-from hostler.core.model import Observation
-from hostler.engine.ports import Batch
+from hostler.core.state.events import BootObserved, Event, Record
+from hostler.core.state.model import Observation
+from hostler.ports import Batch
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 EVENTS: tuple[type[Struct], ...] = get_args(Event)

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from hostler.core.model import Node, Part
+from hostler.core.state.model import Node, Part
 from hostler.drivers.redfish import firmware, logs, parts, sensing
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 from hostler.sim.bmc import disguise
 from hostler.sim.bmc.machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.resources import Document

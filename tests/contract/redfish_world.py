@@ -15,12 +15,12 @@ from pathlib import Path
 
 import aiohttp.web
 
-from hostler.core.model import Binding, Node, Operation, Outcome, Phase, Position
+from hostler.core.state.model import Binding, Node, Operation, Outcome, Phase, Position
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.hand import RedfishHand
-from hostler.engine.ports import Hand
+from hostler.ports import Hand
 from hostler.sim.bmc.faults import FaultBook, Rule
 from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.machine import Delays, Hardware, Machine, Quirks, gpu_server

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass, Workload
 from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
@@ -19,7 +19,7 @@ from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
-from hostler.engine.ports import ConflictError, Scheduler, WorkloadView
+from hostler.ports import ConflictError, Scheduler, WorkloadView
 from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
 from hostler.sim.world.clock import Clock
 from hostler.sim.world.host import Host

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Protocol
 
-from hostler.core.model import Node, Operation, Outcome, Verdict, WorkClass
-from hostler.core.operations import IDLE_CHECK
+from hostler.core.state.model import Node, Operation, Outcome, Verdict, WorkClass
+from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES
-from hostler.engine.ports import Scheduler
+from hostler.ports import Scheduler
 from hostler.sim.emulated.scheduler import JobSpec
 from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.scheduler_world import EmulatedWorld, KubernetesWorld, SimulatedWorld, kubernetes_world

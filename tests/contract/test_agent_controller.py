@@ -23,7 +23,7 @@ from hostler.agent.main import AgentSettings, serve
 from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
-from hostler.core.model import Operation
+from hostler.core.state.model import Operation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

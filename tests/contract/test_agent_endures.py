@@ -19,7 +19,7 @@ from hostler.agent.main import AgentSettings, serve
 from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 from tests.unit.test_agent_spool import full_disk
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 from tests.end_to_end.kill_world import until
 

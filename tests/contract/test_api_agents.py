@@ -14,10 +14,10 @@ from hostler.agent.client import About, Controller, UnavailableError
 from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
-from hostler.core import snapshot
-from hostler.core.model import Observation, Operation, Outcome
-from hostler.engine.joining import JoinOffer
-from hostler.engine.queues import BusyError
+from hostler.core.state import snapshot
+from hostler.core.state.model import Observation, Operation, Outcome
+from hostler.runtime.input_queues import BusyError
+from hostler.runtime.join_offer import JoinOffer
 from hostler.server.routes.reports import WAIT_MAX_S
 from tests.contract.api_world import PATIENCE_S, XID79, Client, House, house
 from tests.kit import NOW, seen_all

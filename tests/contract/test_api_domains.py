@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hostler.core.domains import Stage, acts
-from hostler.core.model import WorkClass, Workload
+from hostler.core.planning.domain_plans import Stage, acts
+from hostler.core.state.model import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
 

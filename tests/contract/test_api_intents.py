@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.core import events as e
+from hostler.core.state import events as e
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
 

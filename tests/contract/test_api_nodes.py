@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.engine import intake
-from hostler.engine.ports import Archived
+from hostler.controller import intake
+from hostler.ports import Archived
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
 

@@ -2,8 +2,8 @@
 
 import yaml
 
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.ports import Batch
+from hostler.journal.opening import open_journal
+from hostler.ports import Batch
 from hostler.sim.backtest.trial import Question, backtest
 from tests.kit import POLICY, Drive, a_node, configuration, pool_document
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import Intent, Observation
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.lease import Terms
-from hostler.engine.ports import Batch
-from hostler.engine.runner import Cell
-from hostler.engine.seat import Seat
+from hostler.core.state import events as e
+from hostler.core.state.model import Intent, Observation
+from hostler.journal.opening import open_journal
+from hostler.ports import Batch
+from hostler.runtime.lease_validity import Terms
+from hostler.runtime.membership import Seat
+from hostler.runtime.runner import Cell
 from tests.contract.kubernetes_world import running as beside
 from tests.end_to_end.kill_world import until
 from tests.kit import BAD_LINES, a_node, configuration

@@ -13,7 +13,7 @@ from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.rights import JOINING, RIGHTS
 from hostler.drivers.kubernetes.settings import parse
 from hostler.drivers.slurm import doctor as slurm_doctor
-from hostler.engine.finding import Finding
+from hostler.runtime.cluster_findings import Finding
 from tests.contract.kubernetes_world import RIGHTS as MANIFEST
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go, until_asked
 from tests.controlplane.plane import ControlPlane

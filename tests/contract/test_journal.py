@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.events import ConditionRaised, NodeReleased, PartMoved, PlanRecorded, Record, subjects_of
-from hostler.core.model import Condition, Step
-from hostler.engine.journal.codec import LIMIT_MAX, OutOfPlaceError, UnwritableError
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.journal.sql import SqlJournal
-from hostler.engine.ports import Batch, FencedError, Journal, JournalError, Snapshot
+from hostler.core.state.events import ConditionRaised, NodeReleased, PartMoved, PlanRecorded, Record, subjects_of
+from hostler.core.state.model import Condition, Step
+from hostler.journal.codec import LIMIT_MAX, OutOfPlaceError, UnwritableError
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.opening import open_journal
+from hostler.journal.sql import SqlJournal
+from hostler.ports import Batch, FencedError, Journal, JournalError, Snapshot
 from tests.contract.journal_samples import START, at, boot, boots, every_event, observed, of_events, sample
 
 

@@ -15,20 +15,20 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.events import Record
-from hostler.core.model import Observation
-from hostler.engine.journal import compaction, files, retention
-from hostler.engine.journal.check import check
-from hostler.engine.journal.compaction import archive_rows, compact
-from hostler.engine.journal.database import Database
-from hostler.engine.journal.exporting import export
-from hostler.engine.journal.importing import import_journal
-from hostler.engine.journal.opening import open_database, open_journal
-from hostler.engine.journal.parquet import DayFile
-from hostler.engine.journal.portable import Tally, read, written
-from hostler.engine.journal.retention import archive_observations
-from hostler.engine.journal.sql import SqlJournal
-from hostler.engine.ports import Archived, ArchivedError, Batch, JournalError, Snapshot
+from hostler.core.state.events import Record
+from hostler.core.state.model import Observation
+from hostler.journal import compaction, retention, whole_files
+from hostler.journal.check import check
+from hostler.journal.compaction import archive_rows, compact
+from hostler.journal.database import Database
+from hostler.journal.exporting import export
+from hostler.journal.importing import import_journal
+from hostler.journal.line_format import Tally, read, written
+from hostler.journal.opening import open_database, open_journal
+from hostler.journal.parquet import DayFile
+from hostler.journal.retention import archive_observations
+from hostler.journal.sql import SqlJournal
+from hostler.ports import Archived, ArchivedError, Batch, JournalError, Snapshot
 from hostler.server.ports import CellView
 from hostler.server.problems import ProblemError
 from hostler.server.stream import Streams
@@ -185,7 +185,7 @@ def test_many_days_are_not_all_open_at_once(place: str, archive: Path) -> None:
 
 
 STEPS: list[tuple[Any, str]] = [
-    (files, "sync"),
+    (whole_files, "sync"),
     (Path, "rename"),
     (DayFile, "finish"),
     (retention, "_remove"),
@@ -229,12 +229,12 @@ def test_a_file_with_another_count_keeps_the_rows(
     """Mutant: the file is not counted."""
 
     def torn(path: Path) -> None:
-        files.unfinished(path).rename(path)
+        whole_files.unfinished(path).rename(path)
         pq.write_table(pq.read_table(path).slice(1), path)
 
     with opened(str(tmp_path / "journal")) as (journal, database):
         seen = three_days(journal)
-        monkeypatch.setattr(files, "publish", torn)
+        monkeypatch.setattr(whole_files, "publish", torn)
         with pytest.raises(JournalError, match="holds 29 observations instead of 30: they are kept"):
             archive_observations(database, archive, BEFORE)
         assert kept_ids(journal) == sorted(o.id for o in seen)
@@ -246,14 +246,14 @@ def test_rows_that_change_under_the_archive_stay(
     """Mutant: all that is old is removed, also what came after the file was written."""
     with opened(str(tmp_path / "journal")) as (journal, database):
         three_days(journal)
-        publish = files.publish
+        publish = whole_files.publish
 
         def meanwhile(path: Path) -> None:
             publish(path)
             with database.writing() as db:
                 db.exec_driver_sql("DELETE FROM observations WHERE id = 5")
 
-        monkeypatch.setattr(files, "publish", meanwhile)
+        monkeypatch.setattr(whole_files, "publish", meanwhile)
         with pytest.raises(JournalError, match="changed while they were archived: they stay"):
             archive_observations(database, archive, BEFORE)
         assert len(kept_ids(journal)) == 119
@@ -402,7 +402,7 @@ def test_the_next_file_goes_on_where_the_last_one_ended(place: str, archive: Pat
 
 
 RECORD_STEPS: list[tuple[Any, str]] = [
-    (files, "sync"),
+    (whole_files, "sync"),
     (Path, "rename"),
     (compaction, "_write"),
     (compaction, "_forget"),

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hostler.core.snapshot import SNAPSHOT_VERSION
-from hostler.engine.journal.check import check
-from hostler.engine.journal.database import FINDINGS_MAX
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.ports import Batch, JournalError, Snapshot
+from hostler.core.state.snapshot import SNAPSHOT_VERSION
+from hostler.journal.check import check
+from hostler.journal.database import FINDINGS_MAX
+from hostler.journal.sqlite import SqliteJournal
+from hostler.ports import Batch, JournalError, Snapshot
 from tests.contract.journal_samples import boots, observed
 
 

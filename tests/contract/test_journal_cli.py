@@ -11,8 +11,8 @@ import pytest
 
 from hostler.cli.compacting import Compacting
 from hostler.cli.exit_codes import ExitCode
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.ports import Batch, Snapshot
+from hostler.journal.opening import open_journal
+from hostler.ports import Batch, Snapshot
 from tests.cli_api import hostler
 from tests.contract.journal_samples import boots, observed
 

@@ -13,16 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.core.upcast import upcast
-from hostler.engine.journal.check import check
-from hostler.engine.journal.codec import Row, unseal
-from hostler.engine.journal.exporting import export
-from hostler.engine.journal.importing import import_journal
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.journal.sql import SqlJournal
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.ports import Batch, Snapshot
+from hostler.core.state.upcast import upcast
+from hostler.journal.check import check
+from hostler.journal.codec import Row, unseal
+from hostler.journal.exporting import export
+from hostler.journal.importing import import_journal
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.opening import open_journal
+from hostler.journal.sql import SqlJournal
+from hostler.journal.sqlite import SqliteJournal
+from hostler.ports import Batch, Snapshot
 from tests.contract.journal_samples import START, every_event, observed, of_events
 
 FOLDER = Path(__file__).parent / "journal_golden"

@@ -15,11 +15,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, select
 
-from hostler.engine.journal import layout, schema
-from hostler.engine.journal.check import check
-from hostler.engine.journal.codec import GENESIS, seal_all, seal_observation
-from hostler.engine.journal.opening import on_server, open_database, open_journal
-from hostler.engine.ports import Batch, JournalError, Lease, Member
+from hostler.journal import layout, schema
+from hostler.journal.check import check
+from hostler.journal.codec import GENESIS, seal_all, seal_observation
+from hostler.journal.opening import on_server, open_database, open_journal
+from hostler.ports import Batch, JournalError, Lease, Member
 from tests.contract.journal_samples import boots, observed
 
 LAYOUT_1 = """
@@ -223,7 +223,7 @@ def test_two_controllers_that_open_an_empty_journal_at_once(place: str) -> None:
 def test_alembic_is_loaded_for_an_upgrade_only(tmp_path: Path) -> None:
     open_journal(tmp_path / "journal").close()
     code = (
-        "import sys; from hostler.engine.journal.opening import open_journal;"
+        "import sys; from hostler.journal.opening import open_journal;"
         f"open_journal({str(tmp_path / 'journal')!r}).close();"
         "assert not {'alembic', 'psycopg', 'pyarrow'} & set(sys.modules), sys.modules.keys()"
     )

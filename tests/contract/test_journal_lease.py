@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.engine.ports import Batch, FencedError, Journal, Lease, Member
+from hostler.ports import Batch, FencedError, Journal, Lease, Member
 from tests.contract.journal_samples import boots, observed
 
 FOREVER_S = 60.0

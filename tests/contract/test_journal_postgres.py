@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, Table
 
-from hostler.engine.journal import postgres
-from hostler.engine.journal.database import Values
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.postgres import PATIENCE_S, PostgresDatabase, PostgresJournal
-from hostler.engine.ports import Batch, FencedError, JournalError, Lease, Snapshot
+from hostler.journal import postgres
+from hostler.journal.database import Values
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.postgres import PATIENCE_S, PostgresDatabase, PostgresJournal
+from hostler.ports import Batch, FencedError, JournalError, Lease, Snapshot
 from tests.contract.journal_samples import boot, boots, observed
 from tests.postgres import PostgresServer
 

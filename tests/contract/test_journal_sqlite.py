@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from sqlalchemy import event
 
-from hostler.core.events import VERSION
-from hostler.engine.journal.codec import DIGEST_BYTES, UnknownEventError
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.sql import SNAPSHOT_PART_BYTES
-from hostler.engine.journal.sqlite import SqliteDatabase, SqliteJournal
-from hostler.engine.ports import Batch, CorruptJournalError, FencedError, JournalError, Snapshot
+from hostler.core.state.events import VERSION
+from hostler.journal.codec import DIGEST_BYTES, UnknownEventError
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.sql import SNAPSHOT_PART_BYTES
+from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
+from hostler.ports import Batch, CorruptJournalError, FencedError, JournalError, Snapshot
 from tests.contract.journal_samples import START, boot, boots, observed
 
 BATCH = 40
@@ -27,8 +27,8 @@ WRITER = """
 import resource
 import sys
 from tests.contract.journal_samples import boot, observed
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.ports import Batch, JournalError
+from hostler.journal.sqlite import SqliteJournal
+from hostler.ports import Batch, JournalError
 
 def main(path, batch, bytes_max):
     if bytes_max:

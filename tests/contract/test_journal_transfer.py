@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.engine.journal.check import check
-from hostler.engine.journal.codec import GENESIS
-from hostler.engine.journal.exporting import export
-from hostler.engine.journal.importing import EPOCHS_SKIPPED, import_journal
-from hostler.engine.journal.opening import open_database, open_journal
-from hostler.engine.journal.portable import Tally, read
-from hostler.engine.journal.sql import SqlJournal
-from hostler.engine.ports import Batch, JournalError, Lease, Restored, Snapshot
+from hostler.journal.check import check
+from hostler.journal.codec import GENESIS
+from hostler.journal.exporting import export
+from hostler.journal.importing import EPOCHS_SKIPPED, import_journal
+from hostler.journal.line_format import Tally, read
+from hostler.journal.opening import open_database, open_journal
+from hostler.journal.sql import SqlJournal
+from hostler.ports import Batch, JournalError, Lease, Restored, Snapshot
 from tests.contract.journal_samples import boots, every_event, observed, of_events
 
 NOW = datetime(2025, 6, 1, 8, 30, tzinfo=UTC)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Binding, Condition, Severity
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Binding, Condition, Severity
 from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.stable import LABELS
 from tests.contract.kubernetes_world import PATIENCE_S, until

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from hostler.core.errors import InvalidInputError
+from hostler.core.state.input_problems import InvalidInputError
 from hostler.drivers.kubernetes import credentials, kubeconfig
 from hostler.drivers.kubernetes.api import Answer, Api
 from hostler.drivers.kubernetes.kubeconfig import IN_CLUSTER, load_kubeconfig
-from hostler.engine.ports import FencedError, UnreachableError
+from hostler.ports import FencedError, UnreachableError
 from tests.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.xdist_group("kubernetes")

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.identity import MISBOUND_S, MISMATCH
-from hostler.core.model import Binding, Node
-from hostler.engine import intake
-from hostler.engine.ports import RefusedError
-from hostler.engine.schedulers import LOOK_UP_TURNS, SchedulerEye, by_cluster
+from hostler.controller import intake
+from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
+from hostler.core.state.model import Binding, Node
+from hostler.ports import RefusedError
+from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerEye, by_cluster
 from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane

@@ -11,16 +11,16 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
-from hostler.core.conclusions import UNINVITED
-from hostler.core.fleet import Fleet
-from hostler.core.model import Binding, Condition, Hold, HoldKind, Node, Operation, Phase, Severity
+from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Binding, Condition, Hold, HoldKind, Node, Operation, Phase, Severity
 from hostler.drivers.kubernetes.admitting import Admitter
 from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.doorkeeper import Doorkeeper
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
-from hostler.engine.joining import JoinOffer
-from hostler.engine.ports import RefusedError
+from hostler.ports import RefusedError
+from hostler.runtime.join_offer import JoinOffer
 from tests.contract.kubelet import REQUESTS, UNKNOWN, Kubelet
 from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation

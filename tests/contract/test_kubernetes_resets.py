@@ -17,8 +17,8 @@ from hostler.agent.body import EmulatedBody
 from hostler.agent.marks import Marks
 from hostler.agent.reset import Wanted, reset
 from hostler.agent.verbs import Hands
-from hostler.core.fleet import Fleet
-from hostler.core.model import HELD, Node, Operation, Outcome
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import HELD, Node, Operation, Outcome
 from hostler.drivers.kubernetes import resetting
 from hostler.drivers.kubernetes.api import Answer, Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig

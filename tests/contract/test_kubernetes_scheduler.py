@@ -8,8 +8,9 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Binding, Condition, Intent, Severity, WorkClass, Workload
+from hostler.controller.ready import Reply
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Binding, Condition, Intent, Severity, WorkClass, Workload
 from hostler.drivers.kubernetes.api import MERGE_PATCH, Api
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
@@ -17,8 +18,7 @@ from hostler.drivers.kubernetes.marker import Marker
 from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.requests import Requester
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
-from hostler.engine.ports import RefusedError
-from hostler.engine.ready import Reply
+from hostler.ports import RefusedError
 from tests.contract.kubernetes_world import PATIENCE_S, a_proxy, running, until, until_asked
 from tests.contract.scheduler_world import (
     OWNER,

@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Operation, Verdict, WorkClass
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Operation, Verdict, WorkClass
 from hostler.drivers.kubernetes.jobs import OWNER
 from hostler.drivers.kubernetes.presence import Presence
 from hostler.drivers.kubernetes.slots import JOBS, Tidier, job_name
 from hostler.drivers.kubernetes.work import CHECKS
-from hostler.engine.ports import RefusedError
+from hostler.ports import RefusedError
 from tests.contract.kubernetes_world import running, until
 from tests.contract.scheduler_world import OWNER as CELL
 from tests.contract.slot_world import KubernetesSlots, a_check, ends, kubernetes_slots

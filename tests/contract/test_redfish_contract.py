@@ -12,7 +12,7 @@ from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
 from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.engine.ports import PortError, RefusedError, UnreachableError
+from hostler.ports import PortError, RefusedError, UnreachableError
 from tests.contract.redfish_world import SushyTools, World, a_hand, emulated, node_at, start_sushy_tools
 
 pytestmark = pytest.mark.xdist_group("sushy-tools")

@@ -17,7 +17,7 @@ from hostler.drivers.redfish.exchange import MAX_ANSWER_BYTES, Access, Answer, H
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
 from hostler.drivers.redfish.wire import Component
-from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
+from hostler.ports import ConflictError, RefusedError, UnreachableError
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.machine import Machine, Quirks, gpu_server
 from hostler.sim.bmc.service import Request, Service

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.model import Outcome
+from hostler.core.state.model import Outcome
 from hostler.drivers.redfish import hand as redfish_hand
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.hand import RedfishHand
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.ports import RefusedError, UnreachableError
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.machine import Boot, Delays, Machine, Quirks, gpu_server
 from hostler.sim.bmc.service import Request, Service

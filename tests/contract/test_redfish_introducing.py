@@ -10,7 +10,7 @@ import pytest
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.introducing import Introduction
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 from hostler.server import introductions
 from hostler.sim.bmc.machine import Machine, Quirks
 from hostler.sim.bmc.service import Request, Service

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from hostler.core.diagnose.judge import judge
-from hostler.core.model import Observation, Part, Severity
+from hostler.core.state.model import Observation, Part, Severity
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.machine import Ailment, Machine, Quirks
 from hostler.sim.bmc.service import Request, Service

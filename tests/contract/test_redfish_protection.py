@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from hostler.core.model import Binding, Observation, Outcome, Part
+from hostler.controller import intake
+from hostler.controller.ready import Reply
+from hostler.core.state.model import Binding, Observation, Outcome, Part
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
-from hostler.engine import intake
-from hostler.engine.ready import Reply
-from hostler.engine.rota import Pace
-from hostler.engine.watch import Watch
+from hostler.polling.bmc_poller import Watch
+from hostler.polling.bmc_schedule import Pace
 from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.machine import Hardware, Machine
 from hostler.sim.bmc.service import Service
@@ -136,7 +136,7 @@ async def test_firmware_that_drifts_is_seen_and_a_node_that_works_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Mutant: firmware is not read again until an inventory is taken."""
-    monkeypatch.setattr("hostler.engine.looks.FIRMWARE_S", 0.0)
+    monkeypatch.setattr("hostler.polling.bmc_readings.FIRMWARE_S", 0.0)
     machine, clock = a_machine(), Clock()
     machine.start_powered()
     drive = await watched(machine, clock, lambda d: d.node("a").conditions, firmware={"bios": "2.0.0"})

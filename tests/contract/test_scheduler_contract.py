@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hostler.core.model import WorkClass
-from hostler.engine.ports import RefusedError
+from hostler.core.state.model import WorkClass
+from hostler.ports import RefusedError
 from tests.contract.kubernetes_world import until
 from tests.contract.scheduler_world import (
     EmulatedWorld,

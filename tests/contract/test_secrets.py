@@ -15,7 +15,7 @@ from hostler.drivers.redfish.exchange import Access, HttpExchange
 from hostler.drivers.secrets.folder import FIELD_BYTES, SecretFolder
 from hostler.drivers.secrets.keeping import KEPT_S, SOONEST_S, KeptSecrets
 from hostler.drivers.secrets.vault import Vault, VaultSettings
-from hostler.engine.ports import PortError, RefusedError, Secret, Secrets, UnreachableError
+from hostler.ports import PortError, RefusedError, Secret, Secrets, UnreachableError
 from tests.contract.vault_twin import JWT, ROLE, TOKEN, VaultTwin, vault_twin
 
 FIELDS = {"username": "root", "password": "s3cr3t-calvin"}

@@ -11,12 +11,12 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.drivers.slurm.transport import Transport
 from hostler.drivers.slurm.view import MARK, OURS, PERSON, UNSEEN, Classes, Lens, is_drained, seen
 from hostler.drivers.slurm.wire import SlurmNode
-from hostler.engine.ports import ConflictError, RefusedError, UnreachableError, WorkloadView
+from hostler.ports import ConflictError, RefusedError, UnreachableError, WorkloadView
 from tests.kit import NOW, a_node
 from tests.slurm import RealSlurm
 from tests.slurm_twin import SlurmTwin, by_rest, rest_app

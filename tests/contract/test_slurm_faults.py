@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from hostler.cli.house import Gate
 from hostler.cli.schedulers import Rebooter, slurm_clusters
-from hostler.core.errors import InvalidInputError
-from hostler.core.fleet import Fleet
-from hostler.core.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.controller.intake import WorkSeen, of_override
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
 from hostler.drivers.slurm import commands, rest
 from hostler.drivers.slurm.commands import Commands, CommandTransport
 from hostler.drivers.slurm.doctor import examine
@@ -27,8 +28,7 @@ from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Change
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.intake import WorkSeen, of_override
-from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError, WorkloadView
+from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError, WorkloadView
 from tests.contract.kubernetes_world import PATIENCE_S, running, until
 from tests.kit import NOW, a_node
 from tests.slurm import MESSAGE_S, RealSlurm

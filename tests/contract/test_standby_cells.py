@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from hostler.core.events import ConfigActivated, Event, NodeRegistered, Record, name_of
-from hostler.core.model import Intent, Node, Observation, Operation, Outcome
-from hostler.core.operations import OPERATIONS
-from hostler.engine import intake
-from hostler.engine.journal.codec import UnknownEventError
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.lease import Terms
-from hostler.engine.ports import Batch, JournalError, UnreachableError, WorkloadView
-from hostler.engine.queues import BusyError, StandbyError
-from hostler.engine.runner import Cell
-from hostler.engine.seat import Seat
+from hostler.controller import intake
+from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record, name_of
+from hostler.core.state.model import Intent, Node, Observation, Operation, Outcome
+from hostler.core.tables.operations import OPERATIONS
+from hostler.journal.codec import UnknownEventError
+from hostler.journal.opening import open_journal
+from hostler.ports import Batch, JournalError, UnreachableError, WorkloadView
+from hostler.runtime.input_queues import BusyError, StandbyError
+from hostler.runtime.lease_validity import Terms
+from hostler.runtime.membership import Seat
+from hostler.runtime.runner import Cell
 from hostler.server.problems import ProblemError
 from hostler.server.stream import Streams
 from hostler.server.tokens import Grant, Identity, Role

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.engine.ports import JournalError
+from hostler.ports import JournalError
 from hostler.server import tokens
 from hostler.server.tokens import Grant, InvalidGrantError, Role
 from tests.postgres import PostgresServer

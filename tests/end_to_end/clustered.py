@@ -14,7 +14,7 @@ from typing import Any, Self
 import aiohttp
 
 from hostler.agent.main import AgentSettings
-from hostler.engine.journal.opening import open_journal
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.service import Service

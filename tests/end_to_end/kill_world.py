@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 import aiohttp
 
-from hostler.engine.journal.opening import open_journal
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.faults import FaultBook
 from hostler.sim.bmc.http import Farm

@@ -22,7 +22,7 @@ from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.kubelet import JoinOffer
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.reset import Wanted
-from hostler.core.model import Facts, Part, Verdict
+from hostler.core.state.model import Facts, Part, Verdict
 
 TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
 """How long an act takes: long enough to be killed in."""

@@ -20,7 +20,7 @@ import msgspec
 from hostler.agent.body import this_boot
 from hostler.agent.collectors.kernel_log import CURSOR, Position
 from hostler.agent.spool import Spool
-from hostler.engine.journal.opening import open_journal
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process
 

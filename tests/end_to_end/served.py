@@ -8,7 +8,7 @@ from pathlib import Path
 
 import aiohttp
 
-from hostler.engine.journal.opening import open_journal
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run
 

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import psycopg
 
-from hostler.engine.journal.opening import open_journal
+from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from tests.end_to_end.kill_world import DEADLINE_S, POLICY, POLL_S, POOLS, Written
 from tests.end_to_end.processes import HOSTLER, end, free_port, spawn

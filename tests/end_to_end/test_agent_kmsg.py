@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import kmsg
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 from tests.end_to_end.real_path import read_up
 

@@ -20,8 +20,8 @@ from hostler.agent.client import About, Controller
 from hostler.agent.verbs import PROFILES
 from hostler.cli import context
 from hostler.cli.exit_codes import ExitCode
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.runner import Cell
+from hostler.journal.sqlite import SqliteJournal
+from hostler.runtime.runner import Cell
 from hostler.server.app import create_app
 from hostler.server.desk import AgentDesk
 from hostler.server.serve import serving

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hostler.cli.exit_codes import ExitCode
-from hostler.engine.journal.check import check
+from hostler.journal.check import check
 from hostler.sim.bmc.faults import Rule
 from tests.end_to_end.kill_world import (
     POLICY,

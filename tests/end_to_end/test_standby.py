@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hostler.engine.journal.check import check
+from hostler.journal.check import check
 from hostler.server.forwarding import MARK
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.http import Farm

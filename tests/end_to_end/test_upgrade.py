@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from hostler.core.events import ConfigActivated, Event, NodeRegistered, Record, name_of
-from hostler.core.model import Intent
-from hostler.core.present import Release
-from hostler.engine.following import CannotFollowError
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.lease import Terms
-from hostler.engine.ports import Batch
-from hostler.engine.queues import BusyError
-from hostler.engine.ready import Reply
-from hostler.engine.runner import Cell
-from hostler.engine.seat import Seat
+from hostler.controller.ready import Reply
+from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record, name_of
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import Intent
+from hostler.journal.opening import open_journal
+from hostler.ports import Batch
+from hostler.runtime.input_queues import BusyError
+from hostler.runtime.lease_validity import Terms
+from hostler.runtime.membership import Seat
+from hostler.runtime.replica import CannotFollowError
+from hostler.runtime.runner import Cell
 from tests.end_to_end.kill_world import until
 from tests.kit import a_node, configuration
 

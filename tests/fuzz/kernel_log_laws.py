@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 from hostler.agent.collectors import kmsg
 from hostler.agent.collectors.kernel_log import Intake, Position
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
 from hostler.core.diagnose.line import LINE_LIMIT_CHARS
-from hostler.core.model import Node, Observation, Phase
-from hostler.core.model import Position as Place
+from hostler.core.state.model import Node, Observation, Phase
+from hostler.core.state.model import Position as Place
+from hostler.core.tables.conditions import CONDITIONS
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
 NODE = Node("n1", Place("c1"), "h100", Phase.production, NOW, NOW, boot_id="b", boots=("b",))

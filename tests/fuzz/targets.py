@@ -22,20 +22,20 @@ from hostler.agent import plugins
 from hostler.agent.bounded import Ended
 from hostler.agent.collectors import dcgm_reading, devices, drives, gpu_state, pstore
 from hostler.agent.sighting import Sighting
-from hostler.core import registration
 from hostler.core.diagnose.judge import judge
-from hostler.core.errors import InvalidInputError
-from hostler.core.fleet import Fleet
-from hostler.core.magnitudes import outside
-from hostler.core.model import Observation
+from hostler.core.intents import registration
 from hostler.core.policy import documents
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import Observation
+from hostler.core.state.number_limits import outside
 from hostler.drivers.kubernetes import wire as kubernetes
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.exchange import Answer
 from hostler.drivers.redfish.reading import WireError
 from hostler.drivers.slurm import wire as slurm
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
-from hostler.engine.ports import PortError
+from hostler.ports import PortError
 from hostler.server.routes import cell, intents, reports
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_vendors import Bmc, read_by_the_driver

@@ -6,11 +6,11 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hostler.core import events as e
+from hostler.controller import intake
+from hostler.controller.ready import Ready
 from hostler.core.intents.verbs import VERBS
-from hostler.core.model import ActClass, HoldKind, Phase, Profile
-from hostler.engine import intake
-from hostler.engine.ready import Ready
+from hostler.core.state import events as e
+from hostler.core.state.model import ActClass, HoldKind, Phase, Profile
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
 
 NODES = ("a", "b", "c", "d", "s", "t", "u", "n")

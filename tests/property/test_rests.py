@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.answers import Rest, Wait
-from hostler.core.model import Node
-from hostler.core.plan import next_step, wakes_at
-from hostler.core.rest import rests
-from hostler.core.scene import Scene
-from hostler.engine.waiters import told
+from hostler.controller.wakeups import told
+from hostler.core.planning.needs_nothing import rests
+from hostler.core.planning.next_step import next_step, wakes_at
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Rest, Wait
+from hostler.core.state.model import Node
 from tests.kit import Drive
 from tests.property.test_any_history import drawn, play, world
 

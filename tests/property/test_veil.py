@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from litestar import Litestar
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.model import Assignment, Binding, Bounds, Intent, Observation, WorkClass, Workload
-from hostler.engine import intake
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.ports import Batch
-from hostler.engine.ready import Ready
-from hostler.engine.seat import Health
+from hostler.controller import intake
+from hostler.controller.ready import Ready
+from hostler.core.state import events as e
+from hostler.core.state.model import Assignment, Binding, Bounds, Intent, Observation, WorkClass, Workload
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import Batch
+from hostler.runtime.membership import Health
 from hostler.server.app import create_app
 from hostler.server.desk import AgentDesk
 from hostler.server.ports import CellView

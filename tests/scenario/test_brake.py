@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import ActClass
 from hostler.core.policy.guards import Request, blockers, storm
-from hostler.core.scene import Scene
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import ActClass
 from tests.kit import Drive, a_node, configuration, pool_document
 
 ROOM = {"count": 50, "percent": 100, "removals_per_day": 100}

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.clock import GAP_S, LONG_S, Witness, opening
-from hostler.core.model import HoldKind, Node, Observation, Outcome, Phase
+from hostler.controller import intake
+from hostler.controller.cell_clock import Clock
+from hostler.controller.loop import Controller
 from hostler.core.policy.guards import storm
-from hostler.core.present import Present
-from hostler.core.scene import Scene
-from hostler.engine import intake
-from hostler.engine.clock import Clock
-from hostler.engine.controller import Controller
+from hostler.core.state import events as e
+from hostler.core.state.clock_doubt import GAP_S, LONG_S, Witness, opening
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import HoldKind, Node, Observation, Outcome, Phase
 from tests.kit import BAD_LINES, NOW, Drive, a_hold, a_node, after, configuration, fold, pool_document
 
 YEAR_S = 365 * 86_400.0

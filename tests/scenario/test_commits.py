@@ -2,12 +2,12 @@
 
 import pytest
 
-from hostler.core.fleet import Fleet, Table
-from hostler.core.model import Intent, Phase
-from hostler.core.snapshot import dump as snapshot
-from hostler.core.snapshot import load
-from hostler.engine import intake
-from hostler.engine.ready import Ready
+from hostler.controller import intake
+from hostler.controller.ready import Ready
+from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.model import Intent, Phase
+from hostler.core.state.snapshot import dump as snapshot
+from hostler.core.state.snapshot import load
 from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
 
 COMMITS = 41

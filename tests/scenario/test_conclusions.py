@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.conclusions import UNLISTED_S
-from hostler.core.fold import evolve
-from hostler.core.model import Assignment, Phase
-from hostler.core.phases import PHASES
-from hostler.engine import intake
-from hostler.engine.ports import WorkloadView
+from hostler.controller import intake
+from hostler.core.conditions.own_conditions import UNLISTED_S
+from hostler.core.state import events as e
+from hostler.core.state.fold import evolve
+from hostler.core.state.model import Assignment, Phase
+from hostler.core.tables.phases import PHASES
+from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, NOW, Drive, a_node, a_workload, configuration, pool_document
 
 WAITING = [row for row in PHASES.values() if row.usual_s is not None]

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import Node
-from hostler.core.policy import places
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.policy import pool_places
+from hostler.core.state import events as e
+from hostler.core.state.model import Node
 from hostler.sim.checkers.book import Book
 from hostler.sim.checkers.law import Case
 from hostler.sim.checkers.limits import Limits
@@ -222,11 +222,11 @@ def said(drive: Drive, *, works: bool) -> Iterator[str]:
 
 
 def anybody_held(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(places, "_runs_nothing", lambda _scene, _node: True)
+    patch.setattr(pool_places, "_runs_nothing", lambda _scene, _node: True)
 
 
 def any_spare(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(places, "suspected", lambda _fleet: frozenset())
+    patch.setattr(pool_places, "suspected", lambda _fleet: frozenset())
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.model import Phase, Workload
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import Phase, Workload
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ENDING = "it is ending, and has until 2026-01-01T00:00:30Z"

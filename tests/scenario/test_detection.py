@@ -12,7 +12,6 @@ from bench.detection.healthy import month
 from bench.detection.plants import nodes_of
 from bench.detection.table import Seen, truth
 from bench.detection.watched import watched
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.families.accelerator import FABRIC_MANAGER
 from hostler.core.diagnose.family import read_line
 from hostler.core.diagnose.kernel_log import FAMILIES
@@ -20,6 +19,7 @@ from hostler.core.diagnose.line import line_at
 from hostler.core.diagnose.rules import RULES
 from hostler.core.diagnose.sxid_catalog import SXIDS
 from hostler.core.diagnose.xid_catalog import XIDS
+from hostler.core.tables.conditions import CONDITIONS
 from hostler.sim.drive import Drive
 
 BOOTS_OF_EACH = 3

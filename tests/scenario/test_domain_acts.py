@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.domains import acts
-from hostler.core.model import Blocker, HoldKind
-from hostler.core.proof import has_proven_itself
-from hostler.engine.ready import Ready
+from hostler.controller.ready import Ready
+from hostler.core.planning.domain_plans import acts
+from hostler.core.state import events as e
+from hostler.core.state.model import Blocker, HoldKind
+from hostler.core.state.requalification import has_proven_itself
 from tests.kit import Drive, a_node, a_workload, after, configuration, pool_document
 
 TRAYS = [f"t{number:02}" for number in range(18)]

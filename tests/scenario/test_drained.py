@@ -2,9 +2,9 @@
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import Workload
-from hostler.core.operations import OPERATIONS
+from hostler.core.state import events as e
+from hostler.core.state.model import Workload
+from hostler.core.tables.operations import OPERATIONS
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)}, firmware={"bios": "2"})

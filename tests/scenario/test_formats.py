@@ -2,13 +2,13 @@
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.formats import UnreadableFormatError
-from hostler.core.model import Hold, HoldKind
-from hostler.core.present import Fellow, Present, Release
-from hostler.core.upcast import DOWNCASTERS, downcast, is_cast, upcast
-from hostler.engine import intake
-from hostler.engine.controller import Controller
+from hostler.controller import intake
+from hostler.controller.loop import Controller
+from hostler.core.state import events as e
+from hostler.core.state.formats import UnreadableFormatError
+from hostler.core.state.live_state import Fellow, Present, Release
+from hostler.core.state.model import Hold, HoldKind
+from hostler.core.state.upcast import DOWNCASTERS, downcast, is_cast, upcast
 from tests.kit import Drive, a_node, configuration, fold, pool_document
 
 OLD = Release("1.0")

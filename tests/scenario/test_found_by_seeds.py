@@ -1,10 +1,10 @@
 """Stories that simulated worlds told first: each was a law broken, and is kept here in its smallest form."""
 
-from hostler.core import events as e
-from hostler.core.model import Attempt, Phase
-from hostler.core.proof import has_proven_itself
-from hostler.engine import intake
-from hostler.engine.ports import WorkloadView
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import Attempt, Phase
+from hostler.core.state.requalification import has_proven_itself
+from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, Drive, a_node, a_workload, after, configuration, pool_document
 
 

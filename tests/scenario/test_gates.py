@@ -2,9 +2,9 @@
 
 import pytest
 
-from hostler.core.explain import explain, text
-from hostler.core.model import OWNER, Facts, Outcome
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.report.explain import explain, text
+from hostler.core.state.model import OWNER, Facts, Outcome
 from tests.kit import Drive, a_node, configuration, gpu_part, pool_document, seen_all
 
 ONE = {"train": pool_document(target=1)}

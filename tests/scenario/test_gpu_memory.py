@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import Condition, Part, Phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Condition, Part, Phase
 from tests.kit import GPUS, Drive, a_node, a_workload, configuration, gpu_part, pool_document
 
 LINE = "NVRM: Xid (PCI:0000:{gpu:02x}:00): {code}, pid=1, name=python3, {words}"

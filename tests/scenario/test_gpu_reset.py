@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.errors import InvalidInputError
+from hostler.core.state.input_problems import InvalidInputError
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = {"domain": "gpu", "clients": ["nvidia-dcgm.service", "nvidia-persistenced.service"], "links": 18}

@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.conditions import CONDITIONS
+from hostler.controller import intake
+from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import stands
-from hostler.core.health import DOUBTS
-from hostler.core.model import ActClass, Condition, Evidence, Operation, Phase
-from hostler.core.standing import stand
-from hostler.engine import intake
+from hostler.core.state import events as e
+from hostler.core.state.health import DOUBTS
+from hostler.core.state.model import ActClass, Condition, Evidence, Operation, Phase
+from hostler.core.tables.conditions import CONDITIONS
 from hostler.sim.checkers.book import UNSURE, Book, Page
 from hostler.sim.checkers.care import DoubtIsNotHealth
 from hostler.sim.checkers.law import Case

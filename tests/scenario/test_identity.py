@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.identity import MISBOUND_S, MISMATCH
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
+from hostler.core.state import events as e
 from tests.kit import Drive, a_node, configuration, pool_document
 
 STRANGER = "boot-of-another"

@@ -8,15 +8,15 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.model import ActClass, Asset, AssetKind, Binding, Incident, Node, Position, Ticket
+from hostler.controller import intake
 from hostler.core.policy import incidents as incident_rules
 from hostler.core.policy.guards import Request, blockers
-from hostler.core.scene import Scene
-from hostler.core.snapshot import dump as snapshot
-from hostler.core.snapshot import load
-from hostler.engine import intake
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Incident, Node, Position, Ticket
+from hostler.core.state.snapshot import dump as snapshot
+from hostler.core.state.snapshot import load
 from hostler.sim.checkers.book import Book
 from hostler.sim.checkers.care import Budgets
 from hostler.sim.checkers.law import Case

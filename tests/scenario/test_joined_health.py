@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core.conditions import CONDITIONS
-from hostler.core.diagnose.joining import UNHEALTHY, explains
+from hostler.core.diagnose.absorption import UNHEALTHY, explains
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.part_health import FAILED
-from hostler.core.model import Condition, Facts, Observation, Severity
+from hostler.core.state.model import Condition, Facts, Observation, Severity
+from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 
 UNWELL = "a/part.unhealthy/a-G0"

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core import fold as folds
-from hostler.core import packing
-from hostler.core.configuration import STRIKES_KEPT_S
-from hostler.core.fleet import Fleet, Table
+from hostler.controller import agenda as agendas
+from hostler.controller import intake
+from hostler.controller.agenda import Agenda
+from hostler.controller.loop import Controller
 from hostler.core.intents.ask import HOLDS_MAX
-from hostler.core.model import ActClass, Attempt, Intent, Observation, Part, Plan, Radius, Step
-from hostler.core.proof import has_proven_itself
-from hostler.core.snapshot import dump, load
-from hostler.engine import agenda as agendas
-from hostler.engine import intake
-from hostler.engine.agenda import Agenda
-from hostler.engine.controller import Controller
+from hostler.core.state import events as e
+from hostler.core.state import fold as folds
+from hostler.core.state import packed_strings
+from hostler.core.state.configuration import STRIKES_KEPT_S
+from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.model import ActClass, Attempt, Intent, Observation, Part, Plan, Radius, Step
+from hostler.core.state.requalification import has_proven_itself
+from hostler.core.state.snapshot import dump, load
 from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, after, configuration, fold, gpu_part, pool_document
 from tests.weighing import weight
 
@@ -117,7 +117,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folds, "SHELF_KEPT", 20)
     monkeypatch.setattr(folds, "ATTEMPTS_KEPT", 8)
     monkeypatch.setattr(folds, "CLOSURES_KEPT", 4)
-    monkeypatch.setattr(packing, "WORDS_KEPT", 16)
+    monkeypatch.setattr(packed_strings, "WORDS_KEPT", 16)
     monkeypatch.setattr(agendas, "TIDY_AT_LEAST", 16)
 
 

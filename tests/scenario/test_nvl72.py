@@ -2,11 +2,11 @@
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import ActClass, Phase, Position
+from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.guards import Request, blockers
-from hostler.core.policy.radius import blast_radius
-from hostler.core.scene import Scene
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import ActClass, Phase, Position
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 GPUS = 4

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 import hostler.agent
-from hostler.core import events as e
-from hostler.core.model import Observation
-from hostler.core.recipes import RECIPES
-from hostler.engine import intake
-from hostler.engine.intake import LATE, MAX_AGE_S
+from hostler.controller import intake
+from hostler.controller.intake import LATE, MAX_AGE_S
+from hostler.core.state import events as e
+from hostler.core.state.model import Observation
+from hostler.core.tables.recipes import RECIPES
 from tests.kit import BAD_LINES, NOW, Drive, a_node, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)})

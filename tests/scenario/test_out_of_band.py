@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.diagnose.slots import Slots
-from hostler.core.model import Facts, HoldKind, Phase
-from hostler.core.operations import OPERATIONS
-from hostler.core.recipes import RECIPES
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.diagnose.part_slots import Slots
+from hostler.core.state import events as e
+from hostler.core.state.model import Facts, HoldKind, Phase
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.recipes import RECIPES
 from tests.kit import Drive, a_hold, a_node, a_workload, configuration, gpu_part, pool_document
 
 HOT: Facts = {"gpu0_temp_c": 99.0}

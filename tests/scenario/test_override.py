@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import advance
-from hostler.core import events as e
-from hostler.core.model import OWNER, HoldKind, Workload
+from hostler.controller import intake
+from hostler.core.planning import execution
 from hostler.core.policy.guards import has_second_witness
-from hostler.engine import intake
-from hostler.engine.ports import WorkloadView
+from hostler.core.state import events as e
+from hostler.core.state.model import OWNER, HoldKind, Workload
+from hostler.ports import WorkloadView
 from hostler.sim.checkers.book import Book
 from hostler.sim.checkers.writing import acts_in_the_open
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
@@ -134,7 +134,7 @@ def test_who_came_through_a_lifted_cordon_goes_before_the_hardware_is_acted_upon
 
 def test_acting_behind_a_lifted_cordon_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: the cordon is not laid again. Drawn worlds show it too seldom to be hunted there."""
-    monkeypatch.setattr(advance, "_cordon_again", lambda *_: None)
+    monkeypatch.setattr(execution, "_cordon_again", lambda *_: None)
     assert (
         "power_off on a while it is open: its cordon was lifted" in in_the_open(opened_while_firmware_is_written())[0]
     )

@@ -1,10 +1,10 @@
 """A node that shows another's parts gets none: a part leaves a node that misses it, or whose BMC does not show it."""
 
-from hostler.core import events as e
-from hostler.core.fleet import is_spare
-from hostler.core.health import CLAIMED
-from hostler.core.model import Part
-from hostler.core.part_claims import CLAIMS_MAX
+from hostler.core.conditions.part_claims import CLAIMS_MAX
+from hostler.core.state import events as e
+from hostler.core.state.fleet import is_spare
+from hostler.core.state.health import CLAIMED
+from hostler.core.state.model import Part
 from tests.kit import Drive, a_node, configuration, gpu_part, pool_document
 
 

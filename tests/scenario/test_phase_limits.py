@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import Phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Phase
 from tests.kit import Drive, a_node, after, configuration
 
 LIMIT_S = 30.0

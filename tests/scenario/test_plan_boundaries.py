@@ -2,10 +2,10 @@
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core import recipes
-from hostler.core.model import HoldKind, Plan
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import HoldKind, Plan
+from hostler.core.tables import recipes
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)}, firmware={"bios": "2"})

@@ -1,7 +1,7 @@
 """A node that was repaired is on probation: for a few days the ladder begins one rung higher for it."""
 
-from hostler.core import events as e
-from hostler.core.model import Node, Phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Node, Phase
 from tests.kit import Drive, a_node, after, configuration, pool_document
 
 POOLS = {"train": pool_document(target=1)}

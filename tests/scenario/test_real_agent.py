@@ -8,10 +8,10 @@ import pytest
 from hostler.agent.acting import NotPossibleError
 from hostler.agent.body import Powers, RealBody
 from hostler.agent.verbs import VERBS, Answer
-from hostler.core import events as e
-from hostler.core.model import Operation, Outcome, Phase
-from hostler.engine import intake
-from hostler.engine.ready import Send
+from hostler.controller import intake
+from hostler.controller.ready import Send
+from hostler.core.state import events as e
+from hostler.core.state.model import Operation, Outcome, Phase
 from tests.kit import Drive, a_node, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)}, gpus=0)

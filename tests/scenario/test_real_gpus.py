@@ -11,10 +11,10 @@ from hostler.agent.acting import NotPossibleError
 from hostler.agent.body import RealBody
 from hostler.agent.checks import gate
 from hostler.agent.verbs import VERBS, Answer
-from hostler.core import events as e
-from hostler.core.model import Observation, Operation, Outcome, Phase
-from hostler.engine import intake
-from hostler.engine.ready import Send
+from hostler.controller import intake
+from hostler.controller.ready import Send
+from hostler.core.state import events as e
+from hostler.core.state.model import Observation, Operation, Outcome, Phase
 from tests.gpu_node import ADDRESSES, STATES, Node
 from tests.kit import Drive, a_node, configuration, pool_document
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core import recurring
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import REMEDIES
+from hostler.controller import intake
+from hostler.core.conditions import recurrence
 from hostler.core.diagnose.findings import stands
-from hostler.core.diagnose.recurrence import RECURRENCES, Recurrence, with_work
-from hostler.core.fleet import TALLIED_KEPT
-from hostler.core.fold import evolve
-from hostler.core.model import Condition, Facts, WorkClass, Workload
-from hostler.engine import intake
+from hostler.core.diagnose.recurrence_windows import RECURRENCES, Recurrence, with_work
+from hostler.core.state import events as e
+from hostler.core.state.configuration import REMEDIES
+from hostler.core.state.fleet import TALLIED_KEPT
+from hostler.core.state.fold import evolve
+from hostler.core.state.model import Condition, Facts, WorkClass, Workload
+from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import GPUS, Drive, a_node, configuration, digest, fold, gpu_part, pool_document
 
 XIDS = {
@@ -103,9 +103,9 @@ def happens(drive: Drive, row: Recurrence, value: str) -> None:
     facts: Facts = {"code": code, row.distinct: value} if row.distinct else {"code": code}
     if row.kind in CONDITIONS:
         finding = stands(row.kind, "as seen", "a-G0" if CONDITIONS[row.kind].one_per == "part" else "", facts)
-        events = recurring.count(fleet, node, finding, at, raised=True)
+        events = recurrence.count(fleet, node, finding, at, raised=True)
     else:
-        events = recurring.count_act(fleet, node, row.kind, "a-G0", at)
+        events = recurrence.count_act(fleet, node, row.kind, "a-G0", at)
     for event in events:
         evolve(fleet, e.Record(fleet.cell.seq + 1, at, 1, "test", event))
     fleet.merge()
@@ -492,7 +492,7 @@ def test_what_counts_no_more_is_forgotten() -> None:
 
 def test_there_are_never_more_tallies_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TALLIED_KEPT >= 10_000
-    monkeypatch.setattr("hostler.core.fleet.TALLIED_KEPT", 8)
+    monkeypatch.setattr("hostler.core.state.fleet.TALLIED_KEPT", 8)
     drive = watched()
     for number in range(30):
         drive.observe(

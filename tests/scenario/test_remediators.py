@@ -1,7 +1,7 @@
 """A second remediator of a cluster: no pool begins to act beside it, and none goes on, until a person accepts it."""
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration
 from tests.kit import Drive, a_node, configuration, pool_document
 
 

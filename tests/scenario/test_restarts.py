@@ -2,9 +2,9 @@
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import Operation
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import Operation
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)})

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import ActClass, Observation, Outcome, Phase
+from hostler.controller import intake
+from hostler.controller.loop import Controller
 from hostler.core.policy.guards import GUARDS
-from hostler.core.present import Present
-from hostler.engine import intake
-from hostler.engine.controller import Controller
-from hostler.engine.ports import Restored, WorkloadView
+from hostler.core.state import events as e
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import ActClass, Observation, Outcome, Phase
+from hostler.ports import Restored, WorkloadView
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, fold, gpu_part, pool_document
 
 FOUR = configuration({"train": pool_document(target=4)})

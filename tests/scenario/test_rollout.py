@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.model import Intent
-from hostler.core.reach import Rollout
-from hostler.core.snapshot import dump, load
-from hostler.engine import intake
-from hostler.engine.ready import Reply
+from hostler.controller import intake
+from hostler.controller.ready import Reply
+from hostler.core.state import events as e
+from hostler.core.state.change_control import Rollout
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import Intent
+from hostler.core.state.snapshot import dump, load
 from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, pool_document
 
 SIZES = {"dev": 6, "web": 34, "ml": 60, "train": 100}
@@ -118,7 +118,7 @@ def test_a_bad_policy_disturbs_the_first_slice_at_most_and_stops_by_itself(bad: 
 
 def test_without_the_stop_it_would_have_gone_through_every_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same world with the stop taken out: the test above sees the difference."""
-    monkeypatch.setattr("hostler.engine.controller.judged", lambda scene, event: ())
+    monkeypatch.setattr("hostler.controller.loop.judged", lambda scene, event: ())
     drive, first = a_bad_policy_is_tried(REBOOTS)
     assert the_rollout(drive).state == "completed"
     assert len(disturbed(drive) - first) > 20

@@ -8,11 +8,11 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.completeness import gaps
-from hostler.core.model import Facts, MostSeen, Part, Phase, Verdict
-from hostler.core.most_seen import raised
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.conditions.sku_match import gaps
+from hostler.core.state import events as e
+from hostler.core.state.model import Facts, MostSeen, Part, Phase, Verdict
+from hostler.core.state.most_parts_seen import raised
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 COUNTS = {"cpu": 2, "memory": 16, "drive": 4, "nic": 8, "psu": 6}

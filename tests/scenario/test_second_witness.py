@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.model import ActClass
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import ActClass
 from tests.kit import BAD_LINES, Drive, a_node, configuration, gpu_part, pool_document
 
 

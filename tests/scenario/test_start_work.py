@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.model import HoldKind, Node, Operation, Phase
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import HoldKind, Node, Operation, Phase
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
 ONE = configuration({"train": pool_document(target=1)})

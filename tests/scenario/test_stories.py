@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import ActClass, HoldKind, Mode, Node, Phase
-from hostler.engine import intake
-from hostler.engine.ports import WorkloadView
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import ActClass, HoldKind, Mode, Node, Phase
+from hostler.ports import WorkloadView
 from tests.kit import (
     CLUSTER,
     NOW,
@@ -648,7 +648,7 @@ def test_a_part_moves_between_nodes_with_its_serial_and_its_history() -> None:
 
 def test_what_the_bmc_lists_does_not_evict_what_the_agent_lists() -> None:
     """Mutant: each source's inventory sends the other's parts to the shelf."""
-    from hostler.core.model import Part  # noqa: PLC0415 - for this one case
+    from hostler.core.state.model import Part  # noqa: PLC0415 - for this one case
 
     drive = Drive(ALONE, [a_node("a", slots=(), addresses=(), inventory_at=None)])
     gpus = tuple(gpu_part("a", gpu) for gpu in range(8))

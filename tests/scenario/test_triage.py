@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core.model import Attempt, CheckResult, Phase, Verdict
-from hostler.core.triage import AGAIN_S
+from hostler.core.planning.triage import AGAIN_S
+from hostler.core.state.model import Attempt, CheckResult, Phase, Verdict
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 TRIES = len(AGAIN_S)

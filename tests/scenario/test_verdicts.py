@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import HoldKind, Phase, Verdict
-from hostler.core.phases import PHASES
-from hostler.core.recipes import RECIPES
-from hostler.core.verdicts import ENDS, StepEnd
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import HoldKind, Phase, Verdict
+from hostler.core.tables.phases import PHASES
+from hostler.core.tables.recipes import RECIPES
+from hostler.core.tables.verdicts import ENDS, StepEnd
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 ALONE = configuration({"train": pool_document(target=1)})

@@ -11,22 +11,23 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import advance, domains, fleet, fold, health, remedy, service, slots
-from hostler.core.answers import Act, Wait
+from hostler.controller import intake, loop, wakeups
 from hostler.core.diagnose import judge as diagnose
-from hostler.core.events import PlanAdvanced
-from hostler.core.health import DOUBTS
-from hostler.core.model import Blocker, Mode, Phase, Verdict, Waiting
-from hostler.core.phases import PHASES
+from hostler.core.planning import domain_plans, execution, idle_checks, in_service, remediation
 from hostler.core.policy import disturb, guards
-from hostler.core.proof import has_proven_itself
-from hostler.core.recipes import RECIPES
-from hostler.core.verdicts import ENDS, StepEnd
+from hostler.core.state import fleet, fold, health
+from hostler.core.state.decisions import Act, Wait
+from hostler.core.state.events import PlanAdvanced
+from hostler.core.state.health import DOUBTS
+from hostler.core.state.model import Blocker, Mode, Phase, Verdict, Waiting
+from hostler.core.state.requalification import has_proven_itself
+from hostler.core.tables.phases import PHASES
+from hostler.core.tables.recipes import RECIPES
+from hostler.core.tables.verdicts import ENDS, StepEnd
 from hostler.drivers.redfish import hand
-from hostler.engine import controller, intake, waiters
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.lease import LeaseWatch
-from hostler.engine.ports import Lease
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import Lease
+from hostler.runtime.lease_validity import LeaseWatch
 from hostler.sim.cells import Shape, shape_of
 from hostler.sim.hostile import judge
 
@@ -107,13 +108,13 @@ def the_deposed_send(patch: pytest.MonkeyPatch) -> None:
 
 def cursors_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A sender that begins again is believed again."""
-    observe = controller.Controller._observe
+    observe = loop.Controller._observe
 
-    def believe(self: controller.Controller, seen: intake.Observed) -> None:
+    def believe(self: loop.Controller, seen: intake.Observed) -> None:
         self.cursors.clear()
         observe(self, seen)
 
-    patch.setattr(controller.Controller, "_observe", believe)
+    patch.setattr(loop.Controller, "_observe", believe)
 
 
 def unknown_is_repeated(patch: pytest.MonkeyPatch) -> None:
@@ -128,7 +129,7 @@ def unknown_is_repeated(patch: pytest.MonkeyPatch) -> None:
 
 def undo_is_dropped(patch: pytest.MonkeyPatch) -> None:
     """A plan that ends early leaves its cordon behind."""
-    patch.setattr(advance, "undo_tail", lambda _plan: ())
+    patch.setattr(execution, "undo_tail", lambda _plan: ())
 
 
 def budget_of_current_members(patch: pytest.MonkeyPatch) -> None:
@@ -149,7 +150,7 @@ def holds_are_not_asked(patch: pytest.MonkeyPatch) -> None:
 
 def every_pool_acts(patch: pytest.MonkeyPatch) -> None:
     """The mode of a pool is not looked at."""
-    patch.setattr("hostler.core.remedy.mode_of", lambda *_: Mode.act)
+    patch.setattr("hostler.core.planning.remediation.mode_of", lambda *_: Mode.act)
 
 
 def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
@@ -159,12 +160,12 @@ def domains_have_no_budget(patch: pytest.MonkeyPatch) -> None:
 
 def blockers_are_left_out(patch: pytest.MonkeyPatch) -> None:
     """Who waits does not say for whom."""
-    patch.setattr(waiters, "Waiting", lambda what, since, _blockers: Waiting(what, since, ()))
+    patch.setattr(wakeups, "Waiting", lambda what, since, _blockers: Waiting(what, since, ()))
 
 
 def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:
     """A plan that ends uncordons whatever it finds."""
-    patch.setattr(advance, "_cordoned_by_person", lambda _scene, _node: False)
+    patch.setattr(execution, "_cordoned_by_person", lambda _scene, _node: False)
 
 
 def nobody_overrides(patch: pytest.MonkeyPatch) -> None:
@@ -194,7 +195,7 @@ def user_space_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def root_is_believed(patch: pytest.MonkeyPatch) -> None:
     """A kernel log is the kernel's word, whoever has root on the node."""
-    patch.setattr("hostler.core.policy.witnesses.tenant_has_root", lambda *_: False)
+    patch.setattr("hostler.core.policy.corroboration.tenant_has_root", lambda *_: False)
 
 
 def silence_convicts(patch: pytest.MonkeyPatch) -> None:
@@ -224,7 +225,7 @@ def the_doubted_are_delivered(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
     """An operation without an answer is waited for, whatever its deadline."""
-    outstanding = advance._outstanding
+    outstanding = execution._outstanding
 
     def patient(scene: Any, node: Any, plan: Any, operation: Any) -> Any:
         if operation.deadline > scene.now:
@@ -232,7 +233,7 @@ def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
         blocker = Blocker("operation", operation.id, "it will come", "it comes")
         return Wait(plan.name, (blocker,), until=scene.now + timedelta(hours=1))
 
-    patch.setattr(advance, "_outstanding", patient)
+    patch.setattr(execution, "_outstanding", patient)
 
 
 def the_unexamined_are_condemned(patch: pytest.MonkeyPatch) -> None:
@@ -248,7 +249,7 @@ def no_answer_convicts(patch: pytest.MonkeyPatch) -> None:
 
 def the_dead_are_waited_for(patch: pytest.MonkeyPatch) -> None:
     """What a scheduler goes on listing on a dead node keeps that node from its remedy."""
-    patch.setattr(advance, "_is_past_ending", lambda *_: False)
+    patch.setattr(execution, "_is_past_ending", lambda *_: False)
 
 
 def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
@@ -258,24 +259,24 @@ def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
 
 def an_agreement_before_its_time(patch: pytest.MonkeyPatch) -> None:
     """A pool that lets work be ended after its drain deadline has it ended at once."""
-    patch.setattr(advance, "_agreed_at", lambda scene, *_: scene.now)
+    patch.setattr(execution, "_agreed_at", lambda scene, *_: scene.now)
 
 
 def incidents_hold_nobody(patch: pytest.MonkeyPatch) -> None:
     """What one shared part brings about is treated node by node all the same."""
     patch.setattr(guards, "holding", lambda *_: [])
-    patch.setattr(advance, "holding", lambda *_: [])
+    patch.setattr(execution, "holding", lambda *_: [])
 
 
 def deadlines_before_observation(patch: pytest.MonkeyPatch) -> None:
     """What was under way when nobody attended expires at once, with nobody having looked what came of it."""
-    outstanding = advance._outstanding
+    outstanding = execution._outstanding
 
     def hasty(scene: Any, node: Any, plan: Any, operation: Any) -> Any:
         scene.present.unobserved.clear()
         return outstanding(scene, node, plan, operation)
 
-    patch.setattr(advance, "_outstanding", hasty)
+    patch.setattr(execution, "_outstanding", hasty)
     patch.setattr(fold, "extend", lambda _fleet, _gap: None)
 
 
@@ -286,18 +287,18 @@ def taken_whole(shape: Shape) -> bool:
 
 def members_begin_alone(patch: pytest.MonkeyPatch) -> None:
     """Of a domain those are taken that come first."""
-    whole = remedy._domain
-    patch.setattr(remedy, "_domain", lambda scene, need: whole(scene, need)[:1])
+    whole = remediation._domain
+    patch.setattr(remediation, "_domain", lambda scene, need: whole(scene, need)[:1])
 
 
 def members_do_not_wait(patch: pytest.MonkeyPatch) -> None:
     """A member of a domain act goes its own pace."""
-    patch.setattr(domains, "behind", lambda *_: ())
+    patch.setattr(domain_plans, "behind", lambda *_: ())
 
 
 def members_turn_back_alone(patch: pytest.MonkeyPatch) -> None:
     """That one member turned back concerns no other."""
-    patch.setattr(domains, "turned_back", lambda *_: "")
+    patch.setattr(domain_plans, "turned_back", lambda *_: "")
 
 
 def checked(shape: Shape) -> bool:
@@ -307,19 +308,19 @@ def checked(shape: Shape) -> bool:
 
 def idle_is_not_asked(patch: pytest.MonkeyPatch) -> None:
     """A node is checked in its slot whoever works there."""
-    patch.setattr(slots, "_is_quiet", lambda *_: True)
-    patch.setattr(slots, "_busy", lambda *_: "")
+    patch.setattr(idle_checks, "_is_quiet", lambda *_: True)
+    patch.setattr(idle_checks, "_busy", lambda *_: "")
 
 
 def nothing_keeps_checks_away(patch: pytest.MonkeyPatch) -> None:
     """Holds, faults and cordons are no reason to leave a node in peace."""
-    patch.setattr(slots, "_wanted_by_others", lambda *_: "")
-    patch.setattr(slots, "_stopped", lambda *_: "")
+    patch.setattr(idle_checks, "_wanted_by_others", lambda *_: "")
+    patch.setattr(idle_checks, "_stopped", lambda *_: "")
 
 
 def checks_never_yield(patch: pytest.MonkeyPatch) -> None:
     """Once begun, a check goes on beside whoever comes."""
-    patch.setattr(slots, "end", lambda *_: None)
+    patch.setattr(idle_checks, "end", lambda *_: None)
 
 
 def braked(shape: Shape) -> bool:
@@ -334,7 +335,7 @@ def scarce(shape: Shape) -> bool:
 
 def the_brake_never_latches(patch: pytest.MonkeyPatch) -> None:
     """However much is disturbed, it is no storm."""
-    patch.setattr(remedy, "storm", lambda *_: "")
+    patch.setattr(remediation, "storm", lambda *_: "")
 
 
 def windows_are_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -354,12 +355,12 @@ def nobody_is_kept_for_those_who_can_wait(patch: pytest.MonkeyPatch) -> None:
 
 def the_last_spare_is_delivered(patch: pytest.MonkeyPatch) -> None:
     """No spare is kept back."""
-    balance = service.balance
+    balance = in_service.balance
 
     def all_of_them(scene: Any, pool: Any, dark: Any) -> Any:
         return balance(scene, replace(pool, budget=replace(pool.budget, spares_floor=0)), dark)
 
-    patch.setattr(controller, "balance", all_of_them)
+    patch.setattr(loop, "balance", all_of_them)
 
 
 def a_failed_gate_is_never_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -394,7 +395,7 @@ def drains_are_passed_by(patch: pytest.MonkeyPatch) -> None:
     def passed(_scene: Any, node: Any, plan: Any) -> Act:
         return Act((PlanAdvanced(node.id, plan.id, plan.index + 1),))
 
-    patch.setitem(advance._PRESENT, "drain", passed)
+    patch.setitem(execution._PRESENT, "drain", passed)
 
 
 MUTANTS: tuple[Mutant, ...] = (

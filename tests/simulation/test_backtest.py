@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from hostler.core import events as e
-from hostler.core.errors import InvalidInputError
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.opening import existing_database
-from hostler.engine.journal.retention import archive_observations
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.ports import Batch, JournalError
-from hostler.engine.ready import Ready
+from hostler.controller.ready import Ready
+from hostler.core.state import events as e
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.opening import existing_database
+from hostler.journal.retention import archive_observations
+from hostler.journal.sqlite import SqliteJournal
+from hostler.ports import Batch, JournalError
 from hostler.sim import hostile
 from hostler.sim.backtest.decisions import Decision
 from hostler.sim.backtest.replay import kind_of

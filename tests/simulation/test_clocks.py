@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core import events as e
-from hostler.engine.journal.memory import MemoryJournal
+from hostler.core.state import events as e
+from hostler.journal.memory import MemoryJournal
 from hostler.sim.hostile import build
 from hostler.sim.mischief.drawn import draw
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.ports import Batch
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import Batch
 from hostler.sim.cuts import FATES, each, pairs
 from hostler.sim.stories import SHORT, STORIES, tell
 from hostler.sim.world.troubles import APPEND, APPENDED, BOUNDARIES, CRASH

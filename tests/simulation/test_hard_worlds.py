@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.model import Phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Phase
 from hostler.sim.adversity import FIRMWARE, IDLE, LEMON, RACK, STRAGGLER, Adversity, Blow, Burst, Cluster, Misfortune
 from hostler.sim.adversity import drawn as adversity_of
 from hostler.sim.constants import CONSTANTS

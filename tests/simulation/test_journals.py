@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.journal.opening import open_journal
-from hostler.engine.journal.sql import SqlJournal
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.opening import open_journal
+from hostler.journal.sql import SqlJournal
 from hostler.sim.drive import restore
 from hostler.sim.hostile import Verdict, trial
 from hostler.sim.mischief.drawn import draw

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from collections import Counter
 
-from hostler.core.policy.radius import blast_radius
-from hostler.engine.journal.memory import MemoryJournal
+from hostler.core.policy.blast_radius import blast_radius
+from hostler.journal.memory import MemoryJournal
 from hostler.sim.checkers.limits import MET
 from hostler.sim.hostile import build, judge
 from hostler.sim.mischief.drawn import MISCHIEF, draw

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.errors import InvalidInputError
-from hostler.core.model import Condition, Severity
 from hostler.core.policy.documents import parse
+from hostler.core.state import events as e
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import Condition, Severity
 from hostler.sim.accounts import Accounts
 from hostler.sim.comparison.page import format_trial, page
 from hostler.sim.comparison.trial import FIGURES, Asked, Trial, hold, mean_of, student

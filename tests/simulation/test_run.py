@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from hostler.core.errors import InvalidInputError
+from hostler.core.state.input_problems import InvalidInputError
 from hostler.sim import rates
 from hostler.sim.report import Report, format_report
 from hostler.sim.run import SimSettings, run

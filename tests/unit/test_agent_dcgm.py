@@ -24,10 +24,10 @@ from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import Report
 from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spool
-from hostler.core import events as e
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.rules import DCGM_POLL_S
-from hostler.core.model import Observation
+from hostler.core.state import events as e
+from hostler.core.state.model import Observation
 from tests.kit import Drive, a_node, configuration, pool_document
 from tests.unit.test_diagnose_state import NODE, SKU
 

@@ -17,7 +17,7 @@ from hostler.agent.checks.gate_check import Report
 from hostler.agent.checks.since import Since
 from hostler.core.diagnose.gate.expectation import MAX_CHARS, MAX_GPUS, Expected, decode, encode
 from hostler.core.diagnose.gate.readings import GPUS_SEEN
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 from tests.gpu_node import ADDRESSES, BOOT, FAULTY, SERIALS, STATES, Node, expected
 
 XID = "4,{number},{usec},-;NVRM: Xid (PCI:{pci}): {code}, pid=1234, name=python3, {words}\n"

@@ -25,7 +25,7 @@ from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.watch import pause_s
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.judge import judge
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 from tests.unit.test_diagnose_state import NODE, SKU
 
 STATES = Path(__file__).parents[1] / "nvml_states"

@@ -12,7 +12,7 @@ from hostler.agent.collectors import drives, host_reading
 from hostler.agent.collectors.growth import Growth
 from hostler.agent.collectors.host_state import HostState
 from hostler.agent.sighting import Sighting
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 from tests.unit.test_agent_gpu_state import conditions
 
 PCI = "sys/bus/pci/devices/0000:4c:00.0"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hostler.agent import child
 from hostler.agent.checks import gate_check
 from hostler.agent.collectors import inventory, nvml, vital_data
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 
 GPU = "0000:4c:00.0"
 NIC = "0000:3b:00.0"

@@ -18,7 +18,7 @@ from hostler.agent.marks import Marks
 from hostler.agent.operate import Operator
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.verbs import Hands
-from hostler.core.model import Operation, Outcome
+from hostler.core.state.model import Operation, Outcome
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE_S = 60.0

@@ -28,7 +28,7 @@ from hostler.agent.plugins import (
     sightings,
     starts_after_s,
 )
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 
 LIMITS = Limits(5.0, 512 * 1024 * 1024, 5)
 HERE = os.getuid()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hostler.agent.collectors.ports import DOWN_S, Ports, read
-from hostler.core import events as e
+from hostler.core.state import events as e
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 UP = {"mlx5_0/1": "active"}

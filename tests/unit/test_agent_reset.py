@@ -8,7 +8,7 @@ from hostler.agent import reset as resetting
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError
 from hostler.agent.holders import holders
 from hostler.agent.reset import Wanted, reset
-from hostler.core.model import RESET_CLIENTS
+from hostler.core.state.model import RESET_CLIENTS
 from tests.unit.gpu_tools import Machine
 
 DCGM, PERSISTENCED, FABRIC = "nvidia-dcgm.service", "nvidia-persistenced.service", "nvidia-fabricmanager.service"

@@ -9,7 +9,7 @@ from hostler.agent.client import Receipt, RejectedError, UnavailableError
 from hostler.agent.sighting import Rank, Sighting
 from hostler.agent.spool import Spool, Spooled
 from hostler.agent.upload import Uploader
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 
 PATIENCE_S = 5.0
 LATER_S = 600.0

@@ -22,7 +22,7 @@ from hostler.agent.clock import boottime
 from hostler.agent.marks import Marks
 from hostler.agent.reset import Wanted
 from hostler.agent.verbs import OFFER, VERBS, Hands
-from hostler.core.model import Operation, Outcome, Part, Verdict
+from hostler.core.state.model import Operation, Outcome, Part, Verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -314,7 +314,7 @@ from pathlib import Path
 from hostler.agent.body import EmulatedBody, Powers
 from hostler.agent.marks import Marks
 from hostler.agent.verbs import Hands
-from hostler.core.model import Operation
+from hostler.core.state.model import Operation
 
 class Body(EmulatedBody):
     def _ask(self, what):

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from hostler.core import events as e
+from hostler.controller import intake
+from hostler.controller.ready import Reply
 from hostler.core.intents.radius import DISTURBS
 from hostler.core.intents.verbs import VERBS
 from hostler.core.intents.wishes import WISHES
-from hostler.core.model import Bounds, Intent
-from hostler.core.reach import APPROVALS_MAX
-from hostler.engine import intake
-from hostler.engine.ready import Reply
+from hostler.core.state import events as e
+from hostler.core.state.change_control import APPROVALS_MAX
+from hostler.core.state.model import Bounds, Intent
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 SIZE = 20

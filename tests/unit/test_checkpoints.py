@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from hostler.core.fleet import Cell as CellState
-from hostler.core.fleet import Fleet
-from hostler.core.magnitudes import INTEGER_MOST
-from hostler.core.snapshot import load
-from hostler.engine.checkpoints import EVERY, LATE, Checkpoints
-from hostler.engine.ports import JournalError, Snapshot
+from hostler.core.state.fleet import Cell as CellState
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.number_limits import INTEGER_MOST
+from hostler.core.state.snapshot import load
+from hostler.ports import JournalError, Snapshot
+from hostler.runtime.checkpoints import EVERY, LATE, Checkpoints
 from tests.kit import a_node
 
 

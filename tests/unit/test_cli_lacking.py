@@ -3,7 +3,7 @@
 from hostler.agent.body import ANSWERED
 from hostler.agent.verbs import PROFILES
 from hostler.cli.lacking import lacking
-from hostler.core.unanswered import asked_for
+from hostler.core.conditions.unanswered_checks import asked_for
 
 
 def test_every_check_that_a_recipe_asks_for_is_told_of() -> None:

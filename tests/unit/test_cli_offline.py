@@ -16,14 +16,14 @@ from hostler.cli.errors import CommandError
 from hostler.cli.exit_codes import MEANINGS, ExitCode
 from hostler.cli.main import COMMANDS, build
 from hostler.cli.reference import commands, pages
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
-from hostler.core.events import Event
-from hostler.core.model import Phase
-from hostler.core.operations import OPERATIONS
-from hostler.core.phases import TRANSITIONS
-from hostler.core.recipes import RECIPES
-from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.core.state.events import Event
+from hostler.core.state.model import Phase
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.phases import TRANSITIONS
+from hostler.core.tables.recipes import RECIPES
+from hostler.journal.sqlite import SqliteJournal
 from hostler.server.tokens import Role, TokenStore
 from tests.cli_api import hostler
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hostler.cli.exit_codes import ExitCode
-from hostler.engine.journal.sqlite import SqliteJournal
-from hostler.engine.ports import Batch
+from hostler.journal.sqlite import SqliteJournal
+from hostler.ports import Batch
 from tests.cli_api import FakeApi, hostler, serving
 from tests.kit import POLICY, Drive, a_node, configuration
 

@@ -16,7 +16,7 @@ from hostler.agent.kubelet import JoinOffer
 from hostler.agent.main import main
 from hostler.agent.marks import Marks
 from hostler.agent.verbs import OFFER, Hands
-from hostler.core.model import Operation, Outcome
+from hostler.core.state.model import Operation, Outcome
 from hostler.sim.bmc.tls import Certificate, self_signed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

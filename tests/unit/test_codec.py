@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from hostler.core import events
-from hostler.core.events import VERSION, BootObserved, Event, PlanEnded, Record, name_of
-from hostler.core.model import Observation
-from hostler.core.present import Release
-from hostler.core.upcast import DOWNCASTERS, UPCASTERS, Body, upcast
-from hostler.engine.journal import codec
-from hostler.engine.journal.codec import (
+from hostler.core.state import events
+from hostler.core.state.events import VERSION, BootObserved, Event, PlanEnded, Record, name_of
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import Observation
+from hostler.core.state.upcast import DOWNCASTERS, UPCASTERS, Body, upcast
+from hostler.journal import codec
+from hostler.journal.codec import (
     GENESIS,
     Row,
     UnknownEventError,
@@ -35,7 +35,7 @@ from hostler.engine.journal.codec import (
     unseal_observation,
     verified,
 )
-from hostler.engine.ports import CorruptJournalError
+from hostler.ports import CorruptJournalError
 from tests.contract.journal_samples import EVENTS, boot, every_event, of_events
 from tests.contract.test_journal_golden import GOLDEN, rows_of
 

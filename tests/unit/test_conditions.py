@@ -14,16 +14,16 @@ from hostler.agent.collectors.gpu_state import DRIVER_POLLS
 from hostler.agent.collectors.settling import UNKNOWN_POLLS, Kept, Settling
 from hostler.agent.main import PORTS_S
 from hostler.agent.watch import DCGM_EVERY_S, GPUS_EVERY_S, HOST_EVERY_S
-from hostler.core import events as e
-from hostler.core.conditions import CONDITIONS, ConditionKind
-from hostler.core.configuration import Sku
+from hostler.controller import intake
+from hostler.core.conditions.lifecycle import stand
+from hostler.core.conditions.staleness import sources_of
 from hostler.core.diagnose import families, nvlink5, reports, sxid, sxid_catalog, xid, xid_catalog
 from hostler.core.diagnose.aspect import Aspect
 from hostler.core.diagnose.debounce import Heard, settle, told
 from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
-from hostler.core.diagnose.recurrence import RECURRENCES
+from hostler.core.diagnose.recurrence_windows import RECURRENCES
 from hostler.core.diagnose.rules import (
     BMC_LOOK_S,
     BMC_MISSED_LOOKS,
@@ -40,11 +40,11 @@ from hostler.core.diagnose.rules import (
 )
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import subjects
-from hostler.core.model import Evidence, Facts, Node, Observation, Phase, Severity
-from hostler.core.silence import sources_of
-from hostler.core.standing import stand
-from hostler.engine import intake
-from hostler.engine.rota import MISSED, Pace
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Evidence, Facts, Node, Observation, Phase, Severity
+from hostler.core.tables.conditions import CONDITIONS, ConditionKind
+from hostler.polling.bmc_schedule import MISSED, Pace
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 KINDS = list(CONDITIONS.values())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hostler.core.diagnose.judge import judge
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 from tests.kit import NOW, a_node, configuration
 
 NODE = a_node("n1")

@@ -8,23 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import KINDS, judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS
-from hostler.core.model import (
-    Binding,
-    Condition,
-    Facts,
-    Node,
-    Observation,
-    Part,
-    Phase,
-    Position,
-    Severity,
-)
-from hostler.core.packing import pairs
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Binding, Condition, Facts, Node, Observation, Part, Phase, Position, Severity
+from hostler.core.state.packed_strings import pairs
+from hostler.core.tables.conditions import CONDITIONS
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
 NODE = Node(

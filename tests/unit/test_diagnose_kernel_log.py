@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import Policy
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.kernel_log import FAMILIES, decode
 from hostler.core.diagnose.sxid_catalog import SXIDS
-from hostler.core.model import Node, Observation, Phase, Position, Severity
-from hostler.core.packing import pairs
 from hostler.core.policy.documents import parse
+from hostler.core.state.configuration import Policy
+from hostler.core.state.model import Node, Observation, Phase, Position, Severity
+from hostler.core.state.packed_strings import pairs
+from hostler.core.tables.conditions import CONDITIONS
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
 NODE = Node(

@@ -2,11 +2,11 @@
 
 import pytest
 
+from hostler.core.conditions.inventory_changes import of_inventory
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.part_health import part_subjects
 from hostler.core.diagnose.serials import doubtful, identified, meaningful
-from hostler.core.model import Facts, Observation, Part
-from hostler.engine.inventory_changes import of_inventory
+from hostler.core.state.model import Facts, Observation, Part
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 PLACEHOLDERS = (

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import Sku
 from hostler.core.diagnose.aspect import BETWEEN, GOOD, UNKNOWN
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.diagnose.judge import judge
-from hostler.core.model import Condition, Facts, Node, Observation, Phase, Position, Scalar, Severity
-from hostler.core.packing import pairs
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Condition, Facts, Node, Observation, Phase, Position, Scalar, Severity
+from hostler.core.state.packed_strings import pairs
+from hostler.core.tables.conditions import CONDITIONS
 
 NOW = datetime(2025, 3, 4, tzinfo=UTC)
 NODE = Node(

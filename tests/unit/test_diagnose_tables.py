@@ -4,13 +4,13 @@ from importlib import resources
 
 import pytest
 
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import REMEDIES, Policy
 from hostler.core.diagnose.nvlink5 import UNITS
 from hostler.core.diagnose.xid_catalog import XIDS
-from hostler.core.model import Severity
 from hostler.core.policy.documents import parse
-from hostler.core.recipes import RECIPES
+from hostler.core.state.configuration import REMEDIES, Policy
+from hostler.core.state.model import Severity
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.recipes import RECIPES
 
 LAST_CODE = 173
 

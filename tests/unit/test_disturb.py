@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import advance
-from hostler.core.configuration import Pool
-from hostler.core.model import ActClass, ConsentedWork, WorkClass, Workload
+from hostler.controller import intake
+from hostler.core.planning import execution
 from hostler.core.policy.disturb import Act, Lost, is_touched, lost_to, may_disturb, unknown_work
-from hostler.core.scene import Scene
-from hostler.engine import intake
+from hostler.core.state.configuration import Pool
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import ActClass, ConsentedWork, WorkClass, Workload
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
 ALONE = {"train": pool_document(target=1)}
@@ -221,7 +221,7 @@ def test_the_rule_that_decided_or_two_paths_doom_the_whole_node(*, ready: bool) 
     ):
         scene = Scene(drive.fleet, drive.controller.present, drive.now)
         caused = replace(plan, rule=rule, causes=causes)
-        lost = advance._lost_already(scene, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
+        lost = execution._lost_already(scene, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
         assert bool(lost) is doomed, (rule, causes)
 
 

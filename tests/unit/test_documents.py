@@ -8,10 +8,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.core.conditions import CONDITIONS
-from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.policy.documents import digest, parse, schema
 from hostler.core.policy.yaml_tree import MAX_BYTES, read
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import POLICY
 
 GOOD = """\

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import yaml
 
-from hostler.core.configuration import Rung
-from hostler.core.diagnose.common_cause import CAUSES
 from hostler.core.diagnose.gate.gpus import GPU_READINGS
-from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.model import RESET_CLIENTS
 from hostler.core.policy.documents import ACTIONS, digest, parse, schema
+from hostler.core.state.configuration import Rung
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.model import RESET_CLIENTS
+from hostler.core.state.syndromes import CAUSES
 
 SMALL = """\
 policy:

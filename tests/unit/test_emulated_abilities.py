@@ -9,7 +9,7 @@ from hostler.agent.acting import NotPossibleError
 from hostler.agent.body import ANSWERED
 from hostler.agent.main import AgentSettings
 from hostler.agent.verbs import PROFILES
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 from hostler.sim.emulated.host import EmulatedServer, Host, h100
 
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core import events as e
-from hostler.core.explain import duration, explain, text
-from hostler.core.model import (
+from hostler.core.report.explain import duration, explain, text
+from hostler.core.report.sentences import sentence
+from hostler.core.state import events as e
+from hostler.core.state.model import (
     ActClass,
     Blocker,
     Condition,
@@ -24,7 +25,6 @@ from hostler.core.model import (
     Step,
     Waiting,
 )
-from hostler.core.sentences import sentence
 
 T0 = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.configuration import Budget
-from hostler.core.model import ActClass, Assignment, HoldKind, Mode, Node, Phase, Window
 from hostler.core.policy.disturb import Act, Lost, may_disturb
 from hostler.core.policy.guards import Request, allowance, blockers, mode_of, storm
-from hostler.core.scene import Scene
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Budget
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import ActClass, Assignment, HoldKind, Mode, Node, Phase, Window
 from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, pool_document
 
 C = ActClass

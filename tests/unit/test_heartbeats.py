@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from hostler.engine.heartbeats import AT_ONCE, HeartbeatTable
+from hostler.runtime.heartbeats import AT_ONCE, HeartbeatTable
 from tests.kit import NOW, after
 
 LIMIT_S = 30.0

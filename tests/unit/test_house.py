@@ -9,8 +9,8 @@ import pytest
 
 from hostler.cli.first_start import refuse_a_second_beginning
 from hostler.cli.house import Gate, Standing, house
-from hostler.core.errors import InvalidInputError
-from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.journal.sqlite import SqliteJournal
 from hostler.server.settings import Settings
 
 

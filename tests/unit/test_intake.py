@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.conditions import CONDITIONS
-from hostler.core.model import (
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import (
     OWNER,
     ActClass,
     Condition,
@@ -25,10 +27,8 @@ from hostler.core.model import (
     WorkClass,
     Workload,
 )
-from hostler.core.present import Present
-from hostler.core.scene import Scene
-from hostler.engine import intake
-from hostler.engine.ports import WorkloadView
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.ports import WorkloadView
 from tests.kit import CLUSTER, NOW, Drive, a_node, a_workload, configuration, pool_document
 
 OTHER = "another"

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.core import events as e
+from hostler.controller import intake
+from hostler.controller.ready import Reply
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.intents.verbs import VERBS
 from hostler.core.intents.wishes import WISHES
-from hostler.core.model import Bounds, Hold, HoldKind, Intent, Phase, Profile
-from hostler.engine import intake
-from hostler.engine.ready import Reply
+from hostler.core.state import events as e
+from hostler.core.state.model import Bounds, Hold, HoldKind, Intent, Phase, Profile
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document
 
 CONFIG = configuration({"train": pool_document(target=2)})

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core.model import Condition, Severity
+from hostler.core.state.model import Condition, Severity
 from hostler.drivers.kubernetes.marks import applied, has_changed, is_stale, marks
 from hostler.drivers.kubernetes.wire import Shown, read_node
 from tests.kit import NOW, a_node

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hostler.engine.holding import Holding
-from hostler.engine.lease import LeaseWatch, Terms
-from hostler.engine.ports import FencedError, Lease
+from hostler.ports import FencedError, Lease
+from hostler.runtime.lease_renewal import Holding
+from hostler.runtime.lease_validity import LeaseWatch, Terms
 
 LEASE_S = 0.6
 LONGER_S = 9.0

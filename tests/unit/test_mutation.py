@@ -84,7 +84,7 @@ def test_planted_text_that_is_not_there_once_is_an_error_that_says_to_renew_it(b
     """Mutant: the first of several places is taken, or the entry is passed over."""
     with pytest.raises(ValueError, match="renew it"):
         planted(FILE, SOURCE.encode(), before, "x")
-    row = Planted("gone", "src/hostler/core/proof.py", "no such text", "x", ())
+    row = Planted("gone", "src/hostler/core/state/requalification.py", "no such text", "x", ())
     with pytest.raises(StaleError, match=r"planted\.toml: gone: its text occurs 0 times"):
         planted_mutant(row)
 
@@ -99,7 +99,8 @@ def test_the_lists_fit_the_tree() -> None:
 
 def test_a_list_that_names_a_test_that_is_gone_is_an_error() -> None:
     """Mutant: the file is looked for, the test in it is not."""
-    row = Near("proof", ("src/hostler/core/proof.py",), ("tests/unit/test_proof.py::test_gone",))
+    tests = ("tests/unit/test_requalification.py::test_gone",)
+    row = Near("proof", ("src/hostler/core/state/requalification.py",), tests)
     with pytest.raises(StaleError, match="test_gone, which is not there"):
         demand_files(Lists((row,), (), ()))
 

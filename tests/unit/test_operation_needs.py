@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.advance import advance
-from hostler.core.answers import Act, Answer, Wait
-from hostler.core.model import ActClass, HoldKind, Node, Plan, Radius, Step
-from hostler.core.operations import OPERATIONS
-from hostler.core.scene import Scene
+from hostler.core.planning.execution import advance
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.model import ActClass, HoldKind, Node, Plan, Radius, Step
+from hostler.core.tables.operations import OPERATIONS
 from tests.kit import Drive, a_hold, a_node, a_workload, configuration, pool_document
 
 OTHER_BOOT = "the boot before"

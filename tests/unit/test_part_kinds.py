@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hostler.agent.collectors import inventory, nvml
-from hostler.core.errors import InvalidInputError
-from hostler.core.part_kinds import AGENT_KINDS, BMC_KINDS, PART_KINDS
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.tables.part_kinds import AGENT_KINDS, BMC_KINDS, PART_KINDS
 from hostler.drivers.redfish import parts
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_vendors import Bmc

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.core import part_table
-from hostler.core.fleet import Fleet
-from hostler.core.model import Part
-from hostler.core.part_table import PartTable
-from hostler.core.snapshot import dump, load
+from hostler.core.state import part_table
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Part
+from hostler.core.state.part_table import PartTable
+from hostler.core.state.snapshot import dump, load
 from tests.kit import NOW, a_node
 
 SERIALS = [f"S{n}" for n in range(6)] + ["", "a\nb", "S", "NVME 1"]

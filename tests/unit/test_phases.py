@@ -4,11 +4,11 @@ from itertools import product
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.model import ActClass, Phase
-from hostler.core.operations import OPERATIONS
-from hostler.core.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, edge
-from hostler.core.recipes import RECIPES
+from hostler.core.state import events as e
+from hostler.core.state.model import ActClass, Phase
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, edge
+from hostler.core.tables.recipes import RECIPES
 from tests.kit import Drive, a_node, configuration
 
 P = Phase

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.conditions import CONDITIONS
-from hostler.core.fleet import Fleet
-from hostler.core.fold import ATTEMPTS_KEPT, evolve
-from hostler.core.model import (
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import ATTEMPTS_KEPT, evolve
+from hostler.core.state.model import (
     HELD,
     OWNER,
     ActClass,
@@ -24,6 +23,7 @@ from hostler.core.model import (
     Step,
     Ticket,
 )
+from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, a_node, configuration
 
 LATER = NOW + timedelta(hours=1)

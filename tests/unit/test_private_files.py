@@ -13,7 +13,7 @@ from hostler.agent.client import Controller, UnavailableError
 from hostler.agent.main import AgentSettings, run_agent
 from hostler.agent.marks import Marks
 from hostler.agent.store import Store
-from hostler.engine.journal.sqlite import SqliteJournal
+from hostler.journal.sqlite import SqliteJournal
 
 
 @pytest.fixture(autouse=True)

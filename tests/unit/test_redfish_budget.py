@@ -6,7 +6,7 @@ import pytest
 from hostler.drivers.redfish import budget
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer
-from hostler.engine.ports import ExcessError
+from hostler.ports import ExcessError
 
 
 class Endless:

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.model import Bounds, Intent, Phase, Position
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import Bounds, Intent, Phase, Position
 from tests.kit import Drive, a_node, configuration, pool_document
 
 CONFIG = configuration({"train": pool_document(target=0)})

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.model import Operation, Outcome, Verdict
-from hostler.core.proof import has_proven_itself
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state import events as e
+from hostler.core.state.model import Operation, Outcome, Verdict
+from hostler.core.state.requalification import has_proven_itself
 from tests.kit import Drive, a_node, configuration, pool_document, seen_all
 
 ALONE = configuration({"train": pool_document(target=1)})

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.core import events as e
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import REMEDIES
-from hostler.core.model import ActClass, Attempt, Condition, Phase, Profile, Severity
 from hostler.core.policy.response import climb, is_lemon, need_of, rank
-from hostler.core.proof import has_proven_itself
+from hostler.core.state import events as e
+from hostler.core.state.configuration import REMEDIES
+from hostler.core.state.model import ActClass, Attempt, Condition, Phase, Profile, Severity
+from hostler.core.state.requalification import has_proven_itself
+from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, gpu_part, pool_document
 
 POLICY = configuration().policy

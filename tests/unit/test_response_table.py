@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.configuration import Policy, Rule, Rung, Sku
-from hostler.core.fleet import Fleet
-from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile, Severity
+from hostler.core.policy.corroboration import doubted, tenant_has_root, unconfirmed
 from hostler.core.policy.response import (
     Need,
     climb,
@@ -20,7 +18,9 @@ from hostler.core.policy.response import (
     rule_for,
     shadow_need,
 )
-from hostler.core.policy.witnesses import doubted, tenant_has_root, unconfirmed
+from hostler.core.state.configuration import Policy, Rule, Rung, Sku
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile, Severity
 from tests.kit import NOW, Drive, a_node, after, configuration, pool_document
 
 RULES = (

@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 
 from hostler.cli.secret_places import MOUNTED, secrets_of
-from hostler.core.errors import InvalidInputError
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.ports import RefusedError, UnreachableError
 
 
 def written(data: Path, **places: Any) -> Path:

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.intents.verbs import VERBS
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.runner import Cell
+from hostler.journal.memory import MemoryJournal
+from hostler.runtime.runner import Cell
 from hostler.server.app import create_app
 from hostler.server.auth import ASKS, MAY, Permission, identify, may
 from hostler.server.desk import AgentDesk

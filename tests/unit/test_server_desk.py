@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hostler.core.model import Node, Operation, Outcome, Phase, Position
-from hostler.engine.ports import Hand, UnreachableError
+from hostler.core.state.model import Node, Operation, Outcome, Phase, Position
+from hostler.ports import Hand, UnreachableError
 from hostler.server import desk as desks
 from hostler.server.desk import ORDERS_MAX, AgentDesk
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core import events as e
-from hostler.core.fleet import Fleet
-from hostler.core.model import Assignment, Binding, Node, Phase, Position
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
 from hostler.server.tokens import Grant, Identity, Role
 from hostler.server.visibility import intervals, own_records, sees

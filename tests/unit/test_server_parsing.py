@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from hostler.core.errors import InvalidInputError
 from hostler.core.policy import documents
-from hostler.engine.queues import BusyError
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.runtime.input_queues import BusyError
 from hostler.server.parsing import THREAD_MAX, WAITING_MAX, DocumentParser
 from tests.kit import POLICY
 

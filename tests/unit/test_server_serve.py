@@ -7,8 +7,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.runner import Cell
+from hostler.journal.memory import MemoryJournal
+from hostler.runtime.runner import Cell
 from hostler.server.app import create_app
 from hostler.server.desk import AgentDesk
 from hostler.server.serve import serving

@@ -7,7 +7,7 @@ import re
 from msgspec.structs import replace
 
 import hostler.drivers.kubernetes
-from hostler.core.model import Condition, Severity
+from hostler.core.state.model import Condition, Severity
 from hostler.drivers.kubernetes import stable
 from hostler.drivers.kubernetes.marks import DUTIES, marks
 from hostler.drivers.kubernetes.wire import OUR_CONDITIONS, OURS

@@ -2,12 +2,12 @@
 
 import pytest
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Operation, Outcome
-from hostler.core.operations import IDLE_CHECK
+from hostler.controller.intake import WorkSeen
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Operation, Outcome
+from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.standalone.hand import StandaloneHand, work_of
-from hostler.engine.intake import WorkSeen
-from hostler.engine.ports import SCHEDULED, RefusedError, WorkloadView
+from hostler.ports import SCHEDULED, RefusedError, WorkloadView
 from tests.kit import NOW, a_node, after, configuration, pool_document
 
 HAND = StandaloneHand()

@@ -99,8 +99,8 @@ for found in pkgutil.walk_packages(hostler.__path__, "hostler."):
     if not found.name.endswith("__main__") and ".migrations." not in found.name:
         importlib.import_module(found.name)
 import pathlib, tempfile
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.runner import Cell
+from hostler.journal.memory import MemoryJournal
+from hostler.runtime.runner import Cell
 from hostler.server.app import create_app
 from hostler.server.desk import AgentDesk
 from hostler.server.settings import Settings

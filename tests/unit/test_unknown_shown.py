@@ -6,7 +6,7 @@ import pytest
 from hostler.cli.pages import node_page
 from hostler.cli.screen import screen
 from hostler.cli.views import CONDITIONS, NODE_CONDITIONS
-from hostler.core.sentences import sentence
+from hostler.core.report.sentences import sentence
 from hostler.server.resources import node_row
 from tests.kit import NOW, Drive, after
 from tests.scenario.test_silence import HOT, changes, watched

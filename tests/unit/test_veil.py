@@ -9,10 +9,11 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration, Policy, Pool
-from hostler.core.fleet import Fleet
-from hostler.core.model import (
+from hostler.core.state import events as e
+from hostler.core.state.change_control import Approval
+from hostler.core.state.configuration import Configuration, Policy, Pool
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import (
     Assignment,
     Binding,
     Blocker,
@@ -29,7 +30,6 @@ from hostler.core.model import (
     Severity,
     Workload,
 )
-from hostler.core.reach import Approval
 from hostler.server.veil import Veil
 from hostler.server.veil_rules import BLOCKED, FIELDS, OTHERS, UNTOLD
 from tests.kit import a_node

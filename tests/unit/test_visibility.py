@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.fleet import Fleet
-from hostler.core.model import NODES, Assignment, Incident, Phase
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import NODES, Assignment, Incident, Phase
 from hostler.server.problems import ProblemError
 from hostler.server.tokens import Grant, Identity, Role
 from hostler.server.visibility import demand_visible, incident_within, intervals, record_within

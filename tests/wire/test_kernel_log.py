@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.decoded import Decoded
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
+from hostler.core.tables.conditions import CONDITIONS
 
 LINE = "NVRM: Xid (PCI:0000:4c:00): 79, pid=4711, name=trainer, GPU has fallen off the bus."
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from hostler.cli.commands.kernel_log import case_result
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.family import read_line
 from hostler.core.diagnose.kernel_log import FAMILIES, TRIGGERS, decode
 from hostler.core.diagnose.line import line_at
+from hostler.core.tables.conditions import CONDITIONS
 
 CASES_DIR = Path(__file__).parent / "cases"
 CORPUS: dict[str, dict[str, Any]] = {

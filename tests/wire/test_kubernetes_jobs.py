@@ -8,7 +8,7 @@ import pytest
 
 from hostler.agent.bounded import Ended
 from hostler.agent.plugins import read_answers
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 from hostler.drivers.kubernetes import jobs
 from hostler.drivers.kubernetes.jobs import CheckPod, Found, found, progress, read_check_pod, read_job, read_verdict
 from hostler.drivers.kubernetes.slots import job_for, job_name

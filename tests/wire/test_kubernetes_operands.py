@@ -16,7 +16,7 @@ from hostler.drivers.kubernetes.operands import (
     resuming,
     taken,
 )
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 
 OURS = "paused-for-hostler-reset"
 DCGM, PLUGIN, CLIENT = f"{DEPLOY}dcgm", f"{DEPLOY}device-plugin", f"{DEPLOY}client"

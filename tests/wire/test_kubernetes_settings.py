@@ -2,8 +2,8 @@
 
 import pytest
 
-from hostler.core.errors import InvalidInputError
-from hostler.core.model import WorkClass
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import WorkClass
 from hostler.drivers.kubernetes.actors import ACTORS, OBSERVE, by_manager, remediators
 from hostler.drivers.kubernetes.operands import OPERANDS
 from hostler.drivers.kubernetes.settings import KubernetesSettings, parse

@@ -7,10 +7,10 @@ import pytest
 
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.serials import identified
-from hostler.core.model import Observation, Outcome
+from hostler.core.state.model import Observation, Outcome
 from hostler.drivers.redfish import firmware, logs, parts, sensing
 from hostler.drivers.redfish.client import Place, PreconditionError
-from hostler.engine.ports import RefusedError
+from hostler.ports import RefusedError
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.service import Request, Service
 from hostler.sim.bmc.vendors import VENDORS

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core.model import Part
+from hostler.core.state.model import Part
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.reading import (
     MAX_TEXT,

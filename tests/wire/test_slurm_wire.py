@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core.model import WorkClass
+from hostler.core.state.model import WorkClass
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import MAX_NAMES, HostlistError, checked_name, expand
 from hostler.drivers.slurm.view import UNSEEN, Classes, Lens, is_drained, is_ready, other_who_shuts, seen, workload_id
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode, gpu_indexes
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.ports import RefusedError, UnreachableError
 
 # as `sinfo --json` and `squeue --json` of 22.05.8 wrote them, without the fields that nobody reads
 OLD_NODE: dict[str, Any] = {

@@ -24,8 +24,8 @@ from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.kubelet import JoinOffer
 from hostler.agent.reset import Wanted, reset
 from hostler.core.diagnose.gate.readings import Readings
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Facts, Part, Verdict
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts, Part, Verdict
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from hostler.agent.kubelet import JoinOffer
 from hostler.agent.private import require_private
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Observation, Operation, Outcome
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Observation, Operation, Outcome
 
 TIMEOUT_S = 30.0
 CONNECT_S = 5.0

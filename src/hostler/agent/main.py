@@ -39,7 +39,7 @@ from hostler.agent.store import put_aside
 from hostler.agent.upload import Uploader
 from hostler.agent.verbs import Hands
 from hostler.agent.watch import Watch
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 from hostler.logs import plain as log_lines
 from hostler.logs.clean import FORMS, Form
 from hostler.logs.plain import facts

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hostler.agent.private import make_private
 from hostler.agent.store import is_refusal
-from hostler.core.model import Operation, Outcome
+from hostler.core.state.model import Operation, Outcome
 
 MAX_MARKS = 5_000
 """Finished marks beyond this are forgotten, the oldest first."""

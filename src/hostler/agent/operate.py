@@ -16,7 +16,7 @@ from hostler.agent.sighting import Rank, Sighting, collector_failed, collector_s
 from hostler.agent.spool import Spool
 from hostler.agent.upload import Uploader
 from hostler.agent.verbs import OFFER, Hands
-from hostler.core.model import Outcome
+from hostler.core.state.model import Outcome
 
 MAX_TRANSIENT = 256
 """Outcomes without a mark (refusals, observations) that wait to be sent; the controller asks again for lost ones."""

@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from hostler.agent.bounded import Ended, Limits, run_bounded
 from hostler.agent.sighting import Rank, Sighting
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Facts, Verdict
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts, Verdict
 
 DIRECTORY = Path("/etc/hostler/checks.d")
 MAX_PLUGINS = 64

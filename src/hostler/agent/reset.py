@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hostler.agent.acting import ActFailedError, BusyError, FateUnknownError, NotPossibleError, act
 from hostler.agent.holders import Holder, holders, named
-from hostler.core.model import RESET_CLIENTS
+from hostler.core.state.model import RESET_CLIENTS
 
 TOTAL_S = 270.0
 """All of it together; of the operation's 420 s its cluster may take 90 to clear the way."""

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from hostler.core.model import Facts, Part
+from hostler.core.state.model import Facts, Part
 
 
 class Rank(IntEnum):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from hostler.agent.sighting import Rank, Sighting, agent_event, collector_failed, collector_started
 from hostler.agent.store import Row, Store, accepted
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 
 KEEP_ACKNOWLEDGED_S = 24 * 3600.0
 MARK_EVERY_S = 60.0

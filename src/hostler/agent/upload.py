@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hostler.agent.client import Controller, Receipt, RejectedError, UnavailableError, backoff_s
 from hostler.agent.sighting import collector_failed
 from hostler.agent.spool import Spool, Spooled
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 
 BATCH = 500
 BATCH_BYTES = 512 * 1024

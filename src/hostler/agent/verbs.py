@@ -21,7 +21,7 @@ from hostler.agent.kubelet import JoinOffer
 from hostler.agent.marks import Mark, Marks
 from hostler.agent.reset import Wanted
 from hostler.core.diagnose.gate.expectation import EXPECTS
-from hostler.core.model import HELD, Facts, Operation, Outcome, Part
+from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
 """What IPMI's chassis identify takes."""

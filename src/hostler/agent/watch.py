@@ -13,8 +13,8 @@ from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
 from hostler.agent.sighting import Sighting, collector_failed, collector_started
 from hostler.agent.spool import Spool
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Facts
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts
 from hostler.logs.plain import facts
 
 GPUS_EVERY_S = 10.0

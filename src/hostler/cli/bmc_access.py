@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from hostler.core.errors import UNREADABLE, InvalidInputError, Problem
+from hostler.core.state.input_problems import UNREADABLE, InvalidInputError, Problem
 from hostler.drivers.redfish.exchange import SYSTEM, Access
-from hostler.engine.ports import RefusedError
+from hostler.ports import RefusedError
 from hostler.server.settings import is_loopback
 
 EXAMPLE = '{"https://10.20.0.0/16": {"username": "…", "password": "…", "ca": "bmc-ca.pem"}}'

@@ -27,9 +27,9 @@ from hostler.cli.lab import Lab, in_kubernetes, in_memory
 from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
 from hostler.cli.secret_places import secrets_of
 from hostler.cli.settings import ServeSettings, UpSettings
-from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.model import FLEET, Node, Phase
 from hostler.core.policy.documents import parse
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.model import FLEET, Node, Phase
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access
@@ -37,11 +37,11 @@ from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
 from hostler.drivers.redfish.introducing import Introduction
 from hostler.drivers.standalone.hand import StandaloneHand, work_of
-from hostler.engine.heap import COLLECTIONS
-from hostler.engine.ports import Hand, Scheduler
-from hostler.engine.runner import Cell
-from hostler.engine.schedulers import SchedulerEye, SchedulerHand, by_cluster
-from hostler.engine.watch import Watch
+from hostler.polling.bmc_poller import Watch
+from hostler.ports import Hand, Scheduler
+from hostler.runtime.garbage_collection import COLLECTIONS
+from hostler.runtime.merged_schedulers import SchedulerEye, SchedulerHand, by_cluster
+from hostler.runtime.runner import Cell
 from hostler.server.settings import Settings
 from hostler.server.tokens import Grant, Role
 from hostler.sim.emulated.fleet import EmulatedFleet, FleetSettings

@@ -7,18 +7,18 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 from hostler.cli.schedulers import kubernetes_access, kubernetes_settings, slurm_access
-from hostler.core.fleet import Fleet
-from hostler.core.model import Intent
+from hostler.controller.ready import Reply
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Intent
 from hostler.drivers.kubernetes import doctor as kubernetes
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.slurm import doctor as slurm
 from hostler.drivers.slurm.scheduler import SlurmScheduler
-from hostler.engine.finding import Finding
-from hostler.engine.ports import PortError
-from hostler.engine.queues import BusyError
-from hostler.engine.ready import Reply
-from hostler.engine.runner import Cell
 from hostler.logs.structured import logger
+from hostler.ports import PortError
+from hostler.runtime.cluster_findings import Finding
+from hostler.runtime.input_queues import BusyError
+from hostler.runtime.runner import Cell
 
 log = logger()
 

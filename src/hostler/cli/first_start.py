@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 
 TOKEN = "operator.token"  # noqa: S105 - a file's name
 TOKENS = "tokens.db"

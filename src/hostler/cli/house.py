@@ -16,20 +16,20 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from hostler.cli.first_start import TOKEN, TOKENS, refuse_a_second_beginning
-from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.fleet import Fleet
-from hostler.core.model import FLEET, Intent, Node
+from hostler.controller import intake
+from hostler.controller.ready import Reply
 from hostler.core.policy.documents import parse
-from hostler.core.present import Release
-from hostler.engine import intake
-from hostler.engine.joining import JoinOffer
-from hostler.engine.journal.opening import on_server, open_journal
-from hostler.engine.lease import Terms
-from hostler.engine.ports import Hand, Journal, UnreachableError
-from hostler.engine.queues import BusyError
-from hostler.engine.ready import Reply
-from hostler.engine.runner import Cell
-from hostler.engine.seat import Seat
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import FLEET, Intent, Node
+from hostler.journal.opening import on_server, open_journal
+from hostler.ports import Hand, Journal, UnreachableError
+from hostler.runtime.input_queues import BusyError
+from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.lease_validity import Terms
+from hostler.runtime.membership import Seat
+from hostler.runtime.runner import Cell
 from hostler.server.app import create_app
 from hostler.server.desk import AgentDesk
 from hostler.server.introductions import Machines, nobody

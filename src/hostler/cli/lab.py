@@ -9,11 +9,11 @@ from msgspec import Struct
 from hostler.cli.examining import examiners
 from hostler.cli.house import Gate
 from hostler.cli.schedulers import Escort, kubernetes_access, kubernetes_clusters, offered_by, resetter
-from hostler.core.model import Node
+from hostler.core.state.model import Node
 from hostler.drivers.standalone.hand import StandaloneHand
-from hostler.engine.ports import Hand, Scheduler
-from hostler.engine.runner import Cell
-from hostler.engine.schedulers import Clusters, SchedulerHand, by_cluster
+from hostler.ports import Hand, Scheduler
+from hostler.runtime.merged_schedulers import Clusters, SchedulerHand, by_cluster
+from hostler.runtime.runner import Cell
 from hostler.sim.emulated.customers import Customers, let_checks_in
 from hostler.sim.emulated.fleet import GPUS_OF_POOLS, EmulatedFleet, jobs_of
 from hostler.sim.emulated.kwok import KwokNodes

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hostler.core.unanswered import asked_for
+from hostler.core.conditions.unanswered_checks import asked_for
 
 NAMED = 10
 """So many nodes are named in one line."""

@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.cli.house import Gate
-from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.fleet import Fleet
-from hostler.core.model import Node, Operation, Outcome
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.admitting import Admitter
 from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.book import Book
@@ -33,9 +33,9 @@ from hostler.drivers.slurm.rest import RestTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Transport
-from hostler.engine.joining import JoinOffer
-from hostler.engine.ports import Hand, PortError, RefusedError, UnreachableError
-from hostler.engine.schedulers import SchedulerHand
+from hostler.ports import Hand, PortError, RefusedError, UnreachableError
+from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.merged_schedulers import SchedulerHand
 
 OWNER = "hostler"
 """Whose cordons are ours, in a cluster that one cell serves."""

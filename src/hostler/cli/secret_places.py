@@ -7,11 +7,11 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.secrets.folder import SecretFolder
 from hostler.drivers.secrets.keeping import KeptSecrets
 from hostler.drivers.secrets.vault import Vault, VaultSettings
-from hostler.engine.ports import Secrets
+from hostler.ports import Secrets
 
 MOUNTED = "/run/secrets/hostler"
 """Where the folder is that nobody named."""

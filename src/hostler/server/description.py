@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from hostler.core.packing import Pairs
+from hostler.core.state.packed_strings import Pairs
 from hostler.server.problems import MEDIA_TYPE, Problem
 
 ANYWHERE = {

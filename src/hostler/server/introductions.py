@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from hostler.core.configuration import Sku
-from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.registration import NodeSpec, bmc_of, is_named
+from hostler.core.intents.registration import NodeSpec, bmc_of, is_named
+from hostler.core.state.configuration import Sku
+from hostler.core.state.input_problems import InvalidInputError, Problem
 
 ASK_S = 8.0
 """For how long BMCs are asked, however many there are; one that has not answered by then is taken as it was given."""

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.fleet import Fleet
-from hostler.core.model import Condition, Node, Phase, Ticket, Window
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Condition, Node, Phase, Ticket, Window
 
 REPAIRS_MAX = 50
 _LEAVING = ("operator.replacement", "operator.release")

@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hostler.core.diagnose.common_cause import CAUSES
-from hostler.core.model import Phase
+from hostler.core.state.model import Phase
+from hostler.core.state.syndromes import CAUSES
 from hostler.server.room import Room
 
 

@@ -8,8 +8,8 @@ from litestar.di import NamedDependency
 from litestar.params import FromQuery, QueryParameter
 from msgspec import Struct
 
-from hostler.core.fleet import Fleet, Table
-from hostler.core.model import Node, Phase
+from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.model import Node, Phase
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -12,11 +12,11 @@ import sys
 import msgspec
 from msgspec import Struct
 
-from hostler.core.configuration import Configuration
-from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.policy import documents
 from hostler.core.policy.yaml_tree import MAX_BYTES, check_size
-from hostler.engine.queues import BusyError
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.runtime.input_queues import BusyError
 
 THREAD_MAX = 64 * 1024
 """Bytes of all documents together up to which a thread parses them."""

@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from hostler.core.configuration import Configuration
-from hostler.core.events import Record
-from hostler.core.fleet import Fleet
-from hostler.core.model import Intent, Observation, Outcome
-from hostler.core.present import Present
-from hostler.engine.intake import Input
-from hostler.engine.ports import Archived
-from hostler.engine.ready import Reply
-from hostler.engine.seat import Health
+from hostler.controller.intake import Input
+from hostler.controller.ready import Reply
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.events import Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import Intent, Observation, Outcome
+from hostler.ports import Archived
+from hostler.runtime.membership import Health
 
 
 class JournalView(Protocol):

@@ -9,11 +9,11 @@ from litestar.exceptions import HTTPException
 from litestar.types import ExceptionHandlersMap
 from msgspec import Struct
 
-from hostler.core import errors
-from hostler.core.errors import InvalidInputError
-from hostler.engine.ports import JournalError
-from hostler.engine.queues import BusyError, StandbyError
+from hostler.core.state import input_problems
+from hostler.core.state.input_problems import InvalidInputError
 from hostler.logs.structured import logger
+from hostler.ports import JournalError
+from hostler.runtime.input_queues import BusyError, StandbyError
 
 log = logger()
 
@@ -75,7 +75,7 @@ def invalid(error: InvalidInputError) -> ProblemError:
     return ProblemError(422, Problem("invalid_input", what, "mend what `problems` lists and send it again", found))
 
 
-def _found(problem: errors.Problem) -> Found:
+def _found(problem: input_problems.Problem) -> Found:
     return Found(problem.where, problem.line, problem.what[:WHAT_MAX], problem.instead)
 
 

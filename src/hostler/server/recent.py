@@ -7,8 +7,8 @@ from itertools import islice
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.events import Record, name_of
+from hostler.core.state import events as e
+from hostler.core.state.events import Record, name_of
 from hostler.server.ports import CellView
 from hostler.server.resources import HistoryRow, history_row
 

@@ -4,11 +4,15 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.configuration import Pool
-from hostler.core.events import Event, Record, name_of
-from hostler.core.fleet import Fleet
-from hostler.core.health import is_healthy
-from hostler.core.model import (
+from hostler.core.policy.guards import scopes
+from hostler.core.policy.incident_tickets import part_name
+from hostler.core.report.sentences import sentence
+from hostler.core.state.configuration import Pool
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.events import Event, Record, name_of
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.health import is_healthy
+from hostler.core.state.model import (
     ActClass,
     Condition,
     Hold,
@@ -22,10 +26,6 @@ from hostler.core.model import (
     Ticket,
     Workload,
 )
-from hostler.core.policy.guards import scopes
-from hostler.core.policy.incident_tickets import part_name
-from hostler.core.scene import Scene
-from hostler.core.sentences import sentence
 
 
 class NodeRow(Struct, frozen=True):

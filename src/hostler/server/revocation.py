@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 
-from hostler.engine.ports import JournalError
 from hostler.logs.structured import logger
+from hostler.ports import JournalError
 from hostler.server.room import Room
 from hostler.server.tokens import Identity
 

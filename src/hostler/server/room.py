@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from hostler.core.events import Record
-from hostler.core.fleet import Fleet
-from hostler.core.model import Asset, Node
-from hostler.core.scene import Scene
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.events import Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Asset, Node
 from hostler.server.connections import ConnectionTable
 from hostler.server.desk import AgentDesk
 from hostler.server.forwarding import Forwarder

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from hostler.core.configuration import Pool
-from hostler.core.fleet import Fleet
-from hostler.core.model import Condition, Node, Phase, Remediator, WorkClass
-from hostler.core.policy import places
-from hostler.core.rollouts import waits_for
-from hostler.core.scene import Scene
-from hostler.core.sentences import asked_for
+from hostler.core.planning.rollouts import waits_for
+from hostler.core.policy import pool_places
+from hostler.core.report.sentences import asked_for
+from hostler.core.state.configuration import Pool
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Condition, Node, Phase, Remediator, WorkClass
 from hostler.server.ports import CellView
 from hostler.server.recent import Changes
 from hostler.server.resources import IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
@@ -95,7 +95,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
     ailing = _members(fleet, who, "ailing")
     waiting = [shown(who, fleet, node) for node in _members(fleet, who, "waiting")]
     phases = _phases(fleet, who)
-    dark = places.dark(Scene(fleet, cell.present, now))
+    dark = pool_places.dark(Scene(fleet, cell.present, now))
     pools = tuple(pool_view(cell, pool, dark) for pool in own_pools(fleet, who))
     return Status(
         cell=cell.name,
@@ -171,7 +171,7 @@ def _is_at(fleet: Fleet, pool: str, site: str) -> bool:
     return any(fleet.nodes[i].position.site == site for i in fleet.index.base.get(f"pool:{pool}", {}))
 
 
-def pool_view(cell: CellView, pool: Pool, dark: dict[str, places.Dark]) -> PoolView:
+def pool_view(cell: CellView, pool: Pool, dark: dict[str, pool_places.Dark]) -> PoolView:
     """A pool with its counts; `dark` is of all pools."""
     fleet = cell.view
     unknown = fleet.index.count(f"doubted:{pool.name}")

@@ -7,11 +7,11 @@ from contextlib import aclosing, suppress
 
 import msgspec
 
-from hostler.core import events as e
-from hostler.core.events import Record, name_of, subjects_of
-from hostler.core.sentences import sentence
-from hostler.engine.ports import JournalError
-from hostler.engine.subscribers import SlowSubscriberError
+from hostler.core.report.sentences import sentence
+from hostler.core.state import events as e
+from hostler.core.state.events import Record, name_of, subjects_of
+from hostler.ports import JournalError
+from hostler.runtime.subscribers import SlowSubscriberError
 from hostler.server.ports import CellView
 from hostler.server.problems import refuse
 from hostler.server.tokens import Identity, Role

@@ -11,8 +11,8 @@ from typing import Protocol
 from sqlalchemy import Connection, StaticPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from hostler.engine.journal.postgres import PostgresDatabase
-from hostler.engine.ports import JournalError
+from hostler.journal.postgres import PostgresDatabase
+from hostler.ports import JournalError
 
 TOKENS_LOCK = 0x486F7375
 """The advisory lock of those that change tokens in a database: two first starts make one first token."""

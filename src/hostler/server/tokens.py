@@ -22,9 +22,9 @@ from msgspec import Struct
 from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, bindparam, delete, func, insert, select
 from sqlalchemy.schema import CreateTable
 
-from hostler.core.model import Bounds
-from hostler.engine.journal.opening import on_server
-from hostler.engine.ports import JournalError
+from hostler.core.state.model import Bounds
+from hostler.journal.opening import on_server
+from hostler.ports import JournalError
 from hostler.server.token_places import File, Place, Server
 
 TOKEN = re.compile(r"hst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")

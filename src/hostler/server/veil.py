@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.explain import Explanation
-from hostler.core.fleet import Fleet
+from hostler.core.report.explain import Explanation
+from hostler.core.state.fleet import Fleet
 from hostler.server.resources import HistoryRow
 from hostler.server.veil_rules import FIELDS, Own, unnamed
 

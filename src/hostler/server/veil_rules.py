@@ -7,12 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import Budget, Pool
-from hostler.core.ending import TENANT as ASKER
-from hostler.core.fleet import Fleet
-from hostler.core.model import (
+from hostler.core.conditions.part_claims import NODE
+from hostler.core.planning.outcomes import TENANT as ASKER
+from hostler.core.state import events as e
+from hostler.core.state.change_control import Approval, SliceError
+from hostler.core.state.configuration import Budget, Pool
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import (
     FLEET,
     Asset,
     Assignment,
@@ -44,10 +45,9 @@ from hostler.core.model import (
     WorkClass,
     Workload,
 )
-from hostler.core.operations import OPERATIONS
-from hostler.core.packing import Pairs
-from hostler.core.part_claims import NODE
-from hostler.core.reach import Approval, SliceError
+from hostler.core.state.packed_strings import Pairs
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.operations import OPERATIONS
 
 OTHERS = "another customer"
 """In the place of a name that is not the tenant's."""

@@ -6,10 +6,10 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.fleet import Fleet
 from hostler.core.intents.bounds import concerned, within
-from hostler.core.model import Incident, Node, Phase
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Incident, Node, Phase
 from hostler.server.problems import refuse
 from hostler.server.tokens import Identity, Role
 from hostler.server.veil import Veil

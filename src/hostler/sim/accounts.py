@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.model import Phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Phase
 from hostler.sim.report import Minutes
 from hostler.sim.world.training import Outage
 from hostler.sim.world.world import World

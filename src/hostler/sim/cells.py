@@ -7,8 +7,8 @@ from random import Random
 import msgspec
 from msgspec import Struct
 
-from hostler.core.configuration import Configuration
 from hostler.core.policy.documents import parse
+from hostler.core.state.configuration import Configuration
 from hostler.sim.bmc.machine import sku_of_server
 from hostler.sim.world.seats import CLUSTER
 

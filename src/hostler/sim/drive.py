@@ -11,19 +11,19 @@ from math import ceil
 
 from msgspec import Struct
 
-from hostler.core.clock import Witness
-from hostler.core.events import Record
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.present import Present
-from hostler.core.snapshot import dump, load
-from hostler.engine import intake
-from hostler.engine.clock import Clock
-from hostler.engine.controller import Controller
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.lease import LeaseWatch, Terms
-from hostler.engine.ports import Journal, JournalError, Snapshot
-from hostler.engine.ready import Ready, Send
+from hostler.controller import intake
+from hostler.controller.cell_clock import Clock
+from hostler.controller.loop import Controller
+from hostler.controller.ready import Ready, Send
+from hostler.core.state.clock_doubt import Witness
+from hostler.core.state.events import Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.live_state import Present
+from hostler.core.state.snapshot import dump, load
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import Journal, JournalError, Snapshot
+from hostler.runtime.lease_validity import LeaseWatch, Terms
 from hostler.sim.checkers.law import Court, Violation
 from hostler.sim.world.troubles import APPEND, APPENDED, CRASH, FAIL, GO_ON, PAUSE, REPLY, SEND, SENT
 from hostler.sim.world.world import World

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from hostler.engine.journal.memory import MemoryJournal
-from hostler.engine.ports import Journal
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import Journal
 from hostler.sim import cells
 from hostler.sim.checkers.every import court
 from hostler.sim.checkers.law import Violation

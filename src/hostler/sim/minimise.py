@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from hostler.core.events import Record, subjects_of
-from hostler.core.sentences import sentence
+from hostler.core.report.sentences import sentence
+from hostler.core.state.events import Record, subjects_of
 from hostler.sim import hostile
 from hostler.sim.checkers.law import Violation
 from hostler.sim.hostile import Verdict

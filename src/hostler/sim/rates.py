@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 
 COLUMNS = ("component", "category", "interruptions")
 MAX_BYTES = 1_048_576

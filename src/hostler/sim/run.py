@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.policy.documents import parse
-from hostler.engine.heap import COLLECTIONS
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.sim.accounts import Accounts
 from hostler.sim.adversity import Cluster, Misfortune, rack_of
 from hostler.sim.adversity import drawn as adversity_of

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from hostler.core.events import name_of
-from hostler.core.model import WorkClass, Workload
-from hostler.engine.journal.memory import MemoryJournal
+from hostler.core.state.events import name_of
+from hostler.core.state.model import WorkClass, Workload
+from hostler.journal.memory import MemoryJournal
 from hostler.sim import cells
 from hostler.sim.checkers.every import court
 from hostler.sim.checkers.law import Violation

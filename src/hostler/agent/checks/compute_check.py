@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import msgspec
 
 from hostler.core.diagnose.gate.readings import Look
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 
 SIDE, ROUNDS, SEED = 1024, 16, 12
 MAX_GPUS = 64

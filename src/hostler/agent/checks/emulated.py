@@ -8,7 +8,7 @@ from hostler.core.diagnose.gate.expectation import decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
 from hostler.core.diagnose.gate.readings import KernelLine, Look, Readings, SeenGpu, facts_of, told, worst
-from hostler.core.model import Facts, Part, Verdict
+from hostler.core.state.model import Facts, Part, Verdict
 
 LINKS = 18
 _SOUND: Facts = {

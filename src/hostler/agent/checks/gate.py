@@ -27,8 +27,8 @@ from hostler.core.diagnose.gate.expectation import Expected, decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import is_settling, look_at_gpus
 from hostler.core.diagnose.gate.readings import Look, Readings, SeenGpu, facts_of, told, worst
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Verdict
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Verdict
 
 BUDGET_S = 110.0
 """A gate takes two minutes at most, and its step five."""

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.diagnose.gate.readings import Look
-from hostler.core.model import Facts, Verdict
+from hostler.core.state.model import Facts, Verdict
 
 MEMORY_BYTES = 64 * 1024 * 1024
 DISK_BYTES = 16 * 1024 * 1024

@@ -19,7 +19,7 @@ from hostler.agent.checks.since import BOOT
 from hostler.agent.collectors import host_reading, inventory, kmsg, nvml, ports
 from hostler.core.diagnose.gate.readings import KernelLine
 from hostler.core.diagnose.kernel_log import decode
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 
 MAX_LINES = 256
 READ_BYTES = 16_384

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hostler.core.errors import UNREADABLE
+from hostler.core.state.input_problems import UNREADABLE
 
 CHECKPOINT = "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")

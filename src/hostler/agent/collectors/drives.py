@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from hostler.agent import child
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Facts
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts
 
 TOOL_S = 20.0
 MAX_DRIVES = 64

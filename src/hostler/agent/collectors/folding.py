@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent.sighting import Sighting, agent_event
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 
 _STAMP = re.compile(r"^\[[^\]]{0,40}\d[^\]]{0,40}\]\s*")
 _VARIABLE = re.compile(

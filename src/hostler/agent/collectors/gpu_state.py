@@ -10,8 +10,8 @@ from hostler.agent.collectors.settling import FULL_S, Kept, Settling
 from hostler.agent.sighting import Rank, Sighting
 from hostler.core.diagnose.aspect import ABSENT
 from hostler.core.diagnose.gpu import GPU_ASPECTS
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Facts
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts
 
 CURSOR = "gpu_state"
 KIND = "gpu_state"

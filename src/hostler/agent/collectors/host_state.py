@@ -7,8 +7,8 @@ from hostler.agent.collectors.growth import Growth
 from hostler.agent.collectors.settling import Kept, Settling
 from hostler.agent.sighting import Rank, Sighting
 from hostler.core.diagnose.host import HOST_ASPECTS
-from hostler.core.errors import UNREADABLE
-from hostler.core.model import Facts
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts
 
 CURSOR = "host_state"
 KIND = "host_state"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hostler.agent import child
 from hostler.agent.collectors import nvml, vital_data
 from hostler.core.diagnose.serials import meaningful
-from hostler.core.model import Facts, Part
+from hostler.core.state.model import Facts, Part
 
 DEADLINE_S = 60.0
 MAX_PARTS = 512

@@ -19,7 +19,7 @@ from hostler.agent.collectors.interest import KERNEL, rank
 from hostler.agent.sighting import Sighting, agent_event, collector_started
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.diagnose.sieve import passes
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 
 WINDOW_S = 2.0
 """How long repeats are folded before their count is sent."""

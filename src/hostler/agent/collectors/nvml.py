@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hostler.agent import child
 from hostler.agent.collectors import nvml_twin
-from hostler.core.errors import UNREADABLE
+from hostler.core.state.input_problems import UNREADABLE
 
 DEADLINE_S = 20.0
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from hostler.core.diagnose.aspect import BETWEEN, GOOD, MISSING, UNKNOWN, UNSETTLED, Aspect
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 
 UNKNOWN_POLLS = 3
 FULL_S = 86_400.0

@@ -31,7 +31,7 @@ def examine(*, clusters: Clusters = CLUSTERS, show: ShowOnce = SHOW_ONCE, connec
     from msgspec import to_builtins
 
     from hostler.cli.examining import examine as look
-    from hostler.core.errors import InvalidInputError
+    from hostler.core.state.input_problems import InvalidInputError
 
     if not clusters.cluster and not clusters.slurm:
         raise unusable("no cluster is named", "give --cluster NAME=KUBECONFIG or --slurm NAME, as to `hostler serve`")

@@ -16,8 +16,8 @@ from hostler.cli.listing import describe
 from hostler.cli.options import SHOW_ONCE, ShowOnce
 
 if TYPE_CHECKING:
-    from hostler.engine.journal.check import Report
-    from hostler.engine.journal.portable import End
+    from hostler.journal.check import Report
+    from hostler.journal.line_format import End
 
 app = App(name="journal", help="What stands in a journal: check, copy, keep small.")
 
@@ -38,7 +38,7 @@ def check_(place: Place, *, archive: Path | None = None, show: ShowOnce = SHOW_O
     """
     import msgspec
 
-    from hostler.engine.journal.check import check
+    from hostler.journal.check import check
 
     with _usable("name a journal, as journal.db in the data directory or postgresql://user@host/database"):
         report = check(place, archive)
@@ -60,7 +60,7 @@ def export_(place: Place, file: str = "-") -> int:
     file
         Where to; it must not be there yet. "-" is the standard output.
     """
-    from hostler.engine.journal.exporting import export
+    from hostler.journal.exporting import export
 
     with _usable("run `hostler journal check` to see what stands"):
         if file == "-":
@@ -85,7 +85,7 @@ def import_(place: str, file: str = "-") -> int:
     file
         What `hostler journal export` wrote. "-" is the standard input.
     """
-    from hostler.engine.journal.importing import import_journal
+    from hostler.journal.importing import import_journal
 
     now = datetime.now(UTC)
     with _usable("import what `hostler journal export` wrote into a new file or an empty database"):
@@ -116,9 +116,9 @@ def compact_(place: Place, *, archive: Path, observations_days: Days = 30, recor
     records_days
         Keep records of so many days, and always those behind the last but one snapshot.
     """
-    from hostler.engine.journal.compaction import compact
-    from hostler.engine.journal.opening import existing_database
-    from hostler.engine.journal.retention import archive_observations, older_than
+    from hostler.journal.compaction import compact
+    from hostler.journal.opening import existing_database
+    from hostler.journal.retention import archive_observations, older_than
 
     now = datetime.now(UTC)
     with _usable("run it again when that is mended: nothing is lost"), existing_database(place) as database:
@@ -133,7 +133,7 @@ def compact_(place: Place, *, archive: Path, observations_days: Days = 30, recor
 @contextmanager
 def _usable(instead: str) -> Iterator[None]:
     """Turns what the journal refuses, and files that cannot be opened, into an error of the command."""
-    from hostler.engine.ports import JournalError
+    from hostler.ports import JournalError
 
     try:
         yield
@@ -145,16 +145,16 @@ def _usable(instead: str) -> Iterator[None]:
 
 def _to_file(place: str, path: Path) -> "End":
     """An export in a file that has its name once it is whole."""
-    from hostler.engine.journal import files
-    from hostler.engine.journal.exporting import export
+    from hostler.journal import whole_files
+    from hostler.journal.exporting import export
 
     if path.exists():
         raise unusable(f"{path} is there already", "name a file that is not")
-    unfinished = files.unfinished(path)
+    unfinished = whole_files.unfinished(path)
     try:
         with unfinished.open("wb") as out:
             end = export(place, out.write)
-        files.publish(path)
+        whole_files.publish(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise

@@ -120,7 +120,7 @@ def explain(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
 def _explained(found: dict[str, Any]) -> str:
     import msgspec
 
-    from hostler.core.explain import Explanation, text
+    from hostler.core.report.explain import Explanation, text
 
     return text(msgspec.convert(found, Explanation))
 

@@ -27,8 +27,8 @@ def check(*files: str) -> int:
 
     Together they must hold a policy. Exit status 2 where there is a problem.
     """
-    from hostler.core.errors import InvalidInputError
     from hostler.core.policy.documents import parse
+    from hostler.core.state.input_problems import InvalidInputError
 
     try:
         configuration = parse(read_documents(files))
@@ -150,8 +150,8 @@ def backtest(
     """
     import msgspec
 
-    from hostler.core.errors import InvalidInputError
-    from hostler.engine.ports import JournalError
+    from hostler.core.state.input_problems import InvalidInputError
+    from hostler.ports import JournalError
     from hostler.sim.backtest.table import format_backtest
     from hostler.sim.backtest.trial import Question
     from hostler.sim.backtest.trial import backtest as answer

@@ -259,8 +259,8 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
     """Run a whole Hostler. Raises CommandError for what kept it from starting."""
     import uvloop
 
-    from hostler.core.errors import InvalidInputError
-    from hostler.engine.ports import JournalError
+    from hostler.core.state.input_problems import InvalidInputError
+    from hostler.ports import JournalError
     from hostler.server.settings import UnsafeListenError
 
     try:

@@ -74,7 +74,7 @@ def run_(*, cell: Simulated = SIMULATED, output: Output = "table") -> int:
     """
     import msgspec
 
-    from hostler.core.errors import InvalidInputError
+    from hostler.core.state.input_problems import InvalidInputError
     from hostler.sim.report import format_report
     from hostler.sim.run import run
 
@@ -172,7 +172,7 @@ def peers(
     """
     import msgspec
 
-    from hostler.core.errors import InvalidInputError
+    from hostler.core.state.input_problems import InvalidInputError
     from hostler.sim.comparison.page import format_trial, page
     from hostler.sim.comparison.trial import Asked, hold
     from hostler.sim.hardship import Hardship

@@ -105,7 +105,7 @@ def revoke(token: Annotated[str, Parameter(help="Its id, from `hostler token lis
 @contextmanager
 def _store(kept: Kept) -> "Iterator[TokenStore]":
     """The server's tokens. Raises CommandError where there are none."""
-    from hostler.engine.ports import JournalError
+    from hostler.ports import JournalError
     from hostler.server.tokens import TokenStore
 
     try:
@@ -120,7 +120,7 @@ def _store(kept: Kept) -> "Iterator[TokenStore]":
 
 def _place(kept: Kept) -> Path | str:
     """A file that is there, or a URL. Raises CommandError."""
-    from hostler.engine.journal.opening import on_server
+    from hostler.journal.opening import on_server
 
     if on_server(kept.journal):
         return kept.journal

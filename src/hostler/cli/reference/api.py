@@ -7,7 +7,7 @@ from litestar import Router
 from litestar.handlers import HTTPRouteHandler
 
 from hostler.cli.reference.markdown import code, first_sentence, table
-from hostler.core.fleet import ANSWERS_KEPT
+from hostler.core.state.fleet import ANSWERS_KEPT
 from hostler.server.auth import MAY
 from hostler.server.routes import cell, health, intents, lists, nodes, reports
 

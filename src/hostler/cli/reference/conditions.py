@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from hostler.cli.reference.markdown import code, table, time_of
-from hostler.core.conditions import CONDITIONS, ConditionKind
-from hostler.core.configuration import Rule
 from hostler.core.diagnose.rules import RULES
 from hostler.core.policy.documents import parse
+from hostler.core.state.configuration import Rule
+from hostler.core.tables.conditions import CONDITIONS, ConditionKind
 
 _CLEARS = {
     "remedy": "a remedy and the check after it",

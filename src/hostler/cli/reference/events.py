@@ -7,7 +7,7 @@ import msgspec
 
 from hostler.cli.reference.markdown import code, first_sentence, table
 from hostler.cli.reference.types import type_name
-from hostler.core.events import VERSION, Event, Record
+from hostler.core.state.events import VERSION, Event, Record
 
 
 def page() -> str:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from hostler.cli.reference.markdown import block, code, table, time_of
-from hostler.core.gate import ROWS as GATES
-from hostler.core.model import Phase
-from hostler.core.operations import OPERATIONS
-from hostler.core.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS
+from hostler.core.planning.gate_requirements import ROWS as GATES
 from hostler.core.policy.guards import GUARDS
-from hostler.core.recipes import RECIPES, Recipe, StepRow
+from hostler.core.state.model import Phase
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS
+from hostler.core.tables.recipes import RECIPES, Recipe, StepRow
 from hostler.server.auth import ASKS
 
 

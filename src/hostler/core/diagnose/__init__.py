@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from hostler.core.model import Facts, Severity
+from hostler.core.state.model import Facts, Severity
 
 
 class Finding(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.line import printable
-from hostler.core.model import Facts, Severity
+from hostler.core.state.model import Facts, Severity
 
 BETWEEN, UNKNOWN, GOOD = "", "unknown", "good"
 """Marks of an aspect that is bad by none and good by none of its limits (it stays as it was), of one without a

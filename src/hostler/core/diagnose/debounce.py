@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import Subject
-from hostler.core.model import Observation
+from hostler.core.state.model import Observation
 
 MAX_SUBJECTS = 4096
 """Of one BMC; what goes beyond is counted from its first look again."""

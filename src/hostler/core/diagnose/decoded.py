@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from hostler.core.model import Scalar
+from hostler.core.state.model import Scalar
 
 
 class Victim(Struct, frozen=True):

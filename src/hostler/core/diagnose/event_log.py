@@ -4,12 +4,12 @@ An entry is a moment, not a state: what is so now the sensors tell. So entries n
 says that all is well again is not told. The severity is the BMC's own word; one that is not known is a warning.
 """
 
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.line import printable
-from hostler.core.diagnose.slots import Slots
-from hostler.core.model import Facts, Node, Observation, Severity
+from hostler.core.diagnose.part_slots import Slots
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Facts, Node, Observation, Severity
 
 TEXT_CHARS = 256
 

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
-from hostler.core.model import Facts, Node, Observation
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Facts, Node, Observation
 
 TEXT_CHARS = 256
 NAME_CHARS = 64

@@ -1,9 +1,9 @@
 """Makes findings: a condition that stands, or one that an observation shows to be over."""
 
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.line import printable
-from hostler.core.model import Facts, Severity
+from hostler.core.state.model import Facts, Severity
+from hostler.core.tables.conditions import CONDITIONS
 
 
 def stands(

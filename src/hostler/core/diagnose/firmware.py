@@ -6,11 +6,11 @@ Drift is a fault in production only: on the way there, zap brings every componen
 import re
 from collections.abc import Iterable
 
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.sensors import Subject
-from hostler.core.model import Facts, Node, Observation, Phase
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Facts, Node, Observation, Phase
 
 DRIFT = "firmware.drift"
 FIRMWARE_PREFIX = "firmware."

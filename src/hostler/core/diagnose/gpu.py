@@ -10,7 +10,7 @@ import math
 from msgspec.structs import replace
 
 from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number, over, stands
-from hostler.core.model import Facts, Severity
+from hostler.core.state.model import Facts, Severity
 
 COLDEST_C, HOTTEST_C = 0.5, 125.0
 """Between these a temperature is believed; dead sensors read 0, 127 or 255."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number, over, stands
 from hostler.core.diagnose.line import printable
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 
 MEMORY_PERCENT = 94.0
 """Below so much of the SKU's memory a module is missing; kernels keep one to three percent for themselves."""

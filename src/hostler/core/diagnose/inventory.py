@@ -3,14 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.firmware import FIRMWARE_PREFIX, drift
 from hostler.core.diagnose.serials import doubtful, identified, is_by_slot
-from hostler.core.model import BMC_ONLY, Facts, Node, Observation, Part, Severity
-from hostler.core.most_seen import shown
-from hostler.core.part_kinds import AGENT_KINDS, BMC_KINDS
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import BMC_ONLY, Facts, Node, Observation, Part, Severity
+from hostler.core.state.most_parts_seen import shown
+from hostler.core.tables.part_kinds import AGENT_KINDS, BMC_KINDS
 
 
 def judge_inventory(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:

@@ -6,9 +6,8 @@ the node's present boot, shows a condition to be over.
 
 from collections.abc import Callable
 
-from hostler.core.conditions import CONDITIONS
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.adapter_ports import judge_ports
 from hostler.core.diagnose.decoded import Decoded, Fact, Victim
 from hostler.core.diagnose.event_log import judge_event_log
 from hostler.core.diagnose.external import judge_external
@@ -18,10 +17,11 @@ from hostler.core.diagnose.inventory import judge_inventory
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode, malformed
 from hostler.core.diagnose.line import printable
 from hostler.core.diagnose.part_health import judge_part_health
-from hostler.core.diagnose.ports import judge_ports
+from hostler.core.diagnose.reported_state import judge_dcgm_state, judge_gpu_state, judge_host_state
 from hostler.core.diagnose.sensors import judge_sensors
-from hostler.core.diagnose.state import judge_dcgm_state, judge_gpu_state, judge_host_state
-from hostler.core.model import Facts, Node, Observation, Phase, Scalar, Verdict
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Facts, Node, Observation, Phase, Scalar, Verdict
+from hostler.core.tables.conditions import CONDITIONS
 
 KERNEL_FACILITY = 0
 """Only the kernel itself can write records of this facility."""

@@ -9,10 +9,10 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.together import is_of_now, just_seen
-from hostler.core.model import Condition, Node
+from hostler.core.state.model import Condition, Node
+from hostler.core.tables.conditions import CONDITIONS
 
 DOUBLE_BIT = "gpu.ecc_uncorrectable"
 DOUBLE_BIT_CODES = frozenset({48, 171, 172})

@@ -1,23 +1,23 @@
 """Judges the word of health that a BMC has for a part: a drive, a processor, a memory module, an adapter, a board.
 
 The BMC sums up what it has seen, for the machine too: a word about that is told where no part explains it. Where the
-node's own drivers name a fault more exactly, that is the condition (`joining`).
+node's own drivers name a fault more exactly, that is the condition (`absorption`).
 """
 
 from collections import Counter
 
 from msgspec.structs import replace
 
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.absorption import UNHEALTHY, joined
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.diagnose.joining import UNHEALTHY, joined
 from hostler.core.diagnose.line import printable
+from hostler.core.diagnose.part_slots import Slots
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import Subject, unreadable
 from hostler.core.diagnose.serials import meaningful
-from hostler.core.diagnose.slots import Slots
-from hostler.core.model import Facts, Node, Observation, Severity
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Facts, Node, Observation, Severity
 
 FAILED = {"drive": "storage.failed"}
 """Kind of part → the condition of which its word "critical" is the very meaning, from inside as from outside."""

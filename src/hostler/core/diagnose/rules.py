@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.conditions import CONDITIONS
 from hostler.core.diagnose.aspect import Aspect
 from hostler.core.diagnose.gpu import DCGM_ASPECTS, GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
-from hostler.core.diagnose.recurrence import RECURRENCES
+from hostler.core.diagnose.recurrence_windows import RECURRENCES
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
+from hostler.core.tables.conditions import CONDITIONS
 
 GPU_POLL_S, DCGM_POLL_S, HOST_POLL_S, PORT_POLL_S, BMC_LOOK_S = 10.0, 30.0, 30.0, 10.0, 10.0
 PORT_DOWN_LOOKS, BMC_MISSED_LOOKS, PLUGIN_RUNS = 9, 3, 2

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from hostler.core.model import Severity
+from hostler.core.state.model import Severity
 
 
 class SensorRule(Struct, frozen=True):

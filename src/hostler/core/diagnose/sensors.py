@@ -9,14 +9,14 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from hostler.core.configuration import Sku
 from hostler.core.diagnose import Finding
+from hostler.core.diagnose.absorption import NEAR_LIMIT, joined
 from hostler.core.diagnose.findings import over, stands
-from hostler.core.diagnose.joining import NEAR_LIMIT, joined
 from hostler.core.diagnose.line import printable
+from hostler.core.diagnose.part_slots import NAMES_KEPT, Slots
 from hostler.core.diagnose.sensor_rules import NEAR_C, SENSOR_RULES
-from hostler.core.diagnose.slots import NAMES_KEPT, Slots
-from hostler.core.model import Facts, Node, Observation, Scalar
+from hostler.core.state.configuration import Sku
+from hostler.core.state.model import Facts, Node, Observation, Scalar
 
 COLDEST_C, HOTTEST_C = 0.0, 125.0
 """Between these a temperature is believed. Dead sensors read 0, 127, 128 or 255."""

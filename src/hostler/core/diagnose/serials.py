@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from hostler.core.model import Part
+from hostler.core.state.model import Part
 
 _PLACEHOLDERS = frozenset(
     {

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.together import is_of_now, just_seen
-from hostler.core.model import Condition, Facts, Node
+from hostler.core.state.model import Condition, Facts, Node
 
 
 def join(node: Node, findings: tuple[Finding, ...], at: datetime) -> tuple[Finding, ...]:

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from hostler.core.diagnose import Finding
-from hostler.core.model import Condition, Node
+from hostler.core.state.model import Condition, Node
 
 TOGETHER = timedelta(seconds=60)
 """How long the lines of one fault may be apart."""

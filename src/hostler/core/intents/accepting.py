@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from hostler.core import events as e
 from hostler.core.intents.ask import Ask, Granted, RefusalError
-from hostler.core.remediators import unaccepted
+from hostler.core.state import events as e
+from hostler.core.state.remediators import unaccepted
 
 NAMES_MAX = 32
 

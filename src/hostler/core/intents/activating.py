@@ -1,13 +1,13 @@
 """A whole checked configuration takes the place of the one before: at once where little acts, else slice by slice."""
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.impact import acting, decides_otherwise, disturbed, pool_changes, supposing
 from hostler.core.intents.ask import Ask, Granted, RefusalError
-from hostler.core.reach import Rollout
-from hostler.core.remediators import begins_to_act, blockers
-from hostler.core.rollouts import Order, begin
-from hostler.core.scene import Scene
+from hostler.core.planning.rollouts import Order, begin
+from hostler.core.planning.what_if import acting, decides_otherwise, disturbed, pool_changes, supposing
+from hostler.core.state import events as e
+from hostler.core.state.change_control import Rollout
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.remediators import begins_to_act, blockers
 
 CHANGES_SHOWN = 50
 

@@ -8,16 +8,16 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.impact import acting, by_pool, gpus_of, loosens
 from hostler.core.intents.activating import rolls_out
 from hostler.core.intents.ask import Ask, Granted, RefusalError
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.radius import disturbed_by
-from hostler.core.model import Intent
-from hostler.core.reach import APPROVALS_MAX, NODES_LISTED, Approval
-from hostler.core.sentences import asked_for
+from hostler.core.planning.what_if import acting, by_pool, gpus_of, loosens
+from hostler.core.report.sentences import asked_for
+from hostler.core.state import events as e
+from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import Intent
 
 
 class Demand(Struct, frozen=True):

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.model import FLEET, NODES, Hold, HoldKind, Intent, Node, Phase
-from hostler.core.policy.radius import blast_radius
-from hostler.core.scene import Scene
+from hostler.core.policy.blast_radius import blast_radius
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import FLEET, NODES, Hold, HoldKind, Intent, Node, Phase
 
 REASON_MAX = 500
 NODES_MAX = 4096

@@ -1,8 +1,8 @@
 """How far an intent may go: no further than the token under which it was asked, as the fleet is when it is decided."""
 
-from hostler.core.fleet import Fleet
 from hostler.core.intents.ask import Ask, RefusalError
-from hostler.core.model import NODES, Bounds, Node, Phase
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import NODES, Bounds, Node, Phase
 
 
 def check_bounds(ask: Ask) -> None:

@@ -1,12 +1,12 @@
 """Calling a domain act off: nobody asks for it any more, and what has begun is undone whole."""
 
-from hostler.core import events as e
-from hostler.core.domains import DomainAct, acts, wish_of
-from hostler.core.ending import TENANT
 from hostler.core.intents.ask import Ask, Granted, RefusalError
 from hostler.core.intents.bounds import is_theirs
-from hostler.core.model import Condition
-from hostler.core.policy.radius import resolve
+from hostler.core.planning.domain_plans import DomainAct, acts, wish_of
+from hostler.core.planning.outcomes import TENANT
+from hostler.core.policy.blast_radius import resolve
+from hostler.core.state import events as e
+from hostler.core.state.model import Condition
 
 
 def call_off(ask: Ask) -> Granted:

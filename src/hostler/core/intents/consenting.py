@@ -1,10 +1,10 @@
 """Yes to proposed plans, and to the end of running work."""
 
-from hostler.core import events as e
-from hostler.core.domains import mates, scope_of
 from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of
-from hostler.core.model import ConsentedWork, HoldKind, Node, WorkClass
+from hostler.core.planning.domain_plans import mates, scope_of
 from hostler.core.policy.guards import Request, blockers
+from hostler.core.state import events as e
+from hostler.core.state.model import ConsentedWork, HoldKind, Node, WorkClass
 
 
 def approve(ask: Ask) -> Granted:

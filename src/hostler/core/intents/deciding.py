@@ -1,12 +1,12 @@
 """What people decide about decisions: modes, the brake, conditions, tickets."""
 
-from hostler.core import events as e
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
-from hostler.core.model import Incident, Mode
-from hostler.core.operations import IDLE_CHECK
 from hostler.core.policy.incidents import closed, individually
-from hostler.core.recipes import RECIPES
-from hostler.core.remediators import blockers
+from hostler.core.state import events as e
+from hostler.core.state.model import Incident, Mode
+from hostler.core.state.remediators import blockers
+from hostler.core.tables.operations import IDLE_CHECK
+from hostler.core.tables.recipes import RECIPES
 
 
 def set_mode(ask: Ask) -> Granted:

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from hostler.core import events as e
-from hostler.core import unanswered
-from hostler.core.freeze import Frame, freeze
+from hostler.core.conditions import unanswered_checks
 from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of, nodes_of, scope_of
 from hostler.core.intents.bounds import is_theirs
-from hostler.core.model import ActClass, HoldKind, Phase, Window, WorkClass
-from hostler.core.present import OFF
-from hostler.core.recipes import RECIPES
+from hostler.core.planning.plan_builder import Frame, freeze
+from hostler.core.state import events as e
+from hostler.core.state.live_state import OFF
+from hostler.core.state.model import ActClass, HoldKind, Phase, Window, WorkClass
+from hostler.core.tables.recipes import RECIPES
 
 
 def cordon(ask: Ask) -> Granted:
@@ -122,7 +122,7 @@ def end_work(ask: Ask) -> Granted:
         for c in node.conditions
         if c.type == "operator.maintenance"
     )
-    events.extend(unanswered.asked_anew(ask.scene.fleet, node, ask.intent.person))
+    events.extend(unanswered_checks.asked_anew(ask.scene.fleet, node, ask.intent.person))
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.scene, node, RECIPES["unlocate"], Frame(ActClass.easing))))
     return f"work on {node.id} is ended", tuple(events)

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 
-from hostler.core import events as e
-from hostler.core import registration, slots
-from hostler.core.ending import change_phase
-from hostler.core.identity import MISMATCH
+from hostler.core.conditions.machine_identity import MISMATCH
+from hostler.core.intents import registration
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
-from hostler.core.model import Binding, Bounds, Node, Phase
-from hostler.core.operations import OPERATIONS
-from hostler.core.phases import edge
-from hostler.core.registration import outside_problem
-from hostler.core.verdicts import Conviction
+from hostler.core.intents.registration import outside_problem
+from hostler.core.planning import idle_checks
+from hostler.core.planning.outcomes import change_phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Binding, Bounds, Node, Phase
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.phases import edge
+from hostler.core.tables.verdicts import Conviction
 
 
 def register(adopt: bool) -> Callable[[Ask], Granted]:
@@ -47,7 +48,7 @@ def move(
     if node.phase is not before or edge(before, after) is None:
         raise RefusalError(f"{node.id} stands at {node.phase}, this is for nodes at {before}")
     ended: tuple[e.Event, ...] = ()
-    if node.operation is not None and slots.running(node) is None:
+    if node.operation is not None and idle_checks.running(node) is None:
         raise RefusalError(f"{node.id}: {node.operation.kind} is under way; wait for it, or hold the node")
     if node.plan is not None:
         ended = (e.PlanEnded(node.id, node.plan.id, "cancelled", why),)

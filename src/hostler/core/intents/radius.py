@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from hostler.core.domains import scope_of
-from hostler.core.impact import ailing, begins, changed, disturbed, supposing, waiting_for
 from hostler.core.intents.ask import Ask, nodes_of
 from hostler.core.intents.consenting import together
 from hostler.core.intents.wishes import WISHES
-from hostler.core.model import FLEET, HoldKind, Node
+from hostler.core.planning.domain_plans import scope_of
+from hostler.core.planning.what_if import ailing, begins, changed, disturbed, supposing, waiting_for
 from hostler.core.policy.guards import scopes
+from hostler.core.state.model import FLEET, HoldKind, Node
 
 Nodes = tuple[str, ...]
 

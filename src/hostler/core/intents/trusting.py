@@ -1,8 +1,8 @@
 """What people vouch for: that a restored journal may act, that the clock is right."""
 
-from hostler.core import events as e
 from hostler.core.intents.ask import Ask, Granted, RefusalError
-from hostler.core.model import FLEET
+from hostler.core.state import events as e
+from hostler.core.state.model import FLEET
 
 NAMED = 20
 """Nodes named in a refusal."""

@@ -9,9 +9,6 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core import formats
-from hostler.core.errors import InvalidInputError
 from hostler.core.intents import (
     accepting,
     activating,
@@ -28,7 +25,10 @@ from hostler.core.intents.ask import REASON_MAX, Answered, Ask, Granted, Refusal
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.repeating import content_of, repeated
 from hostler.core.intents.wishes import WISHES, grant_wish, preview
-from hostler.core.model import Intent, Phase
+from hostler.core.state import events as e
+from hostler.core.state import formats
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import Intent, Phase
 
 
 def answer(ask: Ask) -> Answered:

@@ -1,11 +1,11 @@
 """A person's word where no check answers: it passes, once; or the node goes to its vendor."""
 
-from hostler.core import events as e
-from hostler.core import unanswered
+from hostler.core.conditions import unanswered_checks
 from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
 from hostler.core.intents.lifecycle import move
-from hostler.core.model import CheckResult, Phase, Verdict
-from hostler.core.verdicts import Conviction
+from hostler.core.state import events as e
+from hostler.core.state.model import CheckResult, Phase, Verdict
+from hostler.core.tables.verdicts import Conviction
 
 
 def vouch(ask: Ask) -> Granted:
@@ -15,8 +15,8 @@ def vouch(ask: Ask) -> Granted:
     """
     node, intent = node_of(ask), ask.intent
     profile, plan = intent.args.get("profile", ""), node.plan
-    asked = unanswered.profile_at(plan) if plan is not None else ""
-    if plan is None or not asked or unanswered.standing(node, asked) is None:
+    asked = unanswered_checks.profile_at(plan) if plan is not None else ""
+    if plan is None or not asked or unanswered_checks.standing(node, asked) is None:
         raise RefusalError(f"{node.id} waits for no answer that a person could give; see `hostler node get {node.id}`")
     if profile != asked:
         raise RefusalError(f"{node.id} waits for {asked}, not for '{profile}': give --profile {asked}")
@@ -24,8 +24,8 @@ def vouch(ask: Ask) -> Granted:
         raise RefusalError(f"{node.id}: {asked} is being tried again just now; wait for its answer")
     word = f"{intent.person} vouches: {intent.reason}"
     passed = CheckResult(asked, Verdict.passed, ask.scene.now, word[:500], intent.person)
-    recorded = () if asked == unanswered.SANITISE else (e.CheckRecorded(node.id, passed),)
-    ended = unanswered.answered(ask.scene.fleet, node, asked, intent.person, word)
+    recorded = () if asked == unanswered_checks.SANITISE else (e.CheckRecorded(node.id, passed),)
+    ended = unanswered_checks.answered(ask.scene.fleet, node, asked, intent.person, word)
     return f"{asked} of {node.id} passes on your word, this once", (
         *recorded,
         *ended,

@@ -3,18 +3,18 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.domains import scope_of
-from hostler.core.ending import HOURS, TENANT
-from hostler.core.freeze import Frame, freeze
 from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of, number_of
-from hostler.core.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
+from hostler.core.planning.domain_plans import scope_of
+from hostler.core.planning.outcomes import HOURS, TENANT
+from hostler.core.planning.plan_builder import Frame, freeze
+from hostler.core.policy.blast_radius import blast_radius, group_of
 from hostler.core.policy.disturb import Act as Disturbance
 from hostler.core.policy.disturb import may_disturb
 from hostler.core.policy.guards import Request, blockers
-from hostler.core.policy.radius import blast_radius, group_of
 from hostler.core.policy.response import need_of
-from hostler.core.recipes import RECIPES
+from hostler.core.state import events as e
+from hostler.core.state.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
+from hostler.core.tables.recipes import RECIPES
 
 
 class Wish(Struct, frozen=True):

@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from hostler.core.configuration import Pool
-from hostler.core.model import ActClass, Blocker, Condition, Node, WorkClass, Workload
-from hostler.core.present import Present
+from hostler.core.state.configuration import Pool
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import ActClass, Blocker, Condition, Node, WorkClass, Workload
 
 
 class Consent(Struct, frozen=True):

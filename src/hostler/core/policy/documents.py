@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from hostler.core.configuration import (
+from hostler.core.diagnose.gate.gpus import GPU_READINGS
+from hostler.core.policy.yaml_tree import Tree, read
+from hostler.core.state.configuration import (
     REMEDIES,
     RESET_DOMAINS,
     STRIKES_KEPT_S,
@@ -22,15 +24,13 @@ from hostler.core.configuration import (
     Sku,
     Slots,
 )
-from hostler.core.diagnose.common_cause import CAUSES
-from hostler.core.diagnose.gate.gpus import GPU_READINGS
-from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.model import RESET_CLIENTS, Mode
-from hostler.core.operations import IDLE_CHECK
-from hostler.core.part_kinds import PART_KINDS
-from hostler.core.phases import PHASES
-from hostler.core.policy.yaml_tree import Tree, read
-from hostler.core.recipes import RECIPES
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.model import RESET_CLIENTS, Mode
+from hostler.core.state.syndromes import CAUSES
+from hostler.core.tables.operations import IDLE_CHECK
+from hostler.core.tables.part_kinds import PART_KINDS
+from hostler.core.tables.phases import PHASES
+from hostler.core.tables.recipes import RECIPES
 
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""

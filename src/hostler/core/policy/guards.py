@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from hostler.core import remediators
-from hostler.core.configuration import Budget, Pool
-from hostler.core.identity import misbound
-from hostler.core.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
+from hostler.core.conditions.machine_identity import misbound
+from hostler.core.policy.corroboration import doubted
 from hostler.core.policy.incidents import holding
-from hostler.core.policy.witnesses import doubted
-from hostler.core.present import OFF, Present
-from hostler.core.recipes import RECIPES
-from hostler.core.scene import Scene
+from hostler.core.state import remediators
+from hostler.core.state.configuration import Budget, Pool
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.live_state import OFF, Present
+from hostler.core.state.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
+from hostler.core.tables.recipes import RECIPES
 
 _CLASSES = (ActClass.protective, ActClass.easing, ActClass.immediate, ActClass.pending, ActClass.bring_up)
 

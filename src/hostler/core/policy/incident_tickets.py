@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.diagnose.common_cause import SYNDROMES
-from hostler.core.model import Incident, Ticket
-from hostler.core.scene import Scene
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import Incident, Ticket
+from hostler.core.state.syndromes import SYNDROMES
 
 NAMED = 8
 """Members named in a ticket; the incident lists them all."""

@@ -10,13 +10,13 @@ from math import ceil
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.diagnose.common_cause import SYNDROME_OF, SYNDROMES, Syndrome
-from hostler.core.fleet import Fleet, syndromes_of
-from hostler.core.model import Blocker, Condition, Incident, Node
 from hostler.core.policy.incident_tickets import opened, part_name, superfluous, told_again
 from hostler.core.policy.response import rule_for
-from hostler.core.scene import Scene
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.fleet import Fleet, syndromes_of
+from hostler.core.state.model import Blocker, Condition, Incident, Node
+from hostler.core.state.syndromes import SYNDROME_OF, SYNDROMES, Syndrome
 
 HOSTLER = "hostler"
 OPEN, OVERDUE, INDIVIDUAL = "open", "overdue", "individual"

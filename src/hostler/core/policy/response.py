@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.configuration import REMEDIES, Policy, Rule, Rung
-from hostler.core.model import ActClass, Attempt, Condition, Node, Phase, Profile
+from hostler.core.state.configuration import REMEDIES, Policy, Rule, Rung
+from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
 

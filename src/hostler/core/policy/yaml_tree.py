@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 
 MAX_BYTES = 1_048_576
 MAX_ENTRIES = 20_000

@@ -12,12 +12,12 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct, field
 
-from hostler.core.errors import UNREADABLE
+from hostler.core.state.input_problems import UNREADABLE
 from hostler.drivers.kubernetes.api import CONFLICT, NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.joining import Joining, Token
 from hostler.drivers.kubernetes.tokens import SIGNER, Wanted, wrong_with
-from hostler.engine.ports import PortError, UnreachableError
 from hostler.logs.structured import logger
+from hostler.ports import PortError, UnreachableError
 
 log = logger()
 

@@ -16,7 +16,7 @@ from hostler.drivers.kubernetes.door import door_of
 from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 from hostler.drivers.kubernetes.turns import ACT, Turn, Turns
 from hostler.drivers.kubernetes.wire import Status, read_status
-from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
+from hostler.ports import ConflictError, RefusedError, UnreachableError
 
 TIMEOUT_S = 10.0
 OK, REDIRECTED, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, GONE, UNPROCESSABLE = (

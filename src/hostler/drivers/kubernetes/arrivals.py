@@ -5,7 +5,7 @@ import asyncio
 from hostler.drivers.kubernetes.api import Api, checked
 from hostler.drivers.kubernetes.book import PODS, Book
 from hostler.drivers.kubernetes.wire import Malformed, going_on, read_page
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 
 SHOWN_S = 2.0
 """How long the copy is waited for to show what was just done."""

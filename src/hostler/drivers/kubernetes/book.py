@@ -16,7 +16,7 @@ from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
 from hostler.drivers.kubernetes.settings import KubernetesSettings
 from hostler.drivers.kubernetes.wire import KubeBudget, KubeNode, KubePod, read_budget, read_node, read_pod
 from hostler.drivers.kubernetes.work import CHECKS, counts, workload
-from hostler.engine.ports import ClusterView, WorkloadView
+from hostler.ports import ClusterView, WorkloadView
 
 NODES = Kind("nodes", "/api/v1/nodes", read_node)
 PODS = Kind("pods", "/api/v1/pods", read_pod, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")

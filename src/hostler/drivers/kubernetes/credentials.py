@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 
 MAX_TOKEN = 64 * 1024
 """Bytes of a token file, and characters of a token."""

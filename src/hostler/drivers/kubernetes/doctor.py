@@ -7,15 +7,15 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from hostler.core.errors import UNREADABLE
+from hostler.core.state.input_problems import UNREADABLE
 from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, OBSERVE, REFUSE, Actor, Signs, at_work
 from hostler.drivers.kubernetes.api import NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.book import NODES, PODS, Book
 from hostler.drivers.kubernetes.reflector import PAGE, Kind
 from hostler.drivers.kubernetes.rights import JOINING, RIGHTS, Right
 from hostler.drivers.kubernetes.wire import K, KubeNode, KubePod, Malformed, read_page
-from hostler.engine.finding import Finding, unlisted
-from hostler.engine.ports import PortError, UnreachableError
+from hostler.ports import PortError, UnreachableError
+from hostler.runtime.cluster_findings import Finding, unlisted
 
 OLDEST, TRIED = (1, 29), (1, 36)
 """The oldest version whose APIs are all used as they are, and the one that tests run."""

@@ -6,12 +6,12 @@ It acts on what is recorded (`node.uninvited`), and only on Nodes of nodes that 
 import asyncio
 from collections.abc import Callable, Iterator
 
-from hostler.core.conclusions import UNINVITED
-from hostler.core.fleet import Fleet
-from hostler.core.model import FLEET, Node
+from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import FLEET, Node
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
-from hostler.engine.ports import PortError
 from hostler.logs.structured import logger
+from hostler.ports import PortError
 
 log = logger()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct, field
 
-from hostler.core.model import Verdict
+from hostler.core.state.model import Verdict
 from hostler.drivers.kubernetes.wire import OURS, Owner, Shown, made_by
 
 OPERATION = f"{OURS}operation"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from hostler.core.model import Node, Operation
+from hostler.core.state.model import Node, Operation
 from hostler.drivers.kubernetes.api import CONFLICT, FORBIDDEN, NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.door import CLUSTER_INFO, Door, read_cluster_info
 from hostler.drivers.kubernetes.tokens import (
@@ -24,9 +24,9 @@ from hostler.drivers.kubernetes.tokens import (
     secret_name,
     token_id,
 )
-from hostler.engine.joining import JoinOffer
-from hostler.engine.ports import ConflictError, RefusedError
 from hostler.logs.structured import logger
+from hostler.ports import ConflictError, RefusedError
+from hostler.runtime.join_offer import JoinOffer
 
 log = logger()
 

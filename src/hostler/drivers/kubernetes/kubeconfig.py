@@ -10,7 +10,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.kubernetes.credentials import Credentials, ExecPlugin, FixedCredentials, TokenFile, Variable
 
 IN_CLUSTER = "in-cluster"

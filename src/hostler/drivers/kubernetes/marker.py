@@ -5,8 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Node
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
 from hostler.drivers.kubernetes.api import APPLY, Api, checked
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marks import (
@@ -22,8 +22,8 @@ from hostler.drivers.kubernetes.marks import (
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.turns import MARK
 from hostler.drivers.kubernetes.wire import KubeNode, Shown
-from hostler.engine.ports import PortError, WorkloadView, name_there
 from hostler.logs.structured import logger
+from hostler.ports import PortError, WorkloadView, name_there
 
 log = logger()
 

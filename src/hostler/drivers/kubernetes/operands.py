@@ -11,12 +11,12 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct, field
 
-from hostler.core.errors import UNREADABLE
+from hostler.core.state.input_problems import UNREADABLE
 from hostler.drivers.kubernetes.actors import ACTORS, Actor, claiming
 from hostler.drivers.kubernetes.api import CONFLICT, JSON_PATCH, NOT_FOUND, UNPROCESSABLE, Api, checked
 from hostler.drivers.kubernetes.ownership import Patch
 from hostler.drivers.kubernetes.wire import OURS, PAUSED, KubeNode, Owner, going_on, made_by, read_node
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 
 PAUSED_FOR = f"{OURS}operands-paused-for"
 """The operation for which they are let go."""

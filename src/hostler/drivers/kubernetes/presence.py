@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from hostler.drivers.kubernetes.api import APPLY, Api, checked
 from hostler.drivers.kubernetes.work import CHECKS
-from hostler.engine.ports import PortError
 from hostler.logs.structured import logger
+from hostler.ports import PortError
 
 log = logger()
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from hostler.drivers.kubernetes.api import GONE, OK, Api, SilenceError, StatusError
 from hostler.drivers.kubernetes.wire import Event, K, Malformed, Page, read_event, read_page
-from hostler.engine.ports import UnreachableError
 from hostler.logs.structured import logger
+from hostler.ports import UnreachableError
 
 log = logger()
 

@@ -11,17 +11,17 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Bounds, Intent, Node
+from hostler.controller.ready import Reply
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Bounds, Intent, Node
 from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, checked
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.marker import members
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.wire import ANSWER, REASON_GIVEN, REQUEST, Asked, KubeNode
-from hostler.engine.ports import PortError, name_there
-from hostler.engine.queues import BusyError
-from hostler.engine.ready import Reply
 from hostler.logs.structured import logger
+from hostler.ports import PortError, name_there
+from hostler.runtime.input_queues import BusyError
 
 log = logger()
 

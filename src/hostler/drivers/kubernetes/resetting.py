@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.fleet import Fleet
-from hostler.core.identity import misbound
-from hostler.core.model import HELD, Node, Operation, Outcome
+from hostler.core.conditions.machine_identity import misbound
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import HELD, Node, Operation, Outcome
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.operands import PAUSED_FOR, Look, Operands
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
-from hostler.engine.ports import Hand, PortError, RefusedError, UnreachableError, name_there
 from hostler.logs.structured import logger
+from hostler.ports import Hand, PortError, RefusedError, UnreachableError, name_there
 
 log = logger()
 

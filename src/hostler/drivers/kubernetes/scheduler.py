@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from hostler.core.errors import UNREADABLE
-from hostler.core.identity import misbound
-from hostler.core.model import Node, Operation, Outcome, WorkClass
-from hostler.core.operations import IDLE_CHECK
+from hostler.core.conditions.machine_identity import misbound
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Node, Operation, Outcome, WorkClass
+from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.kubernetes.actors import remediators
 from hostler.drivers.kubernetes.api import (
     CONFLICT,
@@ -33,7 +33,7 @@ from hostler.drivers.kubernetes.slots import Checks
 from hostler.drivers.kubernetes.turns import ACT, Turn, Urgency
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.work import class_of, id_of
-from hostler.engine.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
+from hostler.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
 
 ATTEMPTS = 8
 """So often is a node read again and decided anew where somebody changed it in between."""

@@ -7,7 +7,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, Actor
 from hostler.drivers.kubernetes.operands import OPERANDS, Operand
 from hostler.drivers.kubernetes.work import CHECKS, EVICT, WAIT, Manner, Spaces

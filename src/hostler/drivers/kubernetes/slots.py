@@ -14,17 +14,17 @@ from urllib.parse import quote
 
 import msgspec
 
-from hostler.core import slots
-from hostler.core.errors import UNREADABLE
-from hostler.core.fleet import Fleet
-from hostler.core.model import Node, Operation, Outcome
+from hostler.core.planning import idle_checks
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.api import CONFLICT, NOT_FOUND, Api, checked
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.jobs import NODE, OPERATION, OWNER, KubeJob, found, read_gpus
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES, OURS
 from hostler.drivers.kubernetes.work import CHECKS
-from hostler.engine.ports import PortError, RefusedError, UnreachableError
 from hostler.logs.structured import logger
+from hostler.ports import PortError, RefusedError, UnreachableError
 
 log = logger()
 
@@ -131,7 +131,7 @@ class Tidier:
 
 def _is_under_way(fleet: Fleet, job: KubeJob) -> bool:
     node: Node | None = fleet.nodes.get(job.annotations.get(NODE, ""))
-    check = slots.running(node) if node is not None else None
+    check = idle_checks.running(node) if node is not None else None
     return check is not None and check.id == job.annotations.get(OPERATION)
 
 
@@ -147,14 +147,15 @@ def job_name(operation: Operation, owner: str) -> str:
 def job_for(operation: Operation, name: str, owner: str, gpus: dict[str, str]) -> dict[str, Any]:
     """The Job, whole. `gpus` are all of the node's; `name` is how the node is called in the cluster."""
     marks = {OPERATION: operation.id, NODE: operation.node, OWNER: owner}
-    labels = {"app.kubernetes.io/managed-by": "hostler", f"{OURS}check": operation.args.get("profile", slots.PROFILE)}
+    profile = operation.args.get("profile", idle_checks.PROFILE)
+    labels = {"app.kubernetes.io/managed-by": "hostler", f"{OURS}check": profile}
     left_s = max(1, int((operation.deadline - datetime.now(UTC)).total_seconds()))
     here = {"key": "metadata.name", "operator": "In", "values": [name]}
     required = {"nodeSelectorTerms": [{"matchFields": [here]}]}
     container = {
         "name": "check",
         "image": operation.args.get("image", ""),
-        "args": ["--profile", operation.args.get("profile", slots.PROFILE)],
+        "args": ["--profile", operation.args.get("profile", idle_checks.PROFILE)],
         "resources": {"limits": gpus},
         "terminationMessagePolicy": "File",
         "securityContext": {"allowPrivilegeEscalation": False, "seccompProfile": {"type": "RuntimeDefault"}},

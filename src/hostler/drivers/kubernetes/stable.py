@@ -5,7 +5,7 @@ What stands here keeps its meaning from version to version; a test holds the tab
 
 from msgspec import Struct
 
-from hostler.core.phases import PHASES
+from hostler.core.tables.phases import PHASES
 from hostler.drivers.kubernetes import jobs, operands, ownership, work
 from hostler.drivers.kubernetes.marker import TOLD
 from hostler.drivers.kubernetes.requests import MEANINGS

@@ -10,7 +10,7 @@ from typing import Annotated, Generic, Protocol, TypeVar
 import msgspec
 from msgspec import Meta, Struct, field
 
-from hostler.core.errors import UNREADABLE
+from hostler.core.state.input_problems import UNREADABLE
 
 OURS = "hostler.dev/"
 MIRROR = "kubernetes.io/config.mirror"

@@ -1,6 +1,6 @@
 """What one look at one BMC may cost, over all pages and resources together: bytes, values and members."""
 
-from hostler.engine.ports import ExcessError
+from hostler.ports import ExcessError
 
 ANSWER_VALUES = 300_000
 """Of one answer; decoding as many holds up the event loop for some tenth of a second. A page of 4,096 log entries has

@@ -13,7 +13,7 @@ from hostler.drivers.redfish.connections import Connections
 from hostler.drivers.redfish.exchange import Access, Answer, Exchange, HttpExchange
 from hostler.drivers.redfish.layout import Layout, Tree
 from hostler.drivers.redfish.reading import Document, WireError, child, document, link, local_path, text
-from hostler.engine.ports import ConflictError, PortError, RefusedError, Secrets, UnreachableError
+from hostler.ports import ConflictError, PortError, RefusedError, Secrets, UnreachableError
 
 ROOT = "/redfish/v1/"
 MAX_READS = 4

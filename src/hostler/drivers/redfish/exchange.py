@@ -11,7 +11,7 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from hostler.engine.ports import ExcessError, RefusedError, Secrets, UnreachableError
+from hostler.ports import ExcessError, RefusedError, Secrets, UnreachableError
 
 SYSTEM = "system"
 """The authorities that the system trusts, as an access names them."""

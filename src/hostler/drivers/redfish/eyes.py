@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from hostler.core.model import Facts, Node, Observation
+from hostler.core.state.model import Facts, Node, Observation
 from hostler.drivers.redfish import firmware, logs, parts, sensing, wire
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
 from hostler.drivers.redfish.hand import check_identity
-from hostler.engine.ports import RefusedError
+from hostler.ports import RefusedError
 
 SPOOL = "bmc"
 LOG_SOURCE = "bmc_log"

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.model import Facts, Node, Operation, Outcome
+from hostler.core.state.model import Facts, Node, Operation, Outcome
 from hostler.drivers.redfish import firmware, parts, wire
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
 from hostler.drivers.redfish.reading import WireError
-from hostler.engine.ports import ConflictError, RefusedError, UnreachableError
+from hostler.ports import ConflictError, RefusedError, UnreachableError
 
 MAX_REMEMBERED = 4096
 _BOOT_TARGETS = {"pxe": "Pxe", "uefi_http": "UefiHttp", "http": "UefiHttp"}

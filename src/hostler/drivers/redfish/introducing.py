@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import parse_address
-from hostler.engine.ports import PortError
+from hostler.ports import PortError
 
 ASK_S = 5.0
 MAX_CHOICES = 16

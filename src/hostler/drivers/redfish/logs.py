@@ -8,7 +8,7 @@ from hostler.drivers.redfish import tree, wire
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.reading import Document, WireError, link, name_of
 from hostler.drivers.redfish.survey import Survey
-from hostler.engine.ports import PortError
+from hostler.ports import PortError
 
 MAX_LOGS = 8
 """Places of one machine in which logs are looked for."""

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from hostler.core.diagnose.serials import HOLDS_OTHERS, meaningful
-from hostler.core.model import Facts, Part
+from hostler.core.state.model import Facts, Part
 from hostler.drivers.redfish import status, tree, wire
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.layout import Tree

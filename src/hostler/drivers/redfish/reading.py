@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 
 Document = dict[str, object]
 """A JSON object as a BMC sent it; no key of it is promised to exist or to have its type."""

@@ -5,13 +5,13 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 from hostler.drivers.redfish import tree, wire
 from hostler.drivers.redfish.client import BmcFailureError, RedfishClient
 from hostler.drivers.redfish.layout import USES, ChassisLinks, Layout
 from hostler.drivers.redfish.reading import Document, WireError, child, document, inlined, link, name_of
 from hostler.drivers.redfish.survey import Survey
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.ports import RefusedError, UnreachableError
 
 COOLING_LEVELS, POWER_LEVELS = 3, 2
 """How deep a subsystem is inlined: ThermalSubsystem → LeakDetection → LeakDetectors → each of them."""

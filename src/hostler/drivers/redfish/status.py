@@ -3,7 +3,7 @@
 import re
 
 from hostler.core.diagnose.serials import meaningful
-from hostler.core.model import Facts
+from hostler.core.state.model import Facts
 from hostler.drivers.redfish.reading import Document, child, objects, text, truth, word_of, worst
 from hostler.drivers.redfish.wire import absent, processor_kind, slot_of
 

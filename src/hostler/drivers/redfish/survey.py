@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from hostler.core.model import Part
+from hostler.core.state.model import Part
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.reading import Document, WireError, document

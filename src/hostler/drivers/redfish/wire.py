@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.diagnose.serials import HOLDS_OTHERS, meaningful
-from hostler.core.model import Facts, Part
+from hostler.core.state.model import Facts, Part
 from hostler.drivers.redfish.reading import (
     Document,
     WireError,

@@ -4,7 +4,7 @@ import asyncio
 import re
 from pathlib import Path
 
-from hostler.engine.ports import RefusedError, Secret, UnreachableError
+from hostler.ports import RefusedError, Secret, UnreachableError
 
 FIELDS_MAX = 32
 FIELD_BYTES = 64 * 1024

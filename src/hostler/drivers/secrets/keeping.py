@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from hostler.engine.ports import RefusedError, Secret, Secrets, UnreachableError
 from hostler.logs.structured import logger
+from hostler.ports import RefusedError, Secret, Secrets, UnreachableError
 
 KEPT_S = 300.0
 """How long a secret is used before it is read again, where its own lease is not shorter."""

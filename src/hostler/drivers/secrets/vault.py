@@ -15,7 +15,7 @@ from msgspec import Struct
 from yarl import URL
 
 from hostler.drivers.secrets import vault_wire
-from hostler.engine.ports import RefusedError, Secret, UnreachableError
+from hostler.ports import RefusedError, Secret, UnreachableError
 
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 1024 * 1024

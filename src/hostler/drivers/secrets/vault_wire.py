@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hostler.engine.ports import RefusedError, Secret, UnreachableError
+from hostler.ports import RefusedError, Secret, UnreachableError
 
 _SEALED = 503
 _LATER = {412, 429, 472, 473}

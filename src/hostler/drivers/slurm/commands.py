@@ -14,7 +14,7 @@ from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.transport import Change, failure
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.ports import RefusedError, UnreachableError
 
 MAX_OUTPUT = 256 * 1024 * 1024
 """5,000 nodes write 7 MB; what is longer than this is no list of nodes."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from hostler.drivers.slurm.transport import Transport
-from hostler.engine.finding import Finding, unlisted
-from hostler.engine.ports import PortError, RefusedError
+from hostler.ports import PortError, RefusedError
+from hostler.runtime.cluster_findings import Finding, unlisted
 
 TRIED = "22.05"
 NONE = ("", "(null)", "0", "none")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
-from hostler.engine.ports import RefusedError
+from hostler.ports import RefusedError
 
 MAX_NAMES = 65_536
 """What one hostlist may name: a job of Slurm's has at most as many nodes."""

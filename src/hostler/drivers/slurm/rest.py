@@ -13,7 +13,7 @@ from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.transport import Change, failure
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.ports import RefusedError, UnreachableError
 
 MAX_ANSWER = 256 * 1024 * 1024
 AT_ONCE = 8

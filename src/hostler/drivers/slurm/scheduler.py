@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.model import Node, Operation, Outcome, WorkClass
+from hostler.core.state.model import Node, Operation, Outcome, WorkClass
 from hostler.drivers.slurm.doctor import second_remediators
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.reader import Reader
@@ -30,15 +30,7 @@ from hostler.drivers.slurm.view import (
     workload_id,
 )
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import (
-    SCHEDULED,
-    ClusterView,
-    ConflictError,
-    PortError,
-    RefusedError,
-    WorkloadView,
-    name_there,
-)
+from hostler.ports import SCHEDULED, ClusterView, ConflictError, PortError, RefusedError, WorkloadView, name_there
 
 MAX_REASON = 200
 _ODD = re.compile(r"[^A-Za-z0-9 _.,:/()@+-]+")

@@ -4,7 +4,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.slurm.commands import Commands
 from hostler.drivers.slurm.rest import Rest
 from hostler.drivers.slurm.scheduler import Manner

@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import ConflictError, PortError, RefusedError, UnreachableError
+from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError
 
 _REFUSED = (
     "Invalid node name",

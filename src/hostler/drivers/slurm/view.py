@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from hostler.core.model import WorkClass, Workload
+from hostler.core.state.model import WorkClass, Workload
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
-from hostler.engine.ports import WorkloadView
+from hostler.ports import WorkloadView
 
 OURS = "hostler:"
 LEFT = "hostler: left the cluster"

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
-from hostler.engine.ports import RefusedError, UnreachableError
+from hostler.ports import RefusedError, UnreachableError
 
 MAX_NODES = 65_536
 MAX_JOBS = 1_000_000

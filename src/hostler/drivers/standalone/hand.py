@@ -1,10 +1,10 @@
 """The scheduler port where there is no scheduler: for pools that name no cluster, and for spares."""
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Node, Operation, Outcome
-from hostler.core.operations import IDLE_CHECK
-from hostler.engine.intake import WorkSeen
-from hostler.engine.ports import SCHEDULED, RefusedError, WorkloadView
+from hostler.controller.intake import WorkSeen
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node, Operation, Outcome
+from hostler.core.tables.operations import IDLE_CHECK
+from hostler.ports import SCHEDULED, RefusedError, WorkloadView
 
 
 class StandaloneHand:

@@ -8,9 +8,9 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 
 from hostler.core.intents.bounds import concerned
-from hostler.core.reach import Approval, Rollout, Slice, SliceError
-from hostler.core.rollouts import waits_for
-from hostler.core.sentences import asked_for
+from hostler.core.planning.rollouts import waits_for
+from hostler.core.report.sentences import asked_for
+from hostler.core.state.change_control import Approval, Rollout, Slice, SliceError
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed

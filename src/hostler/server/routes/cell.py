@@ -9,13 +9,13 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
 from msgspec import Meta, Struct
 
-from hostler.core.configuration import Policy, Pool, Sku
-from hostler.core.errors import InvalidInputError
-from hostler.core.model import ActClass
-from hostler.core.operations import OPERATIONS, OperationRow
-from hostler.core.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
 from hostler.core.policy.guards import GUARDS
-from hostler.core.recipes import RECIPES, Recipe
+from hostler.core.state.configuration import Policy, Pool, Sku
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import ActClass
+from hostler.core.tables.operations import OPERATIONS, OperationRow
+from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
+from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.server.auth import ASKS, Permission, needs
 from hostler.server.given import TheRoom, Who
 from hostler.server.problems import invalid, refuse

@@ -6,9 +6,9 @@ from litestar import Router, get
 from litestar.params import FromPath
 from msgspec import Struct
 
-from hostler.core.domains import DomainAct, Member, Stage, acts
-from hostler.core.model import Blocker, Phase
-from hostler.core.policy.radius import resolve
+from hostler.core.planning.domain_plans import DomainAct, Member, Stage, acts
+from hostler.core.policy.blast_radius import resolve
+from hostler.core.state.model import Blocker, Phase
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed

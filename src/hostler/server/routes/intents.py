@@ -9,14 +9,14 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath, HeaderParameter, JSONBody
 from msgspec import Meta, Struct
 
-from hostler.core import registration
-from hostler.core.configuration import Configuration
-from hostler.core.errors import InvalidInputError
+from hostler.core.intents import registration
 from hostler.core.intents.ask import REASON_MAX
+from hostler.core.intents.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.intents.wishes import WISHES
-from hostler.core.model import NODES, Intent
-from hostler.core.registration import MAX_NODES, AssetSpec, NodeSpec
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import NODES, Intent
 from hostler.server.auth import ASKS, Permission, demand, needs
 from hostler.server.given import TheRoom, Who
 from hostler.server.introductions import demand_choice

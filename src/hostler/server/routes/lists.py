@@ -8,10 +8,10 @@ from typing import TypeVar
 from litestar import Router, get
 from litestar.params import FromPath, FromQuery
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Asset, Hold, Node, Part, Plan, Ticket
-from hostler.core.policy import places
+from hostler.core.policy import pool_places
 from hostler.core.policy.guards import scopes
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Asset, Hold, Node, Part, Plan, Ticket
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.maintenance import (
@@ -144,7 +144,7 @@ async def list_pools(room: TheRoom, who: Who, wanted: Wanted) -> Page[PoolView]:
     """Pools with their counts."""
     pools = {pool.name: pool for pool in own_pools(room.fleet, who)}
     page = listed(((name, pool) for name, pool in pools.items() if wanted.sku in ("", pool.sku)), wanted)
-    dark = places.dark(room.scene())
+    dark = pool_places.dark(room.scene())
     return page.of(pool_view(room.cell, pool, dark) for pool in page.items)
 
 
@@ -154,7 +154,7 @@ async def get_pool(room: TheRoom, who: Who, name: FromPath[str]) -> PoolView:
     found = next((pool for pool in own_pools(room.fleet, who) if pool.name == name), None)
     if found is None:
         raise unknown("pool", name)
-    return pool_view(room.cell, found, places.dark(room.scene()))
+    return pool_view(room.cell, found, pool_places.dark(room.scene()))
 
 
 @get("/tickets", guards=SEE)

@@ -9,11 +9,11 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.events import Record
-from hostler.core.explain import Explanation, explain
-from hostler.core.health import is_healthy
-from hostler.core.model import Condition, Node, Observation, Phase
-from hostler.core.packing import NO_PAIRS
+from hostler.core.report.explain import Explanation, explain
+from hostler.core.state.events import Record
+from hostler.core.state.health import is_healthy
+from hostler.core.state.model import Condition, Node, Observation, Phase
+from hostler.core.state.packed_strings import NO_PAIRS
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted, Who
 from hostler.server.paging import Limit, Name, Page, Selection, paged

@@ -9,10 +9,10 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from hostler.core.magnitudes import outside
-from hostler.core.model import Node, Observation, Outcome
-from hostler.engine.intake import AgentAhead, AgentRefused
-from hostler.engine.joining import JoinOffer
+from hostler.controller.intake import AgentAhead, AgentRefused
+from hostler.core.state.model import Node, Observation, Outcome
+from hostler.core.state.number_limits import outside
+from hostler.runtime.join_offer import JoinOffer
 from hostler.server.admission import URGENT
 from hostler.server.auth import Permission, needs
 from hostler.server.desk import KINDS, Order

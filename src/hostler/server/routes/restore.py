@@ -5,8 +5,8 @@ from datetime import datetime
 from litestar import Router, get
 from msgspec import Struct
 
-from hostler.core.fleet import Fleet
-from hostler.core.model import Difference
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Difference
 from hostler.server.auth import Permission, needs
 from hostler.server.given import TheRoom, Wanted
 from hostler.server.paging import Page, listed

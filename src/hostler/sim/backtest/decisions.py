@@ -5,16 +5,16 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.answers import Act, Answer, Wait
-from hostler.core.configuration import Configuration
-from hostler.core.fleet import Fleet, Table
-from hostler.core.model import Node, Shadow, WorkClass, Workload
-from hostler.core.plan import next_step
+from hostler.core.planning.next_step import next_step
+from hostler.core.planning.remediation import needed
 from hostler.core.policy.response import rule_for
-from hostler.core.present import Present
-from hostler.core.remedy import needed
-from hostler.core.scene import Scene
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import Node, Shadow, WorkClass, Workload
 
 NOTHING, TELLS, OBSERVES, WAITS, PROPOSES, ACTS = "nothing", "tells", "observes", "waits", "proposes", "acts"
 ROUNDS = 8

@@ -8,18 +8,18 @@ from pathlib import Path
 from msgspec import Struct
 from sqlalchemy import Connection, select
 
-from hostler.core.errors import InvalidInputError, Problem
-from hostler.core.events import Record
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.model import Observation
-from hostler.core.snapshot import SNAPSHOT_VERSION, load
-from hostler.engine.journal import queries
-from hostler.engine.journal.codec import micros, moment, unseal, unseal_observation, verified
-from hostler.engine.journal.database import PAGE
-from hostler.engine.journal.opening import open_database
-from hostler.engine.journal.schema import observations, records
-from hostler.engine.ports import JournalError
+from hostler.core.state.events import Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.model import Observation
+from hostler.core.state.snapshot import SNAPSHOT_VERSION, load
+from hostler.journal import queries
+from hostler.journal.codec import micros, moment, unseal, unseal_observation, verified
+from hostler.journal.database import PAGE
+from hostler.journal.opening import open_database
+from hostler.journal.schema import observations, records
+from hostler.ports import JournalError
 
 ARCHIVED = "observations-*.parquet"
 

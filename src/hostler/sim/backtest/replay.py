@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.fleet import Fleet
-from hostler.core.fold import evolve
-from hostler.core.model import Node, Observation, Phase
-from hostler.engine.intake import of_observation
+from hostler.controller.intake import of_observation
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.model import Node, Observation, Phase
 from hostler.sim.backtest.decisions import ACTS, NOTHING, PROPOSES, TELLS, WAITS, Decision, Eyes, Under, decide
 from hostler.sim.backtest.history import History
 from hostler.sim.backtest.stays import Stays

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.configuration import Configuration, Policy
-from hostler.core.fleet import Fleet
+from hostler.core.state.configuration import Configuration, Policy
+from hostler.core.state.fleet import Fleet
 from hostler.sim.backtest.decisions import ACTS, PROPOSES
 from hostler.sim.backtest.history import Window
 from hostler.sim.backtest.replay import Difference, Fidelity, Replay

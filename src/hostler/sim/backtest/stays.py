@@ -6,10 +6,10 @@ from statistics import quantiles
 
 from msgspec import Struct
 
-from hostler.core.fleet import Fleet
-from hostler.core.health import is_serving
-from hostler.core.model import Node, Plan
-from hostler.core.recipes import RECIPES
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.health import is_serving
+from hostler.core.state.model import Node, Plan
+from hostler.core.tables.recipes import RECIPES
 
 FEW = 3
 """Fewer stays than this say little: then the recipe's deadlines bound the estimate."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.core.errors import InvalidInputError, Problem
 from hostler.core.policy.documents import parse
+from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.sim.backtest.history import History, opened
 from hostler.sim.backtest.replay import Replay
 from hostler.sim.backtest.report import Backtest, report

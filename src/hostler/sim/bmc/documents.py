@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from hostler.core.model import Part
+from hostler.core.state.model import Part
 from hostler.sim.bmc.machine import RESETS, Machine, Task
 from hostler.sim.bmc.plant import OLDER, PLANT, PLANT_MEMBERS
 from hostler.sim.bmc.resources import ROOT, WELL, Document, collection, link, moment, resource, rolled_up, status

@@ -8,7 +8,7 @@ from hashlib import blake2s
 import msgspec
 from msgspec import Struct, field
 
-from hostler.core.model import Part
+from hostler.core.state.model import Part
 
 MAX_LOG = 1000
 MAX_TASKS = 64

@@ -6,7 +6,7 @@ from hashlib import blake2s
 
 import msgspec
 
-from hostler.core.model import Part
+from hostler.core.state.model import Part
 from hostler.sim.bmc.machine import Ailment, Machine
 from hostler.sim.bmc.plant import identity
 from hostler.sim.bmc.resources import ROOT, WELL, Document, link, moment, status

@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hostler.core.model import Node, Observation, Operation, Outcome
+from hostler.core.state.model import Node, Observation, Operation, Outcome
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.exchange import Answer, Exchange
 from hostler.drivers.redfish.eyes import RedfishEyes
 from hostler.drivers.redfish.hand import RedfishHand
-from hostler.engine.ports import UnreachableError
+from hostler.ports import UnreachableError
 from hostler.sim.bmc.machine import make_image
 from hostler.sim.bmc.service import Reply, Request, Service
 

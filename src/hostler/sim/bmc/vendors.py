@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hostler.core.model import Part
+from hostler.core.state.model import Part
 from hostler.sim.bmc.machine import Machine
 from hostler.sim.bmc.pages import Pages, boot_of
 from hostler.sim.bmc.resources import ROOT, Document, link

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration, Pool
-from hostler.core.model import Condition, Hold, HoldKind, Incident, Node, Operation, Phase, Plan, Waiting, Window
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Configuration, Pool
+from hostler.core.state.model import Condition, Hold, HoldKind, Incident, Node, Operation, Phase, Plan, Waiting, Window
 
 OURS = "hostler"
 HARDWARE = ("power_off", "gpu_reset", "reboot", "update_firmware")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hostler.core import events as e
-from hostler.core.configuration import Pool
-from hostler.core.model import ActClass, Condition, Incident, Intent, Phase, Plan
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Pool
+from hostler.core.state.model import ActClass, Condition, Incident, Intent, Phase, Plan
 from hostler.sim.checkers.book import OURS, Book, Page
 from hostler.sim.checkers.law import Case
 from hostler.sim.world.ledger import Disturbance

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from hostler.core import events as e
-from hostler.core.configuration import Slots
-from hostler.core.model import Severity
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Slots
+from hostler.core.state.model import Severity
 from hostler.sim.checkers.book import Page
 from hostler.sim.checkers.law import Case
 

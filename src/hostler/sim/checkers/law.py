@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct, field
 
-from hostler.core.events import Record
-from hostler.engine.ready import Ready
+from hostler.controller.ready import Ready
+from hostler.core.state.events import Record
 from hostler.sim.checkers.book import Book
 from hostler.sim.world.world import World
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from hostler.core import events as e
-from hostler.core.configuration import Pool
-from hostler.core.model import ActClass, Phase, Plan, Waiting
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Pool
+from hostler.core.state.model import ActClass, Phase, Plan, Waiting
 from hostler.sim.checkers.book import OURS, Book, Page
 from hostler.sim.checkers.law import Case
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from hostler.core import events as e
-from hostler.core.model import Phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Phase
 from hostler.sim.checkers.law import Case
 
 

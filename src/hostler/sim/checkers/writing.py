@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from hostler.core import events as e
-from hostler.core.model import ActClass, Operation, Phase, Plan, Step
+from hostler.core.state import events as e
+from hostler.core.state.model import ActClass, Operation, Phase, Plan, Step
 from hostler.sim.checkers.book import Book, Page
 from hostler.sim.checkers.law import Case
 

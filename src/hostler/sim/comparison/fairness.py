@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hostler.core.configuration import Rule
+from hostler.core.state.configuration import Rule
 from hostler.sim.peers.answers import ANSWERED_BY, rules_of
 from hostler.sim.peers.peer import Peer
 from hostler.sim.peers.table import OURS, PEERS, WATCH_ONLY

@@ -10,7 +10,7 @@ from statistics import NormalDist, fmean, stdev
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.errors import InvalidInputError, Problem
+from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.sim.comparison.store import Store
 from hostler.sim.peers.table import OURS, PEERS
 from hostler.sim.rates import load

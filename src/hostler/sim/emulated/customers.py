@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from hostler.core.model import WorkClass
+from hostler.core.state.model import WorkClass
 from hostler.drivers.kubernetes.api import CONFLICT, MERGE_PATCH, NOT_FOUND, Api, checked
 from hostler.drivers.kubernetes.slots import PRIORITY_CLASS
 from hostler.drivers.kubernetes.work import CHECKS, GRACEFUL, INTERRUPTIBLE
-from hostler.engine.ports import PortError
 from hostler.logs.structured import logger
+from hostler.ports import PortError
 from hostler.sim.emulated.scheduler import JobSpec
 
 log = logger()

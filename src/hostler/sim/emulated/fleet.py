@@ -12,8 +12,8 @@ from aiohttp import web
 from msgspec import Struct
 
 from hostler.agent.main import AgentSettings
-from hostler.core.model import Verdict, WorkClass
-from hostler.core.registration import NodeSpec
+from hostler.core.intents.registration import NodeSpec
+from hostler.core.state.model import Verdict, WorkClass
 from hostler.sim.bmc.http import Farm
 from hostler.sim.bmc.machine import make_image
 from hostler.sim.bmc.service import Service

@@ -22,7 +22,7 @@ from hostler.agent.reset import Wanted
 from hostler.core.diagnose.gate.readings import KernelLine, Readings
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
 from hostler.core.diagnose.kernel_log import decode
-from hostler.core.model import Facts, Part, Verdict
+from hostler.core.state.model import Facts, Part, Verdict
 from hostler.sim.bmc.machine import Delays, Hardware, Machine
 
 CHECK_S = {"gate": 120.0, "seatrial": 3600.0, "suspect": 7200.0, "burn_in": 86_400.0}

@@ -14,8 +14,8 @@ import msgspec
 from hostler.drivers.kubernetes.api import MERGE_PATCH, Api, checked
 from hostler.drivers.kubernetes.book import Book
 from hostler.drivers.kubernetes.wire import KubeNode
-from hostler.engine.ports import PortError
 from hostler.logs.structured import logger
+from hostler.ports import PortError
 from hostler.sim.emulated.host import Host
 
 log = logger()

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from hostler.core.model import Node, Operation, Outcome, Verdict, WorkClass, Workload
-from hostler.core.operations import IDLE_CHECK
-from hostler.engine.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, name_there
+from hostler.core.state.model import Node, Operation, Outcome, Verdict, WorkClass, Workload
+from hostler.core.tables.operations import IDLE_CHECK
+from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView, name_there
 
 TURN_S = 0.5
 

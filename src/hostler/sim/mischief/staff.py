@@ -5,7 +5,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from hostler.core.model import Phase
+from hostler.core.state.model import Phase
 from hostler.sim.mischief.stage import Stage
 from hostler.sim.world.people import Errand
 from hostler.sim.world.seats import OURS

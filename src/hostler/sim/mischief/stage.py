@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from hostler.core.events import OperationFinished, PlanRecorded, Record, TicketClosed, TicketOpened
+from hostler.core.state.events import OperationFinished, PlanRecorded, Record, TicketClosed, TicketOpened
 from hostler.sim.cells import Shape
 from hostler.sim.drive import Drive
 from hostler.sim.world.faults import Fault, FaultKind

@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from hostler.core.configuration import Rule
-from hostler.core.model import Condition, Severity
 from hostler.core.policy.documents import parse
+from hostler.core.state.configuration import Rule
+from hostler.core.state.model import Condition, Severity
 from hostler.sim.peers.peer import shipped
 
 ANSWERED_BY: dict[str, tuple[str, ...]] = {

@@ -1,6 +1,6 @@
 """A cloud's node auto-repair: a node that has been unhealthy for ten minutes is replaced, unless too many are."""
 
-from hostler.core import events as e
+from hostler.core.state import events as e
 from hostler.sim.drive import Drive
 from hostler.sim.peers.answers import worth_acting
 from hostler.sim.world.people import Errand

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from hostler.core import events as e
-from hostler.core.model import Condition, Phase
+from hostler.core.state import events as e
+from hostler.core.state.model import Condition, Phase
 from hostler.sim.drive import Drive
 from hostler.sim.peers.answers import worth_acting
 from hostler.sim.world.people import Errand

@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from hostler.agent.body import ANSWERED
 from hostler.agent.checks import emulated
+from hostler.controller.ready import Send
 from hostler.core.diagnose.gate.expectation import EXPECTS
-from hostler.core.model import Facts, Operation, Outcome, Verdict
-from hostler.core.operations import IDLE_CHECK, OPERATIONS
+from hostler.core.state.model import Facts, Operation, Outcome, Verdict
+from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 from hostler.drivers.standalone.hand import StandaloneHand
-from hostler.engine.ports import ConflictError, PortError
-from hostler.engine.ready import Send
-from hostler.engine.schedulers import SchedulerHand, by_cluster
-from hostler.engine.sending import fate
+from hostler.ports import ConflictError, PortError
+from hostler.runtime.dispatcher import fate
+from hostler.runtime.merged_schedulers import SchedulerHand, by_cluster
 from hostler.sim.bmc.service import Service
 from hostler.sim.bmc.twin import Twin, at_once, images_by_name
 from hostler.sim.world.faults import Fault, pci_of

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from hostler.agent.checks import emulated
 from hostler.agent.collectors.ports import DOWN_S
 from hostler.agent.verbs import PROFILES
+from hostler.controller import intake
 from hostler.core.diagnose.gate.readings import Readings
-from hostler.core.model import Facts, Part
-from hostler.engine import intake
+from hostler.core.state.model import Facts, Part
 from hostler.sim.bmc.faults import Rule
 from hostler.sim.bmc.machine import MEMORY_KIB, Delays, Machine, gpu_server
 from hostler.sim.bmc.service import Service

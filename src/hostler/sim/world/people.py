@@ -5,12 +5,12 @@ from functools import partial
 
 from msgspec import Struct
 
-from hostler.core import events as e
-from hostler.core.configuration import Configuration
-from hostler.core.model import Condition, Hold, HoldKind, Intent, Phase, Ticket
-from hostler.core.reach import Approval
-from hostler.engine import intake
-from hostler.engine.ready import Reply
+from hostler.controller import intake
+from hostler.controller.ready import Reply
+from hostler.core.state import events as e
+from hostler.core.state.change_control import Approval
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.model import Condition, Hold, HoldKind, Intent, Phase, Ticket
 from hostler.sim.world.host import Host
 from hostler.sim.world.site import Site, Span
 

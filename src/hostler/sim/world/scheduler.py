@@ -6,17 +6,10 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from hostler.core.model import Facts, Node, Operation, Outcome, WorkClass, Workload
-from hostler.core.operations import IDLE_CHECK
-from hostler.engine import intake
-from hostler.engine.ports import (
-    SCHEDULED,
-    ClusterView,
-    RefusedError,
-    UnreachableError,
-    WorkloadView,
-    name_there,
-)
+from hostler.controller import intake
+from hostler.core.state.model import Facts, Node, Operation, Outcome, WorkClass, Workload
+from hostler.core.tables.operations import IDLE_CHECK
+from hostler.ports import SCHEDULED, ClusterView, RefusedError, UnreachableError, WorkloadView, name_there
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
 from hostler.sim.world.ledger import Disturbance

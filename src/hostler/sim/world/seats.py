@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from hostler.core.model import WorkClass, Workload
+from hostler.core.state.model import WorkClass, Workload
 from hostler.sim.world.faults import Fault
 
 OURS = "hostler"

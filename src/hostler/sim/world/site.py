@@ -5,9 +5,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from hostler.core.model import Operation, Outcome
-from hostler.engine import intake
-from hostler.engine.ready import Reply
+from hostler.controller import intake
+from hostler.controller.ready import Reply
+from hostler.core.state.model import Operation, Outcome
 from hostler.sim.world.clock import Clock
 from hostler.sim.world.ledger import Ledger
 from hostler.sim.world.troubles import Calm, Troubles

@@ -5,9 +5,9 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.model import Facts, Observation, Part
-from hostler.engine import intake
-from hostler.engine.ready import Reply
+from hostler.controller import intake
+from hostler.controller.ready import Reply
+from hostler.core.state.model import Facts, Observation, Part
 from hostler.sim.world.site import Site
 
 POST_MAX = 50

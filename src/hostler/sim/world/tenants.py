@@ -4,7 +4,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from hostler.core.model import WorkClass, Workload
+from hostler.core.state.model import WorkClass, Workload
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
 from hostler.sim.world.scheduler import Scheduler

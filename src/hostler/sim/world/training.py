@@ -6,7 +6,7 @@ from math import sqrt
 
 from msgspec import Struct
 
-from hostler.core.model import WorkClass, Workload
+from hostler.core.state.model import WorkClass, Workload
 from hostler.sim.world.faults import Fault
 from hostler.sim.world.host import Host
 from hostler.sim.world.scheduler import Scheduler

@@ -8,8 +8,8 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.model import Outcome
-from hostler.engine import intake
+from hostler.controller import intake
+from hostler.core.state.model import Outcome
 
 APPEND, APPENDED, SEND, SENT, REPLY = "append", "appended", "send", "sent", "reply"
 """Boundaries of a step: before the append; after it, before anybody is told; before each send; after all of them,

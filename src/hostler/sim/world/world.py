@@ -7,7 +7,7 @@ from random import Random
 
 from msgspec import Struct
 
-from hostler.engine import intake
+from hostler.controller import intake
 from hostler.sim.hardship import Hardship
 from hostler.sim.world.clock import Clock
 from hostler.sim.world.faults import COMPONENTS, KINDS, OTHER, Fault, FaultKind

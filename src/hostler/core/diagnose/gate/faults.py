@@ -11,7 +11,7 @@ from hostler.core.diagnose.gate.expectation import Expected, Faulted
 from hostler.core.diagnose.gate.gpus import match
 from hostler.core.diagnose.gate.readings import Look, Readings, worst
 from hostler.core.diagnose.host import HOST_ASPECTS
-from hostler.core.model import Facts, Verdict
+from hostler.core.state.model import Facts, Verdict
 
 NOBODY = "nobody"
 """The reader of a condition that no agent can see gone."""

@@ -9,7 +9,7 @@ from hostler.core.diagnose.aspect import BETWEEN, GOOD, Said, number
 from hostler.core.diagnose.gate.expectation import Expected, ExpectedGpu
 from hostler.core.diagnose.gate.readings import Look, Readings, SeenGpu
 from hostler.core.diagnose.gpu import GPU_ASPECTS
-from hostler.core.model import Facts, Verdict
+from hostler.core.state.model import Facts, Verdict
 
 NEEDED = tuple(name for name, aspect in GPU_ASPECTS.items() if aspect.expected)
 """Readings that every GPU must give, unless its SKU says that the model has none."""

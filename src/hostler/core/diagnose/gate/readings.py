@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from hostler.core.model import Facts, Verdict
+from hostler.core.state.model import Facts, Verdict
 
 LOOK = "look:"
 """Facts of a gate's outcome: "look:NAME" → verdict and what was found."""

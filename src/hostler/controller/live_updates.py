@@ -1,0 +1,79 @@
+"""What heartbeats, readings and the clock say of one node: the present is taken over, and events are what is news."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.controller import intake
+from hostler.core.conditions.lifecycle import expired
+from hostler.core.conditions.machine_identity import compare
+from hostler.core.conditions.own_conditions import concluded
+from hostler.core.conditions.recurrence import count_act
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import Node, Phase
+
+Silence = dict[str, datetime]
+"""Who is silent, and since when."""
+
+
+class News(Struct, frozen=True):
+    """Events, made one by one as the fleet takes them over, and their cause."""
+
+    cause: str
+    events: Iterable[e.Event] = ()
+
+
+Input = intake.Heard | intake.Silent | intake.NodeSeen | intake.AgentRefused
+
+
+def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
+    """What the input says that is new; None where nothing is."""
+    node = scene.fleet.nodes.get(one.node)
+    if node is None:
+        return None
+    match one:
+        case intake.Heard():
+            silent.pop(node.id, None)
+            scene.present.of(node.id).heard = True
+            scene.present.of(node.id).profiles = one.profiles
+            return News("heartbeat", _heard(scene, node, one.boot_id))
+        case intake.Silent():
+            silent[node.id] = one.since
+            scene.present.of(node.id).heard = False
+            compare(scene.present.of(node.id), node, scene.now)
+            return News("heartbeat")
+        case intake.AgentRefused():
+            return News("agent", intake.of_refusal(node, one, scene.now))
+        case intake.NodeSeen():
+            changed = intake.see_node(scene.present, one, scene.now)
+            compare(scene.present.of(node.id), node, scene.now)
+            return News("reading", intake.of_reach(scene.fleet, node, one, scene.now)) if changed else None
+
+
+def _heard(scene: Scene, node: Node, boot_id: str) -> Iterator[e.Event]:
+    yield from intake.of_boot(node, boot_id, scene.now)
+    compare(scene.present.of(node.id), scene.fleet.nodes[node.id], scene.now)
+    restarted = bool(node.boot_id and boot_id) and boot_id != node.boot_id
+    if restarted and node.plan is None and node.phase is Phase.production:
+        yield from count_act(scene.fleet, scene.fleet.nodes[node.id], "boot:unplanned", "", scene.now)
+    event = intake.of_return(scene.fleet.nodes[node.id], scene.now)
+    if event is not None:
+        yield event
+
+
+def by_clock(scene: Scene, node: Node, silent: Silence) -> tuple[e.Event, ...]:
+    """What the clock and the silence alone say of a node."""
+    found = list(concluded(scene, node))
+    if not node.conditions and not node.settling and node.id not in silent:
+        return tuple(found)
+    found.extend(expired(node, scene.now))
+    found.extend(
+        e.OperationSettled(node.id, o.id, "its settle time is over") for o in node.settling if o.deadline <= scene.now
+    )
+    since = silent.get(node.id)
+    if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
+        event = intake.of_silence(scene, node, since)
+        found.extend([event] if event else [])
+    return tuple(found)

@@ -1,0 +1,417 @@
+"""The whole loop without I/O: inputs in; what to append, send and answer out. `runner` and `sim` only drive it.
+
+`step` decides on an overlay; `committed` makes it true; `lost` drops it, and this controller is finished: a new one
+loads the journal. The next batch is not decided before the last one has committed. Nothing is sent before that.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import assert_never
+
+from hostler.controller import intake, live_updates, restore_diff, wakeups
+from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
+from hostler.controller.ready import Ready, Reply, Send
+from hostler.controller.startup import first_words, of_clock
+from hostler.core.conditions import own_conditions, staleness
+from hostler.core.intents.ask import Ask
+from hostler.core.intents.verbs import answer as answer_intent
+from hostler.core.planning.in_service import balance
+from hostler.core.planning.needs_nothing import restless, rests
+from hostler.core.planning.next_step import next_step, wakes_at
+from hostler.core.planning.rollouts import advance, judged
+from hostler.core.policy import pool_places
+from hostler.core.policy.expiry import ENTRIES, ended, next_moment
+from hostler.core.policy.incidents import review
+from hostler.core.state import events as e
+from hostler.core.state import formats
+from hostler.core.state.clock_doubt import Witness, opening
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act, Rest, Wait
+from hostler.core.state.fleet import Fleet, is_spare
+from hostler.core.state.fold import evolve
+from hostler.core.state.live_state import Present
+from hostler.core.state.model import Node, Observation, Outcome, Phase
+from hostler.core.state.syndromes import SYNDROME_OF
+from hostler.core.tables.operations import OPERATIONS
+from hostler.ports import Batch, Restored
+
+SOURCES = ("agent", "bmc")
+"""Who sends observations of a node; each has a cursor of its own."""
+
+FEW = 2_000
+"""So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
+
+ROUNDS = 32
+"""Steps forward one node may take within one batch; more is a loop, and a bug."""
+
+
+class Controller:
+    """One active controller of one cell. Not reentrant: step, committed, step, and so on."""
+
+    def __init__(self, fleet: Fleet, present: Present, cursors: dict[str, tuple[str, int]], epoch: int) -> None:
+        self.fleet = fleet
+        self.present = present
+        self.epoch = epoch
+        self.cursors = {key: told for key, told in cursors.items() if key.rpartition("/")[0] in fleet.nodes}
+        self.silent: dict[str, datetime] = {}
+        self.swept = 0
+        self.agenda = Agenda()
+        self.slot_waiters = wakeups.SlotWaiters()
+        self._ready: Ready | None = None
+        self._touched: dict[str, str] = {}
+        self._sweeping: dict[str, None] = {}
+        self._suspects: dict[str, int] = {}
+        self._begin(fleet.cell.last_at or datetime.min.replace(tzinfo=UTC))
+
+    @property
+    def now(self) -> datetime:
+        """Controller time: the moment of the last step."""
+        return self._now
+
+    def resume(
+        self, wall: datetime, version: str, *, witness: Witness | None = None, copy: Restored | None = None
+    ) -> Ready:
+        """The first step after loading: say so, and observe every outstanding operation before anything else.
+
+        `witness` is what a standby has measured of the absence before it, `copy` the journal's word of being one.
+        """
+        formats.check(self.fleet.cell.format, self.present.release.reads)
+        begun = opening(self.fleet.cell.last_at, wall, witness)
+        self._begin(begun.now)
+        self.present.started = begun.now
+        self._record_all(first_words(self.fleet, e.ControllerStarted(self.epoch, version), begun, copy), "clock")
+        self._look_again()
+        return self._finish()
+
+    def _look_again(self) -> None:
+        """Observe what is outstanding before anything of it can expire, and look at every node anew."""
+        for node_id in self.fleet.index.members("operating"):
+            node = self.fleet.nodes[node_id]
+            if node.operation is not None and node.operation.id not in self.present.unobserved:
+                self.present.unobserved[node.operation.id] = self._now + OBSERVED_WITHIN
+                self._sends.append(Send("observe", node.operation, node))
+        for node_id in self.fleet.nodes:
+            self._schedule(self.fleet.nodes[node_id])
+            self._touched[node_id] = "clock"
+        self.agenda.wake(CALENDAR, self._now, self._now)
+
+    def step(self, inputs: Iterable[intake.Input], now: datetime) -> Ready:
+        """Decide on these inputs at this moment. Time never goes back: an earlier `now` counts as the last one."""
+        assert self._ready is None, "the last batch has neither committed nor been lost"
+        self._begin(max(now, self._now))
+        for one in inputs:
+            if self.fleet.cell.restored is not None:
+                self._record_all(restore_diff.of_input(self.fleet, one, self.cursors), "restore")
+            self._take(one)
+        self._due()
+        self._decide()
+        return self._finish()
+
+    def sweep(self, node_ids: Iterable[str]) -> None:
+        """Have these nodes looked at in the next step though nothing touched them; `swept` counts what it found."""
+        self._sweeping.update(dict.fromkeys(node_ids))
+
+    def committed(self) -> None:
+        assert self._ready is not None, "nothing waits for a commit"
+        self.fleet.merge()
+        self.cursors.update(self._ready.batch.cursors)
+        self._ready = None
+
+    def lost(self) -> None:
+        """The batch did not become durable: forget it. This controller must not be used again."""
+        self.fleet.drop()
+        self._ready = None
+
+    def _begin(self, now: datetime) -> None:
+        self._now = now
+        self._scene = Scene(self.fleet, self.present, now)
+        self._records: list[e.Record] = []
+        self._stored: list[Observation] = []
+        self._moved: dict[str, tuple[str, int]] = {}
+        self._sends: list[Send] = []
+        self._replies: list[Reply] = []
+        self._eased = self._uneven = False
+        self._quiet: dict[str, int] = {}
+
+    def _finish(self) -> Ready:
+        batch = Batch(tuple(self._records), tuple(self._stored), self._moved, self.fleet.cell.format)
+        self._ready = Ready(batch, tuple(self._sends), tuple(self._replies))
+        if self._touched or self._suspects:
+            self.agenda.wake(CALENDAR, self._now, self._now)
+        return self._ready
+
+    def _emit(self, event: e.Event, cause: str) -> None:
+        """Put the event into the batch and the overlay, and note what it touches."""
+        if isinstance(event, e.OperationFinished) and event.result in ("revoked", "timed_out"):
+            self._revoke(event)
+        errors = judged(self._scene, event)
+        if self.present.release.introduced:
+            assert self._scene.may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
+        record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
+        evolve(self.fleet, record)
+        self._records.append(record)
+        self._eased = self._eased or wakeups.asks_all_again(self.fleet, event)
+        self._follow_up(record)
+        self._touch_all(self.slot_waiters.woken(event), cause)
+        self._forget(event)
+        self._record_all(errors, f"record:{record.seq}")
+
+    def _follow_up(self, record: e.Record) -> None:
+        """What a record asks of this batch and of the clock."""
+        event, cause = record.event, record.cause
+        match event:
+            case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c) if c.type in SYNDROME_OF:
+                self._suspects[c.node] = record.seq
+            case e.ConditionCleared(node=node_id) | e.PhaseChanged(node=node_id) if self.fleet.incidents_of(node_id):
+                self._suspects[node_id] = record.seq
+            case e.RestoreReleased() | e.ClockConfirmed():
+                self._look_again()
+            case e.OperationStarted(operation=operation):
+                self.agenda.attempted(operation.id)
+                self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
+            case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
+                self._suspects.update(dict.fromkeys(self.fleet.index.members("ailing"), record.seq))
+        if isinstance(event, ENTRIES):
+            self._watch_calendar()
+        self._touch_all(wakeups.concerned(self.fleet, event), cause)
+
+    def _forget(self, event: e.Event) -> None:
+        """What is not recorded and is of no use any more: when to look for an operation, what a retired node said."""
+        match event:
+            case e.OperationFinished(operation=operation_id):
+                self.agenda.known(operation_id)
+                self.present.observed(operation_id)
+            case e.PhaseChanged(node=node_id, after=Phase.retired):
+                self.silent.pop(node_id, None)
+                self.present.nodes.pop(node_id, None)
+                for source in SOURCES:
+                    self.cursors.pop(f"{node_id}/{source}", None)
+            case _:
+                pass
+
+    def _revoke(self, given_up: e.OperationFinished) -> None:
+        """Whoever was asked is told that it is called off, where that can still help."""
+        node = self.fleet.nodes[given_up.node]
+        if node.operation is not None and OPERATIONS[given_up.kind].revocable:
+            self._sends.append(Send("revoke", node.operation, node))
+
+    def _watch_calendar(self) -> None:
+        if (at := next_moment(self.fleet, self._now)) is not None:
+            self.agenda.wake(CALENDAR, at, self._now)
+
+    def _take(self, one: intake.Input) -> None:  # noqa: C901 - one flat table of cases
+        match one:
+            case intake.ClockSeen():
+                self._set_clock(one)
+            case intake.FellowsSeen(fellows=fellows):
+                self._eased = self._eased or fellows != self.present.fellows
+                self.present.fellows = fellows
+                self._record_all(formats.raised(self._scene), "fellows")
+            case intake.Observed():
+                self._observe(one)
+            case intake.Asked():
+                self._answer(one)
+            case intake.Replied(outcome=outcome):
+                self._reply(outcome)
+            case intake.WorkSeen():
+                changed = (one.whole or bool(one.lost)) and one.lost != self.present.clusters.get(one.cluster)
+                self._eased = self._eased or changed
+                for node_id in intake.see_work(self.present, one, self._now):
+                    self._touch(node_id, "scheduler")
+                    self._touch_all(wakeups.beside(self.fleet, node_id), "scheduler")
+                if one.whole:
+                    self._touch_all(own_conditions.unlisted(self._scene, one.cluster), "scheduler")
+                self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
+            case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
+                if (told := live_updates.of_node(self._scene, self.silent, one)) is not None:
+                    self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
+                    self._record_all(told.events, told.cause)
+                    self._touch(one.node, told.cause)
+            case intake.Tick() | intake.AgentAhead():
+                pass  # the one is time that passes, the other was compared with the copy
+            case _:
+                assert_never(one)
+
+    def _set_clock(self, seen: intake.ClockSeen) -> None:
+        """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
+        self._record_all(of_clock(self.fleet, seen), "clock")
+        if seen.unattended_s:
+            self.silent.clear()
+            self.present.forget(self._now)
+            self._look_again()
+        self._eased = True
+
+    def _touch(self, node_id: str, cause: str) -> None:
+        if node_id in self.fleet.nodes:
+            self._touched.setdefault(node_id, cause)
+
+    def _touch_all(self, node_ids: Iterable[str], cause: str) -> None:
+        for node_id in node_ids:
+            self._touch(node_id, cause)
+
+    def _record_all(self, events: Iterable[e.Event], cause: str) -> None:
+        for event in events:
+            self._emit(event, cause)
+            self._touch_all(e.subjects_of(event), cause)
+
+    def _answer(self, one: intake.Asked) -> None:
+        answer = answer_intent(Ask(self._scene, one.intent, one.configuration, one.documents))
+        self._record_all(answer.events, f"intent:{one.intent.id}")
+        self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
+
+    def _observe(self, seen: intake.Observed) -> None:
+        """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""
+        node = self.fleet.nodes.get(seen.node)
+        if node is None:
+            self._replies.append(Reply(seen.token, granted=False, text=f"no node {seen.node}"))
+            return
+        source = seen.observations[0].source if seen.observations else "agent"
+        key = f"{seen.node}/{source}"
+        read = self._moved.get(key) or self.cursors.get(key) or ("", 0)
+        for observation in intake.unread(seen.observations, read):
+            read = self._moved[key] = (observation.spool, observation.sequence)
+            stamped = intake.received_at(observation, self._now)
+            self._stored.append(stamped)
+            if intake.see_devices(self.present, stamped):
+                self._touch(node.id, stamped.id)
+            workloads = self.present.workloads(node)
+            for caused in intake.of_observation(self.fleet, node, stamped, workloads):
+                self._emit(caused.event, caused.cause)
+                self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
+                node = self.fleet.nodes.get(node.id) or node
+        self._replies.append(Reply(seen.token, acknowledged=read[1], text=read[0]))
+
+    def _reply(self, outcome: Outcome) -> None:
+        node = self.fleet.nodes.get(outcome.node)
+        if node is None:
+            return
+        if intake.is_known_by(node, outcome) and self.present.observed(outcome.operation):
+            self._touch(node.id, f"operation:{outcome.operation}")
+        if restore_diff.is_of_the_copy(self.fleet, outcome):
+            if outcome.result in ("unknown", "busy"):
+                self.agenda.return_to("observe", outcome.operation, outcome.node, self._now)
+            return
+        reply = intake.of_reply(self._scene, node, outcome)
+        if reply.observe or reply.resend:
+            how = "observe" if reply.observe else "perform"
+            self.agenda.return_to(how, outcome.operation, outcome.node, self._now)
+            return
+        if reply.events and outcome.result != "not_done":
+            self.agenda.known(outcome.operation)
+        self._record_all(reply.events, f"operation:{outcome.operation}")
+
+    def _due(self) -> None:
+        for node_id in self.agenda.due(self._now):
+            if node_id == CALENDAR:
+                self._record_all(ended(self._scene), "clock")
+                self._eased = True
+                self._watch_calendar()
+            self._touch(node_id, "clock")
+            node = self.fleet.nodes.get(node_id)
+            if node is None or node.operation is None:
+                continue
+            how = self.agenda.due_for(node.operation.id, self._now)
+            if how == "observe":
+                self._sends.append(Send("observe", node.operation, node))
+            elif how == "perform":
+                self._emit(e.OperationStarted(intake.again(node.operation, node, self._now)), "clock")
+
+    def _decide(self) -> None:
+        """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""
+        self._record_all(staleness.review(self._scene, list(self._touched), self.silent), "clock")
+        for _ in range(ROUNDS):
+            for node_id, cause in list(self._touched.items()):
+                self._record_all(self._news(self.fleet.nodes.get(node_id)), cause)
+            self._review()
+            touched, self._touched = self._touched, {}
+            for node_id in wakeups.ranked(self._scene, (i for i in touched if not self._rests(i))):
+                self._forward(node_id, touched[node_id])
+            self._fill_and_ease()
+            if not self._touched and not self._suspects:
+                self._record_all(advance(self._scene), "clock")
+            if not (self._touched or self._suspects or self._eased):
+                break
+        found = len(self._records)
+        for node_id in self._restless(self._sweeping):
+            self._forward(node_id, "sweep")
+        self.swept += len(self._records) - found
+        self._sweeping = {}
+
+    def _fill_and_ease(self) -> None:
+        """Pools get spares for the places that nobody fills; who is blocked is asked again once something has eased."""
+        eased = self._eased
+        if eased or self._uneven:
+            self._eased = self._uneven = False
+            dark = pool_places.dark(self._scene)
+            for name, pool in self.fleet.pools.items():
+                self._record_all(balance(self._scene, pool, dark.get(name, {})), f"pool:{name}")
+        if eased:
+            for node_id in self.fleet.index.members("blocked"):
+                self._touch(node_id, "eased")
+
+    def _review(self) -> None:
+        """Before anybody is treated: do the nodes that changed in this batch share a cause?"""
+        suspects, self._suspects = self._suspects, {}
+        if suspects:
+            self._record_all(review(self._scene, suspects), f"record:{max(suspects.values())}")
+            if not self.fleet.incidents.bare:
+                self._uneven = True
+                self._watch_calendar()
+
+    def _news(self, node: Node | None) -> tuple[e.Event, ...]:
+        """What the clock says of the node. Where that is nothing it is not asked again before something is recorded."""
+        if node is None or self._quiet.get(node.id) == len(self._records):
+            return ()
+        found = live_updates.by_clock(self._scene, node, self.silent)
+        if not found:
+            self._quiet[node.id] = len(self._records)
+        return found
+
+    def _restless(self, node_ids: dict[str, None]) -> list[str]:
+        """Those of the nodes that may need something."""
+        candidates = node_ids if len(node_ids) <= FEW else {**restless(self.fleet), **self.silent}
+        return [i for i in candidates if i in node_ids and not self._rests(i)]
+
+    def _rests(self, node_id: str) -> bool:
+        node = self.fleet.nodes.get(node_id)
+        if node is None:
+            return True
+        if node_id in self.silent or not rests(self.fleet, node):
+            return False
+        return not own_conditions.is_unlisted(self._scene, node)
+
+    def _forward(self, node_id: str, cause: str) -> None:
+        """Ask for the next step until the node waits or rests."""
+        for _ in range(ROUNDS):
+            node = self.fleet.nodes.get(node_id)
+            if node is None:
+                return
+            events = self._news(node)
+            if not events:
+                answer = next_step(self._scene, node)
+                if not isinstance(answer, Act):
+                    self._settle_down(node, answer, cause)
+                    return
+                events = answer.events
+            for event in events:
+                self._emit(event, cause)
+                for subject in e.subjects_of(event):
+                    if subject != node_id:
+                        self._touch(subject, cause)
+        last = ", ".join(e.name_of(r.event) for r in self._records[-6:])
+        raise AssertionError(f"{node_id} did not come to rest in {ROUNDS} steps; the last were {last}")
+
+    def _settle_down(self, node: Node, answer: Wait | Rest, cause: str) -> None:
+        """Record a changed reason for waiting, and see to it that the clock wakes the node in time."""
+        fresh = wakeups.told(node, answer, self._now)
+        if fresh != node.waiting:
+            self._emit(e.WaitingChanged(node.id, fresh), cause)
+            node = self.fleet.nodes[node.id]
+            self._eased = self._eased or is_spare(node)
+        self.slot_waiters.note(self._scene, node)
+        self._schedule(node, answer.until if isinstance(answer, Wait) else None)
+
+    def _schedule(self, node: Node, until: datetime | None = None) -> None:
+        moments = [at for at in (until, wakes_at(self._scene, node)) if at is not None and at > self._now]
+        if moments:
+            self.agenda.wake(node.id, min(moments), self._now)

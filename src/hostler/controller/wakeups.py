@@ -1,0 +1,177 @@
+"""Who waits: in which order they are looked at, what is told of them, and what makes all of them be asked again."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from hostler.core.planning import idle_checks
+from hostler.core.planning.domain_plans import mates
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Rest, Wait
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Condition, Node, Waiting
+from hostler.core.tables.operations import IDLE_CHECK
+
+
+def ranked(scene: Scene, node_ids: Iterable[str]) -> list[str]:
+    """Waiters rank by severity, GPU-hours at stake, age, id."""
+    return [key[-1] for key in sorted(_rank(scene, i) for i in node_ids if i in scene.fleet.nodes)]
+
+
+def _rank(scene: Scene, node_id: str) -> tuple[int, float, datetime, str]:
+    node = scene.fleet.nodes[node_id]
+    if not node.conditions:
+        return (0, 0.0, node.phase_since, node_id)
+    worst = max(int(c.severity) for c in node.conditions)
+    stake = sum(w.gpu_hours_at_stake for w in scene.present.workloads(node) or ())
+    return (-worst, -stake, min(c.since for c in node.conditions), node_id)
+
+
+def told(node: Node, answer: Wait | Rest, now: datetime) -> Waiting | None:
+    """What the node waits for by this answer.
+
+    What was told stands while all of it holds; what comes on top is told when something of it has gone.
+    """
+    if isinstance(answer, Rest) or node.operation is not None:
+        return None  # its own operation: the node shows that itself
+    waiting = node.waiting
+    if waiting is not None and waiting.what == answer.what and _names(waiting) <= _names(answer):
+        return waiting
+    return Waiting(answer.what, now, answer.blockers)
+
+
+def _names(wait: Wait | Waiting) -> frozenset[tuple[str, str]]:
+    return frozenset((b.kind, b.name) for b in wait.blockers)
+
+
+def asks_all_again(fleet: Fleet, event: e.Event) -> bool:
+    """Whether pools are to be balanced and everybody who is blocked is to be asked again after the event."""
+    return isinstance(event, EASING) or (isinstance(event, REGROUPING) and bool(fleet.index.count("grouped")))
+
+
+def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
+    """The nodes that are to be looked at after the event though it is of none of them."""
+    match event:
+        case e.PlanAdvanced(node=node_id) | e.PlanUndoing(node=node_id):
+            yield from (mate.id for mate, _ in mates(fleet, fleet.nodes[node_id]))
+        case e.ConditionUpdated(condition=Condition(node=node_id)) | e.BootObserved(node=node_id):
+            yield from beside(fleet, node_id) if fleet.index.count("grouped") else ()
+        case e.IncidentUpdated(incident=incident, state="individual"):
+            yield from fleet.incidents[incident].members
+        case (
+            e.HoldPlaced()
+            | e.WindowScheduled()
+            | e.ApprovalRequested()
+            | e.PauseSet()
+            | e.BrakeLatched()
+            | e.ClockGap()
+        ):
+            yield from fleet.index.members("operating")
+        case e.ModeSet(pool=pool, remedy=remedy) if remedy == IDLE_CHECK:
+            yield from fleet.index.members(f"pool:{pool}")
+        case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
+            yield from fleet.index.members("ailing")
+            for known in fleet.pools.values():
+                if IDLE_CHECK in known.modes:
+                    yield from fleet.index.members(f"pool:{known.name}")
+        case _:
+            pass
+
+
+def beside(fleet: Fleet, node_id: str) -> Iterator[str]:
+    """Who waits and shares a domain with the node: what one member of a domain act runs or needs concerns them all."""
+    node = fleet.nodes.get(node_id)
+    if node is not None and not fleet.index.lacks("waiting"):
+        for domain in node.domains:
+            yield from (i for i in fleet.index.members(f"member:{domain}") if fleet.nodes[i].waiting is not None)
+
+
+REGROUPING = (
+    e.ConditionRaised,
+    e.PlanAdvanced,
+    e.PlanUndoing,
+    e.OperationStarted,
+    e.OperationFinished,
+    e.WaitingChanged,
+)
+"""Events after which the nodes of one act (a rack) may be other ones than before, or wait for another of them."""
+
+EASING = (
+    e.PlanRecorded,
+    e.PlanApproved,
+    e.PlanEnded,
+    e.PhaseChanged,
+    e.NodeAssigned,
+    e.NodeReleased,
+    e.NodeRegistered,
+    e.HoldReleased,
+    e.HoldPlaced,
+    e.PauseSet,
+    e.ModeSet,
+    e.BrakeReleased,
+    e.BrakeLatched,
+    e.RemediatorsFound,
+    e.RemediatorAccepted,
+    e.ClockConfirmed,
+    e.RestoreReleased,
+    e.ConfigActivated,
+    e.RolloutStarted,
+    e.SliceStarted,
+    e.RolloutStopped,
+    e.ApprovalEnded,
+    e.WindowScheduled,
+    e.WindowEnded,
+    e.TicketOpened,
+    e.TicketClosed,
+    e.ConditionCleared,
+    e.OperationSettled,
+)
+"""Events after which pools are balanced and everybody who is blocked is asked again, once per batch. Whom only a
+person's hands move on need not be.
+
+A plan that begins takes budget: whoever waits is told by name what it waits for now.
+"""
+
+
+WOKEN = 4
+"""So many of each pool are asked again when a check has ended: as a rule one of them takes its place."""
+
+FREEING = (e.HoldReleased, e.PauseSet, e.BrakeReleased, e.IncidentClosed, e.ClockConfirmed, e.RestoreReleased)
+"""Events after which nodes may be checked that were kept away from it, beside what happens to a node itself."""
+
+
+class SlotWaiters:
+    """Idle nodes that are due for a check and could not be given one: for want of room, or because they are kept away.
+
+    Volatile: filled as nodes are looked at.
+    """
+
+    def __init__(self) -> None:
+        self._for_room: dict[str, dict[str, None]] = {}
+        self._kept: dict[str, None] = {}
+
+    def note(self, scene: Scene, node: Node) -> None:
+        """The node was looked at and stays as it is."""
+        waiting = idle_checks.waits(scene, node)
+        kept = waiting and bool(idle_checks.keeps_away(scene, node))
+        if kept:
+            self._kept[node.id] = None
+        elif self._kept:
+            self._kept.pop(node.id, None)
+        if waiting and not kept:
+            self._for_room.setdefault(node.pool, {})[node.id] = None
+        elif self._for_room:
+            self._for_room.get(node.pool, {}).pop(node.id, None)
+
+    def woken(self, event: e.Event) -> list[str]:
+        """Whom to look at again because of the event; who still waits is noted anew, behind the others."""
+        found: list[str] = []
+        if isinstance(event, FREEING):
+            found, self._kept = list(self._kept), {}
+        elif isinstance(event, e.OperationFinished) and event.kind == IDLE_CHECK:
+            for waiting in self._for_room.values():
+                first = list(waiting)[:WOKEN]
+                found += first
+                for node_id in first:
+                    del waiting[node_id]
+        return found

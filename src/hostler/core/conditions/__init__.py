@@ -1,0 +1,1 @@
+"""From findings to conditions: lifecycle, merging of witnesses, staleness, recurrence."""

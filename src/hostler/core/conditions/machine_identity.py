@@ -1,0 +1,33 @@
+"""Who is who: whether the machine that a cluster calls by a node's name is the machine that the node's agent runs on.
+
+Kubernetes knows a node by its name alone. What tells machines apart is the boot id, which the kernel draws anew at each
+start: two machines never share one, while names, addresses and machine ids are copied with images.
+"""
+
+from datetime import datetime
+
+from hostler.core.state.live_state import PresentNode
+from hostler.core.state.model import Blocker, Node
+
+MISMATCH = "binding.mismatch"
+MISBOUND_S = 300.0
+"""After a start the agent and the kubelet tell the new boot id minutes apart; for longer than this both do not err."""
+
+
+def compare(here: PresentNode, node: Node, now: datetime) -> None:
+    """Note since when the scheduler and the agent, both heard, tell of different boots."""
+    told = (here.scheduler_boot, node.boot_id)
+    if not here.heard or not all(told) or here.scheduler_boot == node.boot_id:
+        here.boots_differ_since = None
+    elif here.boots_differ_since is None:
+        here.boots_differ_since = now
+
+
+def misbound(node: Node) -> Blocker | None:
+    """What keeps the node from being acted on under its names, None where nothing does."""
+    standing = next((c for c in node.conditions if c.type == MISMATCH), None)
+    if standing is None:
+        return None
+    text = standing.evidence[-1].text if standing.evidence else "one of its names answers for another machine"
+    ends = f"a person settles it (hostler node rebind {node.id} --kind kubernetes --value NAME --reason …)"
+    return Blocker("binding", node.id, text, ends)

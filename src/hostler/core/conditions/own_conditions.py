@@ -1,0 +1,143 @@
+"""What Hostler concludes of a node: it stands still, nobody says what runs on it, its name is another's, it is back."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions.lifecycle import stand
+from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
+from hostler.core.diagnose import Finding
+from hostler.core.diagnose.findings import over, stands
+from hostler.core.state import events as e
+from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import STUCK, Evidence, Node, Phase
+from hostler.core.tables.phases import PHASES
+
+WORK_UNKNOWN = "work.unknown"
+UNINVITED = "node.uninvited"
+UNLISTED_S = 600.0
+"""A cluster that has been heard for so long would have listed a node that has been its member for as long."""
+_NAMES = ("kubernetes", "slurm", "hostname")
+
+
+def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
+    """The events that make these conditions agree with how the node is now; mostly none."""
+    standing = [c.type for c in node.conditions]
+    findings = (
+        _stuck(scene, node, STUCK in standing),
+        _unlisted(scene, node, WORK_UNKNOWN in standing),
+        _misbound(scene, node, MISMATCH in standing),
+        _uninvited(scene, node, UNINVITED in standing),
+    )
+    moot = tuple(unanswered_checks.moot(scene, node)) if node.conditions else ()
+    if not any(findings):
+        return moot
+    told = (stand(node, f, Evidence(scene.now, "hostler", f.text, facts=f.facts), "") for f in findings if f)
+    return (*moot, *(event for event in told if event is not None))
+
+
+def wakes_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone may make one of them stand."""
+    return _stuck_at(scene, node) or _unlisted_at(scene, node)
+
+
+def _stuck_at(scene: Scene, node: Node) -> datetime | None:
+    """When the node counts as stuck in its phase; None in a phase with a limit of its own, or none.
+
+    Who clears the condition grants it another usual stay.
+    """
+    usual_s = PHASES[node.phase].usual_s
+    if usual_s is None:
+        return None
+    return (node.stay_granted or node.phase_since) + timedelta(
+        seconds=scaled(scene.fleet.policy_of(node), usual_s, LAB_PHASE_FLOOR_S)
+    )
+
+
+def _stuck(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    at = _stuck_at(scene, node)
+    if (at is not None and at <= scene.sure) == stood:
+        return None
+    if stood:
+        return over(STUCK, f"it has come to {node.phase}")
+    days = (scene.sure - node.phase_since).total_seconds() / 86_400
+    waits = node.waiting.blockers[0].text if node.waiting and node.waiting.blockers else "nobody says for what"
+    text = f"it has stood at {node.phase} for {days:.1f} days: {waits}"
+    return stands(STUCK, text, facts={"phase": node.phase.value, "since": node.phase_since.isoformat()})
+
+
+def is_unlisted(scene: Scene, node: Node) -> bool:
+    """Whether the node's own cluster is heard, has told of all its nodes, and this one is not among them."""
+    cluster = _serves(node)
+    if not cluster or not scene.present.synced(cluster):
+        return False
+    here = scene.present.nodes.get(node.id)
+    return here is None or cluster not in here.workloads
+
+
+def unlisted(scene: Scene, cluster: str) -> Iterator[str]:
+    """The members of the cluster's pools of which it says nothing."""
+    for pool in scene.fleet.pools.values():
+        if pool.cluster == cluster:
+            members = scene.fleet.index.members(f"pool:{pool.name}")
+            yield from (node_id for node_id in members if is_unlisted(scene, scene.fleet.nodes[node_id]))
+
+
+def _unlisted(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    """Of a cluster that is not heard nothing follows for its nodes: what was so before may be so still."""
+    cluster = _serves(node)
+    if stood and (not cluster or (scene.present.synced(cluster) and not is_unlisted(scene, node))):
+        return over(WORK_UNKNOWN, "its cluster says what runs on it, or it is in no cluster any more")
+    if stood:
+        return None
+    at = _unlisted_at(scene, node)
+    if at is None or scene.now < at:
+        return None
+    names = ", ".join(f"{b.kind} {b.value}" for b in node.bindings if b.kind in _NAMES and b.until is None)
+    text = f"cluster {cluster} lists no node that is called so: {names or node.id}"
+    return stands(WORK_UNKNOWN, text, facts={"cluster": cluster})
+
+
+def _unlisted_at(scene: Scene, node: Node) -> datetime | None:
+    """When a member that its cluster does not list, and that nobody is at work on, counts as unlisted."""
+    if node.assignment is None or node.plan is not None or not is_unlisted(scene, node):
+        return None
+    since = max(scene.present.whole_since.get(node.assignment.cluster, scene.now), node.assignment.since)
+    return since + timedelta(seconds=UNLISTED_S)
+
+
+def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    """Once seen it stands until a person has settled who is who: that both agree again explains nothing."""
+    here = scene.present.nodes.get(node.id)
+    if stood or here is None or here.boots_differ_since is None or not (cluster := _serves(node)):
+        return None
+    bound = (b.since for b in node.bindings if b.until is None and b.kind in _NAMES)
+    patience = timedelta(seconds=scaled(scene.fleet.policy_of(node), MISBOUND_S))
+    if scene.now < max((here.boots_differ_since, *bound)) + patience:
+        return None
+    text = (
+        f"what cluster {cluster} calls by this node's name runs under boot id {here.scheduler_boot}, the node's agent "
+        f"under {node.boot_id}: another machine answers to the name"
+    )
+    return stands(MISMATCH, text, facts={"cluster": cluster, "there": here.scheduler_boot, "here": node.boot_id})
+
+
+def _uninvited(scene: Scene, node: Node, stood: bool) -> Finding | None:
+    """A kubelet that was restarted lists the node again, open to work, in the cluster that it has left."""
+    left = node.left_cluster
+    if not (left or stood) or (left and not scene.present.synced(left)):
+        return None
+    here = scene.present.nodes.get(node.id)
+    stands_now = bool(left) and left != _serves(node) and here is not None and left in here.listed
+    if stands_now == stood:
+        return None
+    if stood:
+        return over(UNINVITED, "it is listed there no more, or has come back")
+    text = f"it has left cluster {left}, and its kubelet lists it there again: it is shut there and taken off the list"
+    return stands(UNINVITED, text, facts={"cluster": left})
+
+
+def _serves(node: Node) -> str:
+    """The cluster that the node is a member of, "" for none."""
+    return node.assignment.cluster if node.assignment is not None and node.phase is Phase.production else ""

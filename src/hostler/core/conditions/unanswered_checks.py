@@ -1,0 +1,262 @@
+"""Steps that nobody can answer yet: what stands on the node, who is asked, when it is asked again, and what ends it.
+
+A check that is inconclusive leaves its plan at its step and its node where it is, whatever the time. The condition
+names the profile, a ticket the next command. The check is asked again at growing intervals, and at once when an agent
+that could not answer it says that it can.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state import events as e
+from hostler.core.state.configuration import scaled
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import (
+    Blocker,
+    CheckResult,
+    Condition,
+    Evidence,
+    Facts,
+    Node,
+    Phase,
+    Plan,
+    Ticket,
+    Verdict,
+)
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.phases import PHASES
+from hostler.core.tables.recipes import RECIPES
+
+INCONCLUSIVE = "check.inconclusive"
+UNSANITISED = "node.unsanitised"
+TICKET = "check"
+"""The kind of ticket that asks a person for what no check answers."""
+PATH = "check"
+AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
+"""So long after an answer that says nothing the check is asked again; the last one for good."""
+CANNOT = "cannot"
+"""A fact of the condition's evidence: the agent itself says that it has no such check."""
+SANITISE = "sanitise"
+INVENTORY = "inventory"
+_NAMES = {"verify_inventory": INVENTORY}
+
+
+def profile_at(plan: Plan) -> str:
+    """What the step at which the plan stands has to be answered for, "" where nothing is asked there."""
+    if plan.state != "running" or plan.index >= len(plan.steps):
+        return ""
+    step = plan.steps[plan.index]
+    return profile_of(step.operation, step.args)
+
+
+def profile_of(operation: str, args: dict[str, str]) -> str:
+    """The name under which an operation's answer is awaited: a check's profile, or sanitise."""
+    if not OPERATIONS[operation].answers:
+        return ""
+    return args.get("profile", "gate") if operation == "run_checks" else _NAMES.get(operation, operation)
+
+
+def standing(node: Node, profile: str) -> Condition | None:
+    """The condition which says that nobody has answered this profile on the node."""
+    identity = _identity(node, profile)
+    return next((c for c in node.conditions if c.id == identity), None) if profile else None
+
+
+def is_open(node: Node, plan: Plan) -> bool:
+    """Whether the plan stands at a step that nobody has answered."""
+    return standing(node, profile_at(plan)) is not None
+
+
+def holds_the_phase(node: Node) -> bool:
+    """Whether the phase's own work waits for an answer: its limit is no verdict."""
+    return any(standing(node, profile) is not None for profile in _of_phase(node.phase))
+
+
+class Unsaid(Struct, frozen=True):
+    """An answer that says nothing: for what, in which word, and why.
+
+    `cannot`: the agent says that it never can. `hint`: what a person is told besides.
+    """
+
+    profile: str
+    verdict: Verdict
+    detail: str
+    cannot: bool = False
+    hint: str = ""
+
+
+def left_open(scene: Scene, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
+    """What is recorded of an answer that says nothing: the verdict, the condition, and a ticket naming the command."""
+    profile, verdict, detail = said.profile, said.verdict, said.detail
+    known = standing(node, profile)
+    facts: Facts = {"check": profile, "verdict": verdict.value, CANNOT: said.cannot}
+    text = f"{profile} is {verdict}: {detail or 'no reason is given'}"[:500]
+    evidence = Evidence(scene.now, "check", text, facts=facts, path=PATH)
+    condition = _condition(node, profile, known, evidence)
+    found: list[e.Event] = []
+    if profile != SANITISE:
+        found.append(e.CheckRecorded(node.id, CheckResult(profile, verdict, scene.now, detail[:500])))
+    found.append(e.ConditionUpdated(condition) if known else e.ConditionRaised(condition))
+    asked = ticket_of(scene.fleet, node, profile)
+    ticket = _ticket(scene, node, profile, f"{text}. {said.hint}" if said.hint else text)
+    if asked is None:
+        found.append(e.TicketOpened(ticket))
+    elif asked.summary != ticket.summary:
+        found.append(e.TicketUpdated(replace(ticket, id=asked.id, opened=asked.opened, updated=scene.now)))
+    return tuple(found)
+
+
+def _condition(node: Node, profile: str, known: Condition | None, evidence: Evidence) -> Condition:
+    kind = CONDITIONS[UNSANITISED if profile == SANITISE else INCONCLUSIVE]
+    return Condition(
+        id=_identity(node, profile),
+        type=kind.type,
+        node=node.id,
+        severity=kind.severity,
+        since=known.since if known else evidence.at,
+        last_seen=evidence.at,
+        clears=kind.clears,
+        owner="hostler",
+        part="" if profile == SANITISE else f"check:{profile}",
+        count=known.count + 1 if known else 1,
+        evidence=(*(known.evidence if known else ()), evidence)[-5:],
+        boot_id=node.boot_id,
+        paths=(PATH,),
+    )
+
+
+def _identity(node: Node, profile: str) -> str:
+    return f"{node.id}/{UNSANITISED}" if profile == SANITISE else f"{node.id}/{INCONCLUSIVE}/check:{profile}"
+
+
+def _ticket(scene: Scene, node: Node, profile: str, text: str) -> Ticket:
+    return Ticket(
+        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        node=node.id,
+        kind=TICKET,
+        summary=f"{node.id} does not pass: {text}",
+        opened=scene.now,
+        fault=profile,
+        action=next_command(node, profile),
+        owner="technician" if profile == INVENTORY else "operator",
+    )
+
+
+def ticket_of(fleet: Fleet, node: Node, profile: str) -> Ticket | None:
+    """The open ticket that asks about this profile on the node."""
+    open_ones = (fleet.tickets[i] for i in fleet.index.members(f"ticket:{node.id}"))
+    return next((t for t in open_ones if t.kind == TICKET and t.fault == profile), None)
+
+
+def next_command(node: Node, profile: str) -> str:
+    """What a person can do who has looked at the node."""
+    if profile == INVENTORY:
+        return f"put right what is named and have it seen, or {_words(node, profile)}"
+    return _words(node, profile)
+
+
+def _words(node: Node, profile: str) -> str:
+    vouch = f"hostler node vouch {node.id} --profile {profile} --reason …"
+    if node.phase is Phase.triage:
+        return f"{vouch}, or, where it is faulty, hostler node rma-send {node.id} --reason …"
+    return vouch
+
+
+def unasked(scene: Scene, node: Node, plan: Plan) -> Answer | None:
+    """Why the step is not asked (again) now: its agent has said that it cannot, or its next turn is to come."""
+    profile = profile_at(plan)
+    condition, can = standing(node, profile), _ability(scene, node, profile)
+    if condition is None:
+        detail = f"the agent of {node.id} has no checks of this profile"
+        lacking = Unsaid(profile, Verdict.inconclusive, detail, cannot=True)
+        return Act(left_open(scene, node, lacking)) if can is False else None
+    if can and condition.evidence[-1].facts.get(CANNOT):
+        return None
+    if can is not False and plan.step_since is not None and plan.step_since > condition.last_seen:
+        return None  # what an earlier plan was told, of a node that has been acted on since, answers this one nothing
+    again = _again_at(scene, node, condition)
+    if again <= scene.now and can is not False:
+        return None
+    able = "an agent that has this check is installed" if can is False else f"it is tried again at {again:%d %H:%M} UTC"
+    ends = f"{able}, or a person vouches for it ({next_command(node, profile)})"
+    text = condition.evidence[-1].text
+    return Wait(plan.name, (Blocker("check", profile, text, ends),), until=None if can is False else again)
+
+
+def pauses(scene: Scene, node: Node) -> Wait | None:
+    """The wait of a phase whose work was given up for a person's while it waited: until the check's next turn."""
+    for profile in sorted(_of_phase(node.phase)):
+        condition = standing(node, profile)
+        if condition is not None and (again := _again_at(scene, node, condition)) > scene.now:
+            ends = f"it is tried again at {again:%d %H:%M} UTC, or work on the node is ended (hostler node end-work)"
+            return Wait(node.phase.value, (Blocker("check", profile, condition.evidence[-1].text, ends),), until=again)
+    return None
+
+
+def _ability(scene: Scene, node: Node, profile: str) -> bool | None:
+    """Whether the node's agent has the check; None where it has not said."""
+    said = scene.present.of(node.id).profiles
+    return None if said is None or profile == SANITISE else profile in said
+
+
+def _again_at(scene: Scene, node: Node, condition: Condition) -> datetime:
+    pause_s = AGAIN_S[min(condition.count, len(AGAIN_S)) - 1]
+    return condition.last_seen + timedelta(seconds=scaled(scene.fleet.policy_of(node), pause_s))
+
+
+def wakes_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone makes an open step be asked again."""
+    profile = profile_at(node.plan) if node.plan is not None else ""
+    condition = standing(node, profile) if profile != INVENTORY else None
+    return _again_at(scene, node, condition) if condition is not None else None
+
+
+def answered(fleet: Fleet, node: Node, profile: str, by: str, why: str) -> Iterator[e.Event]:
+    """What ends with an answer: the condition, and the ticket that asked for it."""
+    if (condition := standing(node, profile)) is not None:
+        yield e.ConditionCleared(node.id, condition.id, by, why)
+    if (ticket := ticket_of(fleet, node, profile)) is not None:
+        yield e.TicketClosed(ticket.id, why[:500], "hostler" if by == "observation" else by)
+
+
+def asked_anew(fleet: Fleet, node: Node, person: str) -> Iterator[e.Event]:
+    """Somebody has worked on the node: what nobody could answer before is asked again now."""
+    for profile in sorted(_of_phase(node.phase)):
+        yield from answered(fleet, node, profile, person, "the node was worked on: it is asked anew")
+
+
+def moot(scene: Scene, node: Node) -> Iterator[e.Event]:
+    """Ends what is asked for by nothing any more: the plan is over, or the node has left the phase."""
+    asked = [c for c in node.conditions if c.type in (INCONCLUSIVE, UNSANITISED) and PATH in c.paths]
+    for condition in asked:
+        profile = condition.part.removeprefix("check:") or SANITISE
+        if profile not in _needed(node):
+            yield from answered(scene.fleet, node, profile, "observation", "nothing asks for it any more")
+
+
+def _needed(node: Node) -> set[str]:
+    plan = node.plan
+    left = plan.steps[plan.index :] if plan is not None and plan.state == "running" else ()
+    return {profile_of(step.operation, step.args) for step in left} | _of_phase(node.phase)
+
+
+def asked_for() -> dict[str, tuple[str, ...]]:
+    """Every check profile that a recipe asks for → the recipes."""
+    found: dict[str, tuple[str, ...]] = {}
+    for recipe in RECIPES.values():
+        for step in recipe.steps:
+            if (profile := profile_of(step.operation, step.args)) and step.operation == "run_checks":
+                found[profile] = tuple(dict.fromkeys((*found.get(profile, ()), recipe.name)))
+    return found
+
+
+def _of_phase(phase: Phase) -> set[str]:
+    recipe = RECIPES.get(PHASES[phase].recipe)
+    found = {profile_of(step.operation, step.args) for step in recipe.steps} if recipe is not None else set()
+    return found - {""}

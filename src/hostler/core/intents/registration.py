@@ -1,0 +1,233 @@
+"""Making nodes known: what an inventory says of a node, checked, and turned into a node with its own id."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Sku
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.model import FLEET, NODES, Asset, AssetKind, Assignment, Binding, Node, Phase, Position, Profile
+
+T = TypeVar("T")
+
+MAX_NODES = 20_000
+"""Nodes in one registration; register more in several."""
+TAGS_MAX = 16
+TAG_LENGTH = 128
+
+
+class NodeSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """A node as an inventory has it. `id` may be left out and is then issued; an id is never used again.
+
+    `bmc` is the Redfish URL of the node's BMC, with "#system" where it serves several machines, `domains` the failure
+    domains beside its rack, `pool` the pool that an adopted node serves already. `tags` are names of your own, to
+    select nodes by.
+    """
+
+    sku: str
+    id: str = ""
+    hostname: str = ""
+    serial: str = ""
+    bmc: str = ""
+    macs: tuple[str, ...] = ()
+    kubernetes: str = ""
+    slurm: str = ""
+    cell: str = "c1"
+    site: str = ""
+    row: str = ""
+    rack: str = ""
+    u: int = 0
+    domains: tuple[str, ...] = ()
+    profile: Profile = Profile.managed
+    provisioner: str = "direct"
+    test_mode: bool = False
+    pool: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+class AssetSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """An asset that is not a node.
+
+    A rack's, NVLink domain's, power shelf's or switch's id is the name that its nodes give as failure domain ("nvl1"
+    for "nvlink:nvl1"); a switch tray names the domains it serves.
+    """
+
+    id: str
+    kind: AssetKind
+    cell: str = "c1"
+    site: str = ""
+    rack: str = ""
+    u: int = 0
+    domains: tuple[str, ...] = ()
+
+
+def read_assets(document: str) -> tuple[AssetSpec, ...]:
+    """The asset specs of a JSON document (a list). Raises InvalidInputError naming the entry."""
+    return _decode(document, tuple[AssetSpec, ...], "assets")
+
+
+def register_assets(fleet: Fleet, specs: tuple[AssetSpec, ...]) -> tuple[e.Event, ...]:
+    """The events that make these assets known. Raises InvalidInputError; then none of them is."""
+    problems = [Problem("assets", 0, f"{len(specs)} assets", f"give 1 to {MAX_NODES}")] if not specs else []
+    problems.extend(
+        Problem(f"assets[{number}]", 0, f"id '{spec.id[:80]}' is taken or no name", "choose another")
+        for number, spec in enumerate(specs)
+        if spec.id in fleet.assets or spec.id in fleet.nodes or not _is_name(spec.id)
+    )
+    problems.extend(
+        Problem(f"assets[{number}]", 0, problem, "write it so")
+        for number, spec in enumerate(specs)
+        for kind, name in (("site", spec.site), ("rack", spec.rack), *(("domain", one) for one in spec.domains))
+        if (problem := outside_problem(kind, name))
+    )
+    if problems:
+        raise InvalidInputError(tuple(problems[:50]))
+    return tuple(
+        e.AssetRegistered(Asset(s.id, s.kind, Position(s.cell, s.site, "", s.rack, s.u), domains=s.domains))
+        for s in specs
+    )
+
+
+def read(document: str) -> tuple[NodeSpec, ...]:
+    """The specs of a JSON document (a list). Raises InvalidInputError naming the entry."""
+    return _decode(document, tuple[NodeSpec, ...], "nodes")
+
+
+def _decode(document: str, wanted: type[T], where: str) -> T:
+    try:
+        return msgspec.json.decode(document, type=wanted)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeError) as error:
+        problem = Problem(where, 0, str(error), "see `hostler node register --help` for the fields")
+        raise InvalidInputError((problem,)) from error
+
+
+def register(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool, now: datetime) -> tuple[e.Event, ...]:
+    """The events that make these nodes known. Raises InvalidInputError; then none of them is."""
+    problems = list(_problems(fleet, specs, adopt))
+    if problems:
+        raise InvalidInputError(tuple(problems[:50]))
+    skus = fleet.configuration.skus
+    named = (replace(spec, id=identity, bmc=bmc_of(spec, skus)) for spec, identity in _issued(fleet, specs))
+    return tuple(e.NodeRegistered(_node(fleet, spec, adopt, now), adopted=adopt) for spec in named)
+
+
+def bmc_of(spec: NodeSpec, skus: Mapping[str, Sku]) -> str:
+    """The node's BMC with the system that its SKU names, where the spec names none."""
+    sku = skus.get(spec.sku)
+    if not spec.bmc or is_named(spec.bmc) or sku is None or not sku.bmc_system:
+        return spec.bmc
+    return f"{spec.bmc.rstrip('/')}#{sku.bmc_system}"
+
+
+def is_named(bmc: str) -> bool:
+    """Whether a BMC's address names one of its systems."""
+    return "#" in bmc or "/Systems/" in bmc
+
+
+def _issued(fleet: Fleet, specs: tuple[NodeSpec, ...]) -> Iterator[tuple[NodeSpec, str]]:
+    """Each spec with its id; an issued one never is, was, or is about to be another node's."""
+    asked_for = frozenset(spec.id for spec in specs)
+    number = fleet.cell.seq
+    for spec in specs:
+        number += 1
+        while (issued := f"{spec.cell}-n{number:06d}") in asked_for or fleet.has_known(issued):
+            number += 1
+        yield spec, spec.id or issued
+
+
+def _problems(fleet: Fleet, specs: tuple[NodeSpec, ...], adopt: bool) -> list[Problem]:
+    found: list[Problem] = []
+    if not specs or len(specs) > MAX_NODES:
+        found.append(Problem("nodes", 0, f"{len(specs)} nodes", f"give 1 to {MAX_NODES}"))
+    seen: dict[str, int] = {}
+    for number, spec in enumerate(specs):
+        where = f"nodes[{number}]"
+        found.extend(_spec_problems(fleet, spec, where, adopt))
+        for name in _unique_names(replace(spec, bmc=bmc_of(spec, fleet.configuration.skus))):
+            if name in seen:
+                found.append(Problem(where, 0, f"{name} stands in nodes[{seen[name]}] too", "give it once"))
+            elif fleet.index.count(name):
+                found.append(Problem(where, 0, f"{name} is bound to another node", "retire or rebind that one"))
+            seen[name] = number
+    return found
+
+
+def _spec_problems(fleet: Fleet, spec: NodeSpec, where: str, adopt: bool) -> Iterator[Problem]:
+    if spec.sku not in fleet.configuration.skus:
+        yield Problem(where, 0, f"unknown SKU '{spec.sku[:80]}'", "add it to the configuration first")
+    if spec.id and fleet.has_known(spec.id):
+        yield Problem(where, 0, f"id '{spec.id}' is or was another node's", "leave it out")
+    for kind, name in (("id", spec.id or spec.cell), ("cell", spec.cell)):
+        if not _is_name(name):
+            yield Problem(where, 0, f"{kind} '{name[:80]}'", "use letters, digits, '-' and '.', 1 to 63")
+    named = [(kind, getattr(spec, kind)) for kind in _NAMED]
+    named += [("mac", mac) for mac in spec.macs] + [("domain", domain) for domain in spec.domains]
+    for kind, name in named:
+        if problem := outside_problem(kind, name):
+            yield Problem(where, 0, problem, "write it so")
+    if spec.id in (FLEET, NODES):
+        yield Problem(where, 0, f"id '{spec.id}' means more than one node", "choose another")
+    if len(spec.tags) > TAGS_MAX or not all(_is_name(k) and len(v) <= TAG_LENGTH for k, v in spec.tags.items()):
+        what = f"{TAGS_MAX} tags at most, each a name of letters, digits, '-' and '.' with {TAG_LENGTH} characters"
+        yield Problem(where, 0, "its tags are too many, too long or no names", f"give {what}")
+    if adopt and spec.pool and spec.pool not in fleet.configuration.pools:
+        yield Problem(where, 0, f"unknown pool '{spec.pool[:80]}'", "add it to the configuration first")
+
+
+def outside_problem(kind: str, name: str) -> str:
+    """Why this is no name that the outside gives a node, "" where it is one or is not given.
+
+    Names are printed on terminals, put into paths and commands of schedulers, and compared character by character.
+    """
+    if not name or _OUTSIDE.fullmatch(name):
+        return ""
+    return f"{kind} {name[:80]!a} is no name: {OUTSIDE_RULE}"
+
+
+OUTSIDE_MAX = 128
+OUTSIDE_RULE = f"1 to {OUTSIDE_MAX} letters, digits and '-._:/+' of ASCII, a letter or digit first"
+_OUTSIDE = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:/+-]{{0,{OUTSIDE_MAX - 1}}}")
+_NAMED = ("hostname", "serial", "kubernetes", "slurm", "site", "row", "rack")
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= 63 and name[0].isalnum() and all(c.isalnum() or c in "-." for c in name) and name.isascii()
+
+
+def _unique_names(spec: NodeSpec) -> list[str]:
+    named = [(kind, getattr(spec, kind)) for kind in ("id", "hostname", "serial", "bmc", "kubernetes", "slurm")]
+    named.extend(("mac", mac) for mac in spec.macs)
+    return [f"{kind}:{value}" for kind, value in named if value]
+
+
+def _node(fleet: Fleet, spec: NodeSpec, adopt: bool, now: datetime) -> Node:
+    bindings = [Binding(kind, getattr(spec, kind), now) for kind in _BOUND if getattr(spec, kind)]
+    bindings.extend(Binding("mac", mac, now) for mac in spec.macs)
+    pool = fleet.configuration.pools.get(spec.pool)
+    domains = (f"rack:{spec.rack}", *spec.domains) if spec.rack else spec.domains
+    return Node(
+        id=spec.id,
+        position=Position(spec.cell, spec.site, spec.row, spec.rack, spec.u),
+        sku=spec.sku,
+        phase=Phase.registered,
+        phase_since=now,
+        registered_at=now,
+        bindings=tuple(bindings),
+        domains=tuple(dict.fromkeys(domains)),
+        profile=spec.profile,
+        provisioner=spec.provisioner,
+        adopted=adopt,
+        test_mode=spec.test_mode,
+        assignment=Assignment(pool.name, pool.tenant, pool.cluster, now) if adopt and pool else None,
+        tags=tuple(sorted(spec.tags.items())),
+    )
+
+
+_BOUND = ("hostname", "serial", "bmc", "kubernetes", "slurm")

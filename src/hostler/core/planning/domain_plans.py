@@ -1,0 +1,156 @@
+"""A domain act: all of a rack or NVLink domain is taken as one, from the first cordon to the last uncordon.
+
+It is admitted whole or waits whole (`remediation`), and undone whole. In between its members wait for each other at
+four gates: nobody is drained before all are cordoned, nothing is acted upon before all are drained, nobody is opened
+before all may be, and it is done for all at once. It is no record of its own: what stands on its members says all.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+from msgspec import Struct
+
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Blocker, Condition, Node, Phase, Plan
+
+
+class Stage(IntEnum):
+    """How far a member has come: what it does next."""
+
+    cordon = 0
+    drain = 1
+    act = 2
+    open = 3
+    done = 4
+
+
+_STAGES = {"cordon": Stage.cordon, "drain": Stage.drain, "uncordon": Stage.open}
+
+
+def scope_of(group: str) -> str:
+    """The domain of a domain act's group, "" of any other group."""
+    scope, slash, _ = group.partition("/")
+    return scope if slash and ":" in scope else ""
+
+
+def wish_of(node: Node, group: str) -> Condition | None:
+    """The condition by which somebody asked for this act on the node."""
+    return next((c for c in node.conditions if c.group == group), None)
+
+
+def members(fleet: Fleet, group: str) -> list[Node]:
+    """The nodes that are to be taken or have been: on them the wish stands, or the act's plan. By id."""
+    return [fleet.nodes[i] for i in fleet.index.members(f"group:{group}")]
+
+
+def mates(fleet: Fleet, node: Node) -> Iterator[tuple[Node, Plan]]:
+    """The other members on which the act of the node's plan has begun, with their plans."""
+    plan = node.plan
+    if plan is None or not scope_of(plan.group):
+        return
+    for mate in members(fleet, plan.group):
+        if mate.id != node.id and mate.plan is not None and mate.plan.group == plan.group:
+            yield mate, mate.plan
+
+
+def stage_of(plan: Plan) -> Stage:
+    """What the plan does next."""
+    if plan.index >= len(plan.steps):
+        return Stage.done
+    return _STAGES.get(plan.steps[plan.index].operation, Stage.act)
+
+
+def behind(fleet: Fleet, node: Node, plan: Plan) -> tuple[Blocker, ...]:
+    """The members that have not come as far as this one, each with what it waits for itself."""
+    stage = stage_of(plan)
+    late = [(m, p) for m, p in mates(fleet, node) if p.state == "running" and stage_of(p) < stage]
+    return tuple(_late(plan, mate, theirs) for mate, theirs in late)
+
+
+def _late(plan: Plan, mate: Node, theirs: Plan) -> Blocker:
+    doing = theirs.steps[theirs.index].operation
+    why = f": {mate.waiting.blockers[0].text}" if mate.waiting and mate.waiting.blockers[0].kind != "domain" else ""
+    text = f"{scope_of(plan.group)} goes together, and {mate.id} is still at {doing}{why}"
+    return Blocker("domain", mate.id, text[:500], f"{mate.id} has come as far, or leaves the act")
+
+
+def going_on(fleet: Fleet, node: Node) -> tuple[Blocker, ...]:
+    """The members that have not turned back yet: before they do, a member that has is not opened again."""
+    return tuple(
+        Blocker("domain", mate.id, f"{mate.id} has not turned back yet, and all are opened together", "it does")
+        for mate, theirs in mates(fleet, node)
+        if theirs.state == "running"
+    )
+
+
+def turned_back(fleet: Fleet, node: Node) -> str:
+    """Why the act is being undone by another member, "" where it is not."""
+    return next((f"{m.id} turned back: {p.reason}"[:500] for m, p in mates(fleet, node) if p.state == "undoing"), "")
+
+
+def has_disturbed(fleet: Fleet, node: Node) -> bool:
+    """Whether the act may have ended work on any member by now: then it goes on."""
+    return any(theirs.disturbed for _, theirs in mates(fleet, node))
+
+
+def stands(fleet: Fleet, node: Node, plan: Plan) -> bool:
+    """Whether a cause of the plan stands, on this node or on a member for whose fault all are taken."""
+    causes = frozenset(plan.causes)
+    if any(c.id in causes for c in node.conditions):
+        return True
+    if not scope_of(plan.group) or wish_of(node, plan.group) is not None:
+        return False
+    names = {cause.partition("/")[0] for cause in plan.causes} - {node.id}
+    found = (fleet.nodes.get(name) for name in sorted(names))
+    return any(c.id in causes for other in found if other is not None for c in other.conditions)
+
+
+class Member(Struct, frozen=True):
+    """One node of a domain act: waiting to begin (`stage` None), how far it has come, or turned back."""
+
+    node: Node
+    stage: Stage | None
+    state: str
+    blockers: tuple[Blocker, ...]
+
+
+class DomainAct(Struct, frozen=True):
+    """A domain act as it stands. `state`: waiting, proposed, running or undoing, for all of it."""
+
+    group: str
+    scope: str
+    remedy: str
+    state: str
+    wish: Condition | None
+    members: tuple[Member, ...]
+
+
+def acts(fleet: Fleet) -> list[DomainAct]:
+    """Every domain act that waits or is under way, by scope."""
+    groups: dict[str, None] = {}
+    for node_id in (*fleet.index.members("grouped"), *fleet.index.members("together")):
+        node = fleet.nodes[node_id]
+        found = (*(c.group for c in node.conditions), node.plan.group if node.plan else "")
+        groups.update(dict.fromkeys(group for group in found if scope_of(group)))
+    return [act_of(fleet, group) for group in sorted(groups)]
+
+
+def act_of(fleet: Fleet, group: str) -> DomainAct:
+    """The act of this group, with all its members."""
+    nodes = [node for node in members(fleet, group) if node.phase is Phase.production or _plan(node, group)]
+    plans = [plan for node in nodes if (plan := _plan(node, group)) is not None]
+    wish = next((found for node in nodes if (found := wish_of(node, group)) is not None), None)
+    states = [plan.state for plan in plans]
+    state = next((s for s in ("undoing", "running", "proposed") if s in states), "waiting")
+    remedy = plans[0].remedy or plans[0].name if plans else wish.remedy if wish else ""
+    return DomainAct(group, scope_of(group), remedy, state, wish, tuple(_member(node, group) for node in nodes))
+
+
+def _plan(node: Node, group: str) -> Plan | None:
+    return node.plan if node.plan is not None and node.plan.group == group else None
+
+
+def _member(node: Node, group: str) -> Member:
+    plan = _plan(node, group)
+    waits = node.waiting.blockers if node.waiting else ()
+    return Member(node, stage_of(plan) if plan else None, plan.state if plan else "waiting", waits)

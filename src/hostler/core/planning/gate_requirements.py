@@ -1,0 +1,199 @@
+"""What a gate must see of a node before it lets it through, and whether a gate's answer says that it saw it. Pure.
+
+An expectation is frozen into the step when its plan is laid down: from then on nobody chooses what is looked at. A
+gate that says passed without saying what it saw has not passed.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from hostler.core.diagnose.gate.expectation import (
+    EXPECTS,
+    MAX_FAULTS,
+    MAX_GPUS,
+    Expected,
+    ExpectedGpu,
+    Faulted,
+    decode,
+    encode,
+)
+from hostler.core.diagnose.gate.faults import NOBODY
+from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Condition, Facts, Node, Operation, Outcome, Plan, Scalar, Step, Verdict
+from hostler.core.state.most_parts_seen import MEMORY, due, most_of
+from hostler.core.tables.conditions import CONDITIONS
+
+PROFILES = ("gate", "seatrial")
+"""Profiles of checks that look at what they let through."""
+HANDS = ("return_to_service", "seatrial")
+"""Plans after which another part may sit in a slot: somebody's hands were in the machine."""
+
+_GPU = ("nvml", "pci", "kernel_log")
+_LOG_AND = "kernel_log"
+
+ROWS: dict[str, tuple[str, ...]] = {
+    # a GPU or an NVSwitch: what it says itself, what PCI shows, and no line of the kernel's about it since
+    "gpu.": _GPU,
+    "gpu.missing": ("nvml", "pci"),
+    "gpu.driver_unresponsive": ("nvml", _LOG_AND),
+    "gpu.nvlink_down": ("nvml", _LOG_AND),
+    "gpu.nvlink_degraded": ("nvml", _LOG_AND),
+    "gpu.fabric_unready": ("nvml", _LOG_AND),
+    "gpu.fabric_degraded": ("nvml", _LOG_AND),
+    "nvswitch.": ("nvml", _LOG_AND),
+    # adapters, buses, drives
+    "network.nic_down": ("ports", _LOG_AND),
+    "network.link": ("ports", _LOG_AND),
+    "network.link_flaps": ("ports", _LOG_AND),
+    "pcie.uncorrectable": ("pci", _LOG_AND),
+    "storage.read_only": ("mounts", _LOG_AND),
+    # the host
+    "memory.uncorrectable": ("modules", _LOG_AND),
+    "cpu.machine_check": ("cpus", _LOG_AND),
+    "host.cpu_offline": ("cpus", _LOG_AND),
+    "host.memory_short": ("memory", "inventory"),
+    "host.kernel_oops": (_LOG_AND, "cpus"),
+    "host.kernel_panic": (_LOG_AND, "cpus"),
+    "inventory.missing_part": ("inventory", "pci"),
+    # somebody else's word about a part: the part itself is looked at
+    "external.": ("nvml", "pci"),
+    # the answer itself is the sight: who answers in this boot is neither silent nor off
+    "agent.lost": (),
+    "power.off_unexpected": (),
+    # the step before the gate has read the versions; the check is what is run; a wish convicts nothing
+    "firmware.drift": (),
+    "check.": (),
+    "operator.": (),
+    "remedy.failed": (),
+    "node.suspect": (),
+}
+"""Condition, or family of conditions, → the readers that must each see it gone: its own means, and one other."""
+_AGENTS_SLOT = re.compile(r"gpu\d{1,3}|pci:.+")
+"""How an agent names a GPU's slot; under a BMC's own names nothing that NVML shows would be found."""
+
+
+def readers_of(condition: str, part: str = "") -> tuple[str, ...]:
+    """The readers of a condition's row, the longest name that fits it.
+
+    What has no row and is ended by its own observer needs none, for that observer still says whether it stands; of the
+    rest nobody here can say that it is gone.
+    """
+    named = max((name for name in ROWS if _fits(name, condition)), key=len, default="")
+    if named:
+        readers = ROWS[named]
+        return tuple(r for r in readers if r != "pci" or condition != "inventory.missing_part" or part == "gpu")
+    kind = CONDITIONS.get(condition)
+    return () if kind is not None and kind.clears == "observation" else (NOBODY,)
+
+
+def _fits(row: str, condition: str) -> bool:
+    return condition.startswith(row) if row.endswith(".") else condition == row
+
+
+def expectation(fleet: Fleet, node: Node, plan: str, causes: Iterable[str], only: tuple[str, ...] = ()) -> Expected:
+    """What the gate of this plan is to see, from the node's record, its SKU and what the plan was laid down for.
+
+    `only`: the slots that the plan is confined to.
+    """
+    sku = fleet.configuration_of(node).skus.get(node.sku)
+    parts = due(node, sku.counts) if sku else {}
+    known = _gpus(node, fleet)
+    named = frozenset(causes)
+    convicted = [c for c in node.conditions if c.id in named or (plan == "return_to_service" and c.clears == "remedy")]
+    looked = sorted(convicted, key=lambda c: (-c.severity, c.id))[:MAX_FAULTS]
+    return Expected(
+        gpus=max(parts.get("gpu", 0), len(known)),
+        known=known,
+        same=plan not in HANDS,
+        links=sku.reset.links if sku else 0,
+        fabric=bool(sku and sku.reset.fabric),
+        without=sku.without if sku else (),
+        parts=parts,
+        memory_gib=min(sku.memory_gib, most_of(node, MEMORY) or sku.memory_gib) if sku else 0.0,
+        faulted=tuple(fault for c in looked if (fault := _faulted(c, known)).readers),
+        only=only,
+    )
+
+
+def seeing(fleet: Fleet, node: Node, plan: Plan) -> Plan:
+    """The plan with what its gates are to see in their steps; what a step says already is not changed."""
+    if not any(_is_blind(step) for step in plan.steps):
+        return plan
+    expects = encode(expectation(fleet, node, plan.name, plan.causes, plan.parts))
+    steps = (replace(s, args={**s.args, EXPECTS: expects}) if _is_blind(s) else s for s in plan.steps)
+    return replace(plan, steps=tuple(steps))
+
+
+def _is_blind(step: Step) -> bool:
+    return step.operation == "run_checks" and step.args.get("profile", "gate") in PROFILES and EXPECTS not in step.args
+
+
+def as_seen(operation: Operation, outcome: Outcome) -> Outcome:
+    """The outcome, inconclusive where it says passed and does not say that it saw what it was to see."""
+    if operation.kind != "run_checks" or outcome.facts.get("verdict") != Verdict.passed.value:
+        return outcome
+    if not (why := unstated(operation.args, outcome.facts)):
+        return outcome
+    facts: Facts = {**outcome.facts, "verdict": Verdict.inconclusive.value}
+    return replace(outcome, facts=facts, detail=f"{why}; its own word: {outcome.detail or 'passed'}"[:500])
+
+
+def unstated(args: Mapping[str, str], facts: Facts) -> str:
+    """What an answer that says passed does not say it saw, "" where it says all that its order expects."""
+    if args.get("profile", "gate") not in PROFILES:
+        return ""
+    if EXPECTS not in args:
+        return "its order is of an older version and names nothing to see"
+    try:
+        expected = decode(args[EXPECTS])
+    except ValueError as error:
+        return f"nobody can read what it was to look at: {error}"
+    wanted = [f"gone {fault.name}" for fault in expected.faulted]
+    if expected.same:
+        wanted += [f"gpu {gpu.name}" for gpu in expected.known]
+    blind = [name for name in wanted if not _passed(facts.get(f"{LOOK}{name}"))]
+    seen = facts.get(GPUS_SEEN)
+    if expected.gpus and (type(seen) is not int or seen < expected.gpus):
+        blind.append(f"{expected.gpus} GPUs (it saw {seen if type(seen) is int else 'none'})")
+    return f"it does not say that it saw {', '.join(blind)}" if blind else ""
+
+
+def _passed(said: Scalar) -> bool:
+    return isinstance(said, str) and said.partition(":")[0] == Verdict.passed.value
+
+
+def _gpus(node: Node, fleet: Fleet) -> tuple[ExpectedGpu, ...]:
+    """The GPUs of record under all their names, where the node's own agent has named them.
+
+    A serial that was made up for want of one says no more than its address does.
+    """
+    names: dict[str, dict[str, str]] = {}
+    for address, serial in node.addresses:
+        kind, _, name = address.partition(":")
+        names.setdefault(serial, {})[kind] = name
+    found = []
+    for slot, serial in node.slots:
+        if not _AGENTS_SLOT.fullmatch(slot):
+            continue
+        part = fleet.parts.get(serial)
+        if slot.startswith("pci:") if part is None else part.kind != "gpu":
+            continue
+        made_up = serial.startswith("pci:") or "@" in serial
+        known = names.get(serial, {})
+        uuid = known.get("uuid", "") or (serial if serial.startswith("GPU-") else "")
+        pci = known.get("pci", "") or (slot.removeprefix("pci:") if slot.startswith("pci:") else "")
+        found.append(ExpectedGpu(slot, "" if made_up or serial == uuid else serial, uuid, pci))
+    return tuple(found[:MAX_GPUS])
+
+
+def _faulted(condition: Condition, known: tuple[ExpectedGpu, ...]) -> Faulted:
+    part = condition.part
+    names = (part, part.removeprefix("pci:"))
+    gpu = next((g for g in known if part and any(n in (g.slot, g.serial, g.uuid, g.pci) for n in names)), None)
+    if gpu is None and condition.type.startswith("gpu.") and part not in ("", "gpu", "nvml"):
+        address = part.removeprefix("pci:") if part.startswith("pci:") else ""
+        gpu = ExpectedGpu("", "" if address else part, "", address)
+    return Faulted(condition.type, part, readers_of(condition.type, part), gpu)

@@ -1,0 +1,221 @@
+"""Idle slots: when a node in service is checked with all its GPUs, where that may begin, and when it must yield. Pure.
+
+An idle check disturbs nobody, so it needs no plan: it is one operation, and its verdict a record. Slots come once a
+period; each node's begin at a moment of its own, so that a fleet is never checked all at once. A check begins only
+where customers' work is known to be absent, and has been for a while, and ends as soon as anybody wants the node: a
+customer, a plan, a person. What was ended so is inconclusive, and is not tried again before the node's next slot.
+"""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from hashlib import blake2s
+
+from hostler.core.policy.guards import scopes
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Slots, scaled
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import CheckResult, Mode, Node, Operation, Phase, Profile, Severity, Verdict, WorkClass
+from hostler.core.state.requalification import has_proven_itself
+from hostler.core.tables.operations import IDLE_CHECK
+
+PROFILE = "idle"
+"""The profile of checks that runs in a slot, and under which its verdict is recorded."""
+
+
+def serves(fleet: Fleet, node: Node) -> bool:
+    """Whether the node's pool wants idle checks: its mode for them is act, by name. "*" speaks of remedies only."""
+    if node.assignment is None or node.phase is not Phase.production or node.profile is not Profile.managed:
+        return False
+    for pool, what, mode in fleet.cell.modes:
+        if (pool, what) == (node.pool, IDLE_CHECK):
+            return mode == Mode.act.value
+    configured = fleet.pool_of(node)
+    return configured is not None and configured.modes.get(IDLE_CHECK) is Mode.act
+
+
+def running(node: Node) -> Operation | None:
+    """The idle check that is under way on the node."""
+    return node.operation if node.operation is not None and node.operation.kind == IDLE_CHECK else None
+
+
+def begin(scene: Scene, node: Node) -> Act | None:
+    """The check of the node's slot begins now; None where none is due, or it may not."""
+    if node.operation is not None or not serves(scene.fleet, node) or not _is_due(scene, node):
+        return None
+    if keeps_away(scene, node) or not _is_quiet(scene, node) or not _has_room(scene, node):
+        return None
+    return Act((e.OperationStarted(_operation(scene, node)),))
+
+
+def end(scene: Scene, node: Node, check: Operation) -> Act | None:
+    """The check under way is called off, inconclusively, because somebody wants the node or its time is over."""
+    if scene.fleet.cell.restored is not None:
+        return None
+    first = scene.present.unobserved.get(check.id)
+    why = keeps_away(scene, node) or _busy(scene, node)
+    if not why and check.deadline <= scene.now and (first is None or first <= scene.now):
+        why = "it did not end in its time"
+    if not why:
+        return None
+    verdict = CheckResult(PROFILE, Verdict.inconclusive, scene.now, f"called off: {why}"[:500])
+    finished = e.OperationFinished(node.id, check.id, check.kind, "revoked", verdict.detail)
+    return Act((e.CheckRecorded(node.id, verdict), finished))
+
+
+def waits(scene: Scene, node: Node) -> bool:
+    """Whether the node would be checked now if there were room, and nothing kept it away."""
+    return node.operation is None and serves(scene.fleet, node) and _is_due(scene, node) and _is_quiet(scene, node)
+
+
+def keeps_away(scene: Scene, node: Node) -> str:
+    """Why no idle check may run on the node whoever works there, "" where nothing keeps it away."""
+    if not serves(scene.fleet, node):
+        return "its pool wants no idle checks"
+    return _wanted_by_others(scene, node) or _stopped(scene, node)
+
+
+def _wanted_by_others(scene: Scene, node: Node) -> str:
+    if node.plan is not None:
+        return f"{node.plan.name} is under way"
+    if ailing := next((c for c in node.conditions if _matters(c.severity, c.type, c.part, c.remedy)), None):
+        return f"{ailing.type} stands on it"
+    if scene.fleet.incidents_of(node.id):
+        return "it belongs to an incident"
+    if node.cordons or scene.present.of(node.id).cordoned_by_other:
+        return "it is cordoned"
+    if node.settling or not has_proven_itself(node):
+        return "it has not proven itself since it was acted upon"
+    return ""
+
+
+def _stopped(scene: Scene, node: Node) -> str:
+    cell = scene.fleet.cell
+    if cell.restored is not None or cell.doubt is not None:
+        return "the journal or the clock is in doubt"
+    if cell.brake:
+        return "the storm brake is latched"
+    if not len(scene.fleet.holds) and not cell.paused:
+        return ""
+    wanted = scopes(scene, node)
+    if held := scene.fleet.holds_on(wanted):
+        return f"{held[0].owner} holds it"
+    return "" if frozenset(cell.paused).isdisjoint(wanted) else "it is paused"
+
+
+def _matters(severity: Severity, kind: str, part: str, wish: str) -> bool:
+    """A node that is unwell is a remedy's. What its own last check said is just what the next one is to confirm."""
+    if kind == "check.failed" and part.partition("/")[0] == f"check:{PROFILE}":
+        return False
+    return severity >= Severity.degraded or bool(wish)
+
+
+def _busy(scene: Scene, node: Node) -> str:
+    """Who works on the node; not known to work is not working."""
+    for work in scene.present.workloads(node) or ():
+        if work.work_class is not WorkClass.infrastructure:
+            return f"{work.job or work.id} has come"
+    return ""
+
+
+def _is_quiet(scene: Scene, node: Node) -> bool:
+    """Nobody works there, no check is left, for long enough by now, and its scheduler calls it ready."""
+    here, works = scene.present.of(node.id), scene.present.workloads(node)
+    if works is None or here.ready is not True or here.idle_since is None:
+        return False
+    if any(work.check or work.work_class is not WorkClass.infrastructure for work in works):
+        return False
+    return _quiet_at(scene, node, here.idle_since) <= scene.now
+
+
+def _quiet_at(scene: Scene, node: Node, idle_since: datetime) -> datetime:
+    policy = scene.fleet.policy_of(node)
+    return idle_since + timedelta(seconds=scaled(policy, policy.slots.quiet_s))
+
+
+def _is_due(scene: Scene, node: Node) -> bool:
+    """Whether the node has not been looked at in its present slot.
+
+    Nobody is due before a slot of its own has begun since it was delivered, since the configuration came into force,
+    and since the controller started: so nothing of this makes all nodes due at once. Who was checked late in a slot is
+    left in peace in the next.
+    """
+    tried = next((check.at for check in node.checks if check.profile == PROFILE), None)
+    assert node.assignment is not None, "only members of a pool are served"
+    activated = scene.fleet.configuration_of(node).activated
+    moments = (tried, node.assignment.since, activated, scene.present.started)
+    begins, apart = slot_begins(scene, node), timedelta(seconds=_period_s(scene, node) / 2)
+    if tried is not None and tried + apart > begins:
+        return False
+    return max(at for at in moments if at is not None) < begins
+
+
+def slot_begins(scene: Scene, node: Node) -> datetime:
+    """When the node's present slot began: a whole second, so that its end and the next one's beginning are one."""
+    period_s = _period_s(scene, node)
+    offset_s = int(stagger(node.id) * period_s)
+    passed = (int(scene.sure.timestamp()) - offset_s) // period_s
+    return datetime.fromtimestamp(passed * period_s + offset_s, UTC)
+
+
+def _period_s(scene: Scene, node: Node) -> int:
+    policy = scene.fleet.policy_of(node)
+    return max(1, int(scaled(policy, policy.slots.period_s)))
+
+
+@lru_cache(maxsize=200_000)
+def stagger(node_id: str) -> float:
+    """Where in a period the node's slots begin, 0 to 1: always the same, and another place for each node."""
+    return int.from_bytes(blake2s(node_id.encode(), digest_size=6).digest(), "big") / (1 << 48)
+
+
+def _has_room(scene: Scene, node: Node) -> bool:
+    """Whether pool and cluster check fewer nodes than they may at once."""
+    fleet, pool = scene.fleet, scene.fleet.pool_of(node)
+    assert node.assignment is not None, "only members of a pool are served"
+    assert pool is not None, "only members of a pool are served"
+    limits, cluster = fleet.policy_of(node).slots, node.assignment.cluster
+    busy = [fleet.nodes[i] for i in fleet.index.members("operating")]
+    others = [one.assignment for one in busy if running(one) is not None and one.assignment is not None]
+    in_pool = sum(one.pool == node.pool for one in others)
+    in_cluster = sum(one.cluster == cluster for one in others)
+    return in_pool < allowance(limits, pool.target) and in_cluster < limits.cluster_count
+
+
+def allowance(limits: Slots, target: int) -> int:
+    """How many nodes of a pool of this target may be checked at once: the stricter of count and percent.
+
+    Where the percentage allows any at all, it allows one.
+    """
+    share = target * limits.percent / 100
+    return min(limits.count, max(1, int(share)) if share > 0 else 0)
+
+
+def _operation(scene: Scene, node: Node) -> Operation:
+    """Its id names node and slot, so that whoever is asked twice does it once."""
+    policy = scene.fleet.policy_of(node)
+    begins = slot_begins(scene, node)
+    return Operation(
+        id=f"{node.id}-idle-{int(begins.timestamp())}",
+        kind=IDLE_CHECK,
+        node=node.id,
+        plan="",
+        step=0,
+        started=scene.now,
+        deadline=scene.now + timedelta(seconds=scaled(policy, policy.slots.limit_s)),
+        args={"profile": PROFILE, "image": policy.slots.image},
+        boot_id=node.boot_id,
+    )
+
+
+def wakes_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone may begin or end a check of the node."""
+    if (check := running(node)) is not None:
+        return max(check.deadline, scene.present.unobserved.get(check.id, check.deadline))
+    if not serves(scene.fleet, node):
+        return None
+    idle_since = scene.present.of(node.id).idle_since
+    if idle_since is not None and _is_due(scene, node) and (at := _quiet_at(scene, node, idle_since)) > scene.now:
+        return at
+    return slot_begins(scene, node) + timedelta(seconds=_period_s(scene, node))

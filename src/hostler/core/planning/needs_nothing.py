@@ -1,0 +1,48 @@
+"""Who certainly needs nothing, told without deciding anything: most of a fleet is passed over cheaply."""
+
+from hostler.core.conditions.sku_match import gaps
+from hostler.core.planning.idle_checks import serves
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node, Phase
+from hostler.core.state.requalification import has_proven_itself
+
+
+def rests(fleet: Fleet, node: Node) -> bool:
+    """Whether the node certainly needs nothing, now or by the clock: so most of a fleet is passed over cheaply.
+
+    In service, nothing stands on it, runs, waits or is held, and what was tried has been proven. False says nothing.
+    """
+    return (
+        node.phase is Phase.production
+        and not node.conditions
+        and (not node.attempts or (node.assignment is not None and has_proven_itself(node)))
+        and not node.cordons
+        and not node.settling
+        and node.plan is None
+        and node.operation is None
+        and node.waiting is None
+        and node.deadline is None
+        and not _may_be_held(fleet, node)
+        and fleet.index.lacks(f"ticket:{node.id}")
+        and fleet.index.lacks(f"approval:{node.id}")
+        and not serves(fleet, node)
+        and (node.assignment is not None or not gaps(fleet, node))
+    )
+
+
+def restless(fleet: Fleet) -> dict[str, None]:
+    """Every node that a sweep must look at: all but those of which `rests` is certain from what stands on them."""
+    scopes = [hold.scope for hold in fleet.holds.values()]
+    if any(scope not in fleet.nodes for scope in scopes):
+        return dict.fromkeys(fleet.nodes)
+    found = dict.fromkeys(fleet.index.members("restless"))
+    found.update(dict.fromkeys(ticket.node for ticket in fleet.tickets.values()))
+    found.update(dict.fromkeys(scopes))
+    return found
+
+
+def _may_be_held(fleet: Fleet, node: Node) -> bool:
+    """Whether a hold reaches the node, or might: one on another node certainly does not."""
+    if fleet.holds.bare:
+        return False
+    return any(hold.scope == node.id or hold.scope not in fleet.nodes for hold in fleet.holds.values())

@@ -1,0 +1,141 @@
+"""One safe step forward for a node, or the blockers in its way. Asked again and again until there is nothing to do.
+
+What does this node need *now*? A plan that runs is advanced (`execution`); else protection, then a remedy
+(`remediation`), then the phase's own work, or service (`in_service`). Every answer is a value: events to record, a
+reasoned wait, or rest.
+"""
+
+from datetime import datetime, timedelta
+
+from hostler.core.conditions import own_conditions, staleness, unanswered_checks
+from hostler.core.planning import idle_checks, triage
+from hostler.core.planning.execution import advance
+from hostler.core.planning.in_service import serve
+from hostler.core.planning.outcomes import change_phase
+from hostler.core.planning.plan_builder import Frame, record
+from hostler.core.planning.remediation import needed, protect, remedy, room_at
+from hostler.core.planning.restore_freeze import standing_still
+from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
+from hostler.core.policy.shadow_rules import would_have
+from hostler.core.report.sentences import asked_for
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act, Answer, Rest, Wait
+from hostler.core.state.formats import writable
+from hostler.core.state.model import ActClass, Blocker, Node, Phase
+from hostler.core.tables.phases import PHASES
+from hostler.core.tables.recipes import RECIPES, Recipe
+from hostler.core.tables.verdicts import Conviction
+
+
+def next_step(scene: Scene, node: Node) -> Answer:
+    """What to record next for this node, or what it waits for."""
+    if told := would_have(scene, node):
+        return Act(told)
+    need = needed(scene, node)
+    answer = _next(scene, node, need)
+    if not isinstance(answer, Act) and (check := idle_checks.begin(scene, node)) is not None:
+        answer = check
+    return writable(scene, node, standing_still(scene, node, need, answer))
+
+
+def _next(scene: Scene, node: Node, need: Need | None) -> Answer:
+    check = idle_checks.running(node)
+    if check is not None and (called_off := idle_checks.end(scene, node, check)) is not None:
+        return called_off
+    if node.plan is not None:
+        return advance(scene, node, node.plan, need)
+    if need is not None and need.act_class is ActClass.protective:
+        return protect(scene, node, need) or _phase_work(scene, node)
+    if node.settling:
+        return _settling(node)
+    if need is not None:
+        return remedy(scene, node, need)
+    about = scene.fleet.tickets_about(node.id)
+    if answered := [t for t in about if t.kind == "consent" or (t.kind == "stuck" and t.fault)]:
+        return Act(tuple(e.TicketClosed(t.id, "what it was for is no longer needed", "hostler") for t in answered))
+    return _phase_work(scene, node)
+
+
+def _settling(node: Node) -> Wait:
+    late = node.settling[0]
+    text = f"{late.kind} was given up but may still land"
+    return Wait(
+        "settle",
+        (Blocker("operation", late.id, text, "it is observed, or its settle time is over"),),
+        until=late.deadline,
+    )
+
+
+def _phase_work(scene: Scene, node: Node) -> Answer:
+    row = PHASES[node.phase]
+    if node.phase is Phase.production:
+        return _awaiting(scene, node, serve(scene, node))
+    if node.phase is Phase.registered:
+        return _enrol(scene, node)
+    over = node.deadline is not None and node.deadline <= scene.now and not unanswered_checks.holds_the_phase(node)
+    if row.limit_s is not None and row.on_limit and over:
+        return Act(change_phase(scene, node, row.on_limit, f"over the limit of {node.phase}"))
+    if node.phase is Phase.triage:
+        if waits := triage.waits(scene, node):
+            return waits
+        if is_lemon(scene.fleet.policy_of(node), node, scene.sure):
+            why = "one visit to triage too many"
+            return Act(change_phase(scene, node, Phase.rma, why, Conviction(why)))
+    if paused := unanswered_checks.pauses(scene, node):
+        return paused
+    if not row.recipe:
+        return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
+    return _bring_up(scene, node, RECIPES[row.recipe])
+
+
+def _awaiting(scene: Scene, node: Node, answer: Answer) -> Answer:
+    """A node at rest about which something waits for a second person says so."""
+    if not isinstance(answer, Rest) or not (asked := scene.fleet.approvals_for(node.id)):
+        return answer
+    ends = "a second person approves or denies it (hostler approval list)"
+    return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked))
+
+
+def _bring_up(scene: Scene, node: Node, recipe: Recipe) -> Answer:
+    request = Request(recipe.name, ActClass.bring_up, (node,))
+    found = blockers(scene, request)
+    if found:
+        return Wait(recipe.name, found, until=node.deadline)
+    return Act((record(scene, node, recipe, Frame(ActClass.bring_up)),))
+
+
+def _enrol(scene: Scene, node: Node) -> Answer:
+    if node.adopted:
+        if node.inventory_at is not None:
+            return Act(change_phase(scene, node, Phase.production, "adopted, its inventory seen"))
+        text = "its inventory has not been seen yet"
+        return Wait("adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports it"),))
+    if node.provisioner == "none":
+        text = "no provisioner: somebody else powers it on"
+        return Wait("bring_up", (Blocker("person", "operator", text, "it is adopted or given a provisioner"),))
+    found = blockers(scene, Request("initializing", ActClass.bring_up, (node,)))
+    if found:
+        return Wait("bring_up", found)
+    return Act(change_phase(scene, node, Phase.initializing, "bring-up begins"))
+
+
+def wakes_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone may change the answer: operation, step, limits, conclusion, condition, strike, slot."""
+    concluded, slot = own_conditions.wakes_at(scene, node), idle_checks.wakes_at(scene, node)
+    if (node.deadline or node.plan or concluded) is None and not node.conditions and not node.settling:
+        return slot
+    moments = [node.deadline, concluded, slot, ladder_changes_at(scene.fleet.policy_of(node), node, scene.sure)]
+    if node.operation is not None:
+        moments.append(node.operation.deadline)
+    moments.extend(operation.deadline for operation in node.settling)
+    moments.extend(c.expires_at for c in node.conditions)
+    moments.append(staleness.next_moment(scene, node))
+    moments.append(unanswered_checks.wakes_at(scene, node))
+    plan = node.plan
+    if plan is not None and plan.step_since is not None and plan.index < len(plan.steps):
+        moments.append(plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s))
+    if plan is not None and plan.remedy and node.operation is None:
+        moments.append(room_at(scene, node))
+    return min((at for at in moments if at is not None and at > scene.now), default=None)

@@ -1,0 +1,317 @@
+"""How steps and plans end: what an outcome means, where a failed plan leaves its node, what a finished one answers."""
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions.recurrence import count_act
+from hostler.core.planning.domain_plans import scope_of, wish_of
+from hostler.core.state import events as e
+from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import (
+    Condition,
+    Evidence,
+    Hold,
+    HoldKind,
+    Node,
+    Operation,
+    Outcome,
+    Phase,
+    Plan,
+    Severity,
+    Ticket,
+    Verdict,
+)
+from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.phases import PHASES, edge
+from hostler.core.tables.verdicts import ENDS, Conviction, StepEnd, verdict_of
+
+
+def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+    """What a known outcome (done, failed, refused, open) of the outstanding operation means for its plan.
+
+    Only a check that says *failed* convicts; what needs an ability that the agent lacks leaves the step open.
+    """
+    end = _end_of(operation, outcome)
+    result = _RESULTS[end] if operation.kind == "run_checks" else outcome.result
+    finished = e.OperationFinished(node.id, operation.id, operation.kind, result, outcome.detail[:500], outcome.facts)
+    plan = node.plan
+    if plan is None or plan.id != operation.plan:
+        return (finished,)
+    match end:
+        case StepEnd.passed:
+            # an eviction, or a cordon laid again, only makes way for the step
+            aside = plan.state == "running" and plan.steps[plan.index].operation != operation.kind
+            moved = () if aside else (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
+            return (finished, *moved, *_counted(scene, node, plan, operation))
+        case StepEnd.open:
+            return (finished, *unsaid(scene, node, operation, verdict_of(outcome), outcome.detail or outcome.result))
+        case StepEnd.failed:
+            return (finished, *_failed(scene, node, plan, operation, outcome))
+        case _:
+            assert_never(end)
+
+
+_RESULTS = {StepEnd.passed: "done", StepEnd.failed: "failed", StepEnd.open: "open"}
+"""How a check's end is recorded as the result of its operation."""
+
+
+def _end_of(operation: Operation, outcome: Outcome) -> StepEnd:
+    """A check ends as its verdict says; what the agent has no means for is open; else done is passed."""
+    if operation.kind == "run_checks":
+        return ENDS[verdict_of(outcome)]
+    if outcome.result == "done":
+        return StepEnd.passed
+    refused = OPERATIONS[operation.kind].answers and outcome.result == "refused"
+    return StepEnd.open if refused else StepEnd.failed
+
+
+def _failed(scene: Scene, node: Node, plan: Plan, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+    """A check that failed is evidence, and so are drives that defy erasing; that anything else failed is none."""
+    if operation.kind == "cordon" and _leads_out(plan) and scene.present.has_left(node):
+        return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
+    why = f"{operation.args.get('profile', operation.kind)}: {outcome.detail or outcome.result}"
+    ground = Conviction(why) if operation.kind in ("run_checks", unanswered_checks.SANITISE) else None
+    return fail_step(scene, node, plan, why, ground)
+
+
+def unsaid(scene: Scene, node: Node, operation: Operation, verdict: Verdict, detail: str) -> tuple[e.Event, ...]:
+    """The operation was to be an answer and was none: its step stays open, and the node where it is."""
+    profile = unanswered_checks.profile_of(operation.kind, operation.args)
+    return unanswered_checks.left_open(scene, node, unanswered_checks.Unsaid(profile, verdict, detail))
+
+
+def _leads_out(plan: Plan) -> bool:
+    """Whether the plan takes its node out of the cluster: where it is out already, there is nothing to cordon."""
+    return plan.state == "running" and any(step.operation == "leave_cluster" for step in plan.steps)
+
+
+CURES = {"gpu_reset": "gpu_reset", "reboot": "reboot", "power_cycle": "power_on", "bmc_reset": "bmc_cold_reset"}
+"""Remedy → the operation of it that cures, if any does: how often it was needed is counted."""
+
+
+def _counted(scene: Scene, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
+    """One more cure; what a person asked for is none that has failed to last."""
+    if CURES.get(plan.remedy) != operation.kind or plan.rule.startswith("operator.") or plan.state != "running":
+        return ()
+    return tuple(count_act(scene.fleet, node, f"act:{plan.remedy}", plan.part, scene.now))
+
+
+def fail_step(scene: Scene, node: Node, plan: Plan, why: str, ground: Conviction | None = None) -> tuple[e.Event, ...]:
+    """An optional step (or a step of the undo tail) is passed over; any other ends the plan."""
+    if plan.state == "undoing" or plan.steps[plan.index].optional:
+        return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
+    return fail_plan(scene, node, plan, why, ground)
+
+
+def fail_plan(scene: Scene, node: Node, plan: Plan, why: str, ground: Conviction | None = None) -> tuple[e.Event, ...]:
+    """The plan has failed: its phase says where the node goes; a remedy leaves the next rung to the ladder.
+
+    `ground` is the evidence, where a check has found any: without it no plan leads where only evidence may. Before
+    anybody was disturbed the undo tail runs; afterwards the node stays out of service.
+    """
+    ended = e.PlanEnded(node.id, plan.id, "failed", why)
+    if after := _leads_to(plan, ground):
+        return (ended, *change_phase(scene, node, after, why, ground))
+    if plan.name == "release" and has_left(plan):
+        reason = f"a customer's data may still be on it: {why}"
+        return (ended, *change_phase(scene, node, Phase.triage, reason, ground))
+    if plan.name == "deliver" or (plan.disruptive and not plan.disturbed):
+        return (e.PlanUndoing(node.id, plan.id, why, "failed"),)
+    if plan.name == "return_to_service":
+        return (ended, e.ConditionRaised(_failed_remedy(node, plan, why, scene.now)))
+    return (ended,)
+
+
+def _leads_to(plan: Plan, ground: Conviction | None) -> Phase | None:
+    """Where the failed plan leaves its node, None where it is; a plan frozen by an older version names one phase."""
+    name = plan.failed_phase if ground is None else plan.convicted_phase or plan.failed_phase
+    if not name or (ground is None and PHASES[Phase(name)].convicted):
+        return None
+    return Phase(name)
+
+
+def has_left(plan: Plan) -> bool:
+    """Whether the running plan has taken its node out of the cluster, so that no customer's work can be on it."""
+    return plan.state == "running" and any(s.operation == "leave_cluster" for s in plan.steps[: plan.index])
+
+
+def undone(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+    """The undo tail has run. A node that could not be delivered is a spare again."""
+    ended = e.PlanEnded(node.id, plan.id, plan.result, plan.reason)
+    if plan.name != "deliver" or node.assignment is None:
+        return (ended,)
+    return (ended, e.NodeReleased(node.id, scene.now, plan.reason))
+
+
+def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition:
+    return Condition(
+        id=f"{node.id}/remedy.failed",
+        type="remedy.failed",
+        node=node.id,
+        severity=Severity.critical,
+        since=now,
+        last_seen=now,
+        clears="remedy",
+        owner="hostler",
+        evidence=(Evidence(now, "hostler", f"{plan.name} failed: {why}"),),
+    )
+
+
+def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+    """The plan is done: its causes are answered, and the node stands where the recipe says."""
+    found: list[e.Event] = [*_kept_away(scene, node, plan), e.PlanEnded(node.id, plan.id, "done", "")]
+    answered = _answered(scene.fleet, node, plan)
+    found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
+    found.extend(
+        e.TicketClosed(t.id, f"{plan.name} done", "hostler")
+        for t in scene.fleet.tickets_about(node.id)
+        if (t.kind == "consent" and plan.disruptive) or (t.kind == "stuck" and t.action in (plan.remedy, plan.name))
+    )
+    if plan.name == "release":
+        found.append(e.NodeReleased(node.id, scene.now, plan.rule or "released"))
+    if plan.to_phase:
+        found.extend(_moved(scene, node, plan, [c for c in node.conditions if c not in answered]))
+    return tuple(found)
+
+
+def _moved(scene: Scene, node: Node, plan: Plan, left: list[Condition]) -> tuple[e.Event, ...]:
+    """Where the finished plan leads; an examination that leaves evidence standing leads to the vendor."""
+    after, shown = Phase(plan.to_phase), [c.type for c in node.conditions if c.id in plan.causes and is_evidence(c)]
+    if plan.name == "examine":
+        shown = [f"{c.type}: {c.evidence[-1].text if c.evidence else c.part}" for c in left if _is_for_vendor(c)]
+        after = Phase.rma if shown else after
+    ground = Conviction("; ".join(shown)[:500]) if shown else None
+    return change_phase(scene, node, after, f"{plan.name} done", ground)
+
+
+TENANT = "tenant"
+"""Whose wish it is where a tenant's token asked: in its evidence."""
+HOURS = "hours"
+"""How long the cordon of a drain stands that a person asked for, of a domain: in its wish's evidence."""
+
+
+def _kept_away(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+    """A domain that a person had drained stays cordoned from the moment that all of it is drained."""
+    wish = wish_of(node, plan.group) if plan.name == "drain" and scope_of(plan.group) else None
+    if wish is None:
+        return ()
+    told = wish.evidence[0]
+    hours = told.facts.get(HOURS)
+    until = scene.now + timedelta(hours=hours) if isinstance(hours, float) else None
+    identity = f"h{scene.fleet.cell.seq}-cordon-{node.id}"[:100]
+    tenant = str(told.facts.get(TENANT, ""))
+    hold = Hold(identity, node.id, HoldKind.cordon, wish.owner, told.text, scene.now, until, tenant=tenant)
+    return (e.HoldPlaced(hold),)
+
+
+_RETURNED = frozenset(kind.type for kind in CONDITIONS.values() if kind.returned)
+
+
+def _has_left(fleet: Fleet, condition: Condition) -> bool:
+    """Whether the part is in the node no more."""
+    part = fleet.parts.get(condition.part)
+    return part is not None and part.node != condition.node
+
+
+def is_evidence(condition: Condition) -> bool:
+    """Whether somebody has seen a fault of this machine, and it is known: neither a wish, nor silence, nor a doubt."""
+    row = CONDITIONS.get(condition.type)
+    if row is None or condition.remedy or condition.unknown_since is not None:
+        return False
+    return row.source == "observer" and condition.severity >= Severity.degraded and condition.type not in ABSENCES
+
+
+ABSENCES = frozenset(
+    {
+        *("bmc.unreachable", "bmc.refused", "bmc.response_too_large"),
+        *("agent.lost", "agent.outdated", "gpu.driver_unresponsive"),
+    }
+)
+"""Conditions that tell of somebody's silence: they say nothing of the machine's parts."""
+
+
+def _is_for_vendor(condition: Condition) -> bool:
+    """Whether a node whose examination has passed shows it still, or it is a reason to return the part by itself."""
+    if condition.type in _RETURNED:
+        return condition.unknown_since is None
+    if condition.type.startswith("inventory."):
+        return False  # a step of its own has looked at that, or a person has vouched for it
+    return condition.clears == "observation" and condition.severity >= Severity.critical and is_evidence(condition)
+
+
+def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
+    """Conditions that the plan answers: its causes; for a node that passed examination, all that a remedy clears.
+
+    What leaves the cluster takes its conditions along: triage still has to find their cause. A node that proved
+    itself on its return has answered what a remedy was to clear before its present boot.
+    """
+    if plan.to_phase == Phase.triage.value or plan.name in ("protective_power_off", "cordon", "uncordon", "deliver"):
+        return []
+    remediable = [c for c in node.conditions if c.clears == "remedy"]
+    if plan.name == "examine":
+        remediable = [c for c in remediable if c.type not in _RETURNED or _has_left(fleet, c)]
+        return [*remediable, *(c for c in node.conditions if c.clears == "age" and c.boot_id not in ("", node.boot_id))]
+    if plan.name == "return_to_service":
+        return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]
+    ended = ("", plan.boot_id, plan.left_boot)
+    return [c for c in remediable if c.id in plan.causes and (not plan.boot_id or c.boot_id in ended)]
+
+
+def change_phase(
+    scene: Scene, node: Node, after: Phase, why: str, ground: Conviction | None = None
+) -> tuple[e.Event, ...]:
+    """The move along an edge of the graph, with what follows from it: limit, release, ticket."""
+    assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
+    assert ground is not None or not PHASES[after].convicted, f"nothing convicts {node.id}: it does not go to {after}"
+    limit_s, policy = PHASES[after].limit_s, scene.fleet.policy_of(node)
+    deadline = scene.now + timedelta(seconds=scaled(policy, limit_s, LAB_PHASE_FLOOR_S)) if limit_s else None
+    found: list[e.Event] = []
+    if node.phase is Phase.production and node.assignment is not None:
+        found.append(e.NodeReleased(node.id, scene.now, why))
+    probation = _probation(scene, node, after)
+    person, convicted = (ground.person, "" if ground.person else ground.text) if ground else ("", "")
+    moved = e.PhaseChanged(node.id, node.phase, after, why, deadline, person, probation)
+    found.append(replace(moved, convicted=convicted))
+    if after is Phase.production:
+        refused = "it is in service now: return it for maintenance first"
+        found.extend(e.ConditionCleared(node.id, c.id, "hostler", refused) for c in _wished_dark(node))
+    if after is Phase.rma:
+        found.append(e.TicketOpened(_rma_ticket(scene, node, why)))
+    return tuple(found)
+
+
+def _wished_dark(node: Node) -> tuple[Condition, ...]:
+    """Wishes to have the node simply powered off, which only a node outside production is."""
+    return tuple(c for c in node.conditions if c.remedy == "power_off")
+
+
+def _probation(scene: Scene, node: Node, after: Phase) -> datetime | None:
+    """Until when a node that was repaired and requalified is watched more strictly."""
+    policy = scene.fleet.policy_of(node)
+    if after is not Phase.production or not node.visits or not policy.probation_s:
+        return None
+    return scene.now + timedelta(seconds=scaled(policy, policy.probation_s))
+
+
+def _rma_ticket(scene: Scene, node: Node, why: str) -> Ticket:
+    worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
+    part = scene.fleet.parts.get(worst.part) if worst else None
+    return Ticket(
+        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        node=node.id,
+        kind="rma",
+        summary=f"return {node.id} to the vendor: {why}",
+        opened=scene.now,
+        hardware=part.serial if part else node.binding("serial"),
+        component=part.kind if part else "node",
+        fault=worst.type if worst else why,
+        action="return for repair or replacement",
+        handover=node.handover,
+        owner="technician",
+    )

@@ -1,0 +1,117 @@
+"""Laying a plan down: a frozen copy of a recipe for one node, with everything that decided it."""
+
+from msgspec import Struct
+
+from hostler.core.planning import gate_requirements
+from hostler.core.policy.blast_radius import blast_radius
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Reset, scaled
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import ActClass, Node, Plan, Step
+from hostler.core.tables.operations import OPERATIONS
+from hostler.core.tables.recipes import Recipe, StepRow
+
+
+class Frame(Struct, frozen=True):
+    """Why a plan is laid down: the need it answers, and whether it waits for a person's yes."""
+
+    act_class: ActClass
+    causes: tuple[str, ...] = ()
+    rule: str = ""
+    part: str = ""
+    remedy: str = ""
+    group: str = ""
+    proposed: bool = False
+
+
+def record(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> e.PlanRecorded:
+    """The recipe frozen for this node, with the evidence and the present facts that decided it."""
+    seen = scene.present.of(node.id)
+    work = scene.present.workloads(node)
+    evidence = tuple(c.evidence[-1] for c in node.conditions if c.id in frame.causes and c.evidence)
+    facts = {
+        "power": seen.power,
+        "workloads": "unknown" if work is None else ",".join(w.id for w in work[:16]),
+        "ready": str(seen.ready).lower(),
+    }
+    return e.PlanRecorded(freeze(scene, node, recipe, frame), evidence, facts)
+
+
+def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
+    """A frozen copy of the recipe for this node: no table is read for it again."""
+    parts = _confined(scene, node, recipe, frame)
+    rows = [laid for row in recipe.steps for laid in _lay(scene, node, row, parts)]
+    plan = Plan(
+        id=f"{node.id}-p{scene.fleet.cell.seq}",
+        node=node.id,
+        name=recipe.name,
+        act_class=frame.act_class,
+        steps=tuple(step for step, _ in rows),
+        undo=tuple(undo for _, undo in rows),
+        causes=frame.causes,
+        rule=frame.rule,
+        config=scene.fleet.configuration_of(node).sha256,
+        radius=blast_radius(scene.fleet, node.id),
+        recorded_at=scene.now,
+        remedy=frame.remedy,
+        to_phase=recipe.to_phase.value if recipe.to_phase else "",
+        failed_phase=recipe.failed_phase.value if recipe.failed_phase else "",
+        convicted_phase=recipe.convicted_phase.value if recipe.convicted_phase else "",
+        limit=node.deadline,
+        part=frame.part,
+        pool=node.pool,
+        boot_id=node.boot_id,
+        group=frame.group,
+        parts=parts,
+        disruptive=recipe.disruptive,
+        state="proposed" if frame.proposed else "running",
+        step_since=scene.now,
+    )
+    return gate_requirements.seeing(scene.fleet, node, plan)
+
+
+def _confined(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
+    """The slots that the plan touches, where its model's GPUs are reset one by one and every cause names its GPU."""
+    sku = scene.fleet.configuration_of(node).skus.get(node.sku)
+    if recipe.name != "gpu_reset" or sku is None or sku.reset.domain != "gpu":
+        return ()
+    slot_of = {name: slot for slot, serial in node.slots if slot.startswith("gpu") for name in (slot, serial)}
+    named = [slot_of.get(c.part, "") for c in node.conditions if c.id in frame.causes]
+    return tuple(sorted(dict.fromkeys(named))) if all(named) else ()
+
+
+def _lay(scene: Scene, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
+    if OPERATIONS[row.operation].port == "scheduler" and node.assignment is None:
+        return []  # a spare is in no cluster
+    configuration = scene.fleet.configuration_of(node)
+    sku = configuration.skus.get(node.sku)
+    deadline_s = scaled(configuration.policy, row.deadline_s)
+    if row.operation == "drain" and (pool := configuration.pools.get(node.pool)):
+        deadline_s = scaled(configuration.policy, pool.drain_deadline_s) * (2 if pool.evict_after_deadline else 1)
+    if row.each == "firmware":
+        have = dict(node.firmware)
+        wanted = {k: v for k, v in (sku.firmware if sku else {}).items() if have.get(k) != v}
+        images = sku.images if sku else {}
+        return [
+            (Step(row.operation, deadline_s, {"component": k, "version": v, "image": images.get(k, "")}), row.undo)
+            for k, v in sorted(wanted.items())
+        ]
+    args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
+    if row.operation == "gpu_reset" and sku is not None:
+        args = _how_to_reset(sku.reset, node, parts)
+    if row.operation == "join_cluster" and configuration.policy.join_token_ttl_s:
+        args = {**args, "token_ttl_s": f"{configuration.policy.join_token_ttl_s:g}"}
+    return [(Step(row.operation, deadline_s, args, row.optional), row.undo)]
+
+
+def _how_to_reset(how: Reset, node: Node, parts: tuple[str, ...]) -> dict[str, str]:
+    """The operation's arguments; what is not said is the agent's to choose.
+
+    A GPU is named by its PCI address where that is known: numbers shift when one of them has fallen off the bus.
+    """
+    serials = dict(node.slots)
+    pci = {serial: name.removeprefix("pci:") for name, serial in node.addresses if name.startswith("pci:")}
+    gpus = [f"{pci[serials[slot]]}.0" if serials[slot] in pci else slot for slot in parts]
+    links = str(how.links) if how.links else ""
+    said = (("gpu", ",".join(gpus)), ("clients", ",".join(how.clients)), ("fabric", how.fabric), ("links", links))
+    return {name: text for name, text in said if text}

@@ -1,0 +1,259 @@
+"""Whether the remedy that a node needs may begin now: consent, patience, guards, the storm brake; then its plan."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions.staleness import doubts
+from hostler.core.planning.domain_plans import members, scope_of, wish_of
+from hostler.core.planning.plan_builder import Frame, record
+from hostler.core.policy.corroboration import unconfirmed
+from hostler.core.policy.guards import Request, blockers, incident_holds, is_harmless, mode_of, reopens, storm
+from hostler.core.policy.incidents import explained
+from hostler.core.policy.response import Need, need_of, rank
+from hostler.core.state import events as e
+from hostler.core.state.configuration import REMEDIES, scaled
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.live_state import ON
+from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile, Ticket
+from hostler.core.tables.recipes import RECIPES
+
+BACK_OFF_S = 300.0
+PROTECT_AGAIN_S = 30.0
+PROTECT_AT_LEAST_S = 3600.0
+LAST_TRIES = 3
+TRIES_WINDOW = timedelta(days=7)
+_NOTHING: frozenset[str] = frozenset()
+
+
+def needed(scene: Scene, node: Node) -> Need | None:
+    """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown.
+
+    What nobody confirms and what an incident explains come last: they wait, and are in the way of nothing else.
+    """
+    if not node.conditions:
+        return None
+    held = explained(scene.fleet, node)
+    doubtful = unconfirmed(scene.fleet, node)
+    for aside in dict.fromkeys((held | doubtful, held, _NOTHING)):
+        apart = replace(node, conditions=tuple(c for c in node.conditions if c.id not in aside)) if aside else node
+        if (need := _answerable(scene, apart)) is not None:
+            return need
+    return None
+
+
+def _answerable(scene: Scene, node: Node) -> Need | None:
+    policy = scene.fleet.policy_of(node)
+    gravest = need = need_of(policy, node, scene.sure)
+    observed: tuple[str, ...] = ()
+    while need is not None and not need.wished and need.act_class is not ActClass.protective:
+        if mode_of(scene, node, need.remedy) is not Mode.observe:
+            break
+        observed = (*observed, need.remedy)
+        need = need_of(policy, node, scene.sure, observed)
+    return need or gravest
+
+
+def remedy(scene: Scene, node: Node, need: Need) -> Answer:
+    """Lay down the plans of the remedy, or say what they wait for."""
+    nodes = _group(scene, node, need)
+    if asked := [b for member in nodes for b in _consents_asked(scene, member, need)]:
+        return Wait(need.remedy, tuple(asked))
+    request = _request(need, nodes)
+    if held := incident_holds(scene, request):
+        return Wait(need.remedy, tuple(held))
+    if busy := _busy(scene, nodes, need):
+        return Wait(need.remedy, busy)
+    for member in nodes:
+        if waiting := tired(scene, member, need.remedy, need.rule, wished=need.wished):
+            return waiting
+    if found := blockers(scene, request):
+        return Wait(need.remedy, found, until=reopens(scene, found))
+    if why := _storms(scene, need, len(nodes)):
+        return Act((e.BrakeLatched(why),))
+    proposed = _is_proposed(scene, nodes, need)
+    return Act(tuple(_plan(scene, member, need, proposed=proposed) for member in nodes))
+
+
+def _consents_asked(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
+    consent = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
+    if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
+        text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
+        yield Blocker("person", consent.owner, text, "the ticket is closed or the work ends")
+
+
+def may_begin(scene: Scene, node: Node, need: Need) -> bool:
+    """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way."""
+    own = node.plan.recorded_at if node.plan else None
+    freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
+    if mode_of(scene, node, need.remedy) is not Mode.act and not need.wished:
+        return False
+    if any(not _ends_with_plan(ticket) for ticket in scene.fleet.tickets_about(node.id)):
+        return False
+    if tired(scene, freed, need.remedy, need.rule, wished=need.wished):
+        return False
+    return not blockers(scene, _request(need, (node,))) and not _storms(scene, need, 1)
+
+
+def room_at(scene: Scene, node: Node) -> datetime | None:
+    """When the clock alone may let a remedy begin in the place of the node's plan, None where it never does.
+
+    A try has rested, or what was done to others has left the storm brake's window or the removals' day. While the
+    clock is in doubt windows stand still; who waits is asked again when it is confirmed.
+    """
+    rest = timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
+    windows = (timedelta(seconds=scene.fleet.policy.brake.window_s), timedelta(days=1))
+    moments = [a.at + rest for a in node.attempts]
+    moments.extend(r.at + window for r in scene.fleet.cell.recent for window in windows)
+    return min((at for at in moments if at > scene.now), default=None)
+
+
+def _storms(scene: Scene, need: Need, asking: int) -> str:
+    """Why the storm brake must latch first, "" where it need not: it is for what nobody asked for."""
+    return "" if need.wished or is_harmless(need.remedy) else storm(scene, asking)
+
+
+def _ends_with_plan(ticket: Ticket) -> bool:
+    """Whether the ticket asks for what only the present plan's check would answer; what a customer left stays asked."""
+    return ticket.kind == unanswered_checks.TICKET and ticket.fault != unanswered_checks.SANITISE
+
+
+def _request(need: Need, nodes: tuple[Node, ...]) -> Request:
+    scope = scope_of(need.group)
+    return Request(need.remedy, need.act_class, nodes, need.causes, need.confirm, approved=need.wished, scope=scope)
+
+
+def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
+    """What was tried a moment ago waits a little; what was tried again and again becomes a person's decision.
+
+    Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing. A person's
+    wish ends there: the ticket answers it.
+    """
+    tried = [a for a in node.attempts if a.remedy == name]
+    if not tried:
+        return None
+    stuck = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "stuck" and t.action == name), None)
+    if stuck is not None:
+        blocker = Blocker("person", stuck.owner, f"{stuck.summary} (ticket {stuck.id})", "the ticket is closed")
+        return Wait(name, (blocker,))
+    leads_nowhere = not wished and name not in REMEDIES
+    lately = [a for a in tried if scene.sure - a.at < TRIES_WINDOW and not a.forgiven and (a.failed or leads_nowhere)]
+    if len(lately) >= LAST_TRIES:
+        wishes = [c for c in node.conditions if c.remedy == name]
+        opened = e.TicketOpened(_stuck(scene, node, name, len(lately), "" if wishes else rule))
+        return Act(
+            (opened, *(e.ConditionCleared(node.id, c.id, OWNER, f"given up: {opened.ticket.id}") for c in wishes))
+        )
+    rested = tried[-1].at + timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
+    if rested <= scene.now or (wished and not tried[-1].failed):
+        return None
+    blocker = Blocker("clock", name, f"{name} has just been tried", f"{rested:%H:%M:%S} UTC")
+    return Wait(name, (blocker,), until=rested)
+
+
+_LEFT = {
+    "bmc_reset": "what is left is AC power: drain the node, switch its supplies' outlets off and on or pull the cords"
+}
+"""What a person can do where a remedy has come to its end and no other follows it."""
+
+
+def _stuck(scene: Scene, node: Node, name: str, tries: int, rule: str) -> Ticket:
+    summary = f"{name} was tried {tries} times in a week" + (f", {rule} still stands" if rule else "")
+    summary += f"; {_LEFT[name]}" if name in _LEFT else ""
+    identity = f"{node.id}-t{scene.fleet.cell.seq}"
+    return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator")
+
+
+def _group(scene: Scene, node: Node, need: Need) -> tuple[Node, ...]:
+    """The nodes of one act: a domain whole, others of a group as far as they have nothing else under way."""
+    if not need.group:
+        return (node,)
+    if scope_of(need.group):
+        return _domain(scene, need)
+    found: list[Node] = []
+    for member in members(scene.fleet, need.group):
+        own = needed(scene, member) if member.plan is None and not member.settling else None
+        if own is not None and own.group == need.group and own.remedy == need.remedy:
+            found.append(member)
+    return tuple(found)
+
+
+def _domain(scene: Scene, need: Need) -> tuple[Node, ...]:
+    """Those that somebody asked for; for a fault of the domain, all of it that is in production."""
+    scope = scope_of(need.group)
+    found = (
+        members(scene.fleet, need.group)
+        if need.wished
+        else [scene.fleet.nodes[i] for i in scene.fleet.index.members(scene.fleet.sharers(scope))]
+    )
+    serving = (n for n in found if n.phase is Phase.production)
+    return tuple(n for n in serving if wish_of(n, need.group) or (not need.wished and n.profile is Profile.managed))
+
+
+def _busy(scene: Scene, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
+    """A domain is taken whole: what is under way on a member, or graver for it, comes first."""
+    return tuple(b for n in nodes for b in _first(scene, n, need)) if scope_of(need.group) else ()
+
+
+def _first(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
+    scope = scope_of(need.group)
+    if node.plan is not None or node.settling:
+        doing = node.plan.name if node.plan is not None else node.settling[0].kind
+        yield Blocker("domain", node.id, f"{scope} is taken whole, and {node.id} has {doing} under way", "that is over")
+        return
+    own = needed(scene, node)
+    if own is not None and own.group != need.group and rank(own.remedy) >= rank(need.remedy):
+        text = f"{scope} is taken whole, and {node.id} first needs {own.remedy} for {own.rule}"
+        yield Blocker("domain", node.id, text, "that is done")
+
+
+def _is_proposed(scene: Scene, nodes: tuple[Node, ...], need: Need) -> bool:
+    """Whether a person says yes first: a pool wants it so, or a fault takes more nodes than one word may disturb."""
+    if need.wished:
+        return False
+    far = bool(scope_of(need.group)) and len(nodes) > scene.fleet.policy.reach.nodes
+    return far or any(mode_of(scene, node, need.remedy) is Mode.propose for node in nodes)
+
+
+def _plan(scene: Scene, node: Node, need: Need, *, proposed: bool) -> e.Event:
+    own = needed(scene, node)
+    if own is None or own.group != need.group:
+        own = need
+    frame = Frame(own.act_class, own.causes, own.rule, own.part, own.remedy, own.group, proposed)
+    return record(scene, node, RECIPES[own.remedy], frame)
+
+
+def protect(scene: Scene, node: Node, need: Need) -> Answer | None:
+    """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed.
+
+    None where it is done: the node is held dark. It never begins on what is unknown; what has begun goes on.
+    """
+    dark = next((h for h in scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power), None)
+    frame = Frame(ActClass.protective, need.causes, need.rule, need.part, need.remedy)
+    if dark is None and (unknown := doubts(node, need.causes)):
+        return Wait("power", tuple(unknown))
+    if dark is None:
+        reason = f"protective power-off: {need.rule}; only a named person powers it on again"
+        hold = Hold(f"{node.id}-power", node.id, HoldKind.power, OWNER, reason, scene.now)
+        # The plan first: what it was decided on is the state before its own hold.
+        return Act((record(scene, node, RECIPES[need.remedy], frame), e.HoldPlaced(hold)))
+    tried = [a for a in node.attempts if a.remedy == need.remedy]
+    if tried and not tried[-1].failed and scene.present.of(node.id).power != ON:
+        return None
+    lately = [a for a in tried if scene.sure - a.at < timedelta(days=1)]
+    if len(lately) >= LAST_TRIES and not any(t.action == need.remedy for t in scene.fleet.tickets_about(node.id)):
+        return Act((e.TicketOpened(_stuck(scene, node, need.remedy, len(lately), need.rule)),))
+    pause_s = min(PROTECT_AGAIN_S * 2.0 ** len(lately), PROTECT_AT_LEAST_S)
+    rested = lately[-1].at + timedelta(seconds=pause_s) if lately else scene.now
+    if rested > scene.now:
+        blocker = Blocker("clock", need.remedy, f"{need.remedy} is tried again", f"{rested:%H:%M:%S} UTC")
+        return Wait("power", (held(dark), blocker), until=rested)
+    return Act((record(scene, node, RECIPES[need.remedy], frame),))
+
+
+def held(hold: Hold) -> Blocker:
+    """A hold as the blocker it is."""
+    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", "the hold is released")

@@ -1,0 +1,64 @@
+"""What a node in triage waits for: somebody's hands, or its next examination, where the last could not be made.
+
+An examination that never came to its checks has found nothing: a BMC that restarts, a management network that is away.
+However often it could not be made, that is no evidence against the node: a technician is asked to see to it.
+"""
+
+from datetime import datetime, timedelta
+
+from hostler.core.state import events as e
+from hostler.core.state.configuration import scaled
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.model import Attempt, Blocker, Node, Ticket
+
+EXAMINE = "examine"
+AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
+"""So long after an examination that could not be made began the next one does; the last one for good."""
+
+
+def waits(scene: Scene, node: Node) -> Answer | None:
+    """Whom a node in triage waits for, or the ticket that asks them; None where it may be examined now."""
+    asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
+    if asked is not None:
+        text = f"{asked.owner} took it out for maintenance"
+        return Wait(
+            "maintenance", (Blocker("person", "technician", text, "the work is ended (hostler node end-work)"),)
+        )
+    vain = _in_vain(node)
+    again = _again_at(scene, node, vain)
+    if again is None or again <= scene.now:
+        return None
+    if len(vain) >= len(AGAIN_S) and _ticket(scene, node) is None:
+        return Act((e.TicketOpened(_asking(scene, node, len(vain))),))
+    text = f"it could not be restarted for its examination ({len(vain)} times)"
+    ends = f"a technician sees to its power and BMC, or it is tried again at {again:%d %H:%M} UTC"
+    return Wait(EXAMINE, (Blocker("person", "technician", text, ends),), until=again)
+
+
+def _ticket(scene: Scene, node: Node) -> Ticket | None:
+    open_ones = (scene.fleet.tickets[i] for i in scene.fleet.index.members(f"ticket:{node.id}"))
+    return next((t for t in open_ones if t.kind == "stuck" and t.action == EXAMINE), None)
+
+
+def _asking(scene: Scene, node: Node, times: int) -> Ticket:
+    """The ticket of a technician; once it is closed the node is examined anew."""
+    summary = (
+        f"{node.id} could not be restarted for its examination {times} times: see to its power, BMC and boot; close "
+        f"this ticket to have it examined anew, or send it to its vendor (hostler node rma-send {node.id})"
+    )
+    identity = f"{node.id}-t{scene.fleet.cell.seq}"
+    return Ticket(identity, node.id, "stuck", summary, scene.now, action=EXAMINE, owner="technician")
+
+
+def _in_vain(node: Node) -> list[Attempt]:
+    """The examinations of this visit that could not be made."""
+    since = node.phase_since
+    return [a for a in node.attempts if a.remedy == EXAMINE and a.failed and not a.forgiven and a.at >= since]
+
+
+def _again_at(scene: Scene, node: Node, vain: list[Attempt]) -> datetime | None:
+    if not vain:
+        return None
+    pause_s = AGAIN_S[min(len(vain), len(AGAIN_S)) - 1]
+    return vain[-1].at + timedelta(seconds=scaled(scene.fleet.policy_of(node), pause_s))

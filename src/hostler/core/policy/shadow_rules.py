@@ -1,0 +1,47 @@
+"""Rules on trial: what a rule in shadow would do about a condition is recorded, once per standing, and not done."""
+
+from datetime import timedelta
+
+from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.response import Need, shadow_need
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.model import Node, Shadow, WorkClass
+
+AGAIN = timedelta(hours=1)
+"""A condition that comes and goes is told of once in this time, however often it does."""
+BLOCKER_TEXT = 200
+
+
+def would_have(scene: Scene, node: Node) -> tuple[e.Event, ...]:
+    """What has not been told yet of the rules in shadow that this node's conditions meet.
+
+    An instance's first mention is due when its condition begins to stand, another when its remedy has changed; of
+    standings that begin within `AGAIN` of the last mention nothing is told.
+    """
+    if not node.conditions:
+        return ()
+    policy = scene.fleet.policy_of(node)
+    told = {(s.rule, s.remedy): s for s in node.shadows}
+    found: dict[tuple[str, str], e.Event] = {}
+    for condition in node.conditions:
+        need = shadow_need(policy, node, condition, scene.now)
+        if need is None:
+            continue
+        last = told.get((need.rule, need.remedy))
+        if last is None or (condition.since > last.at and scene.now - last.at >= AGAIN):
+            found.setdefault((need.rule, need.remedy), e.ShadowNoted(node.id, _shadow(scene, node, need)))
+    return tuple(found.values())
+
+
+def _shadow(scene: Scene, node: Node, need: Need) -> Shadow:
+    found = blockers(scene, Request(need.remedy, need.act_class, (node,), confirm=need.confirm))
+    works = scene.present.workloads(node)
+    return Shadow(
+        rule=need.rule,
+        remedy=need.remedy,
+        act_class=need.act_class,
+        at=scene.now,
+        waits=found[0].text[:BLOCKER_TEXT] if found else "",
+        works=None if works is None else sum(w.work_class is not WorkClass.infrastructure for w in works),
+    )

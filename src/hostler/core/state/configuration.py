@@ -1,0 +1,254 @@
+"""What an operator decides beforehand: SKUs, pools, the response table, and the limits. Values only.
+
+Documents are read and checked in `documents`; what is active is the fold of `config_activated`.
+"""
+
+from datetime import datetime
+
+from msgspec import Struct, field
+
+from hostler.core.state.model import Mode, Profile
+
+REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
+"""The escalation ladder, gentlest first. Above `triage` stands RMA, which only triage itself decides (`is_lemon`)."""
+
+RESET_DOMAINS = ("gpu", "baseboard")
+
+
+class Reset(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the GPUs of a model are reset. `domain`: how far a reset reaches, one "gpu" or all of a "baseboard".
+
+    `clients` hold GPUs for the platform: stopped in this order before, started in the opposite one after. `fabric` is
+    restarted after the reset, and its state awaited; "" for none. `links`: NVLinks of each GPU that must be up
+    afterwards, 0 for as many as before.
+    """
+
+    domain: str = "baseboard"
+    clients: tuple[str, ...] = ()
+    fabric: str = ""
+    links: int = 0
+
+
+class Sku(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a node of this model must contain.
+
+    `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
+    fetched from; `reset` how its GPUs are reset. `models` are words that the model of every part of a kind contains,
+    `slots` the slots of a kind by the names that its observer gives them, so that an empty one can be named.
+    `memory_gib`: the host's memory, 0 where it is not judged.
+    `tenant_root`: whoever a node of it serves has root there. `without`: readings (`ecc`, `row_remap` …) that GPUs of
+    this model do not give, so that a gate does not wait for them. `bmc_system`: the name of the system that is the
+    machine, where a BMC of this model shows several.
+    """
+
+    name: str
+    gpus: int
+    parts: dict[str, int] = {}
+    firmware: dict[str, str] = {}
+    images: dict[str, str] = {}
+    gpu_model: str = ""
+    temperature_limit_c: float = 90.0
+    memory_gib: float = 0.0
+    tenant_root: bool = False
+    bmc_slots: dict[str, str] = {}
+    models: dict[str, str] = {}
+    slots: dict[str, tuple[str, ...]] = {}
+    reset: Reset = field(default_factory=Reset)
+    without: tuple[str, ...] = ()
+    bmc_system: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of each kind of part a node must have, GPUs among them.
+
+        `policy check` refuses a SKU whose `gpus` and `parts` differ; of one recorded before it did, `gpus` counts.
+        """
+        return {**self.parts, **({"gpu": self.gpus} if self.gpus else {})}
+
+
+class Budget(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much may be unavailable at once; count and percent both hold, the stricter wins.
+
+    `reserve` is on top, for immediate remedies only. `removals_per_day` limits nodes leaving the pool.
+    `spares_floor`: the pool is not filled from the last so many spares of its SKU, and a merely degraded node does not
+    leave it when no more than these are left.
+    """
+
+    count: int = 1
+    percent: float = 5.0
+    reserve: int = 1
+    removals_per_day: int = 10
+    spares_floor: int = 0
+
+
+class Pool(Struct, frozen=True, forbid_unknown_fields=True):
+    """A delivered group of nodes of one SKU in one cluster for one tenant.
+
+    `modes` maps remedy ("*" for all) → mode; what is not named stands at observe. `evict_after_deadline` is the
+    pool's recorded agreement that uninterruptible work may be ended when `drain_deadline_s` has passed.
+    `tenant_root`: its tenant has root on its nodes, so their kernel log is the tenant's word (`policy.witnesses`).
+    """
+
+    name: str
+    sku: str
+    target: int
+    cluster: str = ""
+    tenant: str = ""
+    profile: Profile = Profile.managed
+    budget: Budget = field(default_factory=Budget)
+    modes: dict[str, Mode] = {}
+    evict_after_deadline: bool = False
+    drain_deadline_s: float = 86_400.0
+    owner: str = ""
+    tenant_root: bool = False
+
+
+STRIKES_KEPT_S = 90 * 86_400.0
+"""For so long a node's attempts are remembered in memory; no rung may count further back."""
+
+
+class Rung(Struct, frozen=True, forbid_unknown_fields=True):
+    """How often one remedy may be tried on a node and part within a window before the next rung's turn."""
+
+    attempts: int = 1
+    window_s: float = 604_800.0
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """One row of the response table: a condition type and what is done about it.
+
+    `remedy` "" means watch only. `timing` is immediate or pending. `dooms` says that work using the faulted part
+    is lost already. `confirm` asks for a second independent path before disturbing anybody. `shadow`: what the row
+    would do is recorded and not done; a person's wish is done all the same. `domain`: a kind of failure domain
+    ("nvlink") that is at fault as a whole, and so is taken whole, as one act (`core.domains`).
+    """
+
+    condition: str
+    remedy: str = ""
+    timing: str = "pending"
+    dooms: str = "part"
+    confirm: bool = False
+    shadow: bool = False
+    domain: str = ""
+    note: str = ""
+
+
+class DomainBudget(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many nodes of one failure domain of this kind may be disturbed at once."""
+
+    count: int = 2
+    percent: float = 50.0
+
+
+class Brake(Struct, frozen=True, forbid_unknown_fields=True):
+    """The storm brake latches when more than this is disturbed within the window; a person releases it."""
+
+    disruptions: int = 20
+    percent: float = 2.0
+    window_s: float = 3600.0
+
+
+class Reach(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far one person's word goes. What would disturb more than `nodes` needs a second person's approval.
+
+    What one person asks for within `window_s` counts as one act; an approval that nobody gives expires after
+    `approval_s`. A configuration that decides otherwise is rolled out where more than `nodes` stand in act mode: first
+    to `first_nodes` of one pool, then pool by pool. Each slice is watched for `soak_s`, at most `limit_s`; more errors
+    than `error_percent` of its nodes (one at least, `nodes` at most) stop it.
+    """
+
+    nodes: int = 8
+    window_s: float = 3600.0
+    approval_s: float = 86_400.0
+    first_nodes: int = 4
+    soak_s: float = 3600.0
+    limit_s: float = 259_200.0
+    error_percent: float = 5.0
+
+
+class Threshold(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many nodes of one shared part must show a fault together; count and percent of its nodes both hold."""
+
+    count: int = 3
+    percent: float = 40.0
+
+
+class Incidents(Struct, frozen=True, forbid_unknown_fields=True):
+    """When faults of many nodes are one incident. `domains` says so per kind of shared part; a kind left out never is.
+
+    What began within `window_s` belongs together. It is released when, for `hold_down_s`, fewer show it than
+    `release_percent` of those needed to open it. After `deadline_s` its `owner` is asked. Firmware is suspected for
+    `recent_change_s` after it was changed. A spare takes the place of a member whose power is seen off at once, of one
+    that is silent and not ready to its scheduler after `fill_after_s`.
+    """
+
+    domains: dict[str, Threshold] = {}
+    window_s: float = 300.0
+    hold_down_s: float = 120.0
+    release_percent: float = 50.0
+    deadline_s: float = 14_400.0
+    recent_change_s: float = 604_800.0
+    fill_after_s: float = 300.0
+    owner: str = "operator"
+
+
+class Slots(Struct, frozen=True, forbid_unknown_fields=True):
+    """When idle nodes are checked (`core.slots`), in pools whose mode for `idle_check` is act.
+
+    Each node once in `period_s`, at a moment of its own, after `quiet_s` without work, for `limit_s` at most. Of a pool
+    no more than `count` and `percent` of its target at once (the stricter holds), of a cluster `cluster_count`. `image`
+    is the container that checks, where containers do.
+    """
+
+    period_s: float = 3600.0
+    quiet_s: float = 60.0
+    limit_s: float = 1500.0
+    count: int = 16
+    percent: float = 10.0
+    cluster_count: int = 64
+    image: str = ""
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """The response table with its limits. `time_scale` divides every working time and limit (labs only).
+
+    `join_token_ttl_s`: how long a token that lets a node join its cluster may last; 0 issues none.
+    """
+
+    rules: dict[str, Rule]
+    rungs: dict[str, Rung]
+    domains: dict[str, DomainBudget] = {}
+    brake: Brake = field(default_factory=Brake)
+    reach: Reach = field(default_factory=Reach)
+    incidents: Incidents = field(default_factory=Incidents)
+    slots: Slots = field(default_factory=Slots)
+    bring_up_at_once: int = 64
+    agent_silence_s: float = 30.0
+    probation_s: float = 259_200.0
+    join_token_ttl_s: float = 900.0
+    time_scale: float = 1.0
+
+
+class Configuration(Struct, frozen=True):
+    """Everything that is active, with the digest every decision cites."""
+
+    policy: Policy
+    skus: dict[str, Sku] = {}
+    pools: dict[str, Pool] = {}
+    sha256: str = ""
+    activated: datetime | None = None
+
+
+LAB_FLOOR_S = 15.0
+"""No time limit is scaled below this (or its own length): replies over a network do not get faster in a lab."""
+
+
+LAB_PHASE_FLOOR_S = 300.0
+"""A phase has many steps: its limit in a lab is never below this."""
+
+
+def scaled(policy: Policy, duration_s: float, floor_s: float = LAB_FLOOR_S) -> float:
+    """A working time or limit under the policy's time scale, in seconds."""
+    if policy.time_scale == 1.0:
+        return duration_s
+    return max(duration_s / policy.time_scale, min(duration_s, floor_s))

@@ -1,0 +1,39 @@
+"""Time that nobody attended to counts against nothing: every deadline moves by it."""
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Node
+
+
+def extend(fleet: Fleet, gap: timedelta) -> None:
+    """Move the deadlines of phases, steps, operations, late effects, fading conditions, silences and incidents."""
+    if not gap:
+        return
+    for incident in list(fleet.incidents.values()):
+        calm = incident.calm_since + gap if incident.calm_since else None
+        fleet.put_incident(incident.id, replace(incident, deadline=incident.deadline + gap, calm_since=calm))
+    for node_id in fleet.nodes:
+        node = fleet.nodes[node_id]
+        if node.deadline or node.plan or node.operation or node.settling or node.conditions:
+            fleet.put_node(node_id, _extended(node, gap))
+
+
+def _extended(node: Node, gap: timedelta) -> Node:
+    plan, operation = node.plan, node.operation
+    if plan is not None and plan.step_since is not None:
+        plan = replace(plan, step_since=plan.step_since + gap)
+    if operation is not None:
+        operation = replace(operation, deadline=operation.deadline + gap)
+    return replace(
+        node,
+        plan=plan,
+        operation=operation,
+        deadline=node.deadline + gap if node.deadline else None,
+        settling=tuple(replace(o, deadline=o.deadline + gap) for o in node.settling),
+        unheard=tuple((source, since + gap) for source, since in node.unheard),
+        heard_again=node.heard_again + gap if node.heard_again else None,
+        conditions=tuple(replace(c, expires_at=c.expires_at + gap) if c.expires_at else c for c in node.conditions),
+    )

@@ -1,0 +1,161 @@
+"""What is so right now and not recorded: workloads, power, readiness, who is heard. Each source synced or unknown.
+
+Unknown never means "nothing there": a node whose own cluster is not synced has unknown workloads and may not be
+disturbed. Only the engine writes here, from inputs; `fold` never reads it.
+"""
+
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state.events import INTRODUCED
+from hostler.core.state.model import OWNER, Node, Workload
+from hostler.core.state.upcast import DOWNCASTERS
+
+ON = "on"
+OFF = "off"
+UNKNOWN = "unknown"
+
+
+class PresentNode(Struct):
+    """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
+
+    `devices`: which work has which GPUs, as its agent says, by the work's `uid`.
+    `listed` are the clusters that list it, `open` those of them that show it without our cordon. `ready` is the
+    scheduler's own opinion (None: none), an independent witness beside the agent. `power_at` is when the BMC said
+    `power`. `idle_since`: since when no customer's work is shown, None while there is some or it is unknown.
+    `scheduler_boot`: the boot id that its cluster shows ("": none, or its node is not ready), which differs from the
+    agent's `boots_differ_since`. `profiles` are the check profiles that its agent says it has, None: it has not said.
+    """
+
+    power: str = UNKNOWN
+    power_at: datetime | None = None
+    ready: bool | None = None
+    workloads: dict[str, tuple[Workload, ...]] = {}
+    open: dict[str, None] = {}
+    listed: dict[str, None] = {}
+    devices: dict[str, tuple[str, ...]] = {}
+    cordoned_by_other: str = ""
+    idle_since: datetime | None = None
+    heard: bool = False
+    bmc_unreachable: bool = False
+    bmc_refused: bool = False
+    scheduler_boot: str = ""
+    boots_differ_since: datetime | None = None
+    profiles: tuple[str, ...] | None = None
+
+
+class Release(Struct, frozen=True):
+    """What the version that runs here knows: its name, and the formats in which events came (`events.INTRODUCED`)."""
+
+    version: str = "0.1.0"
+    introduced: dict[tuple[str, int], int] = INTRODUCED
+
+    @property
+    def reads(self) -> int:
+        """The highest format that this version reads."""
+        return max(self.introduced.values(), default=1)
+
+    def newest(self, name: str) -> int:
+        """The newest version of the body of the event of this stored name."""
+        return max((version for known, version in self.introduced if known == name), default=1)
+
+    def format_of(self, name: str) -> int:
+        """The format that a cell must have for the event to be written, in an older version's words if need be."""
+        version = self.newest(name)
+        while version > 1 and (name, version) in DOWNCASTERS:
+            version -= 1
+        return self.introduced.get((name, version), 1)
+
+    def version_for(self, name: str, cell: int) -> int:
+        """The newest version of the event's body that every controller of a cell of this format reads."""
+        fitting = (v for (known, v), came in self.introduced.items() if known == name and came <= cell)
+        return max(fitting, default=1)
+
+
+class Fellow(Struct, frozen=True):
+    """A controller of the cell that is alive, this one among them, and the highest format that it reads."""
+
+    name: str
+    reads: int
+
+
+class Present:
+    """The volatile side of the fleet, and of the controllers. `fellows` None: it is not known yet who there is.
+
+    `clusters`: "" where the cluster's schedulers have told all they know and are heard, else why they are not.
+    `whole_since`: since when a cluster's schedulers have told all they know without a break.
+    `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
+    """
+
+    def __init__(self, release: Release = Release()) -> None:  # noqa: B008 - frozen
+        self.release = release
+        self.fellows: tuple[Fellow, ...] | None = None
+        self.nodes: dict[str, PresentNode] = {}
+        self.clusters: dict[str, str] = {}
+        self.whole_since: dict[str, datetime] = {}
+        self.started: datetime | None = None
+        self.unobserved: dict[str, datetime] = {}
+
+    def forget(self, now: datetime) -> None:
+        """Nobody looked for a while: all is unknown again, as after a start."""
+        self.fellows = None
+        self.nodes.clear()
+        self.clusters.clear()
+        self.whole_since.clear()
+        self.started = now
+        self.unobserved.clear()
+
+    def observed(self, operation: str) -> bool:
+        """What came of it is known; whether it was to be observed first."""
+        return self.unobserved.pop(operation, None) is not None
+
+    def of(self, node_id: str) -> PresentNode:
+        """The node's present, all unknown where nothing is known."""
+        found = self.nodes.get(node_id)
+        if found is None:
+            found = self.nodes[node_id] = PresentNode()
+        return found
+
+    def synced(self, cluster: str) -> bool:
+        """Whether what the cluster's schedulers told is whole and still so."""
+        return self.clusters.get(cluster) == ""
+
+    def lags(self, node: Node) -> bool:
+        """Whether the node is cordoned by us and its cluster shows it without."""
+        return bool(node.assignment and node.assignment.cluster in self.of(node.id).open and OWNER in node.cordons)
+
+    def has_left(self, node: Node) -> bool:
+        """Whether its own cluster is heard, has listed it, and lists it no more: nothing new can come to it there."""
+        cluster = node.assignment.cluster if node.assignment is not None else ""
+        here = self.of(node.id)
+        return self.synced(cluster) and cluster in here.workloads and cluster not in here.listed
+
+    def workloads(self, node: Node) -> tuple[Workload, ...] | None:
+        """What runs on the node by its own cluster, None where unknown; of a node in no pool, by any that tells.
+
+        A cluster that does not show our cordon yet tells of the time before it: somebody may have come since.
+        """
+        told = self.of(node.id).workloads
+        if node.assignment is not None:
+            known = self.synced(node.assignment.cluster) and not self.lags(node)
+            works = told.get(node.assignment.cluster) if known else None
+        else:
+            said = [works for cluster, works in told.items() if self.synced(cluster)]
+            works = tuple(work for works in said for work in works) if said else None
+        return works and self._placed(node, works)
+
+    def _placed(self, node: Node, works: tuple[Workload, ...]) -> tuple[Workload, ...]:
+        """The work with the GPUs that the node's agent says it has, where nobody else says."""
+        devices = self.of(node.id).devices
+        if not devices:
+            return works
+        serials = {name.removeprefix("uuid:"): serial for name, serial in node.addresses if name.startswith("uuid:")}
+        slots = {serial: slot for slot, serial in node.slots}
+        return tuple(
+            work
+            if work.parts is not None or work.uid not in devices
+            else replace(work, parts=tuple(slots.get(serials.get(one, ""), one) for one in devices[work.uid]))
+            for work in works
+        )

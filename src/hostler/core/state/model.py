@@ -1,0 +1,703 @@
+"""The nouns of the house: frozen values that memory, wire and store share.
+
+Moments are aware UTC datetimes, quantities carry their unit in the name. A value here never knows a clock and
+never talks; what may happen to it is said in `phases`, `recipes` and `operations`.
+"""
+
+from datetime import datetime
+from enum import IntEnum, StrEnum
+
+from msgspec import Struct
+
+from hostler.core.state.packed_strings import NO_PAIRS, Pairs
+
+Scalar = str | int | float | bool | None
+Facts = dict[str, Scalar]
+MostSeen = tuple[tuple[str, float], ...]
+"""Kind of part → how many a node has shown at most, of the host's memory how many GiB (`most_parts_seen`)."""
+
+FLEET = "fleet"
+"""The scope that holds and pauses of the whole cell are placed on."""
+
+NODES = "nodes"
+"""The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
+
+BMC_ONLY = "bmc:"
+"""Before a kind of part that only the BMC has looked at in this boot; what the agent sees of it counts before that."""
+
+OWNER = "hostler"
+"""Whose cordons, holds and notes are Hostler's own."""
+
+LIFTED = "hostler (lifted)"
+"""In the place of OWNER among a node's cordons: a person has lifted ours, and what is left of it is not cleared yet."""
+
+RESET_CLIENTS = (
+    "dcgm-exporter.service",
+    "nvidia-dcgm.service",
+    "nvidia-device-plugin.service",
+    "nvidia-fabricmanager.service",
+    "nvidia-imex.service",
+    "nvidia-persistenced.service",
+    "nvsm.service",
+    "prometheus-dcgm-exporter.service",
+)
+"""Services that an agent stops and starts for a reset; it stops no others."""
+
+STUCK = "node.stuck"
+"""The condition of a node that stands in its phase for too long."""
+
+
+class Phase(StrEnum):
+    """Where a node stands in its life. The edges between phases are in `phases.TRANSITIONS`."""
+
+    registered = "registered"
+    initializing = "initializing"
+    onboard = "onboard"
+    seatrial = "seatrial"
+    zap = "zap"
+    zap_fail = "zap_fail"
+    test = "test"
+    production = "production"
+    triage = "triage"
+    debug = "debug"
+    rma = "rma"
+    retired = "retired"
+
+
+class Severity(IntEnum):
+    """How grave a condition is; the greater is served first."""
+
+    info = 0
+    warning = 1
+    degraded = 2
+    critical = 3
+    catastrophic = 4
+
+
+class Verdict(StrEnum):
+    """What a check can say. Anything that is not `passed` is not healthy."""
+
+    passed = "passed"
+    failed = "failed"
+    stale = "stale"
+    never_verified = "never_verified"
+    inconclusive = "inconclusive"
+
+
+class ActClass(StrEnum):
+    """The column of the guard table under which an act passes or waits (`policy.guards.GUARDS`)."""
+
+    protective = "protective"
+    easing = "easing"
+    immediate = "immediate"
+    pending = "pending"
+    bring_up = "bring_up"
+
+
+class Mode(StrEnum):
+    """How far a pool lets a remedy go by itself."""
+
+    observe = "observe"
+    propose = "propose"
+    act = "act"
+
+
+class Profile(StrEnum):
+    """Which services a node gets (unmanaged: no automatic remedies, no active checks)."""
+
+    managed = "managed"
+    unmanaged = "unmanaged"
+
+
+class WorkClass(StrEnum):
+    """How a customer's workload may be disturbed."""
+
+    uninterruptible = "uninterruptible"
+    graceful = "graceful"
+    interruptible = "interruptible"
+    infrastructure = "infrastructure"
+
+
+class AssetKind(StrEnum):
+    """What an asset is."""
+
+    node = "node"
+    switch_tray = "switch_tray"
+    nvlink_domain = "nvlink_domain"
+    power_shelf = "power_shelf"
+    rack = "rack"
+    dpu = "dpu"
+    bmc = "bmc"
+    switch = "switch"
+
+
+class HoldKind(StrEnum):
+    """Why an asset is kept as it is.
+
+    `operator` stops disruption, `cordon` keeps new work away, `physical_work` means that somebody's hands are in the
+    machine, `override` that a person undid us, `power` that protective power-off stands until a named person ends it.
+    """
+
+    operator = "operator"
+    cordon = "cordon"
+    physical_work = "physical_work"
+    override = "override"
+    power = "power"
+
+
+class Position(Struct, frozen=True):
+    """Where an asset stands. `cell` owns it; `u` is the lowest rack unit, 0 where unknown."""
+
+    cell: str
+    site: str = ""
+    row: str = ""
+    rack: str = ""
+    u: int = 0
+
+
+class Binding(Struct, frozen=True):
+    """A name that the outside has for an asset, and the interval in which it held.
+
+    `kind` is one of serial, bmc, mac, kubernetes, slurm. Drivers check it before they act.
+    """
+
+    kind: str
+    value: str
+    since: datetime
+    until: datetime | None = None
+
+
+class Part(Struct, frozen=True):
+    """A serial-numbered component; `node` is "" while it lies on a shelf or is with the vendor."""
+
+    serial: str
+    kind: str
+    model: str = ""
+    slot: str = ""
+    firmware: str = ""
+    node: str = ""
+    since: datetime | None = None
+
+
+class Evidence(Struct, frozen=True):
+    """What was seen, where, and when: the first link of every explanation.
+
+    `observation` is the id of the stored raw observation ("node/spool/sequence"), "" for what a person said. `path` is
+    the way it was seen: kernel_log, inventory (what NVML and PCI show), bmc, or the observation's own kind.
+    """
+
+    at: datetime
+    source: str
+    text: str
+    observation: str = ""
+    facts: Facts = {}
+    path: str = ""
+
+
+class Condition(Struct, frozen=True):
+    """A fault (or an unknown) that stands on a node, optionally on one of its parts.
+
+    `clears` says what ends it: "remedy" (a gate check passed after a remedy), "observation" (the reading came
+    back), "operator", or "age" (it expires at `expires_at`). `group` ties conditions of one act on many nodes.
+    `paths` are the ways by which it has been seen (`Evidence.path`). `unknown_since`: since when nobody can say whether
+    it still stands, for whoever could has been silent for its row's time; None: it is known.
+    """
+
+    id: str
+    type: str
+    node: str
+    severity: Severity
+    since: datetime
+    last_seen: datetime
+    clears: str
+    owner: str
+    part: str = ""
+    count: int = 1
+    evidence: tuple[Evidence, ...] = ()
+    expires_at: datetime | None = None
+    remedy: str = ""
+    timing: str = ""
+    group: str = ""
+    boot_id: str = ""
+    paths: tuple[str, ...] = ()
+    unknown_since: datetime | None = None
+
+
+class Tally(Struct, frozen=True):
+    """How often something came back on a node or part (`diagnose.recurrence`): when, and what tells occasions apart.
+
+    `result` is the condition that it leads to. Nothing of it counts any more from `until` on.
+    """
+
+    row: str
+    result: str
+    seen: tuple[tuple[datetime, str], ...]
+    until: datetime
+
+
+class Workload(Struct, frozen=True):
+    """A customer's running work on one node, as its scheduler tells it.
+
+    `parts` are the slots it uses ("gpu0" …); None where the scheduler does not say, which never means doomed.
+    `held_by`: what keeps it from being ended though it may be (a disruption budget, its own grace), "" for nothing.
+    `check`: the idle check that it is, by its operation; "" for everybody else's work. `progress`: how far its job is.
+    `owner` is who is asked for consent, "" for the pool's owner. `agreed_after_s`: it may be ended when a drain has
+    waited for it so long, as those whose it is have agreed; None: they have not. `uid` is what the node itself knows it
+    by (a pod's UID), "" where nothing of the kind. `began`: since when it runs here, by its scheduler's clock; None
+    where that is not said.
+    """
+
+    id: str
+    tenant: str
+    work_class: WorkClass
+    parts: tuple[str, ...] | None = None
+    job: str = ""
+    image: str = ""
+    gpu_hours_at_stake: float = 0.0
+    held_by: str = ""
+    check: str = ""
+    progress: str = ""
+    owner: str = ""
+    agreed_after_s: float | None = None
+    uid: str = ""
+    began: datetime | None = None
+
+
+class Remediator(Struct, frozen=True):
+    """Another program that treats nodes of the cluster, found `since` then; `accepted_by` "": nobody has."""
+
+    cluster: str
+    name: str
+    since: datetime
+    accepted_by: str = ""
+
+
+class Blocker(Struct, frozen=True):
+    """Why something waits: who or what says so and what would end it. Surfaces print `text` as it stands."""
+
+    kind: str
+    name: str
+    text: str
+    ends_when: str
+
+
+class Waiting(Struct, frozen=True):
+    """A remedy or step that waits, since when, and for whom."""
+
+    what: str
+    since: datetime
+    blockers: tuple[Blocker, ...]
+
+
+class Hold(Struct, frozen=True):
+    """A recorded "leave this alone". `scope` is a node or asset id, "pool:NAME", or FLEET.
+
+    `tenant` is whose it is where a tenant placed it, "" where an operator or Hostler did.
+    """
+
+    id: str
+    scope: str
+    kind: HoldKind
+    owner: str
+    reason: str
+    since: datetime
+    until: datetime | None = None
+    ticket: str = ""
+    tenant: str = ""
+
+
+class Window(Struct, frozen=True):
+    """A maintenance window: pending disruption of `scope` may happen only inside one, where any is set."""
+
+    id: str
+    scope: str
+    starts: datetime
+    ends: datetime
+    reason: str
+    owner: str
+
+
+class Step(Struct, frozen=True):
+    """One row of a frozen plan: an operation, on what, and for how long at most."""
+
+    operation: str
+    deadline_s: float
+    args: dict[str, str] = {}
+    optional: bool = False
+
+
+class Radius(Struct, frozen=True):
+    """What an act disturbs at most."""
+
+    nodes: tuple[str, ...]
+    gpus: int = 0
+
+
+class Plan(Struct, frozen=True):
+    """A complete, frozen course of action for one node. Acting on it needs no table and no choice.
+
+    `state` is proposed, running, undoing; `index` counts steps of `steps` (running) or of the undo tail
+    (undoing), which takes back the steps up to `reached`, last first. `undo` holds, per step of `steps`, the easing
+    that takes it back ("" for none). `result` and `reason` tell how an undoing plan will have ended. `disturbed`:
+    work may have been ended by now; `touched`: the hardware was acted upon. `parts` are the slots that it is confined
+    to, () for the whole node: work that is known to use none of them stays. `busy`: what it was to act upon was held by
+    somebody, and so was left as it is. `boot_id` is the boot in which it was recorded; `left_boot` the one that was
+    known when it first acted on the node's boot ("": none was), None while it has not.
+    """
+
+    id: str
+    node: str
+    name: str
+    act_class: ActClass
+    steps: tuple[Step, ...]
+    undo: tuple[str, ...]
+    causes: tuple[str, ...]
+    rule: str
+    config: str
+    radius: Radius
+    recorded_at: datetime
+    remedy: str = ""
+    to_phase: str = ""
+    failed_phase: str = ""
+    convicted_phase: str = ""
+    limit: datetime | None = None
+    part: str = ""
+    pool: str = ""
+    boot_id: str = ""
+    group: str = ""
+    disruptive: bool = False
+    state: str = "running"
+    index: int = 0
+    reached: int = 0
+    step_since: datetime | None = None
+    reason: str = ""
+    result: str = ""
+    disturbed: bool = False
+    touched: bool = False
+    parts: tuple[str, ...] = ()
+    busy: bool = False
+    left_boot: str | None = None
+
+
+class Operation(Struct, frozen=True):
+    """One small idempotent act that a driver is asked for, recorded before it is sent.
+
+    `boot_id` is the boot it is meant for; an agent of another boot refuses it. `attempt` counts sends. `restarts`: the
+    node's boot ends or begins with it.
+    """
+
+    id: str
+    kind: str
+    node: str
+    plan: str
+    step: int
+    started: datetime
+    deadline: datetime
+    args: dict[str, str] = {}
+    boot_id: str = ""
+    attempt: int = 1
+    disturbs: bool = False
+    touches: bool = False
+    settling: bool = False
+    restarts: bool = False
+
+
+class Attempt(Struct, frozen=True):
+    """What was tried on a node for one of its parts, a rung of the escalation ladder above all.
+
+    `struck`: it counts against the part; what failed before anybody was disturbed does not. `touched`: the hardware was
+    acted upon, not only work ended. `forgiven`: a person has closed the ticket about its failing, so it may be tried
+    anew. `busy`: somebody held what it was to act upon; the next rung's turn has come, and that is no strike.
+    """
+
+    remedy: str
+    part: str
+    at: datetime
+    struck: bool = True
+    failed: bool = False
+    forgiven: bool = False
+    touched: bool = True
+    busy: bool = False
+
+
+class ConsentedWork(Struct, frozen=True):
+    """A workload that may be ended for one remedy on its node: who said so, and the ticket that asked."""
+
+    workload: str
+    remedy: str
+    ticket: str
+    person: str
+    at: datetime
+
+
+class CheckResult(Struct, frozen=True):
+    """The last verdict of one check profile on a node. `person`: who has vouched for it in the check's place."""
+
+    profile: str
+    verdict: Verdict
+    at: datetime
+    detail: str = ""
+    person: str = ""
+
+
+class Ticket(Struct, frozen=True):
+    """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack."""
+
+    id: str
+    node: str
+    kind: str
+    summary: str
+    opened: datetime
+    hardware: str = ""
+    component: str = ""
+    fault: str = ""
+    action: str = ""
+    account: str = ""
+    handover: datetime | None = None
+    updated: datetime | None = None
+    closed: datetime | None = None
+    owner: str = ""
+    resolution: str = ""
+
+
+class Incident(Struct, frozen=True):
+    """A fault that many nodes share, and the shared part that is suspected of it ("leaf:l3", "firmware:BIOS=1.2.3").
+
+    While it holds (`state` open, or overdue: its `owner` is asked), remedies for what it explains wait; individual: a
+    person has said that its members be treated each by itself. `syndrome` names what its members show
+    (`syndromes.SYNDROMES`), `conditions` the types seen, `members` who shows it now, and since when. `size` is how
+    many nodes share the part, `needed` how many of them had to show it, `also` parts that explain it equally well.
+    `calm_since`: since when too few are left; it is released when that has lasted.
+    """
+
+    id: str
+    scope: str
+    syndrome: str
+    conditions: tuple[str, ...]
+    members: dict[str, datetime]
+    size: int
+    needed: int
+    opened: datetime
+    deadline: datetime
+    owner: str
+    ticket: str
+    also: tuple[str, ...] = ()
+    state: str = "open"
+    calm_since: datetime | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps remedies of its members from beginning."""
+        return self.state != "individual"
+
+
+class Difference(Struct, frozen=True):
+    """Where reality is not as a restored journal has it.
+
+    `what`: boot, power, inventory, cordon, membership, work, operation or cursor.
+    """
+
+    what: str
+    journal: str
+    reality: str
+
+
+class Assignment(Struct, frozen=True):
+    """An interval in which a node serves a pool, and so a tenant. `until` is None while it lasts."""
+
+    pool: str
+    tenant: str
+    cluster: str
+    since: datetime
+    until: datetime | None = None
+
+
+class Asset(Struct, frozen=True):
+    """Anything with a position that is not a node: rack, NVLink domain, switch tray, power shelf, switch.
+
+    `power` is on, off or "" (has none); its own lifecycle is `phases.ASSET_TRANSITIONS`.
+    """
+
+    id: str
+    kind: AssetKind
+    position: Position
+    bindings: tuple[Binding, ...] = ()
+    domains: tuple[str, ...] = ()
+    state: str = "in_service"
+
+
+class Shadow(Struct, frozen=True):
+    """What a rule in shadow would have done to a node, and did not: `times` so far, the last one `at`.
+
+    `waits`: what would have kept it from beginning, "" where nothing did. `works`: how many workloads of customers ran
+    there, None where unknown.
+    """
+
+    rule: str
+    remedy: str
+    act_class: ActClass
+    at: datetime
+    waits: str = ""
+    works: int | None = None
+    times: int = 1
+
+
+class Node(Struct, frozen=True):
+    """A GPU server: identity, place in life, what ails it, and what is being done about it.
+
+    `domains` are the failure domains it shares ("rack:…", "nvlink:…", "power:…", "leaf:…"). `cordons` are the
+    owners that keep new work away, `given_up` the operations whose answer may still come. `slots` and `addresses`
+    ("pci:0000:4c:00") lead to the serials of parts. `deadline` ends the phase where it has a limit. `test_mode`
+    accepts kernel-log lines written by user space as if the kernel had, and takes a machine that is heard after its
+    BMC's power cycle for restarted: the BMC of such a node may be an emulator. `changed` are the components
+    ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service. `compared` and
+    `differences` are what came of looking at it after the journal was restored, until that restore is released.
+    `left_cluster` is the cluster that it was taken out of last and has not come back to.
+    `unheard` are the sources (`staleness`) of its conditions that are silent, each since when; `heard_again` is when
+    the last of them came back. `inventory_boot` is the boot in which its parts were seen last, `inventory_covers` the
+    kinds that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not; `most_seen` is
+    the most that it has shown since it last came back from its vendor or from engineers.
+    `stay_granted` is when a person last said that it may stand in its phase (cleared STUCK).
+    """
+
+    id: str
+    position: Position
+    sku: str
+    phase: Phase
+    phase_since: datetime
+    registered_at: datetime
+    bindings: tuple[Binding, ...] = ()
+    domains: tuple[str, ...] = ()
+    profile: Profile = Profile.managed
+    provisioner: str = "direct"
+    adopted: bool = False
+    test_mode: bool = False
+    deadline: datetime | None = None
+    assignment: Assignment | None = None
+    conditions: tuple[Condition, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    plan: Plan | None = None
+    operation: Operation | None = None
+    settling: tuple[Operation, ...] = ()
+    given_up: tuple[str, ...] = ()
+    waiting: Waiting | None = None
+    cordons: tuple[str, ...] = ()
+    boot_id: str = ""
+    boots: tuple[str, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    slots: Pairs = NO_PAIRS
+    addresses: Pairs = NO_PAIRS
+    inventory_at: datetime | None = None
+    inventory_boot: str = ""
+    inventory_covers: tuple[str, ...] = ()
+    memory_gib: float = 0.0
+    most_seen: MostSeen = ()
+    firmware: tuple[tuple[str, str], ...] = ()
+    changed: tuple[str, ...] = ()
+    changed_at: datetime | None = None
+    certified_by: str = ""
+    left_cluster: str = ""
+    handover: datetime | None = None
+    probation_until: datetime | None = None
+    visits: tuple[Attempt, ...] = ()
+    consented: tuple[ConsentedWork, ...] = ()
+    shadows: tuple[Shadow, ...] = ()
+    tags: tuple[tuple[str, str], ...] = ()
+    compared: datetime | None = None
+    differences: tuple[Difference, ...] = ()
+    unheard: tuple[tuple[str, datetime], ...] = ()
+    heard_again: datetime | None = None
+    stay_granted: datetime | None = None
+
+    def binding(self, kind: str) -> str:
+        """The current value of the binding of this kind, "" where there is none."""
+        return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
+
+    @property
+    def pool(self) -> str:
+        """The pool it serves now, "" for a spare or a node outside production."""
+        return self.assignment.pool if self.assignment else ""
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """What it has in common with others: its failure domains, its pool, the firmware it was changed to."""
+        if not self.assignment and not self.changed:
+            return self.domains
+        pool = (f"pool:{self.assignment.pool}",) if self.assignment else ()
+        return (*self.domains, *pool, *(f"firmware:{version}" for version in self.changed))
+
+
+class Observation(Struct, frozen=True):
+    """One thing seen on or about a node, with where it came from.
+
+    `kind`: kernel_log, inventory, sensors, verdict, boot, agent, firmware. `source`: agent or bmc.
+    (`spool`, `sequence`) is contiguous per node and makes delivery exactly-once; `age_s` is how long before
+    sending it was seen on the sender's monotonic clock; `facility` is the kernel-log record's. `text` is the raw
+    line, `count` how often it repeated. `received` is set by the server, never by the sender.
+    """
+
+    node: str
+    kind: str
+    source: str
+    spool: str
+    sequence: int
+    boot_id: str = ""
+    age_s: float = 0.0
+    text: str = ""
+    count: int = 1
+    facility: int | None = None
+    facts: Facts = {}
+    parts: tuple[Part, ...] = ()
+    finding: str = ""
+    received: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.node}/{self.spool}/{self.sequence}"
+
+
+class Bounds(Struct, frozen=True):
+    """How far the token reached under which an intent was asked: a site, a pool, a tenant; "" is no bound."""
+
+    site: str = ""
+    pool: str = ""
+    tenant: str = ""
+
+
+class Intent(Struct, frozen=True):
+    """What a person (or a tool in a person's name) asks for. Recorded whether it is granted or refused.
+
+    `target` is a node id, "rack:…", "pool:…", FLEET, or NODES with their ids under `args`; `key` makes a repeated
+    request the same request.
+    """
+
+    id: str
+    verb: str
+    target: str
+    person: str
+    reason: str
+    at: datetime
+    args: dict[str, str] = {}
+    key: str = ""
+    dry_run: bool = False
+    bounds: Bounds = Bounds()
+
+
+HELD = "held_by"
+"""A failed outcome's fact: who holds what was to be acted upon. Nothing was done to it; the fault is not its own."""
+
+
+class Outcome(Struct, frozen=True):
+    """What a driver says of an operation.
+
+    `result`: done, failed, refused (retrying will not help), unknown (it may have worked: observe), not_done
+    (observed: it has not happened), busy. `facts` carry what was read (boot_id, power, versions …).
+    """
+
+    operation: str
+    node: str
+    result: str
+    detail: str = ""
+    facts: Facts = {}
+    parts: tuple[Part, ...] = ()
+    attempt: int = 1

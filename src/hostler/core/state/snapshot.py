@@ -1,0 +1,142 @@
+"""A fleet as one body of bytes and back: what a start reads, so that it need not fold the whole journal.
+
+Nodes and the rows of their parts are most of it. What a node's slots have in common with its parts, and its parts with
+those of other nodes, is written once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import replace
+
+from hostler.core.state.fleet import Fleet, State
+from hostler.core.state.model import Node
+from hostler.core.state.packed_strings import NO_PAIRS, Pairs
+from hostler.core.state.part_table import Fitted, Layout, PackedParts
+
+SNAPSHOT_VERSION = 3
+PIECE = 200
+"""Values encoded at a stretch: about a millisecond's worth."""
+
+
+class Row(Struct, frozen=True, array_like=True):
+    """A node's parts: their serials, the number of their layout, since when they are there."""
+
+    node: str
+    serials: str
+    layout: int
+    since: tuple[datetime | None, ...]
+
+
+class Body(Struct, frozen=True):
+    """A snapshot's body. `nodes` and `rows` are encoded on their own; `others` is all that is neither.
+
+    A node whose slots are those of its row is written without them; `bare` are the nodes with a row and without slots.
+    """
+
+    version: int
+    nodes: list[msgspec.Raw]
+    layouts: list[Layout]
+    rows: list[msgspec.Raw]
+    bare: list[str]
+    others: State
+
+
+def dump(state: State, pause: Callable[[], None] = lambda: None) -> bytes:
+    """A snapshot's body. It calls `pause` about once a millisecond of work, where a caller lets others go on."""
+    numbers: dict[int, int] = {}
+    layouts: list[Layout] = []
+    for row in state.fitted.values():
+        if numbers.setdefault(id(row.layout), len(layouts)) == len(layouts):
+            layouts.append(row.layout)
+    rows = (Row(node, row.serials, numbers[id(row.layout)], row.since) for node, row in state.fitted.items())
+    body = {
+        "version": SNAPSHOT_VERSION,
+        "nodes": _in_pieces((_without_slots(node, state.fitted) for node in state.nodes), len(state.nodes), pause),
+        "layouts": layouts,
+        "rows": _in_pieces(rows, len(state.fitted), pause),
+        "bare": [node.id for node in state.nodes if not node.slots and node.id in state.fitted],
+        "others": replace(state, nodes=[], fitted={}),
+    }
+    return msgspec.msgpack.encode(body)
+
+
+def _without_slots(node: Node, fitted: dict[str, Fitted]) -> Node:
+    row = fitted.get(node.id)
+    return replace(node, slots=NO_PAIRS) if row is not None and node.slots == _slots_of(row) else node
+
+
+def _slots_of(row: Fitted) -> Pairs:
+    """What a node's slots are where its inventory is as it was last seen whole."""
+    if "" not in row.layout.slots:
+        return Pairs(row.layout.slots, row.serials)
+    return Pairs(tuple(part.slot or part.serial for part in row.parts("")), row.serials)
+
+
+def _in_pieces(values: Iterator[Any], length: int, pause: Callable[[], None]) -> msgspec.Raw:
+    """The values as an array, encoded piece by piece."""
+    encode = Encoder().encode
+    pieces = [_opening(length)]
+    for start in range(0, length, PIECE):
+        piece = [next(values) for _ in range(min(PIECE, length - start))]
+        pieces.append(encode(piece)[len(_opening(len(piece))) :])
+        pause()
+    return msgspec.Raw(b"".join(pieces))
+
+
+def _opening(length: int) -> bytes:
+    """How an array of this length begins, before its values; nothing is one byte long."""
+    return msgspec.msgpack.encode([None] * length)[: -length or None]
+
+
+def load(body: bytes) -> Fleet:
+    """The fleet of a snapshot's body. Raises ValueError on a format that this version does not read."""
+    stored = msgspec.msgpack.decode(body, type=Body)
+    if stored.version != SNAPSHOT_VERSION:
+        raise ValueError(f"snapshot format {stored.version}; this version reads {SNAPSHOT_VERSION}")
+    fleet = Fleet(stored.others.configuration)
+    _take_others(fleet, stored.others)
+    parts = fleet.parts.base
+    row_of = Decoder(Row)
+    for raw in stored.rows:
+        row = row_of.decode(raw)
+        parts.take(row.node, Fitted(row.serials, stored.layouts[row.layout], row.since))
+    for node in _nodes(stored, parts):
+        fleet.put_node(node.id, node)
+    fleet.merge()
+    return fleet
+
+
+def _nodes(stored: Body, parts: PackedParts) -> Iterable[Node]:
+    """The nodes, their slots as of their parts' rows where they were written without."""
+    node_of, bare = Decoder(Node), frozenset(stored.bare)
+    for raw in stored.nodes:
+        node = node_of.decode(raw)
+        slots = node.slots
+        if not slots and node.id not in bare and (row := parts.rows.get(node.id)) is not None:
+            slots = _slots_of(row)
+        most = parts.share_most(node.most_seen)
+        yield replace(node, slots=slots, addresses=parts.share(node.addresses), most_seen=most)
+
+
+def _take_others(fleet: Fleet, state: State) -> None:
+    fleet.singles.base["cell"] = state.cell
+    fleet.assets.base.update((a.id, a) for a in state.assets)
+    for serial, part in state.loose.items():
+        fleet.put_part(serial, part)
+    fleet.holds.base.update((h.id, h) for h in state.holds)
+    fleet.windows.base.update((w.id, w) for w in state.windows)
+    fleet.rollouts.base.update((r.id, r) for r in state.rollouts)
+    for approval in state.approvals:
+        fleet.put_approval(approval.id, approval)
+    fleet.answers.base.update(state.answers)
+    fleet.retired.base.update(state.retired)
+    fleet.tallies.base.update(state.tallies)
+    for ticket in state.tickets:
+        fleet.put_ticket(ticket.id, ticket)
+    for incident in state.incidents:
+        fleet.put_incident(incident.id, incident)

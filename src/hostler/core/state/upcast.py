@@ -1,0 +1,40 @@
+"""Brings event bodies of older versions to today's shape, so that an old journal opens forever; and back again.
+
+Casters are pure and work on the plain body, never on the classes of `events`. A change that only adds a field
+with a default needs none. An upcaster that renames an event changes the body's "type". A downcaster writes a body
+for controllers of the version before, while a cell is upgraded; without one the event waits for the cell's format.
+"""
+
+from collections.abc import Callable, Mapping
+
+from hostler.core.state.events import VERSION
+
+Body = dict[str, object]
+Caster = Callable[[Body], Body]
+Casters = Mapping[tuple[str, int], Caster]
+
+UPCASTERS: dict[tuple[str, int], Caster] = {}
+"""(stored name, version) → what makes of that body one of version + 1."""
+
+DOWNCASTERS: dict[tuple[str, int], Caster] = {}
+"""(stored name, version) → what makes of that body one of version - 1."""
+
+
+def upcast(body: Body, version: int, table: Casters = UPCASTERS, to: int = VERSION) -> Body:
+    """The body as version `to` would have written it; `version` is what it was stored with."""
+    for step in range(version, to):
+        change = table.get((str(body["type"]), step))
+        body = change(body) if change else body
+    return body
+
+
+def downcast(body: Body, version: int, to: int, table: Casters = DOWNCASTERS) -> Body:
+    """The body as version `to` would have written it. Raises KeyError where a step back has no caster."""
+    for step in range(version, to, -1):
+        body = table[str(body["type"]), step](body)
+    return body
+
+
+def is_cast(name: str, version: int, table: Casters = UPCASTERS, to: int = VERSION) -> bool:
+    """Whether a body of this stored name and version passes any caster on its way to version `to`."""
+    return any((name, step) in table for step in range(version, to))

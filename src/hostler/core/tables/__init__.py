@@ -1,0 +1,1 @@
+"""The tables: phases, recipes, operations, conditions. One row holds what is known of its thing."""

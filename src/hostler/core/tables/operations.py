@@ -1,0 +1,122 @@
+"""What each operation is: who performs it, what must hold first, and what may be done when its fate is unknown.
+
+A driver may be asked only for kinds in this table. `waits` kinds send nothing: the present shows when they are done.
+"""
+
+from msgspec import Struct
+
+
+class OperationRow(Struct, frozen=True):
+    """One kind of operation.
+
+    `port` is bmc, agent, scheduler or present. `needs` are preconditions: "drained" (no customer work left),
+    "power" (no physical-work or power hold), "boot" (meant for the plan's boot). `repeatable`: may be sent again
+    once it was *observed* not to have happened. `observed_by` says how its effect is seen. `settle_s` is how
+    long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
+    the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
+    ends or begins with it. `answers`: it needs an ability that a node's agent may lack; what is refused, crashes or
+    never ends there is no answer, convicts nobody and leaves its step open (`unanswered_checks`).
+    """
+
+    kind: str
+    port: str
+    observed_by: str
+    needs: tuple[str, ...] = ()
+    repeatable: bool = True
+    interruptible: bool = True
+    revocable: bool = False
+    settle_s: float = 0.0
+    disrupts: bool = False
+    removes_power: bool = False
+    touches: bool = False
+    restarts: bool = False
+    answers: bool = False
+
+
+IDLE_CHECK = "idle_check"
+"""The one operation without a plan, and the name of its mode (`core.slots`)."""
+
+OPERATIONS: dict[str, OperationRow] = {
+    row.kind: row
+    for row in (
+        # the BMC
+        OperationRow("set_boot_network", "bmc", "the boot override is read back", ("power",)),
+        OperationRow("power_on", "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
+        OperationRow(
+            "power_off",
+            "bmc",
+            "power state is off",
+            ("drained", "power_off"),
+            settle_s=30,
+            disrupts=True,
+            removes_power=True,
+            touches=True,
+            restarts=True,
+        ),
+        OperationRow("locate_on", "bmc", "the LED is lit"),
+        OperationRow("locate_off", "bmc", "the LED is dark"),
+        OperationRow("collect_inventory", "bmc", "the reply is the effect"),
+        OperationRow(
+            "update_firmware",
+            "bmc",
+            "the component reports the new version",
+            ("drained", "power"),
+            repeatable=False,
+            interruptible=False,
+            settle_s=600,
+            disrupts=True,
+            touches=True,
+        ),
+        OperationRow("verify_firmware", "bmc", "the reply is the effect"),
+        OperationRow("reset_bmc", "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
+        # the node's agent
+        OperationRow("collect_evidence", "agent", "the reply is the effect", ("boot",), revocable=True),
+        OperationRow(
+            "gpu_reset",
+            "agent",
+            "the agent's mark of this operation",
+            ("drained", "boot"),
+            repeatable=False,
+            settle_s=120,
+            disrupts=True,
+            touches=True,
+        ),
+        OperationRow(
+            "reboot",
+            "agent",
+            "the boot id has changed",
+            ("drained", "power", "boot"),
+            repeatable=False,
+            settle_s=300,
+            disrupts=True,
+            touches=True,
+            restarts=True,
+        ),
+        OperationRow(
+            "bmc_cold_reset",
+            "agent",
+            "the agent's mark of this operation",
+            ("power", "boot"),
+            settle_s=240,
+        ),
+        OperationRow(
+            "run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True, answers=True
+        ),
+        OperationRow(
+            "sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60, answers=True
+        ),
+        # the scheduler
+        OperationRow("cordon", "scheduler", "the scheduler lists our cordon"),
+        OperationRow("uncordon", "scheduler", "the scheduler lists no cordon of ours"),
+        OperationRow("evict", "scheduler", "the workload is gone", disrupts=True),
+        OperationRow("join_cluster", "scheduler", "the cluster lists the node", revocable=True),
+        OperationRow("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
+        OperationRow(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
+        # nothing is sent: the present shows it
+        OperationRow("drain", "present", "the scheduler shows no customer work on the node"),
+        OperationRow("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),
+        OperationRow("wait_boot", "present", "the agent is heard with another boot id than before the restart"),
+        OperationRow("wait_agent", "present", "the agent is heard"),
+        OperationRow("wait_bmc", "present", "the BMC answers a look"),
+    )
+}

@@ -1,0 +1,141 @@
+"""What each phase and each remedy consists of: steps with deadlines, one table. A plan is a frozen copy of a row.
+
+`undo` names the easing that takes a step back when its plan ends early. Deadlines are divided by the policy's
+`time_scale` when a plan is frozen.
+"""
+
+from msgspec import Struct
+
+from hostler.core.state.model import ActClass, Phase
+
+
+class StepRow(Struct, frozen=True):
+    """A step as the recipe has it. `each` "firmware" lays it down once per component that is off its baseline."""
+
+    operation: str
+    deadline_s: float
+    undo: str = ""
+    args: dict[str, str] = {}
+    optional: bool = False
+    each: str = ""
+
+
+class Recipe(Struct, frozen=True):
+    """Steps, and where the node stands afterwards. `act_class` None: it is the remedy's timing (pending, immediate).
+
+    `failed_phase` is where an operation that failed leads, `convicted_phase` a check that failed; None: the node stays
+    where it is. A check that says nothing leads nowhere in any row: the plan stays at its step (`unanswered_checks`).
+    """
+
+    name: str
+    steps: tuple[StepRow, ...]
+    act_class: ActClass | None = None
+    to_phase: Phase | None = None
+    failed_phase: Phase | None = None
+    convicted_phase: Phase | None = None
+    disruptive: bool = False
+
+
+DAY_S = 86_400.0
+_CORDON = StepRow("cordon", 60, undo="uncordon")
+_DRAIN = StepRow("drain", DAY_S)
+_EVIDENCE = StepRow("collect_evidence", 5, optional=True)
+_GATE = StepRow("run_checks", 300, args={"profile": "gate"})
+_UNCORDON = StepRow("uncordon", 60, optional=True)
+_LEAVE = StepRow("leave_cluster", 300)
+_COMPLETE = StepRow("verify_inventory", 900, args={"missing": "waits"})
+_STILL_MISSING = StepRow("verify_inventory", 900, args={"missing": "convicts"})
+_POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), StepRow("wait_boot", 1200))
+_FLASH = StepRow("update_firmware", 5400, each="firmware")
+_VERIFY = StepRow("verify_firmware", 600, args={"baseline": "sku"})
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        # Day 0 and Day 1: a phase's own work
+        Recipe(
+            "initializing",
+            (StepRow("set_boot_network", 60), StepRow("power_on", 180), StepRow("wait_agent", 1500)),
+            ActClass.bring_up,
+            Phase.onboard,
+            Phase.triage,
+        ),
+        Recipe(
+            "seatrial",
+            (
+                StepRow("power_on", 180),
+                StepRow("wait_agent", 1500),
+                StepRow("collect_inventory", 900),
+                _COMPLETE,
+                StepRow("run_checks", 4 * 3600, args={"profile": "seatrial"}),
+            ),
+            ActClass.bring_up,
+            Phase.zap,
+            Phase.triage,
+            Phase.triage,
+        ),
+        Recipe("zap", (_FLASH, *_POWER_CYCLE, _VERIFY), ActClass.bring_up, Phase.test, Phase.zap_fail),
+        Recipe(
+            "test",
+            (StepRow("run_checks", 2 * DAY_S, args={"profile": "burn_in"}), StepRow("sanitise", 3600)),
+            ActClass.bring_up,
+            Phase.production,
+            Phase.triage,
+            Phase.triage,
+        ),
+        Recipe(
+            "examine",
+            (
+                StepRow("collect_evidence", 300, optional=True),
+                StepRow("power_off", 180),
+                StepRow("power_on", 180),
+                StepRow("wait_boot", 1500),
+                _STILL_MISSING,
+                StepRow("run_checks", 4 * 3600, args={"profile": "suspect"}),
+            ),
+            ActClass.bring_up,
+            Phase.test,
+            convicted_phase=Phase.rma,
+        ),
+        # between the shelf and the customer
+        Recipe(
+            "deliver",
+            (StepRow("join_cluster", 300, undo="leave_cluster"), _GATE, _UNCORDON),
+            ActClass.bring_up,
+        ),
+        Recipe(
+            "release",
+            (_CORDON, _DRAIN, _LEAVE, StepRow("sanitise", 3600)),
+            disruptive=True,
+        ),
+        # remedies
+        Recipe("gpu_reset", (_CORDON, _DRAIN, _EVIDENCE, StepRow("gpu_reset", 420), _GATE, _UNCORDON), disruptive=True),
+        Recipe(
+            "reboot",
+            (_CORDON, _DRAIN, _EVIDENCE, StepRow("reboot", 300), StepRow("wait_boot", 1200), _GATE, _UNCORDON),
+            disruptive=True,
+        ),
+        Recipe("power_cycle", (_CORDON, _DRAIN, _EVIDENCE, *_POWER_CYCLE, _GATE, _UNCORDON), disruptive=True),
+        Recipe(
+            "firmware_update",
+            (_CORDON, _DRAIN, _FLASH, *_POWER_CYCLE, _VERIFY, _GATE, _UNCORDON),
+            disruptive=True,
+        ),
+        Recipe("triage", (_CORDON, _DRAIN, _EVIDENCE, _LEAVE), to_phase=Phase.triage, disruptive=True),
+        # from inside the node: a BMC that does not answer cannot be asked over Redfish; the node itself goes on working
+        Recipe("bmc_reset", (StepRow("bmc_cold_reset", 120), StepRow("wait_bmc", 900))),
+        # protection and easing
+        Recipe("protective_power_off", (StepRow("power_off", 60),), ActClass.protective, disruptive=True),
+        Recipe("power_off", (StepRow("power_off", 180),), ActClass.bring_up),
+        Recipe("drain", (_CORDON, _DRAIN), disruptive=True),
+        Recipe("cordon", (_CORDON,), ActClass.immediate, disruptive=True),
+        Recipe("uncordon", (StepRow("uncordon", 60),), ActClass.easing),
+        Recipe("locate", (StepRow("locate_on", 60, optional=True),), ActClass.easing),
+        Recipe("unlocate", (StepRow("locate_off", 60, optional=True),), ActClass.easing),
+        Recipe(
+            "return_to_service",
+            (StepRow("power_on", 180), StepRow("wait_agent", 1500), _GATE, _UNCORDON),
+            ActClass.easing,
+        ),
+    )
+}

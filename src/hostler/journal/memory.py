@@ -1,0 +1,174 @@
+"""The journal in memory: for the simulator, and for tests of what stands on a journal."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from threading import Condition
+
+from msgspec.structs import replace
+
+from hostler.core.state.events import Record, subjects_of
+from hostler.core.state.model import Observation
+from hostler.journal.codec import (
+    GENESIS,
+    OutOfPlaceError,
+    Row,
+    capped,
+    micros,
+    seal_all,
+    seal_cursors,
+    seal_observation,
+    unseal,
+    verified,
+)
+from hostler.journal.lease_succession import changed_hands, next_holder, refuse_fenced
+from hostler.ports import Archived, Batch, Lease, Member, Restored, Snapshot
+
+
+class MemoryJournal:
+    """`ports.Journal` without a disk. Records are kept as the rows the others store: digests and faults are equal.
+
+    One thread appends; another may follow and `wait`. It never fails by itself; who wants a commit to fail wraps it.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._about: defaultdict[str, list[int]] = defaultdict(list)
+        self._observations: dict[str, Observation] = {}
+        self._seen: defaultdict[str, list[Observation]] = defaultdict(list)
+        self._cursors: dict[str, tuple[str, int]] = {}
+        self._snapshot: Snapshot | None = None
+        self._lease = Lease()
+        self._members: dict[str, Member] = {}
+        self._changed = Condition()
+
+    def lease(self) -> Lease:
+        return self._lease
+
+    def acquire(self, holder: str, address: str = "", seen: Lease | None = None) -> int:
+        with self._changed:
+            self._lease = next_holder(self._lease, holder, address, seen)
+            self._changed.notify_all()
+            return self._lease.epoch
+
+    def renew(self, epoch: int) -> None:
+        with self._changed:
+            refuse_fenced(self._lease, epoch)
+            self._lease = replace(self._lease, renewal=self._lease.renewal + 1)
+
+    def resign(self, epoch: int) -> None:
+        with self._changed:
+            if epoch == self._lease.epoch:
+                self._lease = replace(self._lease, holder="", address="")
+            self._changed.notify_all()
+
+    def announce(self, member: Member) -> None:
+        known = self._members.get(member.name)
+        self._members[member.name] = replace(member, beats=known.beats + 1 if known else 1)
+
+    def members(self) -> tuple[Member, ...]:
+        return tuple(self._members[name] for name in sorted(self._members))
+
+    def dismiss(self, name: str) -> None:
+        self._members.pop(name, None)
+
+    def wait(self, after: int, seen: Lease, timeout_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._rows) > after or changed_hands(seen, self._lease), timeout_s)
+
+    def archived(self) -> Archived | None:
+        """Nothing is ever archived here."""
+        return None
+
+    def restored(self) -> Restored | None:
+        return None
+
+    def append(self, batch: Batch, epoch: int) -> None:
+        for observation in batch.observations:
+            seal_observation(observation)
+        seal_cursors(batch.cursors)
+        with self._changed:
+            refuse_fenced(self._lease, epoch)
+            last, digest = len(self._rows), self._digest_at(len(self._rows))
+            self._rows += seal_all(batch.records, last, digest, epoch, batch.format)
+            self._changed.notify_all()
+        for record in batch.records:
+            for subject in dict.fromkeys(subjects_of(record.event)):
+                self._about[subject].append(record.seq)
+        for observation in batch.observations:
+            self._observe(observation)
+        self._cursors.update(batch.cursors)
+
+    def snapshot(self) -> Snapshot | None:
+        return self._snapshot
+
+    def snapshot_seq(self) -> int:
+        return self._snapshot.seq if self._snapshot is not None else 0
+
+    def save_snapshot(self, snapshot: Snapshot) -> None:
+        seq = snapshot.seq
+        if seq > len(self._rows) or self._digest_at(seq).hex() != snapshot.digest:
+            raise OutOfPlaceError(f"a snapshot of record {seq} does not belong to this journal")
+        if self._snapshot is None or self._snapshot.seq <= seq:
+            self._snapshot = snapshot
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        if after < len(self._rows):
+            yield from map(unseal, verified(islice(self._rows, after, None), after, self._digest_at(after)))
+
+    def records_between(self, after: int, limit: int) -> list[Record]:
+        return [unseal(row) for row in self._rows[after : after + capped(limit)]]
+
+    def changes_since(self, at: datetime, limit: int) -> list[Record]:
+        since = micros(at)
+        found = sorted((row for row in self._rows if row.at >= since), key=lambda row: row.at)
+        return [unseal(row) for row in found[: capped(limit)]]
+
+    def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
+        found = (seq for seq in reversed(self._about.get(subject, ())) if before is None or seq < before)
+        return [unseal(self._rows[seq - 1]) for seq in islice(found, capped(limit))]
+
+    def observation(self, identity: str) -> Observation | None:
+        return self._observations.get(identity)
+
+    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]:
+        start = micros(since) if since else 0
+        found = [o for o in reversed(self._seen.get(node, ())) if _received(o) >= start]
+        return sorted(found, key=_received, reverse=True)[: capped(limit)]
+
+    def prune_observations(self, before: datetime) -> int:
+        end = micros(before)
+        old = [o for o in self._observations.values() if _received(o) < end]
+        for observation in old:
+            del self._observations[observation.id]
+        for node in dict.fromkeys(o.node for o in old):
+            self._seen[node] = [o for o in self._seen[node] if _received(o) >= end]
+        return len(old)
+
+    def cursors(self) -> dict[str, tuple[str, int]]:
+        return dict(sorted(self._cursors.items()))
+
+    def digest(self) -> str:
+        return self._digest_at(len(self._rows)).hex()
+
+    def latest_seq(self) -> int:
+        return len(self._rows)
+
+    def count(self) -> int:
+        return len(self._rows)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _digest_at(self, seq: int) -> bytes:
+        return self._rows[seq - 1].digest if seq else GENESIS
+
+    def _observe(self, observation: Observation) -> None:
+        if observation.id not in self._observations:
+            self._observations[observation.id] = observation
+            self._seen[observation.node].append(observation)
+
+
+def _received(observation: Observation) -> int:
+    return micros(observation.received) if observation.received else 0

@@ -1,0 +1,144 @@
+"""What is read from the journal's tables, as SQLAlchemy Core statements that every database understands."""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+from sqlalchemy import Connection, Select, func, select
+
+from hostler.journal.codec import DIGEST_BYTES, GENESIS, Row, capped, moment
+from hostler.journal.schema import (
+    archives,
+    cursors,
+    observations,
+    records,
+    restorations,
+    snapshot_parts,
+    snapshots,
+    subjects,
+)
+from hostler.ports import Archived, Restored, Snapshot
+
+
+def page(connection: Connection, after: int, limit: int) -> list[Row]:
+    """Rows after `after`, in order."""
+    return _rows(connection, select(records).where(records.c.seq > after).order_by(records.c.seq), limit)
+
+
+def since(connection: Connection, at: int, limit: int) -> list[Row]:
+    """Rows of moment `at` (µs) and later, by moment; to order by seq would walk the log from its start."""
+    found = select(records).where(records.c.at >= at)
+    return _rows(connection, found.order_by(records.c.at, records.c.seq), limit)
+
+
+def history(connection: Connection, subject: str, before: int | None, limit: int) -> list[Row]:
+    """Rows about one subject, newest first, older than record `before` where that is given."""
+    found = select(records).join(subjects, subjects.c.seq == records.c.seq).where(subjects.c.subject == subject)
+    if before is not None:
+        found = found.where(subjects.c.seq < before)
+    return _rows(connection, found.order_by(subjects.c.seq.desc()), limit)
+
+
+def beginning(connection: Connection) -> tuple[int, bytes]:
+    """(seq, digest) of the last record that was archived: what is here follows it."""
+    query = select(archives.c.last, archives.c.digest).order_by(archives.c.last.desc()).limit(1)
+    found = connection.execute(query).one_or_none()
+    return (found[0], bytes(found[1])) if found else (0, GENESIS)
+
+
+def archived(connection: Connection) -> Archived | None:
+    """What is no longer here."""
+    files = connection.execute(select(archives.c.file).order_by(archives.c.last)).scalars().all()
+    return Archived(seq=beginning(connection)[0], files=tuple(files)) if files else None
+
+
+def tail(connection: Connection) -> tuple[int, bytes]:
+    """(seq, digest) of the last record, or of the last snapshot where no record is kept."""
+    query = select(records.c.seq, records.c.digest).order_by(records.c.seq.desc()).limit(1)
+    last = connection.execute(query).one_or_none() or head(connection)
+    return (last[0], last[1]) if last else (0, GENESIS)
+
+
+def digest_at(connection: Connection, seq: int) -> bytes | None:
+    """The chain's digest at a record, a snapshot or the end of an archive, None where none of them is there."""
+    if seq == 0:
+        return GENESIS
+    for table, key in ((records, records.c.seq), (snapshots, snapshots.c.seq), (archives, archives.c.last)):
+        found = connection.execute(select(table.c.digest).where(key == seq)).scalar_one_or_none()
+        if found is not None:
+            return bytes(found)
+    return None
+
+
+def count(connection: Connection) -> int:
+    """How many records are kept."""
+    return connection.execute(select(func.count()).select_from(records)).scalar_one()
+
+
+def restored(connection: Connection) -> Restored | None:
+    """The last time that this journal was filled from a copy."""
+    query = select(restorations).order_by(restorations.c.id.desc()).limit(1)
+    found = connection.execute(query).one_or_none()
+    return Restored(at=moment(found.at), source=found.source, seq=found.seq) if found else None
+
+
+def spool_cursors(connection: Connection) -> dict[str, tuple[str, int]]:
+    """Node → (spool, sequence) up to which it has been read."""
+    rows = connection.execute(select(cursors.c.node, cursors.c.spool, cursors.c.sequence).order_by(cursors.c.node))
+    return {node: (spool, sequence) for node, spool, sequence in rows}
+
+
+def observation(connection: Connection, key: tuple[str, str, int]) -> bytes | None:
+    """The body of one observation by (node, spool, sequence)."""
+    c = observations.c
+    node, spool, sequence = key
+    query = select(c.body).where(c.node == node, c.spool == spool, c.sequence == sequence)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def observations_of(connection: Connection, node: str, since: int, limit: int) -> list[bytes]:
+    """Bodies of a node's observations received at `since` (µs) or later, newest first."""
+    c = observations.c
+    found = select(c.body).where(c.node == node, c.received >= since).order_by(c.received.desc(), c.id.desc())
+    return list(connection.execute(found.limit(capped(limit))).scalars())
+
+
+def head(connection: Connection) -> tuple[int, bytes] | None:
+    """(seq, digest) of the newest snapshot of any version."""
+    query = select(snapshots.c.seq, snapshots.c.digest).order_by(snapshots.c.seq.desc()).limit(1)
+    found = connection.execute(query).one_or_none()
+    return (found[0], found[1]) if found else None
+
+
+def snapshot_seqs(connection: Connection) -> list[int]:
+    """The records at which snapshots were taken, newest first."""
+    return list(connection.execute(select(snapshots.c.seq).order_by(snapshots.c.seq.desc())).scalars())
+
+
+def newest_snapshot(connection: Connection, version: int) -> int:
+    """The record at which the newest snapshot of this version was taken, 0 where there is none."""
+    c = snapshots.c
+    return connection.execute(select(func.max(c.seq)).where(c.version == version)).scalar_one() or 0
+
+
+def whole_snapshots(connection: Connection, version: int) -> Iterator[Snapshot]:
+    """Snapshots of this version whose bodies match their checksums, newest first."""
+    query = select(snapshots).where(snapshots.c.version == version).order_by(snapshots.c.seq.desc())
+    for seq, digest, _, checksum in connection.execute(query).all():
+        body = snapshot_body(connection, seq)
+        if checksum_of(body) == checksum:
+            yield Snapshot(seq=seq, digest=digest.hex(), body=body)
+
+
+def snapshot_body(connection: Connection, seq: int) -> bytes:
+    """The pieces of a snapshot's body put together."""
+    c = snapshot_parts.c
+    return b"".join(connection.execute(select(c.body).where(c.seq == seq).order_by(c.part)).scalars())
+
+
+def checksum_of(body: bytes) -> bytes:
+    """What a snapshot's body is compared with before it is used."""
+    return blake2b(body, digest_size=DIGEST_BYTES).digest()
+
+
+def _rows(connection: Connection, query: Select[tuple[object, ...]], limit: int) -> list[Row]:
+    return [Row._make(row) for row in connection.execute(query.limit(capped(limit)))]

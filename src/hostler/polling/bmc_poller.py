@@ -1,0 +1,187 @@
+"""Looks at every BMC in its turn: power becomes present, readings are observed once they have repeated themselves."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from hostler.controller.intake import NodeSeen
+from hostler.core.state.model import Node
+from hostler.polling.bmc_readings import SENSORS, SYSTEM, Looks, Sight
+from hostler.polling.bmc_schedule import MISSED, Pace, Rota
+from hostler.ports import ExcessError, PortError, RefusedError
+from hostler.runtime.runner import Cell
+
+ENLIST_S = 2.0
+"""How often the fleet is asked who has a BMC."""
+
+
+class Eyes(Protocol):
+    """Opens a look at one node. Raises PortError."""
+
+    async def look(self, node: Node) -> Sight: ...
+
+
+class Places(Struct, frozen=True):
+    """How many looks may be under way, and for how long.
+
+    A look that lasts longer than `patience_s` gives its place among `quick` to the next one and goes on among `slow`;
+    after `deadline_s` it has missed. So BMCs that hang never hold up those that answer.
+    """
+
+    quick: int = 64
+    slow: int = 256
+    patience_s: float = 2.0
+    deadline_s: float = 20.0
+
+
+class Watch:
+    """Looks at all nodes that have a BMC. Volatile: after a restart everything is looked at anew.
+
+    An object's `run` ends only when it is cancelled; every look that it began ends with it.
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        eyes: Eyes,
+        clock: Callable[[], datetime],
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+        places: Places = Places(),  # noqa: B008 - frozen
+    ) -> None:
+        self._cell = cell
+        self._eyes = eyes
+        self._places = places
+        self._rota = Rota(pace)
+        self._looks = Looks(cell, clock)
+        self._quick = self._slow = 0
+        self._freed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._looks.told_before(await asyncio.to_thread(self._cell.journal.cursors))
+        now = asyncio.get_running_loop().time
+        async with asyncio.TaskGroup() as looks:
+            enlisted = -ENLIST_S
+            while True:
+                if now() - enlisted >= ENLIST_S:
+                    self._enlist(now())
+                    enlisted = now()
+                self._begin(looks, now())
+                await self._until(min(enlisted + ENLIST_S, self._next(now())))
+
+    def _enlist(self, now: float) -> None:
+        """Whoever has a BMC is looked at; what was kept of nodes that are gone is let go."""
+        nodes = [node.id for node in self._cell.view.nodes.values() if node.binding("bmc")]
+        self._rota.enlist(nodes, now)
+        self._looks.forget(len(nodes))
+
+    def _begin(self, looks: asyncio.TaskGroup, now: float) -> None:
+        """Look at whoever is due, as far as there is room."""
+        while self._quick < self._places.quick and (node_id := self._rota.take(now)) is not None:
+            slowly = self._rota.misses(node_id) > 0
+            if slowly and self._slow >= self._places.slow:
+                self._rota.later(node_id, now)
+                continue
+            self._occupy(slow=slowly)
+            looks.create_task(self._turn(node_id, slowly=slowly))
+
+    def _next(self, now: float) -> float:
+        """When to look up again: at the next turn, or when a place is free."""
+        due = self._rota.next_due()
+        return now + ENLIST_S if due is None or self._quick >= self._places.quick else due
+
+    async def _until(self, moment: float) -> None:
+        """Until this moment, or a place is freed."""
+        self._freed.clear()
+        try:
+            async with asyncio.timeout_at(moment):
+                await self._freed.wait()
+        except TimeoutError:
+            return
+
+    def _occupy(self, *, slow: bool, by: int = 1) -> None:
+        if slow:
+            self._slow += by
+        else:
+            self._quick += by
+        if by < 0:
+            self._freed.set()
+
+    async def _turn(self, node_id: str, *, slowly: bool) -> None:
+        """One look, in whichever place, with its deadline."""
+        work = asyncio.ensure_future(self._look(node_id))
+        try:
+            if not slowly:
+                await asyncio.wait((work,), timeout=self._places.patience_s)
+                if not work.done() and self._slow < self._places.slow:
+                    self._occupy(slow=False, by=-1)
+                    self._occupy(slow=True)
+                    slowly = True
+            if slowly:
+                await asyncio.wait((work,), timeout=self._places.deadline_s)
+            if work.done():
+                work.result()
+            elif slowly:
+                self._missed(node_id, f"no answer within {self._places.deadline_s:g} s")
+            else:
+                self._rota.later(node_id, asyncio.get_running_loop().time())
+        finally:
+            self._occupy(slow=slowly, by=-1)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+    async def _look(self, node_id: str) -> None:
+        """Power first: it is known even where the readings fail."""
+        node = self._cell.view.nodes.get(node_id)
+        if node is None:
+            return
+        try:
+            sight = await self._eyes.look(node)
+        except RefusedError as error:
+            self._refused(node, str(error))
+            return
+        except ExcessError as error:
+            self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=False))
+            self._exceeded(node, SYSTEM, str(error))
+            return
+        except PortError as error:
+            self._missed(node_id, str(error))
+            return
+        self._cell.tell(NodeSeen(node_id, power=sight.power, bmc_unreachable=False, bmc_refuses=""))
+        self._looks.within(node, SYSTEM)
+        worked_on = node.plan is not None and node.plan.disturbed
+        if worked_on and not self._looks.due(node, asyncio.get_running_loop().time()):
+            self._seen(node_id, close=True)
+            return
+        try:
+            waits = await self._looks.read(node, sight, self._rota.period_s)
+        except ExcessError as error:
+            self._exceeded(node, SENSORS.name, str(error))
+            return
+        except PortError:
+            waits = False
+        self._seen(node_id, close=waits or worked_on)
+
+    def _seen(self, node_id: str, *, close: bool) -> None:
+        self._rota.seen(node_id, asyncio.get_running_loop().time(), close=close)
+
+    def _missed(self, node_id: str, why: str) -> None:
+        """Unreachable once it has missed several looks in a row; told again with each look, as a restart may forget."""
+        node = self._cell.view.nodes.get(node_id)
+        awaited = node is not None and node.plan is not None and node.plan.name == "bmc_reset"
+        missed = self._rota.missed(node_id, asyncio.get_running_loop().time(), awaited=awaited)
+        if missed >= MISSED:
+            self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))
+
+    def _exceeded(self, node: Node, what: str, why: str) -> None:
+        """It shows more than is read of it, and costs as much each time: it is told, and the BMC is asked seldom."""
+        self._rota.exceeded(node.id, asyncio.get_running_loop().time())
+        self._looks.exceeded(node, what, why)
+
+    def _refused(self, node: Node, why: str) -> None:
+        """It answers, and not to us or not as this node: nothing it says is the node's, and no reset would mend it."""
+        self._seen(node.id, close=False)
+        self._cell.tell(NodeSeen(node.id, power="unknown", bmc_unreachable=False, bmc_refuses=why))

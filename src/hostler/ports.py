@@ -1,0 +1,330 @@
+"""The questions asked of the outside, and what its exceptions advise the caller to do.
+
+Drivers, their simulated twins and the journals answer these Protocols; one contract suite per port runs against
+all of them. Nothing here acts by itself.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from hostler.core.state.events import Record
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
+
+
+class PortError(Exception):
+    """Something outside did not do as asked. The subclass is advice to the caller."""
+
+
+class UnreachableError(PortError):
+    """No answer. It may have worked: observe, then decide."""
+
+
+class ExcessError(UnreachableError):
+    """It answers, and with more than is read of one: asking again soon does not help."""
+
+
+class RefusedError(PortError):
+    """The outside said no and will say so again; retrying does not help."""
+
+
+class ConflictError(PortError):
+    """The outside changed under us: load again, decide again."""
+
+
+class Secret(Struct, frozen=True):
+    """The fields of a secret. `lease_s`: for how many seconds its place says that it is good, 0 where it says nothing.
+
+    Its representation shows none of it: what is logged by mistake tells nobody.
+    """
+
+    fields: Mapping[str, str]
+    lease_s: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Secret({', '.join(sorted(self.fields))})"
+
+
+class Secrets(Protocol):
+    """A place where secrets are kept."""
+
+    async def read(self, name: str, *, anew: bool = False) -> Secret:
+        """The secret of that name; `anew` where what was read before was not taken.
+
+        Raises RefusedError (there is none, or it is not ours to read) and UnreachableError. No error tells any of it.
+        """
+        ...
+
+
+class JournalError(Exception):
+    """The journal cannot be read or written: nothing of the batch is durable, or nobody knows; the writer must resign.
+
+    After an unknown outcome `acquire` waits until it is decided, so who loads again sees what became of it.
+    """
+
+
+class FencedError(JournalError):
+    """Another controller holds a newer epoch; this one may neither append nor act."""
+
+
+class CorruptJournalError(JournalError):
+    """A stored record does not match its digest; `seq` is the first that does not."""
+
+    def __init__(self, seq: int, why: str) -> None:
+        super().__init__(f"journal record {seq} is corrupt: {why}; run `hostler journal check` to see what stands")
+        self.seq = seq
+
+
+class ArchivedError(JournalError):
+    """The records asked for are no longer in the journal but in the files that `archived` names."""
+
+    def __init__(self, archived: "Archived") -> None:
+        super().__init__(f"{archived.text}: ask for what came later")
+        self.archived = archived
+
+
+class Hand(Protocol):
+    """A driver that performs operations of the kinds it names.
+
+    Both calls raise only PortError. `perform` sends once, never repeats by itself, and checks the node's bindings
+    first. `observe` tells whether the operation's effect is there: done, not_done or unknown; it changes nothing.
+    """
+
+    kinds: frozenset[str]
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome: ...
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome: ...
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        """Call the operation off where that still helps; doing nothing is allowed, its settle time covers it."""
+        ...
+
+
+class WorkloadView(Struct, frozen=True):
+    """What a scheduler shows of a node now; `cordoned_by_other` names who else keeps new work away.
+
+    `cordoned`: whether Hostler's own cordon stands on its member; None where the scheduler does not say. `listed`: the
+    scheduler knows the node. `overridden`: who lifted our cordon by the scheduler's own means, "" where nobody did.
+    """
+
+    node: str
+    workloads: tuple[Workload, ...]
+    cordoned_by_other: str = ""
+    cordoned: bool | None = None
+    listed: bool = True
+    overridden: str = ""
+
+
+class ClusterView(Struct, frozen=True):
+    """All that one scheduler shows of its cluster now, by the names that nodes have there.
+
+    `lost` says why it may be so no more ("not listed yet", "silent for 70 s"); "" where it is synced: a whole list has
+    been read and followed since. `ready` is the scheduler's own opinion of a node, `boots` the boot id that its own
+    agent there tells of one that is ready. A view that has not changed is the same object as before.
+    """
+
+    nodes: Mapping[str, WorkloadView]
+    ready: Mapping[str, bool]
+    lost: str = ""
+    boots: Mapping[str, str] = {}
+
+
+class Scheduler(Hand, Protocol):
+    """One scheduler of one cluster: the hand for `SCHEDULED`, and the eye that sees who works where.
+
+    `kind` (kubernetes, slurm …) is the kind of the binding that says how a node is called there (`name_there`).
+    `watch` keeps in touch until it is cancelled, and raises nothing that passes; `views` shows what is known by now,
+    at once. When a cordon is done, `views` shows everybody who came to the node before it; what cannot be shown yet is
+    `unknown`. A cluster may have several, the one that places jobs before the one whose pods carry it.
+
+    One that can check idle nodes has `idle_check` among its kinds: it begins the check where the node is idle, ends it
+    for the sake of any customer's work, shows it as infrastructure (`Workload.check`), and answers `observe` with done
+    and the fact "verdict", with inconclusive where it was pre-empted; `revoke` ends it.
+    """
+
+    kind: str
+    cluster: str
+
+    def views(self) -> ClusterView: ...
+
+    async def watch(self) -> None: ...
+
+
+SCHEDULED = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
+"""The kinds of operations that a scheduler performs."""
+
+
+def name_there(node: Node, scheduler: Scheduler) -> str:
+    """How the node is called in the scheduler's cluster: by its binding ("NAME", "CLUSTER/NAME"), else by its id."""
+    bound = node.binding(scheduler.kind)
+    return bound.removeprefix(f"{scheduler.cluster}/") or node.id
+
+
+class Heartbeats(Protocol):
+    """Who has fallen silent. Lives in memory; only the crossing into silence becomes an input."""
+
+    def overdue(self, now: datetime, limit_s: float) -> list[tuple[str, datetime]]:
+        """Nodes not heard for longer than `limit_s` and not reported before, with when they were last heard."""
+        ...
+
+    def returned(self) -> list[str]:
+        """Nodes heard again since they were reported overdue."""
+        ...
+
+
+class Batch(Struct, frozen=True):
+    """What becomes durable together: events, raw observations, and how far each sender's spool has been read.
+
+    `cursors` maps node → (spool, sequence). `format` is the cell's: in whose words the events are written.
+    """
+
+    records: tuple[Record, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    cursors: dict[str, tuple[str, int]] = {}
+    format: int = Release().reads
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.observations or self.cursors)
+
+
+class Snapshot(Struct, frozen=True):
+    """The fold of all records up to `seq`, as bytes that `fold.load` reads; `digest` is the chain's there."""
+
+    seq: int
+    digest: str
+    body: bytes
+
+
+class Lease(Struct, frozen=True):
+    """Who may append, and where it is reached. `renewal` grows with every renewal; `holder` is "" once resigned.
+
+    No moment is stored: whoever watches measures on its own monotonic clock for how long nothing has changed, so that
+    clocks need not agree.
+    """
+
+    epoch: int = 0
+    holder: str = ""
+    address: str = ""
+    renewal: int = 0
+
+
+class Member(Struct, frozen=True):
+    """A controller of the cell, active or standing by: where it is reached, and the event format it reads.
+
+    `beats` grows while it lives.
+    """
+
+    name: str
+    address: str
+    reads: int
+    beats: int = 0
+
+
+class Restored(Struct, frozen=True):
+    """That a journal was filled from a copy: when, from what (a path or "-"), and up to which record.
+
+    What happened behind `seq` is in no journal: the world may differ from the fleet.
+    """
+
+    at: datetime
+    source: str
+    seq: int
+
+
+class Archived(Struct, frozen=True):
+    """Records 1 to `seq` are no longer in the journal but in files of these names, oldest first."""
+
+    seq: int
+    files: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The same as a sentence, with the newest file."""
+        return f"records 1 to {self.seq} are archived, the last of them in {self.files[-1]}"
+
+
+class Journal(Protocol):
+    """The append-only log of one cell. One writer; `epoch` is checked inside every append.
+
+    `append` returns only when the batch is durable; it raises JournalError when nothing of it is, FencedError when
+    another controller took over. Opening verifies the digests behind the last snapshot (CorruptJournalError).
+    """
+
+    def lease(self) -> Lease: ...
+
+    def acquire(self, holder: str, address: str = "", seen: Lease | None = None) -> int:
+        """Take the lease and return the new epoch; every earlier epoch is fenced from then on.
+
+        With `seen`, only if the lease still is exactly that: of two that stand by, one succeeds and the other gets
+        FencedError.
+        """
+        ...
+
+    def renew(self, epoch: int) -> None:
+        """Show that the holder lives. Raises FencedError where another holds the lease."""
+        ...
+
+    def resign(self, epoch: int) -> None:
+        """Give the lease up, so that nobody need wait for its end; nothing where it is another's by now."""
+        ...
+
+    def announce(self, member: Member) -> None:
+        """Write down, or renew, what this controller is; `beats` is counted by the journal."""
+        ...
+
+    def members(self) -> tuple[Member, ...]:
+        """All controllers announced and not dismissed, by name; the caller judges by `beats` who lives."""
+        ...
+
+    def dismiss(self, name: str) -> None:
+        """Forget a controller that has gone."""
+        ...
+
+    def wait(self, after: int, seen: Lease, timeout_s: float) -> None:
+        """Return when a record after `after` is there or the lease is in other hands than in `seen`.
+
+        At the latest after `timeout_s`. A renewal wakes nobody.
+        """
+        ...
+
+    def append(self, batch: Batch, epoch: int) -> None: ...
+
+    def snapshot(self) -> Snapshot | None: ...
+
+    def snapshot_seq(self) -> int:
+        """The record at which the newest snapshot was taken, 0 where there is none."""
+        ...
+
+    def save_snapshot(self, snapshot: Snapshot) -> None: ...
+
+    def records(self, after: int = 0) -> Iterator[Record]: ...
+
+    def cursors(self) -> dict[str, tuple[str, int]]: ...
+
+    def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
+        """Records about one node (or other subject), newest first."""
+        ...
+
+    def observation(self, identity: str) -> Observation | None: ...
+
+    def archived(self) -> Archived | None:
+        """What `history` and `records` can no longer answer, None where nothing was archived."""
+        ...
+
+    def restored(self) -> Restored | None:
+        """When this journal was last filled from a copy, None for one that never was."""
+        ...
+
+    def latest_seq(self) -> int:
+        """The last record's number, 0 for an empty journal."""
+        ...
+
+    def digest(self) -> str:
+        """The chained digest of all records, hex; equal digests mean equal journals."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,101 @@
+"""Sends what was recorded to whoever performs it, each behind the fence, and turns every answer into an outcome."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from hostler.controller.ready import Send
+from hostler.core.state.model import Operation, Outcome
+from hostler.logs.structured import bound, logger
+from hostler.ports import ConflictError, Hand, RefusedError, UnreachableError
+
+log = logger()
+
+AT_ONCE = 1_024
+GRACE_S = 5.0
+
+
+class Fence(Protocol):
+    """What stands between a recorded operation and the outside."""
+
+    async def passes(self, send: Send) -> bool:
+        """Waits until this may be sent; False when it is out of date by then."""
+        ...
+
+
+class Sender:
+    """The hands and what they are at. `replied` takes every outcome, `clock` says what is left of a deadline."""
+
+    def __init__(
+        self,
+        hands: Sequence[Hand],
+        fence: Fence,
+        replied: Callable[[Send, Outcome], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._hands = tuple(hands)
+        self._fence = fence
+        self._replied = replied
+        self._clock = clock
+        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, send: Send) -> None:
+        """Begin to send; returns at once."""
+        task = asyncio.create_task(self._dispatch(send))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Let go of everything that is out: its outcome is observed by whoever is active next."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _dispatch(self, send: Send) -> None:
+        """Ask a driver, unless the operation is out of date by now; whatever it says becomes an input."""
+        bound(operation=send.operation.id, node=send.node.id)
+        async with self._limit:
+            hand = next((h for h in self._hands if send.operation.kind in h.kinds), None)
+            if hand is None:
+                why = f"no driver performs {send.operation.kind}"
+                self._replied(send, _outcome(send.operation, "refused", why))
+            elif send.how == "revoke":
+                await self._revoke(hand, send)
+            elif await self._fence.passes(send):
+                self._replied(send, await self._ask(hand, send))
+
+    async def _ask(self, hand: Hand, send: Send) -> Outcome:
+        operation, node = send.operation, send.node
+        left_s = (operation.deadline - self._clock()).total_seconds() + GRACE_S
+        try:
+            async with asyncio.timeout(max(GRACE_S, left_s)):
+                if send.how == "observe":
+                    said = await hand.observe(operation, node)
+                else:
+                    said = await hand.perform(operation, node)
+        except (UnreachableError, ConflictError, RefusedError, TimeoutError) as error:
+            return fate(send, error)
+        except Exception as bug:  # the one place: a driver's bug must not stop the cell
+            log.exception("driver_failed", kind=operation.kind)
+            return _outcome(operation, "unknown", f"driver error: {type(bug).__name__}: {bug}")
+        return said
+
+    async def _revoke(self, hand: Hand, send: Send) -> None:
+        try:
+            async with asyncio.timeout(GRACE_S):
+                await hand.revoke(send.operation, send.node)
+        except (UnreachableError, ConflictError, RefusedError, TimeoutError) as away:
+            log.info("revoke_failed", kind=send.operation.kind, reason=str(away))
+
+
+def fate(send: Send, error: Exception) -> Outcome:
+    """What a driver's error means: what it would not do is refused; of all else nobody knows what came."""
+    refused = isinstance(error, RefusedError) and send.how == "perform"
+    return _outcome(send.operation, "refused" if refused else "unknown", str(error) or type(error).__name__)
+
+
+def _outcome(operation: Operation, result: str, detail: str) -> Outcome:
+    return Outcome(operation.id, operation.node, result, detail[:500], attempt=operation.attempt)

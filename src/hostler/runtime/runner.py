@@ -1,0 +1,477 @@
+"""A controller's process within its cell: one holds the lease and decides, the others stand by.
+
+Who stands by folds what is recorded, serves reads, and takes over when the lease has run out. Who loses the lease, or
+a commit, stands by again by itself. What is decided is `loop`'s, what may be done when is `lease_validity`'s.
+"""
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from hostler.controller import intake
+from hostler.controller.ready import Reply, Send
+from hostler.core.state.clock_doubt import Witness
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.events import Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.live_state import Fellow, Present
+from hostler.core.state.model import ActClass, Intent, Observation, Outcome
+from hostler.core.tables.operations import OPERATIONS
+from hostler.logs.structured import logger
+from hostler.ports import FencedError, Hand, Journal, JournalError, Lease, Member, UnreachableError
+from hostler.runtime.checkpoints import Checkpoints
+from hostler.runtime.dispatcher import Sender
+from hostler.runtime.heartbeats import HeartbeatTable
+from hostler.runtime.input_queues import StandbyError
+from hostler.runtime.leadership_term import TICK_S, Around, Office
+from hostler.runtime.lease_renewal import Holding
+from hostler.runtime.lease_validity import LeaseWatch
+from hostler.runtime.membership import ALONE, Health, Roll, Seat
+from hostler.runtime.replica import Follower
+from hostler.runtime.subscribers import Subscribers
+
+log = logger()
+
+STOP_S = 5.0
+AGAIN_AFTER_S = (0.2, 1.0, 5.0)
+"""How long to wait after a failure, later each time, until something has worked again."""
+
+GONE_LEASES = 4
+"""A member that has not announced itself for so many leases counts as gone."""
+
+FORGOTTEN_S = 600.0
+"""A member that has been silent for so long is struck off the roll."""
+
+
+def boottime() -> float:
+    """Seconds that also pass while the machine sleeps.
+
+    CLOCK_MONOTONIC stands still in suspend on Linux: a holder that slept would wake up believing in its lease.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class Cell:
+    """One controller of one cell: start, then observe, ask, subscribe … until stop."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        hands: Sequence[Hand],
+        *,
+        seat: Seat = ALONE,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.name = seat.cell
+        self.version = seat.release.version
+        self.journal = journal
+        self.role = "starting"
+        self._seat = seat
+        self._clock = clock
+        self._why = "not started"
+        self._watch = LeaseWatch(seat.mark, seat.terms)
+        self._holding: Holding | None = None
+        self._office: Office | None = None
+        self._follower = Follower(journal, seat.release.reads, boottime)
+        self._subscribers = Subscribers(journal.records)
+        self._sender = Sender(hands, self, self._answered, self.now)
+        self._checkpoints = Checkpoints(journal)
+        self._around = Around(
+            journal=journal,
+            checkpoints=self._checkpoints,
+            follower=self._follower,
+            subscribers=self._subscribers,
+            send=self._sender.send,
+            background=self._background,
+            clock=clock,
+            moment=boottime,
+            release=seat.release,
+        )
+        self._roll = Roll(GONE_LEASES * seat.terms.lease_s)
+        self._nothing = (Present(), HeartbeatTable())
+        self._quiet_until = 0.0
+        self._witness: Witness | None = None
+        self._failures = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop_task: asyncio.Task[None] | None = None
+        self._settled, self._stopping = asyncio.Event(), asyncio.Event()
+        self._on, self._off = asyncio.Event(), asyncio.Event()
+        self._off.set()
+
+    async def start(self) -> None:
+        """Load the journal; return once this controller is active, or stands by because somebody holds the lease.
+
+        Raises what the journal raises.
+        """
+        await self._follower.load()
+        gc.collect()
+        gc.freeze()  # the fleet is long-lived: a collection need not walk it again
+        self._background(self._announce())
+        self._loop_task = asyncio.create_task(self._run(), name="controller")
+        settled = asyncio.create_task(self._settled.wait())
+        await asyncio.wait({self._loop_task, settled}, return_when=asyncio.FIRST_COMPLETED)
+        settled.cancel()
+        if self._loop_task.done() and (failure := self._loop_task.exception()) is not None:
+            await self.stop()
+            raise failure
+
+    async def stop(self) -> None:
+        """Decide what is queued, then no more, and resign; what is out is observed by whoever is active next."""
+        self._stopping.set()
+        if self._office is not None:
+            self._office.wake()
+        if self._loop_task is not None:
+            await asyncio.wait([self._loop_task], timeout=STOP_S)
+            self._loop_task.cancel()
+            await asyncio.wait([self._loop_task])
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._become("stopped", "stopped")
+        self._subscribers.close()
+
+    # --- what it shows
+
+    @property
+    def view(self) -> Fleet:
+        """What is committed, as far as this controller knows; reading it needs no lock."""
+        return self._follower.view
+
+    @property
+    def present(self) -> Present:
+        """What is so right now, as far as it was told in this term of office; all unknown where it stands by."""
+        return self._office.present if self._office is not None else self._nothing[0]
+
+    def now(self) -> datetime:
+        """Controller time, which never goes back; the wall clock's where this controller stands by."""
+        return self._office.now if self._office is not None else self._clock()
+
+    @property
+    def heartbeats(self) -> HeartbeatTable:
+        """Who was heard in this term of office."""
+        return self._office.heartbeats if self._office is not None else self._nothing[1]
+
+    @property
+    def epoch(self) -> int:
+        """The lease's epoch, as far as this controller has seen; its own where it decides."""
+        return self._watch.seen.epoch if self._watch.seen is not None else 0
+
+    @property
+    def elsewhere(self) -> str:
+        """Where the active controller is reached, "" where none is known or it is this one."""
+        lease = self._watch.seen
+        return lease.address if lease is not None and lease.holder not in ("", self._seat.mark) else ""
+
+    def health(self) -> Health:
+        """How this controller is."""
+        office, lease = self._office, self._watch.seen or Lease()
+        behind, behind_s = (0, 0.0) if self.role == "active" else self._follower.behind()
+        why = self._why or self._doubt(behind_s)
+        return Health(
+            role=self.role,
+            epoch=self.epoch,
+            seq=self.view.cell.seq,
+            queued=office.queued if office is not None else 0,
+            commit_ms=office.commit_ms if office is not None else 0.0,
+            brake=self.view.cell.brake,
+            ok=not why,
+            why=why,
+            controller=self._seat.controller,
+            margin_s=max(0.0, self._watch.margin(boottime())),
+            active=self._seat.mark if self.role == "active" else lease.holder,
+            active_address=self._seat.address if self.role == "active" else lease.address,
+            behind=behind,
+            behind_s=behind_s,
+            reachable=not why if self.role == "active" else behind_s < 2 * self._seat.terms.lease_s,
+            peers=self._roll.peers,
+            snapshot=self._checkpoints.fault(self.view.cell.seq),
+            snapshot_age=self._checkpoints.age(self.view.cell.seq),
+            snapshots_failed=self._checkpoints.failed,
+        )
+
+    def _doubt(self, behind_s: float) -> str:
+        """What is wrong though nothing has failed yet."""
+        if self.role == "active" and self._holding is not None:
+            return self._holding.why()
+        if self.role != "standby":
+            return ""
+        if behind_s > GONE_LEASES * self._seat.terms.lease_s:
+            return f"the journal has not been read to its end for {behind_s:.0f} s"
+        return self._checkpoints.fault(self.view.cell.seq)
+
+    def subscribe(self, after: int) -> AsyncIterator[Record]:
+        """Every record after `after`, from the journal and then live. Raises SlowSubscriberError."""
+        return self._subscribers.follow(after)
+
+    # --- what it is told
+
+    async def observe(self, node: str, observations: tuple[Observation, ...], *, urgent: bool = False) -> Reply:
+        """Take observations of one sender; they are durable when this returns. Raises BusyError."""
+        return await self._deciding().ask(lambda token: intake.Observed(token, node, observations, urgent))
+
+    async def ask(
+        self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None
+    ) -> Reply:
+        """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
+        return await self._deciding().ask(lambda token: intake.Asked(token, intent, configuration, documents or {}))
+
+    def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
+        """An agent is heard. `profiles` are the checks that it says it has; None: it says nothing of that now."""
+        if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now(), profiles):
+            self.tell(intake.Heard(node, boot_id, self.heartbeats.profiles(node)))
+
+    def read_to(self, node: str) -> tuple[str, int]:
+        """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""
+        return self._office.read_to(node) if self._office is not None else ("", 0)
+
+    def tell(self, one: intake.Input) -> None:
+        """Put a volatile reading (workloads, power) before the controller; who stands by has no use for it."""
+        if self._office is not None:
+            self._office.tell(one)
+
+    def replied(self, outcome: Outcome) -> None:
+        """A driver's outcome that came by another way than its call (an agent that posts late)."""
+        self.tell(intake.Replied(outcome))
+
+    def _deciding(self) -> Office:
+        """Who decides here. Raises BusyError where nobody does."""
+        if self._stopping.is_set() or self.role != "active" or self._office is None:
+            raise StandbyError(self.elsewhere, AGAIN_AFTER_S[-1] if self._why else 1.0)
+        return self._office
+
+    async def while_active(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do `work`, anew in each term of office and only then, until cancelled; a bug in it is raised."""
+        while True:
+            await self._on.wait()
+            doing, over = asyncio.ensure_future(work()), asyncio.ensure_future(self._off.wait())
+            try:
+                await asyncio.wait({doing, over}, return_when=asyncio.FIRST_COMPLETED)
+                if doing.done():
+                    doing.result()
+                    await over
+            finally:
+                doing.cancel()
+                over.cancel()
+                await asyncio.gather(doing, over, return_exceptions=True)
+
+    # --- the fence of the hand
+
+    def may_send(self) -> bool:
+        """Whether anything may be sent now: the lease is ours for some time yet."""
+        return self.role == "active" and self._watch.margin(boottime()) > 0
+
+    def fence(self) -> None:
+        """For drivers, just before they send. Raises UnreachableError where nothing may be sent any more."""
+        if not self.may_send():
+            raise UnreachableError("the lease has run out; nothing was sent")
+
+    async def passes(self, send: Send) -> bool:
+        """Wait for the lease and, after a takeover, for what the one before may have sent; then look again.
+
+        The operation must still stand recorded as it was.
+        """
+        while self._is_current(send):
+            wait_s = 0.0 if self.may_send() else TICK_S
+            if _disturbs(send):
+                wait_s = max(wait_s, self._quiet_until - boottime())
+            if wait_s <= 0.0:
+                return True
+            await asyncio.sleep(min(wait_s, TICK_S))
+        return False
+
+    def _is_current(self, send: Send) -> bool:
+        """Only the active controller sends, and only what stands recorded."""
+        node = self.view.nodes.get(send.operation.node)
+        held = node.operation if node else None
+        same = held is not None and (held.id, held.attempt) == (send.operation.id, send.operation.attempt)
+        return self.role == "active" and same
+
+    def _answered(self, send: Send, outcome: Outcome) -> None:
+        if outcome.result == "done" and OPERATIONS[send.operation.kind].removes_power:
+            self.heartbeats.renew(send.node.id)
+        self.replied(outcome)
+
+    # --- standing by
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            if (epoch := await self._stand_by()) is not None:
+                await self._lead(epoch)
+
+    async def _stand_by(self) -> int | None:
+        """Follow until the lease is ours, and give its epoch; None when it is time to stop."""
+        while not self._stopping.is_set():
+            try:
+                await self._follower.catch_up(self._subscribers.publish)
+                self._become("standby", "")
+                if (epoch := await self._take()) is not None:
+                    return epoch
+                await self._news()
+                self._failures = 0
+            except JournalError as broken:
+                if not self._settled.is_set():
+                    raise
+                self._become("standby", str(broken))
+                await self._pause()
+        return None
+
+    async def _take(self) -> int | None:
+        """Take the lease where that is right and nobody is quicker. Only who has read everything gets here."""
+        lease = await asyncio.to_thread(self.journal.lease)
+        self._watch.worked(self._follower.fleet.cell.epoch)
+        self._watch.saw(lease, boottime())
+        seat = self._seat
+        if not seat.alone and not self._watch.takeable(boottime()):
+            return None
+        began = boottime()
+        try:
+            epoch = await asyncio.to_thread(self.journal.acquire, seat.mark, seat.address, lease)
+        except FencedError:
+            return None
+        quiet = not seat.alone and lease.epoch > 0 and lease.holder != seat.mark
+        self._quiet_until = began + (seat.terms.send_s if quiet else 0.0)
+        unattended_s = self._watch.unattended(boottime())
+        self._witness = None if unattended_s is None else Witness(unattended_s, self._follower.since_record_s())
+        self._watch.took(Lease(epoch, seat.mark, seat.address), began)
+        return epoch
+
+    async def _news(self) -> None:
+        """Wait for a record, a change of the lease, its end, or the end of everything."""
+        self._settled.set()
+        terms, seen = self._seat.terms, self._watch.seen or Lease()
+        wait_s = min(terms.lease_s / 5, max(0.01, self._watch.remains(boottime())))
+        waiting = asyncio.ensure_future(asyncio.to_thread(self.journal.wait, self.view.cell.seq, seen, wait_s))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        await waiting
+
+    async def _announce(self) -> None:
+        """Say that this controller is there, see who else is, and strike off who has long gone."""
+        seat = self._seat
+        try:
+            while True:
+                try:
+                    await asyncio.to_thread(
+                        self.journal.announce, Member(seat.controller, seat.address, seat.release.reads)
+                    )
+                    await self._checkpoints.look()
+                    self._roll.saw(await asyncio.to_thread(self.journal.members), boottime())
+                    alive = tuple(Fellow(peer.name, peer.reads) for peer in self._roll.peers if peer.alive)
+                    self.tell(intake.FellowsSeen(alive))
+                    for name in self._roll.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
+                        await asyncio.to_thread(self.journal.dismiss, name)
+                except JournalError as broken:
+                    log.info("announce_failed", reason=str(broken))
+                await asyncio.sleep(seat.terms.lease_s)
+        finally:
+            await _quietly(self.journal.dismiss, seat.controller)
+
+    # --- deciding
+
+    async def _lead(self, epoch: int) -> None:
+        """Decide under this epoch until the lease or a commit is lost, or it is time to stop."""
+        holding = self._holding = Holding(self.journal, self._watch, boottime)
+        holding.begin(epoch, asyncio.get_running_loop().call_soon_threadsafe, self._wake)
+        try:
+            await self._decide(epoch, holding)
+            self._leave("stopping")
+            await _quietly(self.journal.resign, epoch)
+        except FencedError as fenced:
+            self._leave(str(fenced))
+        except JournalError as broken:
+            log.warning("commit_failed", reason=str(broken))
+            self._leave(str(broken))
+            await self._sender.stop()
+            await self._pause()
+        except Exception as bug:  # nothing was recorded: what is out is observed, what was sent comes again
+            log.exception("step_failed")
+            self._leave(f"a bug: {type(bug).__name__}: {bug}")
+            await self._anew()
+        finally:
+            self._leave(self._why)
+            await self._sender.stop()
+
+    async def _decide(self, epoch: int, holding: Holding) -> None:
+        await self._follower.catch_up(self._subscribers.publish)
+        cursors = await asyncio.to_thread(self.journal.cursors)
+        office = self._office = Office(self._around, epoch, cursors)
+        self._become("active", "taking over")
+        await office.open(self._witness)
+        holding.opened()
+        self._become("active", "")
+        self._settled.set()
+        while not self._stopping.is_set():
+            holding.turned()
+            if holding.fenced:
+                raise FencedError(holding.fenced)
+            await office.turn()
+            self._failures = 0
+        await office.decide()
+
+    def _leave(self, why: str) -> None:
+        """Leave office: nothing more is decided, renewed or answered here."""
+        if self._holding is not None:
+            self._holding.end()
+            self._holding = None
+        self._watch.lost()
+        office, self._office = self._office, None
+        if office is not None:
+            office.close(AGAIN_AFTER_S[-1])
+        self._become("standby", why)
+
+    async def _anew(self) -> None:
+        """After a bug the memory is not believed: load the journal again, later each time."""
+        while not self._stopping.is_set():
+            await self._pause()
+            try:
+                await self._follower.load()
+            except JournalError as broken:
+                self._why = str(broken)
+                continue
+            return
+
+    async def _pause(self) -> None:
+        pause_s = AGAIN_AFTER_S[min(self._failures, len(AGAIN_AFTER_S) - 1)]
+        self._failures += 1
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
+
+    def _become(self, role: str, why: str) -> None:
+        if role != self.role:
+            log.info("role_changed", controller=self._seat.controller, role=role, reason=why)
+        self.role, self._why = role, why
+        (self._on if role == "active" else self._off).set()
+        (self._off if role == "active" else self._on).clear()
+
+    def _wake(self) -> None:
+        if self._office is not None:
+            self._office.wake()
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _disturbs(send: Send) -> bool:
+    """Whether it waits for what another may have sent: looking and taking back disturb nobody, protection must not."""
+    plan = send.node.plan
+    calm = send.how != "perform" or (plan is not None and plan.state == "undoing")
+    return not calm and (plan is None or plan.act_class not in (ActClass.easing, ActClass.protective))
+
+
+async def _quietly(call: Callable[..., None], *args: object) -> None:
+    """The journal's farewell: where it fails, the lease's end or the roll's says the same."""
+    try:
+        async with asyncio.timeout(STOP_S):
+            await asyncio.to_thread(call, *args)
+    except (JournalError, TimeoutError) as failed:
+        log.info("farewell_failed", reason=str(failed))
