@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.figures import Figures
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.core.diagnose.kernel_log import decode
-from hostler.sim.bmc.tls import self_signed
+from hostler.sim.bmc.tls_certificates import self_signed
 
 SETTLE_S = 20.0
 """Long enough for the first inventory, the first heartbeats and the whole ring of the kernel log."""

@@ -9,10 +9,10 @@ from hostler.core.state import events as e
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.sqlite import SqliteJournal
 from hostler.ports import Batch
-from hostler.sim.backtest.trial import Question, backtest
-from hostler.sim.rates import load
-from hostler.sim.run import SETTLE_S, START, SimSettings, build
-from hostler.sim.strikes import befall, drawn
+from hostler.sim.backtest.backtest_run import Question, backtest
+from hostler.sim.failure_rates import load
+from hostler.sim.fault_schedule import befall, drawn
+from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build
 
 SETTINGS = SimSettings(nodes=100, days=20.0, rates="rsc1", seed=1)
 LINES = 1_000

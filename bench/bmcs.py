@@ -17,10 +17,10 @@ from typing import cast
 import msgspec
 import uvloop
 
-from hostler.sim.bmc.machine import Delays, Machine, gpu_server
-from hostler.sim.bmc.resources import Document
-from hostler.sim.bmc.service import Request, Service
-from hostler.sim.bmc.tls import Certificate
+from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
+from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.resource_parts import Document
+from hostler.sim.bmc.tls_certificates import Certificate
 
 PORT = 18443
 HANGING_EVERY = 100

@@ -15,7 +15,7 @@ from bench.kubernetes import LINE
 from bench.served_cluster import NODES, PATIENCE_S, World, a_world, used
 from hostler.core.state.model import Observation
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_pod
-from hostler.sim.emulated.host import gpu_address
+from hostler.sim.emulated.emulated_server import gpu_address
 from tests.contract.kubernetes_world import Admin
 
 VICTIMS = 200

@@ -29,7 +29,7 @@ from hostler.agent.main import AgentSettings
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_page
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
-from hostler.sim.emulated.host import Host, gpu_address, h100
+from hostler.sim.emulated.emulated_server import Host, gpu_address, h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run

@@ -12,12 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.sim.comparison import page, sensitivity
-from hostler.sim.comparison.store import Store
-from hostler.sim.comparison.sway import Sway
-from hostler.sim.comparison.trial import Asked, Reports, Run, Trial, hold, run_all
-from hostler.sim.hardship import Hardship
-from hostler.sim.peers.table import PEERS
-from hostler.sim.run import SimSettings
+from hostler.sim.comparison.comparison_run import Asked, Reports, Run, Trial, hold, run_all
+from hostler.sim.comparison.constant_ranges import Sway
+from hostler.sim.comparison.report_store import Store
+from hostler.sim.difficulty import Hardship
+from hostler.sim.peers.peer_table import PEERS
+from hostler.sim.pool_run import SimSettings
 
 UNFINISHED = 75
 """Exit status: the time was over first. Run it again (EX_TEMPFAIL)."""

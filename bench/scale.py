@@ -20,7 +20,7 @@ from bench.figures import Figures
 from bench.http_posts import POLICY, beat, cpu_s
 from bench.memory import seen
 from bench.posts import a_fleet
-from hostler.agent.client import POLL_S
+from hostler.agent.controller_client import POLL_S
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Observation, Severity
 from hostler.journal.opening import open_journal

@@ -22,7 +22,7 @@ from bench.kubernetes import BRAKE, POLICY, POOLS
 from hostler.core.state.model import Observation
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
-from hostler.sim.emulated.host import h100
+from hostler.sim.emulated.emulated_server import h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run

@@ -1,8 +1,8 @@
 """The simulator: how fast it goes, and what Hostler makes of published failure rates. `python -m bench simulator`."""
 
 from bench.figures import Figures
-from hostler.sim.hostile import judge
-from hostler.sim.run import SimSettings, run
+from hostler.sim.hostile_worlds import judge
+from hostler.sim.pool_run import SimSettings, run
 
 SEEDS = 20
 

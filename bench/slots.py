@@ -12,7 +12,7 @@ import time
 from msgspec.structs import replace
 
 from bench.figures import Figures
-from hostler.drivers.kubernetes.slots import GRACE_S
+from hostler.drivers.kubernetes.idle_check_jobs import GRACE_S
 from tests.contract.kubernetes_world import Admin, until
 from tests.contract.slot_world import KubernetesSlots, kubernetes_slots
 from tests.controlplane.plane import ControlPlane

@@ -14,7 +14,7 @@ import uvloop
 
 from bench.figures import Figures
 from hostler.core.state.model import Binding, Node, Operation, Phase, Position
-from hostler.drivers.slurm.commands import Commands, CommandTransport
+from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 
 SIZES = (1_000, 5_000)

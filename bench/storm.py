@@ -26,7 +26,7 @@ from sqlalchemy import func, select
 from bench.controller import NODES, rss_mb
 from bench.figures import Figures
 from bench.posts import LINE
-from hostler.agent.client import backoff_s
+from hostler.agent.controller_client import backoff_s
 from hostler.core.state.model import Node, Observation, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.schema import observations as observation_table
@@ -34,11 +34,11 @@ from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.runner import Cell
 from hostler.server.admission import URGENT
+from hostler.server.agent_mailbox import KINDS, AgentDesk
 from hostler.server.app import create_app
-from hostler.server.desk import KINDS, AgentDesk
-from hostler.server.serve import serving
-from hostler.server.settings import Settings
+from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.server.uvicorn_server import serving
 
 SPAN_S = 60.0
 PER_NODE = 10

@@ -21,15 +21,15 @@ from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Binding, Node, Observation, Phase, Position
 from hostler.core.state.packed_strings import pairs
+from hostler.drivers.redfish.bmc_reader import RedfishEyes, RedfishSight
 from hostler.drivers.redfish.client import Clients
-from hostler.drivers.redfish.connections import Connections
-from hostler.drivers.redfish.exchange import Access
-from hostler.drivers.redfish.eyes import RedfishEyes, RedfishSight
+from hostler.drivers.redfish.connection_pool import Connections
+from hostler.drivers.redfish.http_exchange import Access
 from hostler.polling import bmc_readings
 from hostler.polling.bmc_poller import Watch
 from hostler.polling.bmc_schedule import Pace
 from hostler.runtime.garbage_collection import COLLECTIONS
-from hostler.sim.bmc.tls import Certificate, self_signed
+from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 
 BMCS = int(os.environ.get("BENCH_BMCS", "10000"))
 ALL_OF = 500

@@ -5,9 +5,9 @@ from datetime import timedelta
 from bench.figures import Figures
 from hostler.controller.loop import Controller
 from hostler.core.state import snapshot
-from hostler.sim.rates import load
-from hostler.sim.run import SETTLE_S, START, SimSettings, build
-from hostler.sim.strikes import befall, drawn
+from hostler.sim.failure_rates import load
+from hostler.sim.fault_schedule import befall, drawn
+from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build
 from tests.weighing import weight
 
 NODES = 64

@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hostler.agent.body import Eyes, Powers, RealBody
-from hostler.agent.checks import gate, host_side, since
-from hostler.agent.checks.gate_check import Report
-from hostler.agent.collectors import gpu_reading, gpu_state
+from hostler.agent.checks import evidence_window, gate_host_readings, gate_runner
+from hostler.agent.checks.host_stress import Report
+from hostler.agent.collectors import gpu_state, nvml_state_reader
 from hostler.agent.collectors.nvml_twin import Twin
+from hostler.agent.machine import Eyes, Powers, RealBody
 from hostler.core.diagnose.gate.expectation import Expected, ExpectedGpu, Faulted, encode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
@@ -83,22 +83,22 @@ class Node:
     def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> Report:
         return self.body(state).check(profile, encode(want or expected()))
 
-    def gate(self, state: Path) -> gate.Gate:
+    def gate(self, state: Path) -> gate_runner.Gate:
         """The gate by itself, with NVML read in this process."""
 
         def gpus() -> gpu_state.Report:
-            told = gpu_reading.Reader(Twin(str(state)), lambda _doing: None).report(0.0)
+            told = nvml_state_reader.Reader(Twin(str(state)), lambda _doing: None).report(0.0)
             return gpu_state.decoded(json.dumps(told).encode())
 
-        return gate.Gate(gate.Place("n1", self.state, self.root, str(self.log)), gpus, lambda: "b1")
+        return gate_runner.Gate(gate_runner.Place("n1", self.state, self.root, str(self.log)), gpus, lambda: "b1")
 
     def judged(self, state: str | Path, want: Expected) -> Report:
         """The same looking within this process: the reader, the host's side and the judgement, without the tests."""
         twin = STATES / f"{state}.json" if isinstance(state, str) else state
-        told = gpu_reading.Reader(Twin(str(twin)), lambda _doing: None).report(0.0)
-        noted = since.load(self.state, "b1")
-        host = host_side.read(self.root, str(self.log), noted.sequence, "n1")
-        readings = gate.readings_of(gpu_state.decoded(json.dumps(told).encode()), host, noted)
+        told = nvml_state_reader.Reader(Twin(str(twin)), lambda _doing: None).report(0.0)
+        noted = evidence_window.load(self.state, "b1")
+        host = gate_host_readings.read(self.root, str(self.log), noted.sequence, "n1")
+        readings = gate_runner.readings_of(gpu_state.decoded(json.dumps(told).encode()), host, noted)
         gpus = look_at_gpus(want, readings)
         looks = [*gpus, *look_at_faults(want, readings, gpus)]
         return Report(worst(looks), what_was_told(looks), facts_of(looks))

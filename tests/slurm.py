@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.drivers.slurm.commands import Commands, CommandTransport
+from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.wire import SlurmNode
 from tests.end_to_end.processes import free_port
 

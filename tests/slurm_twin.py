@@ -15,7 +15,7 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.drivers.slurm.rest import Rest, RestTransport
+from hostler.drivers.slurm.rest_transport import Rest, RestTransport
 from hostler.drivers.slurm.transport import Change, Transport, failure
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import PortError

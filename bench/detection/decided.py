@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from bench.detection.plants import GPUS, Placed, gpu_address, serial
 from bench.detection.table import Quiet, Seen
 from hostler.agent.collectors.kernel_log import Intake, Position
-from hostler.agent.sighting import Sighting
+from hostler.agent.local_observation import Sighting
 from hostler.agent.spool import Spooled
-from hostler.agent.upload import observation
+from hostler.agent.spool_upload import observation
 from hostler.controller import intake
 from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration

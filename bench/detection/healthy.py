@@ -17,13 +17,13 @@ from bench.detection.table import Quiet
 from hostler.agent.collectors.kernel_log import Intake, Position
 from hostler.core.state import events as e
 from hostler.core.state.model import Severity
-from hostler.sim.accounts import HARMLESS
-from hostler.sim.drive import Drive
-from hostler.sim.rates import load
-from hostler.sim.run import SETTLE_S, START, SimSettings, build
-from hostler.sim.world.faults import pci_of
-from hostler.sim.world.host import Host
-from hostler.sim.world.spool import Said
+from hostler.sim.downtime_accounts import HARMLESS
+from hostler.sim.failure_rates import load
+from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build
+from hostler.sim.simulation_loop import Drive
+from hostler.sim.world.fault_kinds import pci_of
+from hostler.sim.world.message_spool import Said
+from hostler.sim.world.simulated_host import Host
 
 DAY_S = 86_400.0
 GPUS = 8

@@ -27,18 +27,18 @@ from bench.detection.decided import POOLS, name_of, record
 from bench.detection.plants import GPUS, gpu_address, serial
 from bench.detection.states import HEALTHY_FACTS, HEALTHY_HOST
 from bench.detection.watched import HEALTHY, STATES, gpu_parts, machine_of, twin_addresses, write
-from hostler.agent.body import EmulatedBody, Eyes, Powers, RealBody
-from hostler.agent.child import Companion
-from hostler.agent.collectors import gpu_state, host_state, ports
+from hostler.agent.child_process import Companion
+from hostler.agent.collectors import gpu_state, host_state, network_ports
 from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.machine import EmulatedBody, Eyes, Powers, RealBody
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.state.model import Facts
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
-from hostler.sim.bmc.faults import FaultBook
-from hostler.sim.bmc.http import Farm
-from hostler.sim.bmc.machine import Machine
-from hostler.sim.bmc.service import Service
+from hostler.sim.bmc.emulated_machine import Machine
+from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.redfish_service import Service
+from hostler.sim.bmc.request_faults import FaultBook
 from tests.end_to_end.processes import HOSTLER, free_port, process
 from tests.kit import POLICY
 
@@ -64,7 +64,7 @@ class Machinery(EmulatedBody):
         write(self.files, HEALTHY_HOST)
         self._reads_gpus = gpus
         self._real = RealBody(self.node, place, Powers(), Eyes((), str(self.twin)))
-        argv = (sys.executable, "-m", "hostler.agent.collectors.host_reading", str(self.files), "")
+        argv = (sys.executable, "-m", "hostler.agent.collectors.host_reader", str(self.files), "")
         self._host = Companion(argv) if host else None
 
     def become(self, state: str) -> None:
@@ -87,7 +87,7 @@ class Machinery(EmulatedBody):
         return {**host_state.decoded(self._host.ask("read", HOST_S)), **HEALTHY_FACTS} if self._host else None
 
     def ports(self) -> dict[str, str]:
-        return ports.read(self.files) if self._host else {}
+        return network_ports.read(self.files) if self._host else {}
 
     def close(self) -> None:
         """End the children."""

@@ -14,7 +14,7 @@ from bench.detection.states import State
 from bench.detection.table import Name, Quiet, Seen, Truth, truth
 from bench.detection.watched import ail, wish_of, write
 from hostler.core.state.model import Severity
-from hostler.sim.bmc.faults import Rule
+from hostler.sim.bmc.request_faults import Rule
 
 LINES_PER_S = 40.0
 SETTLE_S = 45.0

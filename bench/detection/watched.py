@@ -15,22 +15,30 @@ from bench.detection.occasions import Poll, Told, occasions
 from bench.detection.plants import GPUS, Wish, serial
 from bench.detection.states import State
 from bench.detection.table import Name, Seen
-from hostler.agent.bounded import Ended
-from hostler.agent.collectors import dcgm_reading, gpu_reading, gpu_state, host_reading, nvml_twin, ports, pstore
+from hostler.agent.check_plugins import Plugin, Schedule, read_answers, sightings
+from hostler.agent.collectors import (
+    dcgm_reader,
+    gpu_state,
+    host_reader,
+    network_ports,
+    nvml_state_reader,
+    nvml_twin,
+    pstore,
+)
 from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
-from hostler.agent.collectors.ports import Ports
-from hostler.agent.plugins import Plugin, Schedule, read_answers, sightings
-from hostler.agent.sighting import Sighting
+from hostler.agent.collectors.network_ports import Ports
+from hostler.agent.limited_command import Ended
+from hostler.agent.local_observation import Sighting
 from hostler.core.diagnose.debounce import Heard, settle, told
 from hostler.core.state.model import Binding, Condition, Node, Observation, Part
+from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.exchange import Answer
-from hostler.drivers.redfish.eyes import RedfishEyes
+from hostler.drivers.redfish.http_exchange import Answer
 from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, Errand
-from hostler.sim.bmc.machine import Ailment, Machine, gpu_server
-from hostler.sim.bmc.service import Request, Service
+from hostler.sim.bmc.emulated_machine import Ailment, Machine, gpu_server
+from hostler.sim.bmc.redfish_service import Request, Service
 from tests.kit import NOW, Drive
 
 STATES = Path(__file__).parents[2] / "tests/nvml_states"
@@ -183,7 +191,7 @@ def _gpus(name: str, *, fresh: bool) -> Poll:
 def _report(state: str) -> gpu_state.Report:
     if state in _CHILD_ENDS:
         return _CHILD_ENDS[state]
-    reader = gpu_reading.Reader(nvml_twin.Twin(str(STATES / f"{state}.json")), lambda _: None)
+    reader = nvml_state_reader.Reader(nvml_twin.Twin(str(STATES / f"{state}.json")), lambda _: None)
     return gpu_state.decoded(json.dumps({**reader.report(0.0), "gpus_on_pci": GPUS}).encode())
 
 
@@ -194,7 +202,7 @@ def _exported(fields: dict[str, float]) -> Poll:
     def poll(now_s: float, bad: bool) -> list[Told]:
         shown = states.HEALTHY_EXPORTED | (fields if bad else {})
         page = "".join(f"DCGM_FI_DEV_{name}{named} {value}\n" for name, value in shown.items())
-        return [*follower.take(gpu_state.decoded(json.dumps(dcgm_reading.report(page)).encode()), now_s)]
+        return [*follower.take(gpu_state.decoded(json.dumps(dcgm_reader.report(page)).encode()), now_s)]
 
     return poll
 
@@ -210,10 +218,10 @@ def _host(place: Path, files: dict[str, str], facts: dict[str, Any]) -> Poll:
             write(place, files)
         if bad and fresh:
             follower, fresh = HostState("another boot", None), False
-        read = {**host_reading.read(place), **states.HEALTHY_FACTS, "space_free_percent:/": 40.0}
+        read = {**host_reader.read(place), **states.HEALTHY_FACTS, "space_free_percent:/": 40.0}
         read |= {"inodes_free_percent:/": 40.0, "drive:nvme3n1": "ok", "drive_used_percent:nvme3n1": 3}
         seen = follower.take({**read, **(facts if bad else {})}, now_s)
-        if news := looks.news(ports.read(place), now_s):
+        if news := looks.news(network_ports.read(place), now_s):
             seen.append(Sighting("ports", now_s, facts={f"port:{port}": word for port, word in news.items()}))
         return [*seen]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hostler.drivers.redfish.exchange import MAX_ANSWER_BYTES
+from hostler.drivers.redfish.http_exchange import MAX_ANSWER_BYTES
 
 MEMBERS = 4_096
 DEPTH = 200_000

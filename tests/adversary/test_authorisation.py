@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from hostler.core.state import events as e
 from hostler.server.app import create_app
-from hostler.server.settings import Settings
+from hostler.server.server_settings import Settings
 from tests.adversary.authorisation import (
     BECAUSE,
     DOCUMENT_VERBS,

@@ -15,7 +15,7 @@ from typing import Any
 from hostler.polling.bmc_readings import LOG_S
 from hostler.polling.bmc_schedule import Pace, share
 from hostler.server.tokens import Grant, Role
-from hostler.sim.bmc.tls import self_signed
+from hostler.sim.bmc.tls_certificates import self_signed
 from tests.adversary.attacked import PATIENCE_S, Served, Witness, attacked, tolerable_s
 from tests.adversary.evil_bmc import ENTRIES, SYSTEM, EvilBmc, Says, but, deep, endless, evil, sound
 from tests.adversary.test_one_token import documents

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
-from hostler.agent.client import Order
+from hostler.agent.controller_client import Order
 from hostler.core.state.model import Observation, Outcome
 
 DEADLINE_S = 60.0

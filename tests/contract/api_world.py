@@ -16,12 +16,12 @@ from hostler.journal.memory import MemoryJournal
 from hostler.ports import WorkloadView
 from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.runner import Cell
+from hostler.server.agent_mailbox import KINDS, AgentDesk
 from hostler.server.app import create_app
-from hostler.server.desk import KINDS, AgentDesk
-from hostler.server.introductions import Machines, nobody
-from hostler.server.serve import serving
-from hostler.server.settings import Settings
+from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.server.uvicorn_server import serving
 from tests.kit import seen_all
 
 POLICY = (Path(__file__).parents[2] / "src/hostler/core/policy/default_policy.yaml").read_text()

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from hostler.drivers.kubernetes.api import Answer, Api
+from hostler.drivers.kubernetes.kube_api import Answer, Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -14,10 +14,10 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from hostler.drivers.kubernetes.api import MERGE_PATCH, Api
+from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.rights import JOINING
-from hostler.drivers.kubernetes.rights import RIGHTS as WANTED
+from hostler.drivers.kubernetes.rbac import JOINING
+from hostler.drivers.kubernetes.rbac import RIGHTS as WANTED
 from tests.controlplane.plane import ControlPlane
 
 PATIENCE_S = 60.0

@@ -6,16 +6,16 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.state.model import Node, Part
-from hostler.drivers.redfish import firmware, logs, parts, sensing
+from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader
+from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.exchange import Answer
-from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.drivers.redfish.hand import RedfishHand
+from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.ports import UnreachableError
-from hostler.sim.bmc import disguise
-from hostler.sim.bmc.machine import Delays, Hardware, Machine, Quirks, gpu_server
-from hostler.sim.bmc.resources import Document
-from hostler.sim.bmc.service import Request, Service
+from hostler.sim.bmc import vendor_behaviour
+from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
+from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.resource_parts import Document
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_world import START, node_at
 
@@ -69,7 +69,7 @@ class Bmc:
 
     def documents(self) -> dict[str, Document]:
         """Everything that the BMC would show, by path."""
-        return disguise.pages(self.machine, VENDORS[self.machine.quirks.vendor], START)
+        return vendor_behaviour.pages(self.machine, VENDORS[self.machine.quirks.vendor], START)
 
 
 class Counted(Struct, frozen=True):
@@ -85,11 +85,11 @@ class Counted(Struct, frozen=True):
 async def read_by_the_driver(bmc: Bmc) -> Counted:
     """What the driver brings of one BMC."""
     system = await bmc.client.system()
-    found = await parts.inventory(bmc.client, system)
-    read = (await sensing.sensors(bmc.client, system)).facts
-    entries, _ = await logs.read(bmc.client, system)
+    found = await part_inventory.inventory(bmc.client, system)
+    read = (await sensor_reader.sensors(bmc.client, system)).facts
+    entries, _ = await bmc_event_logs.read(bmc.client, system)
     return Counted(
-        firmware=len([one for one in await firmware.components(bmc.client, system) if not one.staged]),
+        firmware=len([one for one in await firmware_inventory.components(bmc.client, system) if not one.staged]),
         serials=len({system.serial, *_serials(found.parts)}),
         sensors=len([name for name in read if name.endswith(("_c", "_rpm", "_w")) and "_limit_" not in name]),
         log=len(entries),

@@ -17,16 +17,16 @@ import aiohttp.web
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome, Phase, Position
 from hostler.drivers.redfish.client import Clients
-from hostler.drivers.redfish.connections import Connections
-from hostler.drivers.redfish.exchange import Access
-from hostler.drivers.redfish.hand import RedfishHand
+from hostler.drivers.redfish.connection_pool import Connections
+from hostler.drivers.redfish.http_exchange import Access
+from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.ports import Hand
-from hostler.sim.bmc.faults import FaultBook, Rule
-from hostler.sim.bmc.http import Farm
-from hostler.sim.bmc.machine import Delays, Hardware, Machine, Quirks, gpu_server
-from hostler.sim.bmc.service import Service
-from hostler.sim.bmc.tls import Certificate, self_signed
-from hostler.sim.bmc.twin import Twin, images_by_name
+from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
+from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.redfish_service import Service
+from hostler.sim.bmc.redfish_twin import Twin, images_by_name
+from hostler.sim.bmc.request_faults import FaultBook, Rule
+from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 from hostler.sim.bmc.vendors import VENDORS
 from tests.end_to_end.processes import free_port
 

@@ -12,19 +12,19 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass, Workload
-from hostler.drivers.kubernetes.api import Api
-from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
-from hostler.drivers.kubernetes.work import GRACEFUL, INTERRUPTIBLE
+from hostler.drivers.kubernetes.workloads import GRACEFUL, INTERRUPTIBLE
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.ports import ConflictError, Scheduler, WorkloadView
-from hostler.sim.emulated.scheduler import EmulatedScheduler, JobSpec
-from hostler.sim.world.clock import Clock
-from hostler.sim.world.host import Host
-from hostler.sim.world.scheduler import Scheduler as SimulatedScheduler
-from hostler.sim.world.site import Site
+from hostler.sim.emulated.emulated_scheduler import EmulatedScheduler, JobSpec
+from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.simulated_scheduler import Scheduler as SimulatedScheduler
+from hostler.sim.world.virtual_clock import Clock
+from hostler.sim.world.world_context import Site
 from tests.contract.kubernetes_world import PATIENCE_S, Admin, an_admin, as_hostler, let_go, running, until
 from tests.controlplane.plane import ControlPlane
 from tests.kit import NOW, a_node

@@ -10,7 +10,7 @@ from hostler.core.state.model import Node, Operation, Outcome, Verdict, WorkClas
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES
 from hostler.ports import Scheduler
-from hostler.sim.emulated.scheduler import JobSpec
+from hostler.sim.emulated.emulated_scheduler import JobSpec
 from tests.contract.kubernetes_world import until, until_asked
 from tests.contract.scheduler_world import EmulatedWorld, KubernetesWorld, SimulatedWorld, kubernetes_world
 from tests.controlplane.plane import ControlPlane

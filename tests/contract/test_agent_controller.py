@@ -16,13 +16,13 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from hostler.agent import client
-from hostler.agent.body import EmulatedBody
-from hostler.agent.client import About, Controller, Order, RejectedError, UnavailableError, backoff_s
+from hostler.agent import controller_client
+from hostler.agent.controller_client import About, Controller, Order, RejectedError, UnavailableError, backoff_s
+from hostler.agent.local_observation import Sighting
+from hostler.agent.machine import EmulatedBody
 from hostler.agent.main import AgentSettings, serve
-from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spool
-from hostler.agent.upload import Uploader
+from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Operation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 
@@ -59,7 +59,7 @@ async def send_stubbornly(uploader: Uploader, tries: int) -> None:
 
 @asynccontextmanager
 async def uploading(url: str, spool: Spool, token: Path) -> AsyncIterator[Uploader]:
-    async with client.session(url, "") as session:
+    async with controller_client.session(url, "") as session:
         yield Uploader("n1", spool, Controller(session, url, token, "n1"), lambda: 0.0)
     spool.close()
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import hostler.agent
-from hostler.agent import client
-from hostler.agent.body import EmulatedBody
-from hostler.agent.client import Controller, UnavailableError
+from hostler.agent import controller_client
+from hostler.agent.controller_client import Controller, UnavailableError
+from hostler.agent.local_observation import Sighting
+from hostler.agent.machine import EmulatedBody
 from hostler.agent.main import AgentSettings, serve
-from hostler.agent.sighting import Sighting
 from hostler.agent.spool import Spool
-from hostler.agent.upload import Uploader
+from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Observation
 from tests.contract.agent_world import DEADLINE_S, FakeController, served
 from tests.unit.test_agent_spool import full_disk
@@ -127,7 +127,7 @@ async def test_a_controller_that_was_away_a_day_hears_all_of_it_in_order(tmp_pat
         return Spool(tmp_path, "boot", lambda: now_s, lambda: f"id{next(ids)}")
 
     spool, tries = opened(), 0
-    async with served(fake) as url, client.session(url, "") as session:
+    async with served(fake) as url, controller_client.session(url, "") as session:
         controller = Controller(session, url, token, "n1")
         uploader = Uploader("n1", spool, controller, lambda: 0.0)
         for minute in range(24 * 60):

@@ -14,16 +14,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hostler.agent import client
-from hostler.agent.client import Controller
-from hostler.agent.sighting import Sighting
+from hostler.agent import controller_client
+from hostler.agent.controller_client import Controller
+from hostler.agent.local_observation import Sighting
 from hostler.agent.spool import Spool
-from hostler.agent.upload import Uploader
-from hostler.server import protocol
+from hostler.agent.spool_upload import Uploader
+from hostler.server import agent_protocol
 from tests.contract.api_world import House, house
 
 FOLDER = Path(__file__).parent / "agent_protocol"
-BEFORE = FOLDER / f"version_{protocol.OLDEST}"
+BEFORE = FOLDER / f"version_{agent_protocol.OLDEST}"
 REQUESTS = sorted(path for path in BEFORE.glob("[0-9]*.json"))
 
 
@@ -49,8 +49,11 @@ async def send(world: House, one: dict[str, Any], **headers: str) -> tuple[int, 
 
 
 def test_the_agent_speaks_what_the_controller_speaks() -> None:
-    assert (client.PROTOCOL, client.PROTOCOL_HEADER) == (protocol.SPEAKS, protocol.HEADER)
-    assert protocol.OLDEST == protocol.SPEAKS - 1
+    assert (controller_client.PROTOCOL, controller_client.PROTOCOL_HEADER) == (
+        agent_protocol.SPEAKS,
+        agent_protocol.HEADER,
+    )
+    assert agent_protocol.OLDEST == agent_protocol.SPEAKS - 1
     assert REQUESTS, "the version before is on record"
 
 
@@ -71,7 +74,7 @@ async def test_what_a_newer_agent_adds_is_passed_over(world: House) -> None:
             one["body"]["from_the_future"] = {"deep": [1, 2]}
             for item in (*one["body"].get("observations", ()), *one["body"].get("outcomes", ())):
                 item["hue"] = "blue"
-        status, answer = await send(world, one, **{protocol.HEADER: "9"})
+        status, answer = await send(world, one, **{agent_protocol.HEADER: "9"})
         assert status == one["status"], (path.name, answer)
     seen = json.loads((BEFORE / "03_observations.json").read_text())
     odd = {**seen["body"]["observations"][0], "sequence": 5, "kind": "smell", "text": "burnt"}
@@ -89,7 +92,7 @@ async def test_an_agent_that_is_too_old_is_refused_with_a_way_out_and_stands_as_
 ) -> None:
     """Mutants: it is refused in silence; the condition stays when the agent has been upgraded."""
     beat = json.loads((BEFORE / "02_heartbeat.json").read_text())
-    status, answer = await send(world, beat, **{protocol.HEADER: said})
+    status, answer = await send(world, beat, **{agent_protocol.HEADER: said})
     assert (status, answer["error"]) == (426, "too_old")
     assert "this controller understands 1 to 2" in answer["what"]
     assert "upgrade the agent" in answer["instead"]
@@ -146,7 +149,12 @@ async def test_our_agent_understands_a_controller_of_the_version_before(older: s
     (tmp_path / "token").chmod(0o600)
     async with aiohttp.ClientSession() as session:
         controller = Controller(session, older, tmp_path / "token", "n0")
-        assert await controller.heartbeat("boot-1", client.About("0.2.0", 1), client.Receipt("s1", 2)) is None
+        assert (
+            await controller.heartbeat(
+                "boot-1", controller_client.About("0.2.0", 1), controller_client.Receipt("s1", 2)
+            )
+            is None
+        )
         assert (await controller.observations("s1", "boot-1", [])).cursor == 2
         (order,) = await controller.operations()
         assert (order.operation.kind, order.epoch, order.mode) == ("run_checks", 3, "perform")
@@ -167,13 +175,13 @@ async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(wor
     spool.append([Sighting("kernel_log", 100.0, text=str(number), facility=0) for number in range(1, 8)])
     await uploader.send_all()
     assert spool.acknowledged == 7
-    had = client.Receipt(spool.id, spool.acknowledged)
+    had = controller_client.Receipt(spool.id, spool.acknowledged)
     world.cell._office._controller.cursors["n0/agent"] = (spool.id, 3)  # type: ignore[union-attr]  # noqa: SLF001 - lost
-    await uploader.rewind(await controller.heartbeat("b", client.About("0.2.0", 1), had), had)
+    await uploader.rewind(await controller.heartbeat("b", controller_client.About("0.2.0", 1), had), had)
     assert spool.waiting == 4
     moment_s[0] += 23 * 3600
     await uploader.send_all()
     assert world.cell.read_to("n0") == (spool.id, 7)
-    await uploader.rewind(await controller.heartbeat("b", client.About("0.2.0", 1), had), had)
+    await uploader.rewind(await controller.heartbeat("b", controller_client.About("0.2.0", 1), had), had)
     assert spool.waiting == 0
     spool.close()

@@ -12,9 +12,9 @@ from litestar.params import JSONBody
 
 from hostler.server import problems
 from hostler.server.admission import PATH, Admission, AdmissionFence
-from hostler.server.serve import serving
-from hostler.server.settings import Settings
+from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.server.uvicorn_server import serving
 from tests.contract.api_world import House, house
 
 
@@ -50,7 +50,7 @@ async def test_a_node_whose_posts_are_refused_while_it_is_heard_is_shown_until_o
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutants: nobody notes what is refused; a heartbeat alone ends it; the condition stays when a post was taken."""
-    monkeypatch.setattr("hostler.server.refusals.REFUSED_S", 0.0)
+    monkeypatch.setattr("hostler.server.refused_agents.REFUSED_S", 0.0)
     async with house(tmp_path) as world:
         await world.adopt(2)
         agent = world.agent("n0")

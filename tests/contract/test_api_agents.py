@@ -10,15 +10,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.client import About, Controller, UnavailableError
-from hostler.agent.sighting import Sighting
+from hostler.agent.controller_client import About, Controller, UnavailableError
+from hostler.agent.local_observation import Sighting
 from hostler.agent.spool import Spool
-from hostler.agent.upload import Uploader
+from hostler.agent.spool_upload import Uploader
 from hostler.core.state import snapshot
 from hostler.core.state.model import Observation, Operation, Outcome
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
-from hostler.server.routes.reports import WAIT_MAX_S
+from hostler.server.routes.agent_reports import WAIT_MAX_S
 from tests.contract.api_world import PATIENCE_S, XID79, Client, House, house
 from tests.kit import NOW, seen_all
 

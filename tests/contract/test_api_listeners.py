@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hostler.server.forwarding import MARK
-from hostler.server.settings import Settings, UnsafeListenError
+from hostler.server.server_settings import Settings, UnsafeListenError
+from hostler.server.standby_proxy import MARK
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import Client, House, house
 from tests.end_to_end.processes import free_port

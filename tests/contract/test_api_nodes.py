@@ -257,7 +257,7 @@ async def test_a_stream_tells_what_happens_now_and_of_one_node_only(world: House
 
 
 async def test_a_stream_that_missed_too_much_is_told_so(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hostler.server.stream.BEHIND_MAX", 2)
+    monkeypatch.setattr("hostler.server.event_stream.BEHIND_MAX", 2)
     await world.adopt(2)
     for last, why in (("1", "not within the last 2"), ("999999", "not in this journal")):
         status, said = await world.operator.call("GET", "/v1/events", headers={"Last-Event-ID": last})
@@ -307,7 +307,7 @@ async def test_what_changes_after_a_list_is_in_the_stream_from_its_record(world:
 
 
 async def test_a_silent_stream_says_that_it_is_there(world: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hostler.server.stream.ALIVE_S", 0.02)
+    monkeypatch.setattr("hostler.server.event_stream.ALIVE_S", 0.02)
     headers = {"Authorization": f"Bearer {world.operator.token}"}
     async with asyncio.timeout(PATIENCE_S), world.session.get(world.url + "/v1/events", headers=headers) as answer:
         async for line in answer.content:

@@ -4,7 +4,7 @@ import yaml
 
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
-from hostler.sim.backtest.trial import Question, backtest
+from hostler.sim.backtest.backtest_run import Question, backtest
 from tests.kit import POLICY, Drive, a_node, configuration, pool_document
 
 POOLS = {"train": pool_document(target=4, budget={"count": 2, "percent": 100})}

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, REFUSE
-from hostler.drivers.kubernetes.api import Api
 from hostler.drivers.kubernetes.doctor import examine
+from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, REFUSE
+from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.rights import JOINING, RIGHTS
+from hostler.drivers.kubernetes.rbac import JOINING, RIGHTS
 from hostler.drivers.kubernetes.settings import parse
 from hostler.drivers.slurm import doctor as slurm_doctor
 from hostler.runtime.cluster_findings import Finding

@@ -13,7 +13,7 @@ import yaml
 
 from hostler.agent import main as agent
 from hostler.cli.main import build
-from hostler.drivers.kubernetes.api import APPLY, NOT_FOUND
+from hostler.drivers.kubernetes.kube_api import APPLY, NOT_FOUND
 from hostler.drivers.kubernetes.settings import parse
 from tests.contract.kubernetes_world import CHECKING, PATIENCE_S, RIGHTS, Admin, an_admin, let_go, until_asked
 from tests.controlplane.chart import CASES, CHART, helm, one, rendered

@@ -29,9 +29,9 @@ from hostler.journal.parquet import DayFile
 from hostler.journal.retention import archive_observations
 from hostler.journal.sql import SqlJournal
 from hostler.ports import Archived, ArchivedError, Batch, JournalError, Snapshot
-from hostler.server.ports import CellView
+from hostler.server.cell_view import CellView
+from hostler.server.event_stream import Streams
 from hostler.server.problems import ProblemError
-from hostler.server.stream import Streams
 from hostler.server.tokens import Grant, Identity, Role
 from tests.contract.journal_samples import boot, boots, observed
 

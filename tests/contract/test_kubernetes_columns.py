@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Binding, Condition, Severity
-from hostler.drivers.kubernetes.marker import Marker
-from hostler.drivers.kubernetes.stable import LABELS
+from hostler.drivers.kubernetes.node_status_writer import Marker
+from hostler.drivers.kubernetes.public_names import LABELS
 from tests.contract.kubernetes_world import PATIENCE_S, until
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, perform
 from tests.controlplane.plane import ControlPlane

@@ -13,7 +13,7 @@ import pytest
 
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.drivers.kubernetes import credentials, kubeconfig
-from hostler.drivers.kubernetes.api import Answer, Api
+from hostler.drivers.kubernetes.kube_api import Answer, Api
 from hostler.drivers.kubernetes.kubeconfig import IN_CLUSTER, load_kubeconfig
 from hostler.ports import FencedError, UnreachableError
 from tests.controlplane.plane import ControlPlane

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from hostler.drivers.kubernetes.api import Api
+from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
 from hostler.drivers.kubernetes.wire import KubeNode, read_node

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.agent import reset as resetting_by_agent
-from hostler.agent.body import EmulatedBody
-from hostler.agent.marks import Marks
-from hostler.agent.reset import Wanted, reset
-from hostler.agent.verbs import Hands
+from hostler.agent import gpu_reset as resetting_by_agent
+from hostler.agent.gpu_reset import Wanted, reset
+from hostler.agent.machine import EmulatedBody
+from hostler.agent.node_operations import Hands
+from hostler.agent.operation_log import Marks
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, Node, Operation, Outcome
-from hostler.drivers.kubernetes import resetting
-from hostler.drivers.kubernetes.api import Answer, Api
+from hostler.drivers.kubernetes import gpu_operator_reset
+from hostler.drivers.kubernetes.gpu_operator import DEPLOY, OPERANDS, PAUSED_FOR, Operands
+from hostler.drivers.kubernetes.gpu_operator_reset import Place, Resetter, Restorer
+from hostler.drivers.kubernetes.kube_api import Answer, Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.operands import DEPLOY, OPERANDS, PAUSED_FOR, Operands
-from hostler.drivers.kubernetes.resetting import Place, Resetter, Restorer
 from tests.contract.kubernetes_world import PATIENCE_S, until
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
@@ -181,7 +181,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine(tmp_path, gpus=1)
     monkeypatch.setenv("PATH", made.path)
     monkeypatch.setattr(resetting_by_agent, "POLL_S", 0.1)
-    monkeypatch.setattr(resetting, "AGAIN_S", 0.1)
+    monkeypatch.setattr(gpu_operator_reset, "AGAIN_S", 0.1)
     return made
 
 

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from hostler.controller.ready import Reply
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Binding, Condition, Intent, Severity, WorkClass, Workload
-from hostler.drivers.kubernetes.api import MERGE_PATCH, Api
-from hostler.drivers.kubernetes.book import Book
+from hostler.drivers.kubernetes.annotation_requests import Requester
+from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.marker import Marker
+from hostler.drivers.kubernetes.node_status_writer import Marker
 from hostler.drivers.kubernetes.reflector import Patience
-from hostler.drivers.kubernetes.requests import Requester
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.ports import RefusedError
 from tests.contract.kubernetes_world import PATIENCE_S, a_proxy, running, until, until_asked

@@ -8,10 +8,10 @@ from socket import socket
 
 import pytest
 
+from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import Clients
-from hostler.drivers.redfish.connections import Connections
-from hostler.drivers.redfish.exchange import Access
-from hostler.drivers.redfish.eyes import RedfishEyes
+from hostler.drivers.redfish.connection_pool import Connections
+from hostler.drivers.redfish.http_exchange import Access
 from hostler.ports import PortError, RefusedError, UnreachableError
 from tests.contract.redfish_world import SushyTools, World, a_hand, emulated, node_at, start_sushy_tools
 

@@ -10,18 +10,18 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from hostler.drivers.redfish import hand, logs
+from hostler.drivers.redfish import bmc_event_logs, operation_driver
+from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import Clients, RedfishClient
-from hostler.drivers.redfish.connections import Connections
-from hostler.drivers.redfish.exchange import MAX_ANSWER_BYTES, Access, Answer, HttpExchange, parse_address
-from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.drivers.redfish.hand import RedfishHand
+from hostler.drivers.redfish.connection_pool import Connections
+from hostler.drivers.redfish.http_exchange import MAX_ANSWER_BYTES, Access, Answer, HttpExchange, parse_address
+from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.drivers.redfish.wire import Component
 from hostler.ports import ConflictError, RefusedError, UnreachableError
-from hostler.sim.bmc.faults import Rule
-from hostler.sim.bmc.machine import Machine, Quirks, gpu_server
-from hostler.sim.bmc.service import Request, Service
-from hostler.sim.bmc.twin import Twin, images_by_name
+from hostler.sim.bmc.emulated_machine import Machine, Quirks, gpu_server
+from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.redfish_twin import Twin, images_by_name
+from hostler.sim.bmc.request_faults import Rule
 from tests.contract.redfish_world import (
     CERTIFICATE,
     PASSWORD,
@@ -511,12 +511,12 @@ async def test_the_event_log_is_read_on_from_where_it_was_left() -> None:
         origin = await farm.serve(Service([machine]))
         client = Clients(connections, lambda _: Access(USER, PASSWORD))(origin)
         system = await client.system()
-        entries, cursor = await logs.read(client, system)
+        entries, cursor = await bmc_event_logs.read(client, system)
         assert [(entry.severity, entry.message) for entry in entries] == [("critical", "Fan 3 has failed.")]
         machine.write_log("OK", "Fan 3 was replaced.", START)
-        entries, cursor = await logs.read(client, system, cursor)
+        entries, cursor = await bmc_event_logs.read(client, system, cursor)
         assert [entry.message for entry in entries] == ["Fan 3 was replaced."]
-        assert await logs.read(client, system, cursor) == ((), cursor)
+        assert await bmc_event_logs.read(client, system, cursor) == ((), cursor)
 
 
 async def test_a_flooded_log_is_told_of_and_not_copied() -> None:
@@ -574,5 +574,5 @@ def test_what_is_staged_does_not_run_wherever_the_bmc_lists_it() -> None:
     """Mutant: what is staged counts as running where it is listed first."""
     staged, running = Component("BIOS", "2.0.0", "/s", staged=True), Component("BIOS", "1.0.0", "/r")
     for listed in ((staged, running), (running, staged)):
-        assert hand._running(listed, "bios") is running  # noqa: SLF001 - the inventory in either order
-    assert hand._running((staged,), "bios") is None  # noqa: SLF001 - none is known to run
+        assert operation_driver._running(listed, "bios") is running  # noqa: SLF001 - the inventory in either order
+    assert operation_driver._running((staged,), "bios") is None  # noqa: SLF001 - none is known to run

@@ -10,15 +10,15 @@ import pytest
 from hostler.controller import intake
 from hostler.controller.ready import Reply
 from hostler.core.state.model import Binding, Observation, Outcome, Part
+from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import Clients
-from hostler.drivers.redfish.connections import Connections
-from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.drivers.redfish.hand import RedfishHand
+from hostler.drivers.redfish.connection_pool import Connections
+from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.polling.bmc_poller import Watch
 from hostler.polling.bmc_schedule import Pace
-from hostler.sim.bmc.http import Farm
-from hostler.sim.bmc.machine import Hardware, Machine
-from hostler.sim.bmc.service import Service
+from hostler.sim.bmc.emulated_machine import Hardware, Machine
+from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.redfish_service import Service
 from tests.contract.redfish_world import ACCESS, PASSWORD, USER, Clock, a_machine
 from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, pool_document
 

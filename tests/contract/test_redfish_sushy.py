@@ -11,9 +11,9 @@ import pytest
 import sushy
 from sushy import auth
 
-from hostler.sim.bmc.faults import FaultBook, Rule, merge
-from hostler.sim.bmc.machine import BmcRefusalError, Boot, Machine, make_image
-from hostler.sim.bmc.service import Request, Service
+from hostler.sim.bmc.emulated_machine import BmcRefusalError, Boot, Machine, make_image
+from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.request_faults import FaultBook, Rule, merge
 from tests.contract.redfish_world import CERTIFICATE, PASSWORD, START, USER, Clock, a_farm, a_machine
 
 

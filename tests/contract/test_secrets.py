@@ -11,9 +11,9 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.drivers.redfish.exchange import Access, HttpExchange
+from hostler.drivers.redfish.http_exchange import Access, HttpExchange
 from hostler.drivers.secrets.folder import FIELD_BYTES, SecretFolder
-from hostler.drivers.secrets.keeping import KEPT_S, SOONEST_S, KeptSecrets
+from hostler.drivers.secrets.secret_cache import KEPT_S, SOONEST_S, KeptSecrets
 from hostler.drivers.secrets.vault import Vault, VaultSettings
 from hostler.ports import PortError, RefusedError, Secret, Secrets, UnreachableError
 from tests.contract.vault_twin import JWT, ROLE, TOKEN, VaultTwin, vault_twin

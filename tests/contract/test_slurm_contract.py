@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
+from hostler.drivers.slurm.cluster_view import MARK, OURS, PERSON, UNSEEN, Classes, Lens, is_drained, seen
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.drivers.slurm.transport import Transport
-from hostler.drivers.slurm.view import MARK, OURS, PERSON, UNSEEN, Classes, Lens, is_drained, seen
 from hostler.drivers.slurm.wire import SlurmNode
 from hostler.ports import ConflictError, RefusedError, UnreachableError, WorkloadView
 from tests.kit import NOW, a_node

@@ -13,19 +13,19 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from hostler.cli.house import Gate
-from hostler.cli.schedulers import Rebooter, slurm_clusters
+from hostler.cli.cluster_connections import Rebooter, slurm_clusters
+from hostler.cli.controller_process import Gate
 from hostler.controller.intake import WorkSeen, of_override
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
-from hostler.drivers.slurm import commands, rest
-from hostler.drivers.slurm.commands import Commands, CommandTransport
+from hostler.drivers.slurm import command_transport, rest_transport
+from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.doctor import examine
-from hostler.drivers.slurm.reader import Reader
-from hostler.drivers.slurm.rest import Rest, RestTransport
+from hostler.drivers.slurm.rest_transport import Rest, RestTransport
 from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
+from hostler.drivers.slurm.shared_reads import Reader
 from hostler.drivers.slurm.transport import Change
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError, WorkloadView
@@ -107,7 +107,7 @@ async def test_a_command_that_fails_tells_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, error: type[PortError], says: str
 ) -> None:
     """Mutants: the exit status is not looked at; a list that is cut off is read; what a command began lives on."""
-    monkeypatch.setattr(commands, "MAX_OUTPUT", 200_000)
+    monkeypatch.setattr(command_transport, "MAX_OUTPUT", 200_000)
     _fake(tmp_path, "sinfo", body)
     transport = CommandTransport(Commands(directory=str(tmp_path), timeout_s=1.0 if HANGS in says else PATIENCE_S))
     with pytest.raises(error, match=says):
@@ -250,7 +250,7 @@ async def test_an_answer_that_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: Handler, error: type[PortError] | None, says: str
 ) -> None:
     """Mutant: errors in a body whose status is 200 are not looked at."""
-    monkeypatch.setattr(rest, "MAX_ANSWER", 200_000)
+    monkeypatch.setattr(rest_transport, "MAX_ANSWER", 200_000)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     async with by_rest(app, tmp_path, timeout_s=1.0 if handler is _hangs else PATIENCE_S) as transport:
@@ -281,7 +281,7 @@ async def test_a_real_slurmrestd_reads_our_requests_and_is_too_old(
     async with slurm.rest() as url, Rest(url, "slurm", str(token)).session() as session:
         with pytest.raises(RefusedError, match=r"v0\.0\.40 among its versions"):
             await RestTransport(session, Rest(url, "slurm", str(token))).nodes()
-        monkeypatch.setattr(rest, "FIRST_API", 38)
+        monkeypatch.setattr(rest_transport, "FIRST_API", 38)
         transport = RestTransport(session, Rest(url, "slurm", str(token), "v0.0.38"))
         assert await transport.nodes() == await slurm.transport().nodes()
         assert [(job.id, job.gpus) for job in await transport.jobs()] == [(number, ((0, 1),))]

@@ -20,8 +20,8 @@ from hostler.runtime.input_queues import BusyError, StandbyError
 from hostler.runtime.lease_validity import Terms
 from hostler.runtime.membership import Seat
 from hostler.runtime.runner import Cell
+from hostler.server.event_stream import Streams
 from hostler.server.problems import ProblemError
-from hostler.server.stream import Streams
 from hostler.server.tokens import Grant, Identity, Role
 from tests.kit import a_node, configuration, digest
 

@@ -16,9 +16,9 @@ import aiohttp
 from hostler.agent.main import AgentSettings
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
-from hostler.sim.bmc.http import Farm
-from hostler.sim.bmc.service import Service
-from hostler.sim.emulated.host import Host, h100
+from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.redfish_service import Service
+from hostler.sim.emulated.emulated_server import Host, h100
 from tests.contract.kubelet import Kubelet
 from tests.contract.kubernetes_world import Admin, as_hostler, running
 from tests.controlplane.plane import WORKS, ControlPlane

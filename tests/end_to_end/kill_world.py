@@ -24,10 +24,10 @@ import aiohttp
 
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
-from hostler.sim.bmc.faults import FaultBook
-from hostler.sim.bmc.http import Farm
-from hostler.sim.bmc.machine import Delays, Machine, gpu_server
-from hostler.sim.bmc.service import Service
+from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
+from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.redfish_service import Service
+from hostler.sim.bmc.request_faults import FaultBook
 from tests.end_to_end.processes import HOSTLER, end, free_port, spawn
 
 DEADLINE_S = 100.0

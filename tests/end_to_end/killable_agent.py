@@ -15,13 +15,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from hostler.agent.body import ANSWERED, Senseless
-from hostler.agent.checks import emulated
-from hostler.agent.checks.gate_check import Report
+from hostler.agent.checks import emulated_gate
+from hostler.agent.checks.host_stress import Report
 from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.gpu_reset import Wanted
 from hostler.agent.kubelet import JoinOffer
+from hostler.agent.machine import ANSWERED, Senseless
 from hostler.agent.main import AgentSettings, serve
-from hostler.agent.reset import Wanted
 from hostler.core.state.model import Facts, Part, Verdict
 
 TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
@@ -29,7 +29,7 @@ TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
 
 
 class WrittenBody(Senseless):
-    """A machine (`agent.body.Body`) that does nothing but write down what it is made to do, for which operation."""
+    """A machine (`agent.machine.Body`) that does nothing but write down what it is made to do, for which operation."""
 
     def __init__(self, node: str, directory: Path) -> None:
         self._node = node
@@ -63,7 +63,7 @@ class WrittenBody(Senseless):
         self._act("run_checks")
         if profile not in ANSWERED:
             return Report(Verdict.passed, "emulated")
-        return emulated.answer(expects, emulated.readings(self.inventory().parts))
+        return emulated_gate.answer(expects, emulated_gate.readings(self.inventory().parts))
 
     def call_off(self) -> None:
         """A check that is called off here ends by itself."""

@@ -17,8 +17,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from hostler.agent.body import this_boot
 from hostler.agent.collectors.kernel_log import CURSOR, Position
+from hostler.agent.machine import this_boot
 from hostler.agent.spool import Spool
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore

@@ -15,18 +15,18 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.body import ANSWERED
-from hostler.agent.client import About, Controller
-from hostler.agent.verbs import PROFILES
-from hostler.cli import context
+from hostler.agent.controller_client import About, Controller
+from hostler.agent.machine import ANSWERED
+from hostler.agent.node_operations import PROFILES
+from hostler.cli import server_context
 from hostler.cli.exit_codes import ExitCode
 from hostler.journal.sqlite import SqliteJournal
 from hostler.runtime.runner import Cell
+from hostler.server.agent_mailbox import AgentDesk
 from hostler.server.app import create_app
-from hostler.server.desk import AgentDesk
-from hostler.server.serve import serving
-from hostler.server.settings import Settings
+from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
+from hostler.server.uvicorn_server import serving
 from tests.cli_api import hostler
 
 PATIENCE_S = 60.0
@@ -71,7 +71,7 @@ async def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     for name, text in (("policy.yaml", policy), ("fleet.yaml", FLEET), ("nodes.yaml", NODES)):
         (tmp_path / name).write_text(text)
     async with running(tmp_path) as address:
-        context.write(context.Context(address, str(tmp_path / "operator.token")))
+        server_context.write(server_context.Context(address, str(tmp_path / "operator.token")))
         assert await call("policy", "activate", "policy.yaml", "fleet.yaml", "--reason", "first") == ExitCode.ok
         assert await call("node", "register", "nodes.yaml", "--reason", "row 1") == ExitCode.ok
         yield tmp_path
@@ -237,7 +237,9 @@ async def hears(data: Path, node: str, profiles: tuple[str, ...]) -> None:
     token.chmod(0o600)
     store.close()
     async with aiohttp.ClientSession() as session:
-        await Controller(session, context.read().server, token, node).heartbeat("b1", About("1.0", profiles=profiles))
+        await Controller(session, server_context.read().server, token, node).heartbeat(
+            "b1", About("1.0", profiles=profiles)
+        )
 
 
 async def test_doctor_pool_names_the_checks_that_real_agents_lack(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from hostler.sim.emulated.host import Trouble, gpu_address
+from hostler.sim.emulated.emulated_server import Trouble, gpu_address
 from tests.contract.kubernetes_world import Admin, an_admin, let_go, until
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.clustered import PATIENCE_S, SKUS, Clustered, clustered, policy

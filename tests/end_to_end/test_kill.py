@@ -15,7 +15,7 @@ import pytest
 
 from hostler.cli.exit_codes import ExitCode
 from hostler.journal.check import check
-from hostler.sim.bmc.faults import Rule
+from hostler.sim.bmc.request_faults import Rule
 from tests.end_to_end.kill_world import (
     POLICY,
     POLL_S,

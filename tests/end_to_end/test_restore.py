@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hostler.cli.exit_codes import ExitCode
-from hostler.sim.bmc.faults import Rule
+from hostler.sim.bmc.request_faults import Rule
 from tests.end_to_end.kill_world import SLOW, Box, World, check_spool, until, world
 from tests.end_to_end.processes import HOSTLER, run
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from hostler.journal.check import check
-from hostler.server.forwarding import MARK
-from hostler.sim.bmc.faults import Rule
-from hostler.sim.bmc.http import Farm
+from hostler.server.standby_proxy import MARK
+from hostler.sim.bmc.http_farm import Farm
+from hostler.sim.bmc.request_faults import Rule
 from tests.end_to_end.kill_world import DEADLINE_S, Box, Served, Witness, adopt, drive, ended, heard, now, until
 from tests.end_to_end.standby_world import LEASE_S, Cluster, Process, cluster, well
 from tests.postgres import PostgresServer

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from hostler.sim.emulated.host import Trouble, gpu_address
+from hostler.sim.emulated.emulated_server import Trouble, gpu_address
 from tests.contract.kubernetes_world import Admin, an_admin, let_go
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.clustered import PATIENCE_S, Clustered, clustered, job, on_nodes

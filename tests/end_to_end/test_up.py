@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hostler.drivers.kubernetes.api import Api
+from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from tests.contract.kubernetes_world import Admin, let_go
 from tests.controlplane.building import NoControlPlaneError, programs

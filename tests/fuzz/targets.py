@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hostler.agent import plugins
-from hostler.agent.bounded import Ended
-from hostler.agent.collectors import dcgm_reading, devices, drives, gpu_state, pstore
-from hostler.agent.sighting import Sighting
+from hostler.agent import check_plugins
+from hostler.agent.collectors import dcgm_reader, gpu_state, kubelet_devices, pstore, smart_health
+from hostler.agent.limited_command import Ended
+from hostler.agent.local_observation import Sighting
 from hostler.core.diagnose.judge import judge
 from hostler.core.intents import registration
 from hostler.core.policy import documents
@@ -31,12 +31,12 @@ from hostler.core.state.model import Observation
 from hostler.core.state.number_limits import outside
 from hostler.drivers.kubernetes import wire as kubernetes
 from hostler.drivers.redfish import wire
-from hostler.drivers.redfish.exchange import Answer
-from hostler.drivers.redfish.reading import WireError
+from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.drivers.slurm import wire as slurm
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
 from hostler.ports import PortError
-from hostler.server.routes import cell, intents, reports
+from hostler.server.routes import agent_reports, cell, intents
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_vendors import Bmc, read_by_the_driver
 from tests.fuzz.kernel_log_laws import NODE, hold_for_bytes
@@ -102,7 +102,7 @@ def kubernetes_answers(raw: bytes) -> None:
 
 def drive_health(raw: bytes) -> None:
     """What `smartctl` or `nvme` prints, in which a drive's own words are."""
-    found = drives.told("sda", raw)
+    found = smart_health.told("sda", raw)
     keepable(found)
     told = Observation("n1", "host", "agent", "s", 1, boot_id="b", facts=found)
     assert not outside(told), "the controller would refuse it"
@@ -111,15 +111,15 @@ def drive_health(raw: bytes) -> None:
 def kubelet_checkpoint(raw: bytes) -> None:
     """The kubelet's file of what its device plugins have given out."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / devices.CHECKPOINT
+        file = Path(folder) / kubelet_devices.CHECKPOINT
         file.parent.mkdir(parents=True)
         file.write_bytes(raw)
-        keepable(devices.Devices().news(devices.read(Path(folder)), 1.0))
+        keepable(kubelet_devices.Devices().news(kubelet_devices.read(Path(folder)), 1.0))
 
 
 def dcgm_page(raw: bytes) -> None:
     """An exporter's page, as the reader's process hands it to the agent."""
-    keepable(gpu_state.decoded(json.dumps(dcgm_reading.report(raw.decode("utf-8", "replace"))).encode()))
+    keepable(gpu_state.decoded(json.dumps(dcgm_reader.report(raw.decode("utf-8", "replace"))).encode()))
 
 
 class _Spool:
@@ -153,14 +153,14 @@ def yaml_documents(raw: bytes) -> None:
 def plugin_answers(raw: bytes) -> None:
     """What a program of the operator's prints, with every end it may have."""
     for code in (0, 1, 2, 3, 9, -9):
-        for answer in plugins.read_answers(Ended(code, raw, "some error")):
+        for answer in check_plugins.read_answers(Ended(code, raw, "some error")):
             keepable(answer)
 
 
 BODIES = (
-    reports.ObservationsBody,
-    reports.HeartbeatBody,
-    reports.OutcomesBody,
+    agent_reports.ObservationsBody,
+    agent_reports.HeartbeatBody,
+    agent_reports.OutcomesBody,
     intents.IntentBody,
     intents.RegisterBody,
     intents.AssetsBody,
@@ -181,11 +181,11 @@ def http_bodies(raw: bytes) -> None:
 def _take(found: Any) -> None:
     now = datetime(2025, 3, 4, tzinfo=UTC)
     match found:
-        case reports.ObservationsBody(observations=seen):
+        case agent_reports.ObservationsBody(observations=seen):
             for one in (o for o in seen if not outside(o)):
                 keepable(one)
                 keepable(judge(one, NODE, None))
-        case reports.OutcomesBody(outcomes=outcomes):
+        case agent_reports.OutcomesBody(outcomes=outcomes):
             keepable([one for one in outcomes if not outside(one)])
         case intents.RegisterBody(nodes=nodes):
             keepable(_refusing(InvalidInputError, registration.register, Fleet(), nodes, False, now))

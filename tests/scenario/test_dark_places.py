@@ -12,9 +12,9 @@ from hostler.controller import intake
 from hostler.core.policy import pool_places
 from hostler.core.state import events as e
 from hostler.core.state.model import Node
-from hostler.sim.checkers.book import Book
+from hostler.sim.checkers.journal_reading import Book
 from hostler.sim.checkers.law import Case
-from hostler.sim.checkers.limits import Limits
+from hostler.sim.checkers.policy_limit_laws import Limits
 from tests.kit import Drive, a_node, configuration, digest, fold, pool_document
 
 RACK = ["a0", "a1", "a2", "a3"]

@@ -20,7 +20,7 @@ from hostler.core.diagnose.rules import RULES
 from hostler.core.diagnose.sxid_catalog import SXIDS
 from hostler.core.diagnose.xid_catalog import XIDS
 from hostler.core.tables.conditions import CONDITIONS
-from hostler.sim.drive import Drive
+from hostler.sim.simulation_loop import Drive
 
 BOOTS_OF_EACH = 3
 

@@ -14,8 +14,8 @@ from hostler.core.state import events as e
 from hostler.core.state.health import DOUBTS
 from hostler.core.state.model import ActClass, Condition, Evidence, Operation, Phase
 from hostler.core.tables.conditions import CONDITIONS
-from hostler.sim.checkers.book import UNSURE, Book, Page
-from hostler.sim.checkers.care import DoubtIsNotHealth
+from hostler.sim.checkers.disruption_laws import DoubtIsNotHealth
+from hostler.sim.checkers.journal_reading import UNSURE, Book, Page
 from hostler.sim.checkers.law import Case
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 

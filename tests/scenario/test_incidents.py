@@ -17,8 +17,8 @@ from hostler.core.state.decision_context import Scene
 from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Incident, Node, Position, Ticket
 from hostler.core.state.snapshot import dump as snapshot
 from hostler.core.state.snapshot import load
-from hostler.sim.checkers.book import Book
-from hostler.sim.checkers.care import Budgets
+from hostler.sim.checkers.disruption_laws import Budgets
+from hostler.sim.checkers.journal_reading import Book
 from hostler.sim.checkers.law import Case
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, digest, fold, pool_document
 

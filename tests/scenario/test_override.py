@@ -9,8 +9,8 @@ from hostler.core.policy.guards import has_second_witness
 from hostler.core.state import events as e
 from hostler.core.state.model import OWNER, HoldKind, Workload
 from hostler.ports import WorkloadView
-from hostler.sim.checkers.book import Book
-from hostler.sim.checkers.writing import acts_in_the_open
+from hostler.sim.checkers.journal_laws import acts_in_the_open
+from hostler.sim.checkers.journal_reading import Book
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hostler.agent.acting import NotPossibleError
-from hostler.agent.body import Powers, RealBody
-from hostler.agent.verbs import VERBS, Answer
+from hostler.agent.host_commands import NotPossibleError
+from hostler.agent.machine import Powers, RealBody
+from hostler.agent.node_operations import VERBS, Answer
 from hostler.controller import intake
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -19,7 +19,7 @@ ASKED = ("run_checks", "sanitise")
 
 
 class RealDrive(Drive):
-    """A cell whose agent is this machine's: what it is asked to check or erase it answers as `agent.body` does."""
+    """A cell whose agent is this machine's: what it is asked to check or erase it answers as `agent.machine` does."""
 
     body: RealBody
     answers: dict[str, Answer]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hostler.agent.acting import NotPossibleError
-from hostler.agent.body import RealBody
-from hostler.agent.checks import gate
-from hostler.agent.verbs import VERBS, Answer
+from hostler.agent.checks import gate_runner
+from hostler.agent.host_commands import NotPossibleError
+from hostler.agent.machine import RealBody
+from hostler.agent.node_operations import VERBS, Answer
 from hostler.controller import intake
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -57,7 +57,7 @@ def furnish(machine: Node) -> None:
 
 
 class RealNode(Drive):
-    """A cell of one node, which tells its inventory and answers its checks as `agent.body` does. Hands only do."""
+    """A cell of one node, which tells its inventory and answers its checks as `agent.machine` does. Hands only do."""
 
     body: RealBody
 
@@ -103,10 +103,10 @@ def _outcome(operation: Operation, answer: Answer) -> Outcome:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    monkeypatch.setattr(gate, "SETTLE_S", 0.0)
-    monkeypatch.setattr("hostler.agent.body.GPUS_S", 3.0)
+    monkeypatch.setattr(gate_runner, "SETTLE_S", 0.0)
+    monkeypatch.setattr("hostler.agent.machine.GPUS_S", 3.0)
     ERASED.clear()
-    monkeypatch.setattr("hostler.agent.body.act", lambda words, _deadline_s: ERASED.append(tuple(words)))
+    monkeypatch.setattr("hostler.agent.machine.act", lambda words, _deadline_s: ERASED.append(tuple(words)))
     here = Node(tmp_path)
     furnish(here)
     yield here

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hostler.sim.hostile import Verdict
-from hostler.sim.mischief.drawn import Scenario
+from hostler.sim.fault_injection.scenario import Scenario
+from hostler.sim.hostile_worlds import Verdict
 
 FILE = Path(__file__).with_name("kept_seeds.jsonl")
 

@@ -24,12 +24,12 @@ from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.phases import PHASES
 from hostler.core.tables.recipes import RECIPES
 from hostler.core.tables.verdicts import ENDS, StepEnd
-from hostler.drivers.redfish import hand
+from hostler.drivers.redfish import operation_driver
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Lease
 from hostler.runtime.lease_validity import LeaseWatch
-from hostler.sim.cells import Shape, shape_of
-from hostler.sim.hostile import judge
+from hostler.sim.cell_shapes import Shape, shape_of
+from hostler.sim.hostile_worlds import judge
 
 SEEDS = 60
 
@@ -175,7 +175,7 @@ def nobody_overrides(patch: pytest.MonkeyPatch) -> None:
 
 def any_bmc_will_do(patch: pytest.MonkeyPatch) -> None:
     """The driver does not look whose BMC answers at the address."""
-    patch.setattr(hand, "check_identity", lambda *_args, **_more: None)
+    patch.setattr(operation_driver, "check_identity", lambda *_args, **_more: None)
 
 
 def user_space_is_believed(patch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from multiprocessing import get_context
 import msgspec
 from msgspec import Struct
 
-from hostler.sim.hostile import Verdict
-from hostler.sim.mischief.drawn import draw
+from hostler.sim.fault_injection.scenario import draw
+from hostler.sim.hostile_worlds import Verdict
 from hostler.sim.soak import Cuts, Soak, cut, soak
 from tests.simulation import caught
 from tests.simulation.fresh import first_of_fresh

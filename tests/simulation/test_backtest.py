@@ -16,16 +16,16 @@ from hostler.journal.opening import existing_database
 from hostler.journal.retention import archive_observations
 from hostler.journal.sqlite import SqliteJournal
 from hostler.ports import Batch, JournalError
-from hostler.sim import hostile
+from hostler.sim import hostile_worlds
+from hostler.sim.backtest.backtest_report import Backtest
+from hostler.sim.backtest.backtest_run import Question, backtest
+from hostler.sim.backtest.backtest_table import format_backtest
 from hostler.sim.backtest.decisions import Decision
 from hostler.sim.backtest.replay import kind_of
-from hostler.sim.backtest.report import Backtest
-from hostler.sim.backtest.table import format_backtest
-from hostler.sim.backtest.trial import Question, backtest
-from hostler.sim.mischief.drawn import draw
-from hostler.sim.rates import load
-from hostler.sim.run import SETTLE_S, START, SimSettings, build
-from hostler.sim.strikes import befall, drawn
+from hostler.sim.failure_rates import load
+from hostler.sim.fault_injection.scenario import draw
+from hostler.sim.fault_schedule import befall, drawn
+from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build
 from tests.kit import NOW, POLICY, Drive, a_node, after, configuration, gpu_part, pool_document
 
 Change = Callable[[dict[str, Any]], None]
@@ -46,7 +46,7 @@ def documents_of(path: Path) -> dict[str, str]:
 def test_the_recorded_policy_differs_in_nothing_on_a_hostile_history(seed: int, tmp_path: Path) -> None:
     """Mutants: a plan's own state is looked at after it was recorded; observations come before their time."""
     path = tmp_path / "journal.db"
-    hostile.trial(draw(seed), lambda: SqliteJournal(path))
+    hostile_worlds.trial(draw(seed), lambda: SqliteJournal(path))
     found = backtest(Question(documents_of(path), str(path)))
     assert found.differences == {}
     assert found.service_trial.least == found.service_trial.most == found.service_recorded

@@ -6,8 +6,8 @@ import pytest
 
 from hostler.core.state import events as e
 from hostler.journal.memory import MemoryJournal
-from hostler.sim.hostile import build
-from hostler.sim.mischief.drawn import draw
+from hostler.sim.fault_injection.scenario import draw
+from hostler.sim.hostile_worlds import build
 
 
 @pytest.mark.parametrize("quiet_s", [5.0, 45.0, 4000.0])

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hostler.sim.comparison import fairness, outcome, page, sensitivity, store, sway
+from hostler.sim.comparison import constant_ranges, fairness, outcome, page, report_store, sensitivity
+from hostler.sim.comparison.comparison_run import Asked, Mean, Trial, hold, run_all
+from hostler.sim.comparison.constant_ranges import Sway
 from hostler.sim.comparison.sensitivity import End
-from hostler.sim.comparison.sway import Sway
-from hostler.sim.comparison.trial import Asked, Mean, Trial, hold, run_all
 from hostler.sim.constants import CONSTANTS
-from hostler.sim.hardship import Hardship
-from hostler.sim.peers.table import OURS, PEERS
-from hostler.sim.report import Report
-from hostler.sim.run import SimSettings, run
+from hostler.sim.difficulty import Hardship
+from hostler.sim.peers.peer_table import OURS, PEERS
+from hostler.sim.pool_run import SimSettings, run
+from hostler.sim.run_report import Report
 
 TINY = SimSettings(nodes=16, days=3.0, rates="rsc1")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -71,7 +71,7 @@ def test_the_oracle_is_no_rival(trials: dict[bool, Trial]) -> None:
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     """Mutants: the peer, the seed or the hardship is not part of what is asked for."""
-    kept = store.Store(tmp_path)
+    kept = report_store.Store(tmp_path)
     found = run_all([(TINY, OURS.name)], 1, None, kept)
     report = kept.get(TINY, OURS.name)
     assert report == found[TINY, OURS.name]
@@ -83,7 +83,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 
 
 def test_a_report_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
-    kept = store.Store(tmp_path)
+    kept = report_store.Store(tmp_path)
     kept.put(TINY, OURS.name, run(TINY))
     next(tmp_path.iterdir()).write_text('{"violations": 0')
     assert kept.get(TINY, OURS.name) is None
@@ -91,9 +91,9 @@ def test_a_report_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
 
 def test_other_code_has_other_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: the code that ran is not part of the key."""
-    kept = store.Store(tmp_path)
+    kept = report_store.Store(tmp_path)
     kept.put(TINY, OURS.name, run(TINY))
-    monkeypatch.setattr(store, "code_digest", lambda: "another")
+    monkeypatch.setattr(report_store, "code_digest", lambda: "another")
     assert kept.get(TINY, OURS.name) is None
 
 
@@ -133,8 +133,8 @@ def test_rows_that_did_not_move_are_told() -> None:
     """Mutants: every row counts; the first one counts."""
     still, moved = Mean(0.9, 0.1), Mean(0.8, 0.1)
     ends = (End("", 0.0, still, {}), End("restart_s", 120.0, still, {}), End("restart_s", 900.0, moved, {}))
-    assert "1 of the 3 rows are as the first" in "\n".join(sway.told(Sway(16, 3.0, 2, ends)))
-    assert "as the first" not in "\n".join(sway.told(Sway(16, 3.0, 2, (ends[0], ends[2]))))
+    assert "1 of the 3 rows are as the first" in "\n".join(constant_ranges.told(Sway(16, 3.0, 2, ends)))
+    assert "as the first" not in "\n".join(constant_ranges.told(Sway(16, 3.0, 2, (ends[0], ends[2]))))
 
 
 def test_the_page_has_all_its_parts(trials: dict[bool, Trial], swayed: Sway) -> None:
@@ -151,7 +151,7 @@ def test_the_written_page_says_what_the_code_says_today() -> None:
     Mutant: a constant is changed, and docs/peers.md is not.
     """
     written = (DOCS / "peers.md").read_text(encoding="utf-8")
-    for line in (*fairness.told(), *sway.constants()):
+    for line in (*fairness.told(), *constant_ranges.constants()):
         assert line in written, f"docs/peers.md lacks {line!r}: run make peers"
     for part in ("# Plain worlds", "# Hard worlds", "## Sensitivity", *(f"| **{name}** |" for name in PEERS)):
         assert part in written, f"docs/peers.md lacks {part}: run make peers"

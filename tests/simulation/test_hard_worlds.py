@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.model import Phase
-from hostler.sim.adversity import FIRMWARE, IDLE, LEMON, RACK, STRAGGLER, Adversity, Blow, Burst, Cluster, Misfortune
-from hostler.sim.adversity import drawn as adversity_of
 from hostler.sim.constants import CONSTANTS
-from hostler.sim.drive import Drive
-from hostler.sim.hardship import Hardship, moved
-from hostler.sim.peers.table import OURS
-from hostler.sim.rates import load
-from hostler.sim.run import SETTLE_S, START, SimSettings, build, run
-from hostler.sim.strikes import drawn
+from hostler.sim.difficulty import Hardship, moved
+from hostler.sim.extra_faults import FIRMWARE, IDLE, LEMON, RACK, STRAGGLER, Adversity, Blow, Burst, Cluster, Misfortune
+from hostler.sim.extra_faults import drawn as adversity_of
+from hostler.sim.failure_rates import load
+from hostler.sim.fault_schedule import drawn
+from hostler.sim.peers.peer_table import OURS
+from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build, run
+from hostler.sim.simulation_loop import Drive
 
 RSC = load("rsc1")
 HARD = Hardship()

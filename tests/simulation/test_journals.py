@@ -7,9 +7,9 @@ import pytest
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
-from hostler.sim.drive import restore
-from hostler.sim.hostile import Verdict, trial
-from hostler.sim.mischief.drawn import draw
+from hostler.sim.fault_injection.scenario import draw
+from hostler.sim.hostile_worlds import Verdict, trial
+from hostler.sim.simulation_loop import restore
 
 SEEDS = (3, 5, 9)
 """A cell, a brink and a rack."""

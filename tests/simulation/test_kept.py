@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hostler.sim.checkers.law import Violation
-from hostler.sim.hostile import Verdict, judge, trial
-from hostler.sim.mischief.drawn import draw
+from hostler.sim.fault_injection.scenario import draw
+from hostler.sim.hostile_worlds import Verdict, judge, trial
 from tests.simulation.fresh import replay_of_fresh
 from tests.simulation.kept import Kept, keep, kept
 

@@ -7,9 +7,9 @@ from collections import Counter
 
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.journal.memory import MemoryJournal
-from hostler.sim.checkers.limits import MET
-from hostler.sim.hostile import build, judge
-from hostler.sim.mischief.drawn import MISCHIEF, draw
+from hostler.sim.checkers.policy_limit_laws import MET
+from hostler.sim.fault_injection.scenario import MISCHIEF, draw
+from hostler.sim.hostile_worlds import build, judge
 
 
 def test_every_law_holds(seed: int) -> None:
@@ -56,7 +56,7 @@ def test_one_seed_gives_one_journal_under_any_hash_seed() -> None:
 
 
 def _digest(hash_seed: str) -> str:
-    code = "from hostler.sim.hostile import judge; print(judge(3).digest, judge(12).digest)"
+    code = "from hostler.sim.hostile_worlds import judge; print(judge(3).digest, judge(12).digest)"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     return done.stdout

@@ -6,9 +6,9 @@ import pytest
 
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.main import build, run
-from hostler.sim.hostile import Verdict, judge, replay, trial
-from hostler.sim.minimise import Least, least, story
-from hostler.sim.mischief.drawn import Scenario
+from hostler.sim.fault_injection.scenario import Scenario
+from hostler.sim.hostile_worlds import Verdict, judge, replay, trial
+from hostler.sim.minimiser import Least, least, story
 from tests.simulation.mutants import MUTANTS, hunt
 
 MUTANT = next(mutant for mutant in MUTANTS if mutant.name == "silence alone convicts")

@@ -8,20 +8,20 @@ from hostler.core.policy.documents import parse
 from hostler.core.state import events as e
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Condition, Severity
-from hostler.sim.accounts import Accounts
+from hostler.sim.comparison.comparison_run import FIGURES, Asked, Trial, hold, mean_of, student
 from hostler.sim.comparison.page import format_trial, page
-from hostler.sim.comparison.trial import FIGURES, Asked, Trial, hold, mean_of, student
-from hostler.sim.drive import Drive
-from hostler.sim.peers.answers import ANSWERED_BY, acted_on, rules_of, worth_acting
-from hostler.sim.peers.cloud import UNHEALTHY_S
-from hostler.sim.peers.oncall import NIGHT_S, REACT_S, reaction_s
+from hostler.sim.downtime_accounts import Accounts
+from hostler.sim.failure_rates import load
+from hostler.sim.fault_schedule import Strike, befall, drawn
+from hostler.sim.peers.cloud_auto_repair import UNHEALTHY_S
+from hostler.sim.peers.condition_coverage import ANSWERED_BY, acted_on, rules_of, worth_acting
+from hostler.sim.peers.on_call import NIGHT_S, REACT_S, reaction_s
 from hostler.sim.peers.peer import Peer
-from hostler.sim.peers.table import OURS, PEERS, WATCH_ONLY
-from hostler.sim.rates import load
-from hostler.sim.report import Report
-from hostler.sim.run import SETTLE_S, START, SimSettings, build, run
-from hostler.sim.strikes import Strike, befall, drawn
-from hostler.sim.world.faults import KINDS
+from hostler.sim.peers.peer_table import OURS, PEERS, WATCH_ONLY
+from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build, run
+from hostler.sim.run_report import Report
+from hostler.sim.simulation_loop import Drive
+from hostler.sim.world.fault_kinds import KINDS
 
 SMALL = SimSettings(nodes=64, days=12.0, rates="rsc1", seed=5)
 

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.sim import rates
-from hostler.sim.report import Report, format_report
-from hostler.sim.run import SimSettings, run
-from hostler.sim.world.faults import COMPONENTS, CURES, KINDS
+from hostler.sim import failure_rates
+from hostler.sim.pool_run import SimSettings, run
+from hostler.sim.run_report import Report, format_report
+from hostler.sim.world.fault_kinds import COMPONENTS, CURES, KINDS
 
 SMALL = SimSettings(nodes=96, days=40.0, seed=3)
 
@@ -52,7 +52,7 @@ def test_the_report_is_readable_by_people_and_programs(report: Report) -> None:
 
 
 def test_llama3_is_the_published_count() -> None:
-    found = rates.load("llama3")
+    found = failure_rates.load("llama3")
     assert found.per_1000_node_days == pytest.approx(3.79, abs=0.005)
     assert found.per_second(2048) * 86_400 * 54 == pytest.approx(419)
     assert sum(share.share for share in found.shares) == pytest.approx(1.0)
@@ -60,11 +60,11 @@ def test_llama3_is_the_published_count() -> None:
 
 @pytest.mark.parametrize(("name", "rate"), [("rsc1", 6.50), ("rsc2", 2.34)])
 def test_presets(name: str, rate: float) -> None:
-    assert rates.load(name).per_1000_node_days == rate
+    assert failure_rates.load(name).per_1000_node_days == rate
 
 
 def test_every_component_fails_in_a_way_that_something_cures() -> None:
-    for share in rates.load("llama3").shares:
+    for share in failure_rates.load("llama3").shares:
         assert share.component in COMPONENTS
     for ways in COMPONENTS.values():
         assert sum(part for _, part in ways) == pytest.approx(1.0)
@@ -93,13 +93,13 @@ HEAD = "# nodes: 10\n# days: 5\n" + TITLE
 )
 def test_a_malformed_table_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(InvalidInputError) as refused:
-        rates.parse(text, "mine.tsv")
+        failure_rates.parse(text, "mine.tsv")
     assert refused.value.problems[0].line == line
 
 
 def test_a_file_that_is_not_there_names_the_presets() -> None:
     with pytest.raises(InvalidInputError, match="llama3"):
-        rates.load("/nowhere/rates.tsv")
+        failure_rates.load("/nowhere/rates.tsv")
 
 
 @pytest.mark.parametrize("settings", [SimSettings(nodes=0), SimSettings(days=-1), SimSettings(spares=-1)])

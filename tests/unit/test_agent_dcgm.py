@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.agent import watch
-from hostler.agent.body import EmulatedBody, Eyes, Powers, RealBody
-from hostler.agent.child import Companion, HungError
-from hostler.agent.collectors import dcgm_reading, gpu_state
+from hostler.agent import collector_loops
+from hostler.agent.child_process import Companion, HungError
+from hostler.agent.collectors import dcgm_reader, gpu_state
 from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import Report
-from hostler.agent.sighting import Sighting
+from hostler.agent.local_observation import Sighting
+from hostler.agent.machine import EmulatedBody, Eyes, Powers, RealBody
 from hostler.agent.spool import Spool
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.rules import DCGM_POLL_S
@@ -50,7 +50,7 @@ def page(changes: dict[str, object] | None = None, labels: str = 'pci_bus_id="00
 
 
 def read(text: str) -> Report:
-    return gpu_state.decoded(json.dumps(dcgm_reading.report(text)).encode())
+    return gpu_state.decoded(json.dumps(dcgm_reader.report(text)).encode())
 
 
 def conditions(*pages: str, polls: int = 14) -> set[tuple[str, str]]:
@@ -102,19 +102,19 @@ def test_what_passes_is_over_and_the_part_is_the_same_by_address_and_by_index() 
 def test_what_is_no_reading_convicts_nobody(blank: object) -> None:
     """DCGM has numbers for "none". Mutant: `_BLANKS` is not asked, and every GPU without such a sensor melts."""
     assert conditions(page(dict.fromkeys(HEALTHY, blank))) == set()
-    facts = dcgm_reading.report(page({"GPU_TEMP": blank, "ECC_DBE_VOL_TOTAL": blank}))["gpus"][0]["facts"]
+    facts = dcgm_reader.report(page({"GPU_TEMP": blank, "ECC_DBE_VOL_TOTAL": blank}))["gpus"][0]["facts"]
     assert "temperature_c" not in facts
     assert "ecc_uncorrectable" not in facts
 
 
 def test_an_instance_of_a_gpu_is_not_the_gpu() -> None:
     text = page({"ECC_DBE_VOL_TOTAL": 1}, 'GPU_I_ID="7",GPU_I_PROFILE="1g.10gb",')
-    assert dcgm_reading.report(text) == {"state": "absent", "reason": "the exporter shows no GPU"}
+    assert dcgm_reader.report(text) == {"state": "absent", "reason": "the exporter shows no GPU"}
 
 
 @given(st.text(max_size=400), st.sampled_from(["", "DCGM_FI_DEV_GPU_TEMP{", 'DCGM_FI_DEV_GPU_TEMP{gpu="']))
 def test_hostile_pages_never_raise(text: str, begin: str) -> None:
-    told = dcgm_reading.report(f"{begin}{text}\n{page()}\n{begin}{text}")
+    told = dcgm_reader.report(f"{begin}{text}\n{page()}\n{begin}{text}")
     assert told["state"] == "answers"
     DcgmState("b", None).take(gpu_state.decoded(json.dumps(told).encode()), 0.0)
 
@@ -122,7 +122,7 @@ def test_hostile_pages_never_raise(text: str, begin: str) -> None:
 def test_many_gpus_and_long_lines_are_bounded() -> None:
     lines = "".join(f'DCGM_FI_DEV_GPU_TEMP{{gpu="{n}"}} 40\n' for n in range(5_000)) + "DCGM_FI_" + "x" * 1_000_000
     began = time.process_time()
-    assert len(dcgm_reading.report(lines)["gpus"]) == dcgm_reading.MAX_GPUS
+    assert len(dcgm_reader.report(lines)["gpus"]) == dcgm_reader.MAX_GPUS
     assert time.process_time() - began < 5  # linear, not timed: a quadratic reader takes minutes
 
 
@@ -189,16 +189,16 @@ def test_the_real_child_reads_a_served_page(body: RealBody, exporter: Exporter) 
 
 
 def test_an_endless_page_is_not_read_to_its_end(exporter: Exporter) -> None:
-    exporter.says = b"x" * (dcgm_reading.MAX_PAGE_BYTES + 1)
+    exporter.says = b"x" * (dcgm_reader.MAX_PAGE_BYTES + 1)
     with pytest.raises(ValueError, match="longer than"):
-        dcgm_reading.fetch(exporter.url)
+        dcgm_reader.fetch(exporter.url)
 
 
 def test_an_exporter_that_hangs_holds_up_nobody(exporter: Exporter) -> None:
     exporter.hangs.set()
     with pytest.raises(TimeoutError):
-        dcgm_reading.fetch(exporter.url, 0.2)
-    child = Companion((sys.executable, "-m", "hostler.agent.collectors.dcgm_reading", exporter.url))
+        dcgm_reader.fetch(exporter.url, 0.2)
+    child = Companion((sys.executable, "-m", "hostler.agent.collectors.dcgm_reader", exporter.url))
     with pytest.raises(HungError):
         child.ask("read", 0.5)
     child.close()
@@ -210,7 +210,7 @@ def test_an_exporter_that_hangs_holds_up_nobody(exporter: Exporter) -> None:
 def test_only_this_machine_is_asked(url: str) -> None:
     """Mutant: any host. Whoever writes the unit's options could have the agent fetch anything as root."""
     with pytest.raises(ValueError, match=r"loopback|address"):
-        dcgm_reading.fetch(url)
+        dcgm_reader.fetch(url)
 
 
 def test_where_no_exporter_listens_no_child_is_started(tmp_path: Path, exporter: Exporter) -> None:
@@ -272,12 +272,12 @@ async def test_an_exporter_that_was_there_and_is_gone_is_a_reader_that_died(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that never was there is no fault. Mutants: `answered` is not asked; it is told at each look."""
-    monkeypatch.setattr(watch, "DCGM_EVERY_S", 0.0)
-    monkeypatch.setattr(watch, "DCGM_LOOK_FOR_S", 0.0)
+    monkeypatch.setattr(collector_loops, "DCGM_EVERY_S", 0.0)
+    monkeypatch.setattr(collector_loops, "DCGM_LOOK_FOR_S", 0.0)
     spool = Spool(tmp_path, "n1-boot-1", time.monotonic, lambda: "s")
     pages = [None] * 5 + [page()] + [None] * 2 + [page()] + [None] * 9 + [page()]
     body = Exporting(pages)
-    task = asyncio.create_task(watch.Watch(body, spool, lambda: None).dcgm())
+    task = asyncio.create_task(collector_loops.Watch(body, spool, lambda: None).dcgm())
     await asyncio.to_thread(body.looked.wait, 20)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from hostler.agent.body import ANSWERED
-from hostler.agent.checks import gate, host_side, since
+from hostler.agent.checks import evidence_window, gate_host_readings, gate_runner
 from hostler.agent.checks.compute_check import SEED, Runtime, Sums, check, sums
-from hostler.agent.checks.gate_check import Report
-from hostler.agent.checks.since import Since
+from hostler.agent.checks.evidence_window import Since
+from hostler.agent.checks.host_stress import Report
+from hostler.agent.machine import ANSWERED
 from hostler.core.diagnose.gate.expectation import MAX_CHARS, MAX_GPUS, Expected, decode, encode
 from hostler.core.diagnose.gate.readings import GPUS_SEEN
 from hostler.core.state.model import Verdict
@@ -26,7 +26,7 @@ OFF_BUS = XID.format(number=7, usec=9, pci=ADDRESSES[3], code=79, words="GPU has
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    monkeypatch.setattr(gate, "SETTLE_S", 0.0)
+    monkeypatch.setattr(gate_runner, "SETTLE_S", 0.0)
     here = Node(tmp_path)
     yield here
     here.close()
@@ -195,7 +195,7 @@ def test_a_hang_at_the_faulted_gpu_fails_it_and_elsewhere_says_nothing(
     node: Node, monkeypatch: pytest.MonkeyPatch, condition: str, part: str, verdict: str
 ) -> None:
     """Which call hangs is seen; a gate is not where another GPU's driver is convicted. Mutant: any hang fails."""
-    monkeypatch.setattr("hostler.agent.body.GPUS_S", 3.0)
+    monkeypatch.setattr("hostler.agent.machine.GPUS_S", 3.0)
     report = node.look("hang_in_one_call", expected(condition, part))
     assert (report.verdict, "NVML is hung" in report.detail or "does not return" in report.detail) == (verdict, True)
 
@@ -266,11 +266,11 @@ def test_what_stood_at_the_end_of_a_reset_is_not_held_against_it(node: Node, cha
 
 def test_another_boot_counts_anew(tmp_path: Path) -> None:
     """Mutant: the boot is not compared."""
-    since.save(tmp_path, Since("b1", 40, {"GPU-1": 2}))
-    assert since.load(tmp_path, "b1") == Since("b1", 40, {"GPU-1": 2})
-    assert since.load(tmp_path, "b2") == Since("b2")
-    (tmp_path / since.FILE).write_text("{")
-    assert since.load(tmp_path, "b1") == Since("b1", known=False)
+    evidence_window.save(tmp_path, Since("b1", 40, {"GPU-1": 2}))
+    assert evidence_window.load(tmp_path, "b1") == Since("b1", 40, {"GPU-1": 2})
+    assert evidence_window.load(tmp_path, "b2") == Since("b2")
+    (tmp_path / evidence_window.FILE).write_text("{")
+    assert evidence_window.load(tmp_path, "b1") == Since("b1", known=False)
 
 
 HOSTILE = [
@@ -305,7 +305,7 @@ def test_what_is_expected_survives_the_way(node: Node) -> None:
 
 def test_a_driver_that_starts_late_is_waited_for(node: Node, changed: Callable[..., Path], tmp_path: Path) -> None:
     """Links and fabric take a while after a boot. Mutant: the first reading decides."""
-    gate.SETTLE_S = 20.0  # restored by the fixture
+    gate_runner.SETTLE_S = 20.0  # restored by the fixture
     state = changed({}, {"nvmlInit": {"error": 9}})
     threading.Timer(1.5, lambda: changed({})).start()
     started = time.monotonic()
@@ -316,7 +316,7 @@ def test_a_driver_that_starts_late_is_waited_for(node: Node, changed: Callable[.
 
 def test_a_gate_that_is_called_off_says_so(node: Node) -> None:
     """Mutant: nobody listens until the driver's time is over."""
-    gate.SETTLE_S = 30.0
+    gate_runner.SETTLE_S = 30.0
     body = node.body("no_driver")
     threading.Timer(1.0, body.call_off).start()
     started = time.monotonic()
@@ -337,8 +337,8 @@ def test_seatrial_looks_as_a_gate_does_and_other_profiles_are_not_answered(node:
 def test_a_pipe_is_not_read_twice(tmp_path: Path) -> None:
     """The agent's own reader must not lose a line to a gate. Mutant: the pipe is opened and read."""
     os.mkfifo(tmp_path / "pipe")
-    assert "is a pipe" in host_side.read_log(str(tmp_path / "pipe"), since.BOOT).reason
-    assert "No such file" in host_side.read_log(str(tmp_path / "nowhere"), since.BOOT).reason
+    assert "is a pipe" in gate_host_readings.read_log(str(tmp_path / "pipe"), evidence_window.BOOT).reason
+    assert "No such file" in gate_host_readings.read_log(str(tmp_path / "nowhere"), evidence_window.BOOT).reason
 
 
 class Wrong(Runtime):

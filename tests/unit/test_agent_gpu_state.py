@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.agent.body import Eyes, Powers, RealBody
-from hostler.agent.child import Companion, DiedError, HungError
-from hostler.agent.collectors import gpu_reading, gpu_state
-from hostler.agent.collectors.gpu_calls import Calls
+from hostler.agent.child_process import Companion, DiedError, HungError
+from hostler.agent.collector_loops import pause_s
+from hostler.agent.collectors import gpu_state, nvml_state_reader
 from hostler.agent.collectors.gpu_state import Gpu, GpuState, Report
+from hostler.agent.collectors.nvml_calls import Calls
 from hostler.agent.collectors.nvml_twin import Twin
-from hostler.agent.reset import Wanted
-from hostler.agent.sighting import Rank, Sighting
-from hostler.agent.watch import pause_s
+from hostler.agent.gpu_reset import Wanted
+from hostler.agent.local_observation import Rank, Sighting
+from hostler.agent.machine import Eyes, Powers, RealBody
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.judge import judge
 from hostler.core.state.model import Observation
@@ -34,9 +34,9 @@ THIRD = "pci:0000:61:00"
 POLL_S = 10.0
 
 
-def read(state: str, reader: gpu_reading.Reader | None = None, now_s: float = 0.0) -> Report:
+def read(state: str, reader: nvml_state_reader.Reader | None = None, now_s: float = 0.0) -> Report:
     """A report as it comes over the pipe."""
-    reader = reader or gpu_reading.Reader(Twin(str(STATES / f"{state}.json")), lambda _doing: None)
+    reader = reader or nvml_state_reader.Reader(Twin(str(STATES / f"{state}.json")), lambda _doing: None)
     return gpu_state.decoded(json.dumps(reader.report(now_s)).encode())
 
 
@@ -167,7 +167,7 @@ def test_a_lost_gpu_says_nothing_else_and_keeps_its_address(tmp_path: Path) -> N
     state = tmp_path / "state.json"
     well: dict[str, Any] = {"base": str(STATES / "healthy_h100x8.json")}
     state.write_text(json.dumps(well))
-    reader = gpu_reading.Reader(Twin(str(state)), lambda _doing: None)
+    reader = nvml_state_reader.Reader(Twin(str(state)), lambda _doing: None)
     follower = GpuState("b2", None)
     polls(follower, read("", reader), 40)
     identity = ("nvmlDeviceGetPciInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetSerial")
@@ -214,7 +214,7 @@ def test_the_child_answers_again_and_again(body: Callable[[str], RealBody]) -> N
 def test_a_call_that_hangs_is_named_and_the_next_question_starts_a_new_child(
     body: Callable[[str], RealBody], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hostler.agent.body.GPUS_S", 2.0)
+    monkeypatch.setattr("hostler.agent.machine.GPUS_S", 2.0)
     report = body("hang_in_one_call").gpus()
     assert (report.state, report.doing) == ("hung", "0000:61:00 temperature")
     (seen,) = GpuState("b2", None).take(report, 0.0)
@@ -259,7 +259,7 @@ def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkey
 def test_children_that_cannot_be_killed_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: every poll starts one more child that hangs in the kernel."""
     unkilled: list[int] = []
-    monkeypatch.setattr("hostler.agent.child.REAP_S", 0.0)
+    monkeypatch.setattr("hostler.agent.child_process.REAP_S", 0.0)
     monkeypatch.setattr("os.killpg", lambda pid, _signal: unkilled.append(pid))
     asked = Companion((sys.executable, "-c", "import time; time.sleep(60)"))
     for _ in range(2):
@@ -311,7 +311,7 @@ def garbled(desk: Path, answers: dict[str, Any]) -> Report:
     """One GPU that answers so."""
     healthy = json.loads((STATES / "healthy_h100x8.json").read_text())
     desk.write_text(json.dumps({"gpus": [{**healthy["gpus"][3], **answers}]}))
-    return read("", gpu_reading.Reader(Twin(str(desk)), lambda _doing: None))
+    return read("", nvml_state_reader.Reader(Twin(str(desk)), lambda _doing: None))
 
 
 @settings(max_examples=100)
@@ -364,7 +364,7 @@ def nvml(request: pytest.FixtureRequest) -> Any:
 def test_library_and_twin_answer_alike(nvml: Any) -> None:
     """The contract: identity, temperature, ECC and PCIe of every GPU, and absences with their reason."""
     begin_s = time.monotonic()
-    report = gpu_state.decoded(json.dumps(gpu_reading.Reader(nvml, lambda _doing: None).report(begin_s)).encode())
+    report = gpu_state.decoded(json.dumps(nvml_state_reader.Reader(nvml, lambda _doing: None).report(begin_s)).encode())
     assert report.state == "answers"
     assert report.gpus
     for gpu in report.gpus:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.agent.collectors import drives, host_reading
-from hostler.agent.collectors.growth import Growth
+from hostler.agent.collectors import host_reader, smart_health
+from hostler.agent.collectors.counter_growth import Growth
 from hostler.agent.collectors.host_state import HostState
-from hostler.agent.sighting import Sighting
+from hostler.agent.local_observation import Sighting
 from hostler.core.state.model import Facts
 from tests.unit.test_agent_gpu_state import conditions
 
@@ -54,7 +54,7 @@ def root(tmp_path: Path) -> Path:
 def looks(follower: HostState, root: Path, times: int, begin_s: float = 0.0, **more: Any) -> list[Sighting]:
     """So many polls of the directory, as they come over the pipe. `more`: what the clock and the units say."""
     facts: Facts = {"clock_synchronised": True, "clock_error_us": 500, **more}
-    facts |= json.loads(json.dumps(host_reading.read(root)))
+    facts |= json.loads(json.dumps(host_reader.read(root)))
     return [seen for n in range(times) for seen in follower.take(facts, begin_s + n * 30.0)]
 
 
@@ -105,7 +105,7 @@ def test_memory_is_held_against_the_sku_at_every_boot(root: Path) -> None:
 
 def test_a_tree_without_anything_is_unknown_and_never_healthy(tmp_path: Path) -> None:
     follower = HostState("b2", None)
-    seen = [one for n in range(30) for one in follower.take(dict(host_reading.read(tmp_path)), n * 30.0)]
+    seen = [one for n in range(30) for one in follower.take(dict(host_reader.read(tmp_path)), n * 30.0)]
     assert conditions(seen) == {("reading.never_verified", "host")}
 
 
@@ -180,7 +180,7 @@ Result=exit-code
 
 def test_units_are_told_where_they_are_wanted(root: Path) -> None:
     """Mutant: a unit that this machine never had is missing."""
-    facts = host_reading.told_of_units(UNITS, ("mine.service",))
+    facts = host_reader.told_of_units(UNITS, ("mine.service",))
     assert facts == {
         "unit:kubelet.service": "failed",
         "unit:mine.service": "missing",
@@ -200,11 +200,11 @@ def test_the_kernel_says_whether_its_clock_is_disciplined() -> None:
 
         return fill
 
-    assert host_reading.clock(adjust(0x2001, 0)) == {"clock_synchronised": True, "clock_error_us": 777}
-    assert host_reading.clock(adjust(0x40, 5))["clock_synchronised"] is False
-    assert host_reading.clock(adjust(0, 5))["clock_synchronised"] is False
-    assert host_reading.clock(adjust(0, -1)) == {}
-    assert host_reading.clock().keys() <= {"clock_synchronised", "clock_error_us"}
+    assert host_reader.clock(adjust(0x2001, 0)) == {"clock_synchronised": True, "clock_error_us": 777}
+    assert host_reader.clock(adjust(0x40, 5))["clock_synchronised"] is False
+    assert host_reader.clock(adjust(0, 5))["clock_synchronised"] is False
+    assert host_reader.clock(adjust(0, -1)) == {}
+    assert host_reader.clock().keys() <= {"clock_synchronised", "clock_error_us"}
 
 
 SMART = {"smart_status": {"passed": True}, "nvme_smart_health_information_log": {"critical_warning": 0}}
@@ -225,31 +225,31 @@ SMART = {"smart_status": {"passed": True}, "nvme_smart_health_information_log": 
 )
 def test_drives_speak_for_themselves(said: Any, facts: Facts) -> None:
     """Mutant: a tool that could not open the drive has said that it is well."""
-    assert drives.told("d", json.dumps(said).encode()) == facts
+    assert smart_health.told("d", json.dumps(said).encode()) == facts
 
 
 def test_a_drive_without_a_tool_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, {"sys/block/nvme0n1/size": "9", "sys/block/loop0/size": "1"})
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert drives.read(tmp_path) == {}
+    assert smart_health.read(tmp_path) == {}
     tool = tmp_path / "smartctl"
     tool.write_text(f"#!/bin/sh\necho '{json.dumps(SMART)}'\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert drives.read(tmp_path) == {"drive:nvme0n1": "ok"}
+    assert smart_health.read(tmp_path) == {"drive:nvme0n1": "ok"}
 
 
 @given(st.binary(max_size=200), st.text(max_size=200))
 def test_no_tool_crashes_us(output: bytes, text: str) -> None:
-    drives.told("d", output)
-    host_reading.told_of_units(text, ("a.service",))
+    smart_health.told("d", output)
+    host_reader.told_of_units(text, ("a.service",))
 
 
 @given(st.sampled_from(sorted(HEALTHY)), st.text(alphabet="0123456789-,\n :/rwo", max_size=30))
 def test_no_file_crashes_the_reading(tmp_path_factory: pytest.TempPathFactory, name: str, text: str) -> None:
     root = tmp_path_factory.mktemp("root")
     put(root, {name: text})
-    facts = json.loads(json.dumps(host_reading.read(root)))
+    facts = json.loads(json.dumps(host_reader.read(root)))
     conditions([seen for n in range(6) for seen in HostState("b2", None).take(facts, n * 30.0)])
 
 
@@ -265,5 +265,5 @@ def test_growth_forgets_after_an_hour_and_begins_anew_after_a_reset() -> None:
 
 
 def test_this_machine_can_be_read() -> None:
-    facts = host_reading.read(Path("/"))
+    facts = host_reader.read(Path("/"))
     assert {"cpus_online", "memory_gib"} <= facts.keys()

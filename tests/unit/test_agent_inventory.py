@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.agent import child
-from hostler.agent.checks import gate_check
-from hostler.agent.collectors import inventory, nvml, vital_data
+from hostler.agent import child_process
+from hostler.agent.checks import host_stress
+from hostler.agent.collectors import inventory, nvml_inventory, vital_product_data
 from hostler.core.state.model import Verdict
 
 GPU = "0000:4c:00.0"
@@ -80,7 +80,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_every_part_has_a_stable_identity(root: Path) -> None:
-    seen = nvml.Report((nvml.Gpu(0, "00000000:4C:00.0", "GPU-ab", "165", "NVIDIA H100", "96.00"),), "550.1")
+    seen = nvml_inventory.Report(
+        (nvml_inventory.Gpu(0, "00000000:4C:00.0", "GPU-ab", "165", "NVIDIA H100", "96.00"),), "550.1"
+    )
     found = inventory.read(root, "n1", seen)
     assert [(part.kind, part.serial, part.slot, part.firmware) for part in found.parts] == [
         ("chassis", "BOARD7", "chassis", "1.2"),
@@ -103,17 +105,17 @@ def test_every_part_has_a_stable_identity(root: Path) -> None:
 
 
 def test_an_empty_machine_is_no_error(tmp_path: Path) -> None:
-    found = inventory.read(tmp_path, "n1", nvml.Report(unavailable="none"))
+    found = inventory.read(tmp_path, "n1", nvml_inventory.Report(unavailable="none"))
     assert [part.serial for part in found.parts] == ["machine-id:unknown"]
     assert found.facts["covers"] == "chassis,cpu,gpu,nvswitch,nic,drive"
 
 
 @given(st.binary(max_size=300))
 def test_hostile_binary_serials_never_raise(raw: bytes) -> None:
-    vital_data.pci_vpd(raw)
-    vital_data.pci_vpd(b"\x90" + raw)
-    vital_data.scsi_serial(b"\x00\x80" + raw)
-    vital_data.smbios_dimm(b"\x11\x28" + raw)
+    vital_product_data.pci_vpd(raw)
+    vital_product_data.pci_vpd(b"\x90" + raw)
+    vital_product_data.scsi_serial(b"\x00\x80" + raw)
+    vital_product_data.smbios_dimm(b"\x11\x28" + raw)
 
 
 def test_this_machine_can_be_read() -> None:
@@ -122,26 +124,26 @@ def test_this_machine_can_be_read() -> None:
 
 
 def test_nvml_that_hangs_is_a_reason_and_not_a_hang() -> None:
-    assert nvml.report(deadline_s=0.0).unavailable.startswith("hung")
+    assert nvml_inventory.report(deadline_s=0.0).unavailable.startswith("hung")
 
 
 def test_a_child_that_ignores_everything_is_abandoned(tmp_path: Path) -> None:
-    with pytest.raises(child.HungError):
-        child.run(("sh", "-c", "trap '' TERM; while :; do :; done"), 0.2)
+    with pytest.raises(child_process.HungError):
+        child_process.run(("sh", "-c", "trap '' TERM; while :; do :; done"), 0.2)
 
 
 def test_the_gate_passes_here(tmp_path: Path) -> None:
-    looks = gate_check.tests(tmp_path)
+    looks = host_stress.tests(tmp_path)
     assert [(look.name, look.verdict) for look in looks] == [(name, "passed") for name in ("memory", "disk", "clock")]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_gate_that_cannot_measure_is_inconclusive(tmp_path: Path) -> None:
-    assert gate_check.disk(tmp_path / "nowhere", 1 << 20).verdict is Verdict.inconclusive
+    assert host_stress.disk(tmp_path / "nowhere", 1 << 20).verdict is Verdict.inconclusive
 
 
 @pytest.mark.parametrize(("readings", "said"), [([5, 6, 4, 7], "went back by 2 ns"), ([5, 5, 5, 5], "stood still")])
 def test_a_bad_clock_fails(readings: list[int], said: str) -> None:
-    report = gate_check.clock(iter(readings).__next__, 3)
+    report = host_stress.clock(iter(readings).__next__, 3)
     assert report.verdict is Verdict.failed
     assert said in report.detail

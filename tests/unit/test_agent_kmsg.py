@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hostler.agent.collectors import folding, kmsg
+from hostler.agent.collectors import kmsg, line_dedup
 from hostler.agent.collectors.kernel_log import Intake, Position
-from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.local_observation import Rank, Sighting
 from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.diagnose.sieve import passes
@@ -112,7 +112,7 @@ def line(text: str) -> Sighting:
 
 def test_words_that_say_what_happened_are_never_folded_away() -> None:
     """Mutant: NVLink 5's words are variables as all others. A storm then hides the fatal error behind the noise."""
-    folder = folding.Folder(folding.Limits(exact=0, patterns=4))
+    folder = line_dedup.Folder(line_dedup.Limits(exact=0, patterns=4))
     line = "NVRM: Xid (PCI:0000:1b:00): 144, SAW_MVB Nonfatal XC0 i0 Link 05 (0x00000021 {} 0x0 0x0 0x0 0x0)"
     noise, fatal = (Sighting("kernel_log", 1.0, text=line.format(word)) for word in ("0x00000004", "0x00000002"))
     assert folder.add(noise) == noise
@@ -122,7 +122,7 @@ def test_words_that_say_what_happened_are_never_folded_away() -> None:
 
 def test_folding_keeps_xid_codes_and_addresses_apart_in_a_flood() -> None:
     """Mutants: `_VARIABLE` masks every digit, so a flood of Xid 31 swallows Xid 79; patterns are not asked."""
-    folder = folding.Folder(folding.Limits(exact=4, patterns=4))
+    folder = line_dedup.Folder(line_dedup.Limits(exact=4, patterns=4))
     flood = [line(f"NVRM: Xid (PCI:0000:4c:00): 31, pid={pid}, name=a, Ch 00000001") for pid in range(1000)]
     assert len([seen for seen in flood if folder.add(seen)]) == 4 + 1
     assert folder.add(line("NVRM: Xid (PCI:0000:4c:00): 79, pid=5, name=a, Ch 00000001"))
@@ -131,7 +131,7 @@ def test_folding_keeps_xid_codes_and_addresses_apart_in_a_flood() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
 def test_counts_in_are_counts_out(events: list[tuple[int, bool]]) -> None:
-    folder = folding.Folder(folding.Limits(exact=3, patterns=2))
+    folder = line_dedup.Folder(line_dedup.Limits(exact=3, patterns=2))
     out: list[Sighting] = []
     for kind, closes in events:
         if first := folder.add(line(f"NVRM: kind {kind}")):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hostler.agent.collectors.pstore import MAX_TEXT_CHARS, tell_crashes
-from hostler.agent.sighting import Sighting
+from hostler.agent.local_observation import Sighting
 from hostler.core.diagnose.judge import judge
 from hostler.core.state.model import Node, Observation, Phase, Position
 

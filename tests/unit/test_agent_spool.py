@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.local_observation import Rank, Sighting
 from hostler.agent.spool import KEEP_ACKNOWLEDGED_S, MARK_EVERY_S, Limits, Spool, Spooled
-from hostler.agent.store import is_refusal
+from hostler.agent.spool_file import is_refusal
 
 WRITER = """
 import itertools, sys
 from pathlib import Path
-from hostler.agent.sighting import Sighting
+from hostler.agent.local_observation import Sighting
 from hostler.agent.spool import Spool
 spool = Spool(Path(sys.argv[1]), "b", lambda: 1.0, lambda: "id")
 for n in itertools.count(int(sys.argv[2])):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hostler.agent.client import Receipt, RejectedError, UnavailableError
-from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.controller_client import Receipt, RejectedError, UnavailableError
+from hostler.agent.local_observation import Rank, Sighting
 from hostler.agent.spool import Spool, Spooled
-from hostler.agent.upload import Uploader
+from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Observation
 
 PATIENCE_S = 5.0
@@ -172,7 +172,7 @@ async def test_an_empty_spool_is_left_alone_until_somebody_wakes_its_sender(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutant: an idle agent looks into its spool without a pause."""
-    monkeypatch.setattr("hostler.agent.upload.IDLE_S", 60 * PATIENCE_S)
+    monkeypatch.setattr("hostler.agent.spool_upload.IDLE_S", 60 * PATIENCE_S)
     looked = asyncio.Queue[int]()
 
     class Watched(Spool):

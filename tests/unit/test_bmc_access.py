@@ -8,7 +8,7 @@ import pytest
 
 from hostler.cli.bmc_access import credentials
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.drivers.redfish.exchange import Access
+from hostler.drivers.redfish.http_exchange import Access
 from hostler.ports import RefusedError
 
 KEYS = ("https://10.20.0.0/16", "https://10.20.7.0/24", "http://127.0.0.0/8", "https://bmc7.example.org")

@@ -11,8 +11,8 @@ from typing import get_args
 import pytest
 
 from hostler.agent.main import AgentSettings
+from hostler.cli.command_errors import CommandError
 from hostler.cli.commands import kernel_log, run
-from hostler.cli.errors import CommandError
 from hostler.cli.exit_codes import MEANINGS, ExitCode
 from hostler.cli.main import COMMANDS, build
 from hostler.cli.reference import commands, pages

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from hostler.agent import kubelet
-from hostler.agent.body import Powers, RealBody
 from hostler.agent.cluster_pins import PinsError, read_pins
 from hostler.agent.kubelet import JoinOffer
+from hostler.agent.machine import Powers, RealBody
 from hostler.agent.main import main
-from hostler.agent.marks import Marks
-from hostler.agent.verbs import OFFER, Hands
+from hostler.agent.node_operations import OFFER, Hands
+from hostler.agent.operation_log import Marks
 from hostler.core.state.model import Operation, Outcome
-from hostler.sim.bmc.tls import Certificate, self_signed
+from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVER = "https://api.train.example:6443"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hostler.agent.collectors import ports as agent_ports
+from hostler.agent.collector_loops import DCGM_EVERY_S, GPUS_EVERY_S, HOST_EVERY_S
+from hostler.agent.collectors import network_ports as agent_ports
 from hostler.agent.collectors.gpu_state import DRIVER_POLLS
-from hostler.agent.collectors.settling import UNKNOWN_POLLS, Kept, Settling
+from hostler.agent.collectors.state_debounce import UNKNOWN_POLLS, Kept, Settling
 from hostler.agent.main import PORTS_S
-from hostler.agent.watch import DCGM_EVERY_S, GPUS_EVERY_S, HOST_EVERY_S
 from hostler.controller import intake
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.conditions.staleness import sources_of

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hostler.agent.acting import NotPossibleError
-from hostler.agent.body import ANSWERED
+from hostler.agent.host_commands import NotPossibleError
+from hostler.agent.machine import ANSWERED
 from hostler.agent.main import AgentSettings
-from hostler.agent.verbs import PROFILES
+from hostler.agent.node_operations import PROFILES
 from hostler.core.state.model import Verdict
-from hostler.sim.emulated.host import EmulatedServer, Host, h100
+from hostler.sim.emulated.emulated_server import EmulatedServer, Host, h100
 
 
 async def test_with_real_abilities_an_emulated_agent_answers_and_erases_no_more_than_a_real_one(tmp_path: Path) -> None:

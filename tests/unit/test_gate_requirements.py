@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hostler.agent.checks import emulated
+from hostler.agent.checks import emulated_gate
 from hostler.core.diagnose.gate.expectation import EXPECTS, Expected, ExpectedGpu, decode, encode
 from hostler.core.diagnose.gate.faults import NOBODY, READERS
 from hostler.core.diagnose.gate.readings import GPUS_SEEN, KernelLine, Look, worst
@@ -204,8 +204,8 @@ PARTS = tuple(gpu_part("a", n) for n in range(8))
 
 def seen_by_an_emulated_machine(parts: tuple[Part, ...] = PARTS, **otherwise: Any) -> Outcome:
     want = sees(a_node("a"), "gpu_reset", a_condition("gpu.gsp_timeout", "a-G3"))
-    readings = emulated.readings(parts, {f"gpu{n}": f"0000:{n:02x}:00" for n in range(8)}, **otherwise)
-    report = emulated.answer(encode(want), readings)
+    readings = emulated_gate.readings(parts, {f"gpu{n}": f"0000:{n:02x}:00" for n in range(8)}, **otherwise)
+    report = emulated_gate.answer(encode(want), readings)
     return answered(an_order(want), {**report.facts, "verdict": report.verdict.value})
 
 
@@ -257,11 +257,11 @@ def test_a_reset_of_one_gpu_looks_into_that_one() -> None:
     expected = decode(gate_of(drive).args[EXPECTS])
     assert expected.only == ("gpu3",)
     addresses = {f"gpu{n}": f"0000:{n:02x}:00" for n in range(8)}
-    busy = emulated.readings(PARTS, addresses, {"gpu5": {"clock_event_reasons": 0x40}})
-    assert emulated.answer(encode(expected), busy).verdict == "passed"
-    sick = emulated.readings(PARTS, addresses, {"gpu3": {"clock_event_reasons": 0x40}})
-    assert emulated.answer(encode(expected), sick).verdict == "failed"
-    assert emulated.answer(encode(expected), emulated.readings(PARTS[:7], addresses)).verdict == "failed"
+    busy = emulated_gate.readings(PARTS, addresses, {"gpu5": {"clock_event_reasons": 0x40}})
+    assert emulated_gate.answer(encode(expected), busy).verdict == "passed"
+    sick = emulated_gate.readings(PARTS, addresses, {"gpu3": {"clock_event_reasons": 0x40}})
+    assert emulated_gate.answer(encode(expected), sick).verdict == "failed"
+    assert emulated_gate.answer(encode(expected), emulated_gate.readings(PARTS[:7], addresses)).verdict == "failed"
 
 
 def test_a_plan_of_an_older_version_gets_its_expectation_when_its_gate_begins() -> None:

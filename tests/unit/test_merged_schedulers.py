@@ -10,7 +10,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import Present
 from hostler.core.state.model import Assignment, Binding, Node, Operation, Outcome, WorkClass, Workload
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.standalone.hand import StandaloneHand
+from hostler.drivers.standalone.scheduler import StandaloneHand
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView
 from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerEye, SchedulerHand, by_cluster
 from tests.kit import NOW, a_node, after, configuration, pool_document

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hostler.agent.collectors import inventory, nvml
+from hostler.agent.collectors import inventory, nvml_inventory
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.tables.part_kinds import AGENT_KINDS, BMC_KINDS, PART_KINDS
-from hostler.drivers.redfish import parts
+from hostler.drivers.redfish import part_inventory
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_vendors import Bmc
 from tests.kit import configuration
@@ -18,7 +18,7 @@ def test_the_agent_looks_for_what_the_vocabulary_says(tmp_path: Path) -> None:
     """Mutant: a kind that the agent lists and no SKU may name."""
     (tmp_path / "sys/class/dmi/id").mkdir(parents=True)
     (tmp_path / "sys/firmware/dmi/entries/17-0").mkdir(parents=True)
-    seen = inventory.read(tmp_path, "n1", nvml.Report())
+    seen = inventory.read(tmp_path, "n1", nvml_inventory.Report())
     assert frozenset(str(seen.facts["covers"]).split(",")) == AGENT_KINDS
 
 
@@ -27,7 +27,7 @@ async def test_every_kind_that_a_bmc_shows_is_in_the_vocabulary_and_its_supplies
     with_supplies = {}
     for vendor in VENDORS:
         bmc = Bmc(vendor)
-        found = await parts.inventory(bmc.client, await bmc.client.system())
+        found = await part_inventory.inventory(bmc.client, await bmc.client.system())
         assert {part.kind for part in found.parts} - {"module"} <= BMC_KINDS, vendor
         with_supplies[vendor] = {part.slot: part.serial for part in found.parts if part.kind == "psu"}
     shown = {vendor: supplies for vendor, supplies in with_supplies.items() if supplies}

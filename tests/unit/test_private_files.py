@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.client import Controller, UnavailableError
+from hostler.agent.controller_client import Controller, UnavailableError
 from hostler.agent.main import AgentSettings, run_agent
-from hostler.agent.marks import Marks
-from hostler.agent.store import Store
+from hostler.agent.operation_log import Marks
+from hostler.agent.spool_file import Store
 from hostler.journal.sqlite import SqliteJournal
 
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from hostler.core.intents.verbs import VERBS
 from hostler.journal.memory import MemoryJournal
 from hostler.runtime.runner import Cell
+from hostler.server.agent_mailbox import AgentDesk
 from hostler.server.app import create_app
 from hostler.server.auth import ASKS, MAY, Permission, identify, may
-from hostler.server.desk import AgentDesk
-from hostler.server.fences import name_of
+from hostler.server.middleware import name_of
 from hostler.server.problems import ProblemError
 from hostler.server.routes.intents import NODE_VERBS, RACK_VERBS
-from hostler.server.settings import Settings, UnsafeListenError, is_loopback
+from hostler.server.server_settings import Settings, UnsafeListenError, is_loopback
 from hostler.server.tokens import Grant, Identity, Role, TokenStore
 
 P = Permission

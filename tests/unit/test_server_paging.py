@@ -11,8 +11,8 @@ from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
 from hostler.server.paging import LOOKED_MAX, Nodes, Page, Selection, paged
+from hostler.server.token_scope import intervals, own_records, sees
 from hostler.server.tokens import Grant, Identity, Role
-from hostler.server.visibility import intervals, own_records, sees
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 

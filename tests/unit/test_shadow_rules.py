@@ -8,8 +8,8 @@ from hostler.core.policy import response
 from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
-from hostler.sim.checkers.book import Book
-from hostler.sim.checkers.care import Budgets
+from hostler.sim.checkers.disruption_laws import Budgets
+from hostler.sim.checkers.journal_reading import Book
 from hostler.sim.checkers.law import Case
 from hostler.sim.world.world import Ground, World
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, gpu_part, pool_document

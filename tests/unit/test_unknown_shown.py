@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from hostler.cli.pages import node_page
-from hostler.cli.screen import screen
-from hostler.cli.views import CONDITIONS, NODE_CONDITIONS
+from hostler.cli.node_page import node_page
+from hostler.cli.status_screen import screen
+from hostler.cli.table_columns import CONDITIONS, NODE_CONDITIONS
 from hostler.core.report.sentences import sentence
-from hostler.server.resources import node_row
+from hostler.server.api_resources import node_row
 from tests.kit import NOW, Drive, after
 from tests.scenario.test_silence import HOT, changes, watched
 from tests.unit.test_cli_output import STATUS

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.agent.bounded import Ended
-from hostler.agent.plugins import read_answers
+from hostler.agent.check_plugins import read_answers
+from hostler.agent.limited_command import Ended
 from hostler.core.state.model import Verdict
 from hostler.drivers.kubernetes import jobs
+from hostler.drivers.kubernetes.idle_check_jobs import job_for, job_name
 from hostler.drivers.kubernetes.jobs import CheckPod, Found, found, progress, read_check_pod, read_job, read_verdict
-from hostler.drivers.kubernetes.slots import job_for, job_name
-from hostler.drivers.kubernetes.work import CHECKS, Spaces, workload
+from hostler.drivers.kubernetes.workloads import CHECKS, Spaces, workload
 from tests.contract.slot_world import a_check
 from tests.kit import a_node
 from tests.wire.test_kubernetes_wire import a_pod

@@ -4,10 +4,10 @@ import pytest
 
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import WorkClass
-from hostler.drivers.kubernetes.actors import ACTORS, OBSERVE, by_manager, remediators
-from hostler.drivers.kubernetes.operands import OPERANDS
+from hostler.drivers.kubernetes.external_controllers import ACTORS, OBSERVE, by_manager, remediators
+from hostler.drivers.kubernetes.gpu_operator import OPERANDS
 from hostler.drivers.kubernetes.settings import KubernetesSettings, parse
-from hostler.drivers.kubernetes.work import CHECKS, GRACEFUL, INTERRUPTIBLE, class_of, workload
+from hostler.drivers.kubernetes.workloads import CHECKS, GRACEFUL, INTERRUPTIBLE, class_of, workload
 from tests.wire.test_kubernetes_wire import a_pod
 
 GIVEN = """

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from hostler.core.state.model import WorkClass
-from hostler.drivers.kubernetes.actors import by_manager, claiming, remediators
-from hostler.drivers.kubernetes.ownership import cordoned_by_other, cordoning, freeing, overridden_by
+from hostler.drivers.kubernetes.cordon import cordoned_by_other, cordoning, freeing, overridden_by
+from hostler.drivers.kubernetes.external_controllers import by_manager, claiming, remediators
 from hostler.drivers.kubernetes.wire import (
     KubeNode,
     KubePod,
@@ -19,7 +19,7 @@ from hostler.drivers.kubernetes.wire import (
     read_page,
     read_pod,
 )
-from hostler.drivers.kubernetes.work import Spaces, class_of, counts, held_by, workload
+from hostler.drivers.kubernetes.workloads import Spaces, class_of, counts, held_by, workload
 
 
 def a_pod(

@@ -8,11 +8,11 @@ import pytest
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.serials import identified
 from hostler.core.state.model import Observation, Outcome
-from hostler.drivers.redfish import firmware, logs, parts, sensing
+from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader
 from hostler.drivers.redfish.client import Place, PreconditionError
 from hostler.ports import RefusedError
-from hostler.sim.bmc.faults import Rule
-from hostler.sim.bmc.service import Request, Service
+from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.request_faults import Rule
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_vendors import SERIAL, Bmc, in_the_document, read_by_the_driver, table
 from tests.contract.redfish_world import START, a_machine, operation
@@ -63,7 +63,7 @@ async def test_the_word_of_a_board_that_no_system_names_is_heard() -> None:
 async def test_gpus_without_numbers_of_their_own_are_counted_and_known_by_slot(vendor: str, why: str) -> None:
     """Mutant: parts are kept by serial; two GPUs of one board are one, four without numbers none."""
     bmc = Bmc(vendor)
-    found = await parts.inventory(bmc.client, await bmc.client.system())
+    found = await part_inventory.inventory(bmc.client, await bmc.client.system())
     gpus = [part for part in identified(found.parts, SERIAL) if part.kind == "gpu"]
     assert {part.serial for part in gpus} == {f"GPU_{number}@{SERIAL}" for number in range(4)}
     seen = Observation("a", "inventory", "bmc", "s", 1, facts={"covers": "gpu"}, parts=found.parts)
@@ -77,7 +77,7 @@ async def test_a_root_of_trust_is_not_asked_by_itself() -> None:
     bmc = Bmc("nvswitch")
     bmc.service.faults.add(Rule("*ERoT*", drop="before", times=0))
     assert (await (await bmc.eyes.look(bmc.node)).sensors()).facts
-    await parts.inventory(bmc.client, await bmc.client.system())
+    await part_inventory.inventory(bmc.client, await bmc.client.system())
     assert not any("ERoT" in path for _, path in bmc.asked)
 
 
@@ -87,11 +87,11 @@ async def test_a_baseboard_that_is_not_up_yet_hides_nothing_of_the_host() -> Non
     bmc.service.faults.add(Rule("*/HGX_Baseboard_0", status=503, times=0))
     system = await bmc.client.system()
     assert system.id == "DGX"
-    read = await parts.health(bmc.client, system)
+    read = await part_inventory.health(bmc.client, system)
     assert (read.complete, "health:gpu:HGX_GPU_SXM_3" in read.facts) == (False, True)
     bmc.service.faults.add(Rule("*/Managers/HGX_BMC_0", status=503, times=0))
-    assert len((await logs.read(bmc.client, system))[0]) == 3
-    assert any(name.startswith("gpu7") for name in (await sensing.sensors(bmc.client, system)).facts)
+    assert len((await bmc_event_logs.read(bmc.client, system))[0]) == 3
+    assert any(name.startswith("gpu7") for name in (await sensor_reader.sensors(bmc.client, system)).facts)
 
 
 async def test_two_boards_that_call_a_sensor_alike_are_told_apart() -> None:
@@ -101,7 +101,7 @@ async def test_two_boards_that_call_a_sensor_alike_are_told_apart() -> None:
         path = f"*/HGX_GPU_SXM_{number + 1}/Sensors/gpu{number}_temp_c"
         bmc.service.faults.add(Rule(path, patch={"Name": "Temp"}, times=0))
     bmc.service.faults.add(Rule("/redfish/v1", patch={"ProtocolFeaturesSupported": None}, times=0))
-    read = (await sensing.sensors(bmc.client, await bmc.client.system())).facts
+    read = (await sensor_reader.sensors(bmc.client, await bmc.client.system())).facts
     temps = [name for name in read if name.endswith("temp_c") and "inlet" not in name]
     assert len(temps) == 8
     assert {"temp_c", "hgx_gpu_sxm_8_temp_c", "hgx_gpu_sxm_8_temp_limit_c"} <= read.keys()
@@ -116,9 +116,9 @@ async def test_each_of_two_machines_behind_one_bmc_has_its_own_chassis_and_firmw
     bmc = Bmc("dell")
     bmc.service = service
     system = await bmc.client.system("sys-SN2")
-    found = await parts.inventory(bmc.client, system)
+    found = await part_inventory.inventory(bmc.client, system)
     assert {part.serial.partition("-")[0] for part in found.parts} == {"SN2"}
-    assert (await parts.inventory(bmc.client, await bmc.client.system("sys-SN1"))).parts != found.parts
+    assert (await part_inventory.inventory(bmc.client, await bmc.client.system("sys-SN1"))).parts != found.parts
     with pytest.raises(RefusedError, match=r"serves 2 systems .*sys-SN1 with serial SN1, .*sys-SN2 with serial SN2"):
         await bmc.client.system()
 
@@ -270,7 +270,7 @@ PUSHED_ONLY = {"gh200", "gb200", "nvswitch"}
 async def test_a_bmc_without_simple_update_is_asked_for_none_and_the_refusal_says_what_to_do(vendor: str) -> None:
     """Mutants: the emulated BMC takes what a real one does not; the driver makes an address up; no way out is named."""
     bmc = Bmc(vendor)
-    listed = await firmware.components(bmc.client, await bmc.client.system())
+    listed = await firmware_inventory.components(bmc.client, await bmc.client.system())
     name = listed[0].name
     wanted = {"component": name, "version": "2.0.0", "image": f"http://images/{name}/2.0.0"}
     action = "/redfish/v1/UpdateService/Actions/UpdateService.SimpleUpdate"
@@ -299,11 +299,11 @@ async def test_a_log_is_read_on_wherever_it_is(vendor: str) -> None:
     """Mutants: a mark is kept for one log only; the log of the manager is not looked for."""
     bmc = Bmc(vendor)
     system = await bmc.client.system()
-    first, cursor = await logs.read(bmc.client, system)
+    first, cursor = await bmc_event_logs.read(bmc.client, system)
     assert [entry.message for entry in first] == ["Entry 0", "Entry 1", "Entry 2"]
-    assert await logs.read(bmc.client, system, cursor) == ((), cursor)
+    assert await bmc_event_logs.read(bmc.client, system, cursor) == ((), cursor)
     bmc.machine.write_log("Critical", "A voltage is out of range.", START)
-    again, cursor = await logs.read(bmc.client, system, cursor)
+    again, cursor = await bmc_event_logs.read(bmc.client, system, cursor)
     assert [entry.message for entry in again] == ["A voltage is out of range."]
 
 
@@ -311,12 +311,12 @@ async def test_a_cursor_of_one_log_is_read_on_and_a_log_that_is_new_to_us_is_his
     """Mutants: a cursor of an older version starts all anew; a log that was found later floods with what it held."""
     bmc = Bmc("hpe")
     system = await bmc.client.system()
-    _, cursor = await logs.read(bmc.client, system)
+    _, cursor = await bmc_event_logs.read(bmc.client, system)
     mark = cursor.split(" ", 1)[1]
     bmc.machine.write_log("Warning", "Fan 2 is slow.", START)
-    entries, _ = await logs.read(bmc.client, system, mark)
+    entries, _ = await bmc_event_logs.read(bmc.client, system, mark)
     assert [entry.message for entry in entries] == ["Fan 2 is slow."]
-    elsewhere, now = await logs.read(bmc.client, system, "/redfish/v1/Systems/1/LogServices/OLD/Entries 4@x")
+    elsewhere, now = await bmc_event_logs.read(bmc.client, system, "/redfish/v1/Systems/1/LogServices/OLD/Entries 4@x")
     assert (elsewhere, "IML" in now) == ((), True)
 
 
@@ -326,7 +326,7 @@ async def test_a_page_that_was_read_already_ends_a_list() -> None:
     entries = "/redfish/v1/Systems/1/LogServices/IML/Entries"
     loop = {"Members@odata.nextLink": f"{entries}?$skip=3"}
     bmc.service.faults.add(Rule(f"*{entries}", patch=loop, times=0))
-    found, _ = await logs.read(bmc.client, await bmc.client.system())
+    found, _ = await bmc_event_logs.read(bmc.client, await bmc.client.system())
     assert len(found) == 6, "the page and the next one, which is the same again"
     asked = [path for _, path in bmc.asked if path.partition("?")[0] == entries]
     assert asked == [entries, f"{entries}?$skip=3"]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from hostler.core.state.model import Part
 from hostler.drivers.redfish import wire
-from hostler.drivers.redfish.reading import (
+from hostler.drivers.redfish.part_status import intrusion, part_facts
+from hostler.drivers.redfish.tolerant_json import (
     MAX_TEXT,
     WireError,
     document,
@@ -25,7 +26,6 @@ from hostler.drivers.redfish.reading import (
     strings,
     text,
 )
-from hostler.drivers.redfish.status import intrusion, part_facts
 from hostler.drivers.redfish.wire import Component, LogEntry, Reading
 
 SAMPLES = files("sushy") / "tests" / "unit" / "json_samples"

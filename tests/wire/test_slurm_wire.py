@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from hostler.core.state.model import WorkClass
 from hostler.drivers.slurm import wire
+from hostler.drivers.slurm.cluster_view import (
+    UNSEEN,
+    Classes,
+    Lens,
+    is_drained,
+    is_ready,
+    other_who_shuts,
+    seen,
+    workload_id,
+)
 from hostler.drivers.slurm.hostlist import MAX_NAMES, HostlistError, checked_name, expand
-from hostler.drivers.slurm.view import UNSEEN, Classes, Lens, is_drained, is_ready, other_who_shuts, seen, workload_id
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode, gpu_indexes
 from hostler.ports import RefusedError, UnreachableError
 

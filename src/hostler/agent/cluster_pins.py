@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent.acting import NotPossibleError
+from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.kubelet import JoinOffer
 
 MAX_AUTHORITIES = 64

@@ -18,27 +18,27 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from hostler.agent import client
-from hostler.agent.acting import ActFailedError
-from hostler.agent.body import Body, Eyes, Powers, RealBody
-from hostler.agent.client import About, Controller, Receipt, RejectedError, UnavailableError, backoff_s
+from hostler.agent import controller_client
+from hostler.agent.check_plugins import CURSOR, Rounds
+from hostler.agent.check_plugins import DIRECTORY as CHECKS
 from hostler.agent.cluster_pins import PinsError, read_pins
-from hostler.agent.collectors.devices import Devices
-from hostler.agent.collectors.journal import Journal
+from hostler.agent.collector_loops import Watch
 from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
-from hostler.agent.collectors.ports import Ports
+from hostler.agent.collectors.kubelet_devices import Devices
+from hostler.agent.collectors.network_ports import Ports
 from hostler.agent.collectors.pstore import tell_crashes
-from hostler.agent.marks import Marks
-from hostler.agent.operate import Operator
-from hostler.agent.plugins import CURSOR, Rounds
-from hostler.agent.plugins import DIRECTORY as CHECKS
-from hostler.agent.private import require_private
-from hostler.agent.sighting import Sighting, agent_event, collector_failed, collector_started
+from hostler.agent.collectors.systemd_journal import Journal
+from hostler.agent.controller_client import About, Controller, Receipt, RejectedError, UnavailableError, backoff_s
+from hostler.agent.host_commands import ActFailedError
+from hostler.agent.local_observation import Sighting, agent_event, collector_failed, collector_started
+from hostler.agent.machine import Body, Eyes, Powers, RealBody
+from hostler.agent.node_operations import Hands
+from hostler.agent.operation_log import Marks
+from hostler.agent.operation_worker import Operator
+from hostler.agent.private_files import require_private
 from hostler.agent.spool import Spool
-from hostler.agent.store import put_aside
-from hostler.agent.upload import Uploader
-from hostler.agent.verbs import Hands
-from hostler.agent.watch import Watch
+from hostler.agent.spool_file import put_aside
+from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Facts
 from hostler.logs import plain as log_lines
 from hostler.logs.clean import FORMS, Form
@@ -117,7 +117,7 @@ async def serve(settings: AgentSettings, body: Body, stop: asyncio.Event) -> Non
     spool = Spool(settings.state_dir, body.boot_id(), time.monotonic, lambda: secrets.token_hex(8))
     marks = open_marks(settings.state_dir / "marks.sqlite", spool)
     try:
-        async with client.session(settings.server, settings.ca_file) as session:
+        async with controller_client.session(settings.server, settings.ca_file) as session:
             controller = Controller(session, settings.server, settings.token_file, settings.node)
             await Agent(settings, body, spool, marks, controller).run(stop)
     finally:
@@ -278,7 +278,7 @@ class Agent:
         while True:
             started_s = self._spool.now_s()
             error = await self._read_until_it_ends(reader)
-            attempt = 0 if self._spool.now_s() - started_s > client.MAX_BACKOFF_S else attempt + 1
+            attempt = 0 if self._spool.now_s() - started_s > controller_client.MAX_BACKOFF_S else attempt + 1
             await self._note(collector_failed("kernel_log", self._spool.now_s(), f"the reader ended: {error}"))
             await asyncio.sleep(backoff_s(attempt, None, draw()))
 

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent.sighting import Rank, Sighting, agent_event, collector_failed, collector_started
-from hostler.agent.store import Row, Store, accepted
+from hostler.agent.local_observation import Rank, Sighting, agent_event, collector_failed, collector_started
+from hostler.agent.spool_file import Row, Store, accepted
 from hostler.core.state.model import Facts
 
 KEEP_ACKNOWLEDGED_S = 24 * 3600.0

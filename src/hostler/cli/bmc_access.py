@@ -13,9 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from hostler.core.state.input_problems import UNREADABLE, InvalidInputError, Problem
-from hostler.drivers.redfish.exchange import SYSTEM, Access
+from hostler.drivers.redfish.http_exchange import SYSTEM, Access
 from hostler.ports import RefusedError
-from hostler.server.settings import is_loopback
+from hostler.server.server_settings import is_loopback
 
 EXAMPLE = '{"https://10.20.0.0/16": {"username": "…", "password": "…", "ca": "bmc-ca.pem"}}'
 Networks = list[tuple[str, IPv4Network | IPv6Network, Access]]

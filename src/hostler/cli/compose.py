@@ -18,33 +18,33 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from hostler.cli import context
+from hostler.cli import server_context
 from hostler.cli.bmc_access import credentials
-from hostler.cli.compacting import Compacting
-from hostler.cli.examining import examiners
-from hostler.cli.house import Gate, House, Standing, ask, house, journal_of, now
-from hostler.cli.lab import Lab, in_kubernetes, in_memory
-from hostler.cli.schedulers import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
-from hostler.cli.secret_places import secrets_of
-from hostler.cli.settings import ServeSettings, UpSettings
+from hostler.cli.cluster_connections import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
+from hostler.cli.cluster_examiner import examiners
+from hostler.cli.controller_process import Gate, House, Standing, ask, house, journal_of, now
+from hostler.cli.daily_compaction import Compacting
+from hostler.cli.emulated_lab import Lab, in_kubernetes, in_memory
+from hostler.cli.secret_backends import secrets_of
+from hostler.cli.start_settings import ServeSettings, UpSettings
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import FLEET, Node, Phase
+from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import Clients
-from hostler.drivers.redfish.connections import Connections
-from hostler.drivers.redfish.exchange import Access
-from hostler.drivers.redfish.eyes import RedfishEyes
-from hostler.drivers.redfish.hand import RedfishHand
-from hostler.drivers.redfish.introducing import Introduction
-from hostler.drivers.standalone.hand import StandaloneHand, work_of
+from hostler.drivers.redfish.connection_pool import Connections
+from hostler.drivers.redfish.http_exchange import Access
+from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.system_discovery import Introduction
+from hostler.drivers.standalone.scheduler import StandaloneHand, work_of
 from hostler.polling.bmc_poller import Watch
 from hostler.ports import Hand, Scheduler
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerEye, SchedulerHand, by_cluster
 from hostler.runtime.runner import Cell
-from hostler.server.settings import Settings
+from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role
-from hostler.sim.emulated.fleet import EmulatedFleet, FleetSettings
+from hostler.sim.emulated.emulated_fleet import EmulatedFleet, FleetSettings
 
 THREADS = 512
 """Emulated machines block threads while they check themselves; most of these sleep."""
@@ -252,7 +252,7 @@ def _announce(house: House, settings: UpSettings) -> None:
     """Say where everything is, and let commands find it."""
     token_file = house.data / "operator.token"
     token = token_file.read_text().strip()
-    written = context.write(context.Context(house.address, str(token_file)))
+    written = server_context.write(server_context.Context(house.address, str(token_file)))
     lines = [
         f"Hostler is up with {settings.nodes} emulated nodes, time {settings.scale:g} times as fast.",
         f"  console   {house.address}/#token={token}",

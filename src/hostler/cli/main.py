@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Group
 
-from hostler.cli.endings import ending
-from hostler.cli.errors import CommandError
+from hostler.cli.command_errors import CommandError
+from hostler.cli.exit_cleanup import ending
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.help import Columns
+from hostler.cli.help_format import Columns
 
 _START = Group("Start", sort_key=10)
 _FLEET = Group("Fleet", sort_key=20)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from hostler.cli import context
-from hostler.cli.endings import at_end
-from hostler.cli.errors import unusable
+from hostler.cli import server_context
+from hostler.cli.command_errors import unusable
+from hostler.cli.exit_cleanup import at_end
 
 if TYPE_CHECKING:
-    from hostler.cli.client import Client
+    from hostler.cli.api_client import Client
 
 Output = Literal["table", "wide", "json", "yaml", "name"]
 
@@ -45,9 +45,9 @@ class Connect:
 
     def client(self) -> "Client":
         """A client for that server. Raises CommandError where none is named or a file cannot be read."""
-        from hostler.cli.client import Address, Client
+        from hostler.cli.api_client import Address, Client
 
-        known = context.read()
+        known = server_context.read()
         server = self.server or known.server
         if not server:
             raise unusable("no server is named", "start `hostler up`, or give --server URL (or HOSTLER_SERVER)")

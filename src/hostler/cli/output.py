@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hostler.cli.views import View
+from hostler.cli.table_columns import View
 
 CELL_MAX = 400
 """Characters of one cell of a table; `json` and `yaml` give everything."""

@@ -19,7 +19,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from hostler.server.auth import Permission, authenticate, demand
 from hostler.server.problems import Problem, ProblemError
-from hostler.server.refusals import Refusals
+from hostler.server.refused_agents import Refusals
 
 PATH = "/v1/agent/observations"
 AT_ONCE = 400

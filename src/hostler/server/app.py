@@ -11,18 +11,29 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from hostler.server import problems
 from hostler.server.admission import AdmissionFence
-from hostler.server.description import DescriptionPlugin
-from hostler.server.desk import AgentDesk
-from hostler.server.exchange import StrictRequest, VeiledResponse
-from hostler.server.fences import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
-from hostler.server.given import Reporter
-from hostler.server.introductions import Machines, nobody
+from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.app_state import Room
+from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.body_codec import StrictRequest, VeiledResponse
+from hostler.server.cell_view import CellView
+from hostler.server.dependencies import Reporter
+from hostler.server.middleware import AudienceFence, HostFence, RequestIds, StandbyFence, add_headers
+from hostler.server.openapi import DescriptionPlugin
 from hostler.server.paging import selection
-from hostler.server.ports import CellView
-from hostler.server.room import Room
-from hostler.server.routes import approvals, domains, health, incidents, intents, lists, nodes, pages, reports, restore
+from hostler.server.routes import (
+    agent_reports,
+    approvals,
+    console_files,
+    domains,
+    health,
+    incidents,
+    intents,
+    listings,
+    nodes,
+    restore,
+)
 from hostler.server.routes import cell as cell_routes
-from hostler.server.settings import Settings
+from hostler.server.server_settings import Settings
 from hostler.server.tokens import Identity, TokenStore
 
 BODY_MAX = 1024 * 1024
@@ -39,18 +50,18 @@ def create_app(
         path="/v1",
         route_handlers=[
             nodes.router,
-            lists.router,
+            listings.router,
             incidents.router,
             domains.router,
             restore.router,
             cell_routes.router,
             intents.router,
             approvals.router,
-            reports.router,
+            agent_reports.router,
         ],
     )
     return Litestar(
-        route_handlers=[v1, *health.handlers, *pages.handlers],
+        route_handlers=[v1, *health.handlers, *console_files.handlers],
         dependencies={
             "room": Provide(lambda: room, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),

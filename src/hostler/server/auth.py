@@ -86,7 +86,7 @@ ASKS: dict[str, Permission] = {
 
 
 def may(who: Identity, permission: Permission) -> bool:
-    """Whether the token carries the permission at all; how far it reaches is `visibility`'s question."""
+    """Whether the token carries the permission at all; how far it reaches is `token_scope`'s question."""
     if permission in _WHOLE_ONLY and not who.whole:
         return False
     return permission in MAY[who.role]

@@ -14,9 +14,9 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from hostler.server.connections import ConnectionTable, address_of
+from hostler.server.connection_limits import ConnectionTable, address_of
 from hostler.server.problems import MEDIA_TYPE, Problem
-from hostler.server.settings import Audience
+from hostler.server.server_settings import Audience
 from hostler.server.tokens import Identity
 
 PIECE_BYTES = 16 * 1024

@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from hostler.core.state.model import Phase
 from hostler.core.state.syndromes import CAUSES
-from hostler.server.room import Room
+from hostler.server.app_state import Room
 
 
 class CellCollector(Collector):

@@ -25,7 +25,7 @@ from sqlalchemy.schema import CreateTable
 from hostler.core.state.model import Bounds
 from hostler.journal.opening import on_server
 from hostler.ports import JournalError
-from hostler.server.token_places import File, Place, Server
+from hostler.server.token_storage import File, Place, Server
 
 TOKEN = re.compile(r"hst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")

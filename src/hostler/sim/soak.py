@@ -7,11 +7,11 @@ from multiprocessing import get_context
 
 from msgspec import Struct
 
-from hostler.sim.checkers.limits import MET
-from hostler.sim.cuts import FATES, Cut, each, pairs
-from hostler.sim.hostile import Verdict, replay, trial
-from hostler.sim.minimise import least, story
-from hostler.sim.mischief.drawn import Scenario
+from hostler.sim.checkers.policy_limit_laws import MET
+from hostler.sim.crash_points import FATES, Cut, each, pairs
+from hostler.sim.fault_injection.scenario import Scenario
+from hostler.sim.hostile_worlds import Verdict, replay, trial
+from hostler.sim.minimiser import least, story
 from hostler.sim.stories import SHORT, STORIES
 
 DAYS_PER_YEAR = 365.25

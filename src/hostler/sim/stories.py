@@ -1,4 +1,4 @@
-"""Short canonical stories: one thing goes wrong in a tiny cell and is put right. `cuts` cuts them at every boundary."""
+"""Short canonical stories: one thing goes wrong in a tiny cell and is put right. `crash_points` cuts each."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,15 +8,15 @@ from msgspec import Struct
 from hostler.core.state.events import name_of
 from hostler.core.state.model import WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
-from hostler.sim import cells
-from hostler.sim.checkers.every import court
+from hostler.sim import cell_shapes
+from hostler.sim.checkers.all_laws import court
 from hostler.sim.checkers.law import Violation
-from hostler.sim.drive import Beat, Drive
-from hostler.sim.hostile import PACES, START, found
-from hostler.sim.world.faults import KINDS
+from hostler.sim.hostile_worlds import PACES, START, found
+from hostler.sim.simulation_loop import Beat, Drive
+from hostler.sim.world.fault_kinds import KINDS
+from hostler.sim.world.message_faults import Scripted
+from hostler.sim.world.node_seats import OURS
 from hostler.sim.world.people import Errand
-from hostler.sim.world.seats import OURS
-from hostler.sim.world.troubles import Scripted
 from hostler.sim.world.world import Ground, World
 
 HOUR_S = 3600.0
@@ -33,7 +33,7 @@ class Story(Struct, frozen=True):
     name: str
     begin: Begin
     lasts_s: float
-    shape: cells.Shape = cells.Shape("story", 3)
+    shape: cell_shapes.Shape = cell_shapes.Shape("story", 3)
 
 
 class NodeEnd(Struct, frozen=True):
@@ -170,13 +170,13 @@ STORIES: dict[str, Story] = {
         Story("deliver", _wish("request-replacement", now="true"), 3 * DAY_S),
         Story("protective_power_off", _hot, 8 * HOUR_S),
         Story("triage_to_vendor", _fault("remap_failed", "part"), 6 * DAY_S),
-        Story("bring_up", lambda _world: None, 3 * DAY_S, cells.Shape("story", 4)),
-        Story("incident", _silent, 3 * HOUR_S, cells.Shape("trio", 4)),
+        Story("bring_up", lambda _world: None, 3 * DAY_S, cell_shapes.Shape("story", 4)),
+        Story("incident", _silent, 3 * HOUR_S, cell_shapes.Shape("trio", 4)),
         Story(
             "domain_reboot",
             _with_work(_wish("reboot", "nvlink:d0"), WorkClass.uninterruptible, 600.0),
             1.5 * HOUR_S,
-            cells.Shape("rack", 2, whole=True),
+            cell_shapes.Shape("rack", 2, whole=True),
         ),
     )
 }

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hostler.agent.collectors.growth import Growth
-from hostler.agent.collectors.settling import FULL_S, Kept, Settling
-from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.collectors.counter_growth import Growth
+from hostler.agent.collectors.state_debounce import FULL_S, Kept, Settling
+from hostler.agent.local_observation import Rank, Sighting
 from hostler.core.diagnose.aspect import ABSENT
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.state.input_problems import UNREADABLE

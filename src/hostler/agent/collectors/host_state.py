@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import Struct
 
-from hostler.agent.collectors.growth import Growth
-from hostler.agent.collectors.settling import Kept, Settling
-from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.collectors.counter_growth import Growth
+from hostler.agent.collectors.state_debounce import Kept, Settling
+from hostler.agent.local_observation import Rank, Sighting
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts

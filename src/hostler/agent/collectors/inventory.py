@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent import child
-from hostler.agent.collectors import nvml, vital_data
+from hostler.agent import child_process
+from hostler.agent.collectors import nvml_inventory, vital_product_data
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.state.model import Facts, Part
 
@@ -50,13 +50,13 @@ def report(node: str, deadline_s: float = DEADLINE_S, root: str = "/", twin: str
 
     `twin`: a file of recorded GPUs in place of the driver's.
 
-    Raises `child.HungError`, OSError, `msgspec.MsgspecError`.
+    Raises `child_process.HungError`, OSError, `msgspec.MsgspecError`.
     """
-    done = child.run((sys.executable, "-m", "hostler.agent.collectors.inventory", node, root, twin), deadline_s)
+    done = child_process.run((sys.executable, "-m", "hostler.agent.collectors.inventory", node, root, twin), deadline_s)
     return msgspec.json.decode(done.output, type=Inventory)
 
 
-def read(root: Path, node: str, gpus: nvml.Report) -> Inventory:
+def read(root: Path, node: str, gpus: nvml_inventory.Report) -> Inventory:
     """The inventory of the node whose file system is at `root`. Never raises for a missing or odd file."""
     serial = node_serial(root)
     devices = list(_devices(root))
@@ -104,18 +104,18 @@ def _processors(root: Path, serial: str) -> Iterator[Part]:
 
 def _memory(root: Path, serial: str) -> Iterator[Part]:
     for entry in sorted((root / "sys/firmware/dmi/entries").glob("17-*")):
-        dimm = vital_data.smbios_dimm(_bytes(entry / "raw"))
+        dimm = vital_product_data.smbios_dimm(_bytes(entry / "raw"))
         if dimm and dimm.size_mib:
             model = f"{dimm.maker} {dimm.model} {dimm.size_mib} MiB".strip()
             slot = dimm.locator or f"dimm{entry.name.removeprefix('17-')}"
             yield Part(dimm.serial or f"{slot}@{serial}", "memory", model, slot)
 
 
-def _gpus(devices: list[_Device], seen: nvml.Report, serial: str) -> Iterator[Part]:
+def _gpus(devices: list[_Device], seen: nvml_inventory.Report, serial: str) -> Iterator[Part]:
     """GPUs on the PCI bus, with what NVML adds. One that NVML does not see is a part all the same."""
     known = {pci_address(gpu.pci): gpu for gpu in seen.gpus}
     for place, device in enumerate(_gpu_devices(devices)):
-        gpu = known.pop(device.address, None) or nvml.Gpu(place, device.address)
+        gpu = known.pop(device.address, None) or nvml_inventory.Gpu(place, device.address)
         yield Part(
             meaningful(gpu.serial) or gpu.uuid or _synthetic(device.address, serial),
             "gpu",
@@ -138,7 +138,7 @@ def _nics(root: Path, devices: list[_Device], serial: str) -> Iterator[Part]:
     for device in devices:
         if not device.pci_class.startswith("0x02"):
             continue
-        vpd = vital_data.pci_vpd(_bytes(device.path / "vpd"))
+        vpd = vital_product_data.pci_vpd(_bytes(device.path / "vpd"))
         card = vpd.get("SN") or _synthetic(device.address, serial)
         model = vpd.get("PN") or vpd.get("name") or device.model
         slot = _first_name(device.path / "infiniband") or _first_name(device.path / "net") or device.address
@@ -152,12 +152,12 @@ def _disks(root: Path, serial: str) -> Iterator[Part]:
             continue
         device = block / "device"
         found = meaningful(_text(device / "serial")) or meaningful(_text(block / "serial"))
-        found = found or vital_data.scsi_serial(_bytes(device / "vpd_pg80"))
+        found = found or vital_product_data.scsi_serial(_bytes(device / "vpd_pg80"))
         firmware = _text(device / "firmware_rev") or _text(device / "rev")
         yield Part(found or f"disk:{block.name}@{serial}", "drive", _text(device / "model"), block.name, firmware)
 
 
-def _facts(root: Path, devices: list[_Device], gpus: nvml.Report, parts: list[Part]) -> Facts:
+def _facts(root: Path, devices: list[_Device], gpus: nvml_inventory.Report, parts: list[Part]) -> Facts:
     meminfo = dict(_field(line) for line in _text(root / "proc/meminfo").splitlines() if ":" in line)
     facts: Facts = {
         "memory_kib": int(meminfo.get("MemTotal", "0 kB").split()[0]),
@@ -257,7 +257,7 @@ def _bytes(path: Path, limit: int = MAX_READ) -> bytes:
 
 
 def _asked(node: str, root: str, twin: str) -> Inventory:
-    return read(Path(root), node, nvml.report(twin=twin))
+    return read(Path(root), node, nvml_inventory.report(twin=twin))
 
 
 if __name__ == "__main__":

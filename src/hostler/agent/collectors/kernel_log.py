@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent.collectors import folding, kmsg
-from hostler.agent.collectors.interest import KERNEL, rank
-from hostler.agent.sighting import Sighting, agent_event, collector_started
+from hostler.agent.collectors import kmsg, line_dedup
+from hostler.agent.collectors.line_priority import KERNEL, rank
+from hostler.agent.local_observation import Sighting, agent_event, collector_started
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.diagnose.sieve import passes
 from hostler.core.state.model import Facts
@@ -83,8 +83,8 @@ class Intake:
         self._contiguous = contiguous
         self._base = self._last = position.base
         self._sent = dict.fromkeys(position.sent)
-        self._kernel = folding.Folder(folding.KERNEL_LIMITS)
-        self._userspace = folding.Folder(folding.USERSPACE_LIMITS)
+        self._kernel = line_dedup.Folder(line_dedup.KERNEL_LIMITS)
+        self._userspace = line_dedup.Folder(line_dedup.USERSPACE_LIMITS)
         self._out: list[Sighting] = []
         self._window_s = WINDOW_S
         self._closes_s: float | None = None
@@ -169,7 +169,7 @@ class Intake:
         self._sent = {sent: None for sent in self._sent if sent > base}
 
     def _fold(
-        self, folder: folding.Folder, seen: Sighting, sequence: int | None, now_s: float, raw: bytes = b""
+        self, folder: line_dedup.Folder, seen: Sighting, sequence: int | None, now_s: float, raw: bytes = b""
     ) -> None:
         if self._closes_s is None:
             self._closes_s = now_s + self._window_s

@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from hostler.agent.collectors.kmsg import readable
-from hostler.agent.sighting import Rank, Sighting
+from hostler.agent.local_observation import Rank, Sighting
 
 PLACES = (Path("/sys/fs/pstore"), Path("/var/lib/systemd/pstore"))
 """Where the kernel shows them, and where systemd-pstore moves them at boot."""

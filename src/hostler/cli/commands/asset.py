@@ -2,10 +2,10 @@
 
 from cyclopts import App
 
-from hostler.cli.documents import read_entries, submit
-from hostler.cli.listing import show_list
+from hostler.cli.input_files import read_entries, submit
+from hostler.cli.list_commands import show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.views import ASSETS
+from hostler.cli.table_columns import ASSETS
 
 app = App(name="asset", help="Assets that are not nodes.")
 

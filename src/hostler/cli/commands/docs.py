@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cyclopts import App
 
-from hostler.cli.errors import unusable
+from hostler.cli.command_errors import unusable
 
 app = App(name="docs", help="The reference, generated from the code.")
 

@@ -4,14 +4,14 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.asking import Request
+from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.commands.run import CLUSTERS, Clusters
-from hostler.cli.errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.listing import ask_one
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import emit, say
-from hostler.cli.views import FINDINGS
+from hostler.cli.table_columns import FINDINGS
 
 app = App(name="doctor", help="What stands in the way of acting in a cluster; who else treats its nodes.")
 
@@ -30,7 +30,7 @@ def examine(*, clusters: Clusters = CLUSTERS, show: ShowOnce = SHOW_ONCE, connec
 
     from msgspec import to_builtins
 
-    from hostler.cli.examining import examine as look
+    from hostler.cli.cluster_examiner import examine as look
     from hostler.core.state.input_problems import InvalidInputError
 
     if not clusters.cluster and not clusters.slurm:
@@ -51,7 +51,7 @@ def pool(name: PoolName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNE
 
     Exit status 7 where nodes would wait for a person's word.
     """
-    from hostler.cli.lacking import lacking
+    from hostler.cli.missing_checks import lacking
 
     client = connect.client()
     found = next((one["pool"] for one in client.pages("/v1/pools") if one["pool"]["name"] == name), None)

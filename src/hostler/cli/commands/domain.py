@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.acts import DrainOptions, More, Timing
-from hostler.cli.asking import Request, ask
-from hostler.cli.listing import describe, show_list
+from hostler.cli.intent_requests import Request, ask
+from hostler.cli.list_commands import describe, show_list
+from hostler.cli.node_verbs import DrainOptions, More, Timing
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.output import shown
-from hostler.cli.screen import domain_lines
-from hostler.cli.views import DOMAIN_ACTS
+from hostler.cli.status_screen import domain_lines
+from hostler.cli.table_columns import DOMAIN_ACTS
 
 if TYPE_CHECKING:
-    from hostler.cli.client import Client
+    from hostler.cli.api_client import Client
 
 app = App(name="domain", help="Racks and NVLink domains, taken as one: cordoned, drained and opened together.")
 

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.asking import Request
-from hostler.cli.documents import read_entries, submit
-from hostler.cli.listing import ask_one, describe
+from hostler.cli.input_files import read_entries, submit
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, describe
+from hostler.cli.list_watch import caught_up, following
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.output import shown
-from hostler.cli.screen import handover_text, screen
-from hostler.cli.watching import caught_up, following
+from hostler.cli.status_screen import handover_text, screen
 
 brake = App(name="brake", help="The storm brake.")
 clock = App(name="clock", help="The controller's clock.")

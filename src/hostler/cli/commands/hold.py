@@ -4,11 +4,11 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.acts import Hours
-from hostler.cli.asking import Request
-from hostler.cli.listing import ask_one, show_list
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, show_list
+from hostler.cli.node_verbs import Hours
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.views import HOLDS
+from hostler.cli.table_columns import HOLDS
 
 app = App(name="hold", help="Holds: leave this alone.")
 

@@ -2,12 +2,12 @@
 
 from cyclopts import App
 
-from hostler.cli.asking import Request
-from hostler.cli.listing import ask_one, describe, show_list
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, describe, show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.output import shown
-from hostler.cli.screen import incident_lines
-from hostler.cli.views import INCIDENTS
+from hostler.cli.status_screen import incident_lines
+from hostler.cli.table_columns import INCIDENTS
 
 app = App(name="incident", help="Incidents: one cause, many nodes.")
 

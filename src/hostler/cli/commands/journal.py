@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from hostler.cli.errors import unusable
+from hostler.cli.command_errors import unusable
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.listing import describe
+from hostler.cli.list_commands import describe
 from hostler.cli.options import SHOW_ONCE, ShowOnce
 
 if TYPE_CHECKING:

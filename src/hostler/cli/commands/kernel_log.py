@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from hostler.cli.documents import opened, read_text
-from hostler.cli.errors import unusable
+from hostler.cli.command_errors import unusable
+from hostler.cli.input_files import opened, read_text
 from hostler.cli.output import dump_json, dump_yaml, table
 
 if TYPE_CHECKING:

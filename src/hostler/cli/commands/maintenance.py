@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.asking import Request
-from hostler.cli.listing import ask_one, describe
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import emit
-from hostler.cli.views import NOTICES, REPAIRS, WINDOWS, WORK
+from hostler.cli.table_columns import NOTICES, REPAIRS, WINDOWS, WORK
 
 if TYPE_CHECKING:
-    from hostler.cli.client import Client
+    from hostler.cli.api_client import Client
 
 app = App(name="maintenance", help="Maintenance: windows, current and upcoming work, repairs.")
 

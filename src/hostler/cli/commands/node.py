@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.acts import ACTS, Act, More
-from hostler.cli.asking import Request, ask, selection, targets_of
-from hostler.cli.documents import read_entries, submit
-from hostler.cli.listing import describe
+from hostler.cli.input_files import read_entries, submit
+from hostler.cli.intent_requests import Request, ask, selection, targets_of
+from hostler.cli.list_commands import describe
+from hostler.cli.list_watch import Item, Printer, follow, watch
+from hostler.cli.node_page import node_page
+from hostler.cli.node_verbs import ACTS, Act, More
 from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
 from hostler.cli.output import emit, shown
-from hostler.cli.pages import node_page
-from hostler.cli.views import AGENTS, CONDITIONS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
-from hostler.cli.watching import Item, Printer, follow, watch
+from hostler.cli.table_columns import AGENTS, CONDITIONS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
 
 if TYPE_CHECKING:
-    from hostler.cli.client import Client
+    from hostler.cli.api_client import Client
 
 HISTORY_SHOWN = 50
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.asking import selection
-from hostler.cli.listing import describe
+from hostler.cli.intent_requests import selection
+from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
 from hostler.cli.output import emit
-from hostler.cli.views import HISTORY, PARTS
+from hostler.cli.table_columns import HISTORY, PARTS
 
 app = App(name="part", help="Parts: components by serial number.")
 

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.acts import Hours
-from hostler.cli.asking import Request, ask
-from hostler.cli.listing import every, show_list
+from hostler.cli.intent_requests import Request, ask
+from hostler.cli.list_commands import every, show_list
+from hostler.cli.node_verbs import Hours
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.views import PLANS
+from hostler.cli.table_columns import PLANS
 
 if TYPE_CHECKING:
-    from hostler.cli.client import Client
+    from hostler.cli.api_client import Client
 
 app = App(name="plan", help="Plans: what is under way or proposed.")
 

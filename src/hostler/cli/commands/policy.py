@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.documents import read_documents, submit
-from hostler.cli.errors import CommandError, unusable
+from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.listing import describe
+from hostler.cli.input_files import read_documents, submit
+from hostler.cli.list_commands import describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import dump_json, emit, say, shown
-from hostler.cli.views import SHADOWS
+from hostler.cli.table_columns import SHADOWS
 
 AtOnce = Annotated[bool, Parameter(negative=(), help="Without a rollout; a second person has to approve it.")]
 
@@ -152,9 +152,9 @@ def backtest(
 
     from hostler.core.state.input_problems import InvalidInputError
     from hostler.ports import JournalError
-    from hostler.sim.backtest.table import format_backtest
-    from hostler.sim.backtest.trial import Question
-    from hostler.sim.backtest.trial import backtest as answer
+    from hostler.sim.backtest.backtest_run import Question
+    from hostler.sim.backtest.backtest_run import backtest as answer
+    from hostler.sim.backtest.backtest_table import format_backtest
 
     try:
         question = Question(read_documents(tuple(policy)), journal, archive, period.since(), period.until())

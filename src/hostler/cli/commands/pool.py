@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.asking import Request
-from hostler.cli.listing import ask_one, show_list, show_one
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, show_list, show_one
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.views import POOLS
+from hostler.cli.table_columns import POOLS
 
 app = App(name="pool", help="Pools: counts, modes, pauses.")
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.asking import Request
-from hostler.cli.listing import ask_one, describe, show_list
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, describe, show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.views import RESTORE
+from hostler.cli.table_columns import RESTORE
 
 app = App(name="restore", help="A journal that was restored: compare, then release.")
 

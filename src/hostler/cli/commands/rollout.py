@@ -2,10 +2,10 @@
 
 from cyclopts import App
 
-from hostler.cli.asking import Request
-from hostler.cli.listing import ask_one, show_list, show_one
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, show_list, show_one
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.views import ROLLOUTS
+from hostler.cli.table_columns import ROLLOUTS
 
 app = App(name="rollout", help="Rollouts: configuration that comes into force slice by slice.")
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from hostler.cli.errors import CommandError, unusable
+from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.settings import ServeSettings, UpSettings
+from hostler.cli.start_settings import ServeSettings, UpSettings
 from hostler.logs.clean import Form
 
 _UP = UpSettings()
@@ -261,7 +261,7 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
 
     from hostler.core.state.input_problems import InvalidInputError
     from hostler.ports import JournalError
-    from hostler.server.settings import UnsafeListenError
+    from hostler.server.server_settings import UnsafeListenError
 
     try:
         uvloop.run(run)

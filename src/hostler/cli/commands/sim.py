@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.errors import CommandError
+from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.output import dump_json, dump_yaml, say
 
 if TYPE_CHECKING:
-    from hostler.sim.mischief.drawn import Scenario
-    from hostler.sim.run import SimSettings
+    from hostler.sim.fault_injection.scenario import Scenario
+    from hostler.sim.pool_run import SimSettings
 
 app = App(name="sim", help="Simulation.")
 
@@ -55,8 +55,8 @@ class Simulated:
 
     def settings(self) -> "SimSettings":
         """As the simulator takes them."""
-        from hostler.sim.hardship import Hardship
-        from hostler.sim.run import SimSettings
+        from hostler.sim.difficulty import Hardship
+        from hostler.sim.pool_run import SimSettings
 
         hard = Hardship() if self.world == "hard" else None
         return SimSettings(nodes=self.nodes, days=self.days, rates=self.rates, seed=self.seed, hardship=hard)
@@ -75,8 +75,8 @@ def run_(*, cell: Simulated = SIMULATED, output: Output = "table") -> int:
     import msgspec
 
     from hostler.core.state.input_problems import InvalidInputError
-    from hostler.sim.report import format_report
-    from hostler.sim.run import run
+    from hostler.sim.pool_run import run
+    from hostler.sim.run_report import format_report
 
     try:
         with _progress() as progress:
@@ -113,9 +113,9 @@ def replay(*, seed: int, without: str = "", nodes: int = 0, minimise: bool = Fal
     """
     import msgspec
 
-    from hostler.sim.hostile import replay as command
-    from hostler.sim.hostile import trial
-    from hostler.sim.minimise import least, story
+    from hostler.sim.hostile_worlds import replay as command
+    from hostler.sim.hostile_worlds import trial
+    from hostler.sim.minimiser import least, story
 
     scenario = _scenario(seed, without, nodes)
     verdict = trial(scenario)
@@ -140,7 +140,7 @@ def replay(*, seed: int, without: str = "", nodes: int = 0, minimise: bool = Fal
 
 def _scenario(seed: int, without: str, nodes: int) -> "Scenario":
     """The world that is asked for. Raises CommandError for numbers it does not have."""
-    from hostler.sim.mischief.drawn import draw
+    from hostler.sim.fault_injection.scenario import draw
 
     scenario = draw(seed)
     try:
@@ -173,11 +173,11 @@ def peers(
     import msgspec
 
     from hostler.core.state.input_problems import InvalidInputError
+    from hostler.sim.comparison.comparison_run import Asked, hold
     from hostler.sim.comparison.page import format_trial, page
-    from hostler.sim.comparison.trial import Asked, hold
-    from hostler.sim.hardship import Hardship
-    from hostler.sim.peers.table import PEERS
-    from hostler.sim.run import SimSettings
+    from hostler.sim.difficulty import Hardship
+    from hostler.sim.peers.peer_table import PEERS
+    from hostler.sim.pool_run import SimSettings
 
     settings = SimSettings(nodes=trial.nodes, days=trial.days, hardship=Hardship() if world == "hard" else None)
     asked = Asked(settings, _names(rates), _names(peers) or tuple(PEERS), trial.seeds, trial.jobs)

@@ -2,12 +2,12 @@
 
 from cyclopts import App
 
-from hostler.cli.asking import Request
-from hostler.cli.errors import CommandError
+from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.listing import ask_one, describe, every, show_list
+from hostler.cli.intent_requests import Request
+from hostler.cli.list_commands import ask_one, describe, every, show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
-from hostler.cli.views import TICKETS
+from hostler.cli.table_columns import TICKETS
 
 CLOSED = "closed ones stand among a node's repairs: `hostler maintenance list --node NODE`"
 

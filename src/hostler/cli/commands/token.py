@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.errors import CommandError, unusable
+from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.options import SHOW_ONCE, ShowOnce
 from hostler.cli.output import emit, say
-from hostler.cli.views import TOKENS
+from hostler.cli.table_columns import TOKENS
 
 if TYPE_CHECKING:
     from hostler.server.tokens import TokenStore

@@ -9,9 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 from hostler.cli.reference.markdown import code, first_sentence, table
 from hostler.core.state.fleet import ANSWERS_KEPT
 from hostler.server.auth import MAY
-from hostler.server.routes import cell, health, intents, lists, nodes, reports
+from hostler.server.routes import agent_reports, cell, health, intents, listings, nodes
 
-_ROUTERS = (nodes.router, lists.router, cell.router, intents.router, reports.router)
+_ROUTERS = (nodes.router, listings.router, cell.router, intents.router, agent_reports.router)
 
 
 def page() -> str:

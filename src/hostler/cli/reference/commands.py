@@ -7,7 +7,7 @@ from cyclopts import App
 from rich.console import Console
 
 from hostler.cli.exit_codes import MEANINGS
-from hostler.cli.help import Columns
+from hostler.cli.help_format import Columns
 from hostler.cli.main import build
 from hostler.cli.options import CONNECTION, SHOWING
 from hostler.cli.reference.markdown import block, table

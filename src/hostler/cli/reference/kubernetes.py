@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from hostler.cli.reference.markdown import code, table
-from hostler.drivers.kubernetes.actors import ACTORS, DUTIES
-from hostler.drivers.kubernetes.operands import ALWAYS, OPERANDS
-from hostler.drivers.kubernetes.requests import MEANINGS
-from hostler.drivers.kubernetes.rights import JOINING, RIGHTS, Right
-from hostler.drivers.kubernetes.stable import (
+from hostler.drivers.kubernetes.annotation_requests import MEANINGS
+from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES
+from hostler.drivers.kubernetes.gpu_operator import ALWAYS, OPERANDS
+from hostler.drivers.kubernetes.public_names import (
     ANNOTATIONS,
     CONDITIONS,
     EVENTS,
@@ -18,6 +17,7 @@ from hostler.drivers.kubernetes.stable import (
     TAINTS,
     Name,
 )
+from hostler.drivers.kubernetes.rbac import JOINING, RIGHTS, Right
 
 _SECTIONS = (
     (

@@ -9,6 +9,6 @@ AGENT_KINDS = frozenset({"baseboard", "chassis", "cpu", "drive", "gpu", "memory"
 BMC_KINDS = frozenset(
     {"accelerator", "chassis", "cpu", "dpu", "drive", "fpga", "gpu", "memory", "nic", "nic_port", "nvswitch", "psu"}
 )
-"""What a BMC's tree is read for (`drivers.redfish.parts`); boards that only carry parts are none."""
+"""What a BMC's tree is read for (`drivers.redfish.part_inventory`); boards that only carry parts are none."""
 
 PART_KINDS = tuple(sorted(AGENT_KINDS | BMC_KINDS))

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, OBSERVE, REFUSE, Actor, Signs, at_work
-from hostler.drivers.kubernetes.api import NOT_FOUND, OK, Api, checked
-from hostler.drivers.kubernetes.book import NODES, PODS, Book
+from hostler.drivers.kubernetes.cluster_cache import NODES, PODS, Book
+from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, OBSERVE, REFUSE, Actor, Signs, at_work
+from hostler.drivers.kubernetes.kube_api import NOT_FOUND, OK, Api, checked
+from hostler.drivers.kubernetes.rbac import JOINING, RIGHTS, Right
 from hostler.drivers.kubernetes.reflector import PAGE, Kind
-from hostler.drivers.kubernetes.rights import JOINING, RIGHTS, Right
 from hostler.drivers.kubernetes.wire import K, KubeNode, KubePod, Malformed, read_page
 from hostler.ports import PortError, UnreachableError
 from hostler.runtime.cluster_findings import Finding, unlisted

@@ -1,8 +1,8 @@
 """Jobs as far as they are needed: whose pods they are, how much is left, and what an idle check's came to. Pure.
 
-A check's verdict is the last message of its container, in the words of every other check (`agent.plugins`): JSON lines
-`{"verdict": "passed|failed|inconclusive", "detail": "…", "part": "…"}`, or a sentence and an exit code (0 well, 1 and 2
-failed, 3 cannot say). Whoever can write that message can be wrong or hostile: what cannot be read is never passed.
+A check's verdict is the last message of its container, in the words of every other check (`agent.check_plugins`): JSON
+lines `{"verdict": "passed|failed|inconclusive", "detail": "…", "part": "…"}`, or a sentence and an exit code (0 well,
+1 and 2 failed, 3 cannot say). The message may be wrong or hostile: what cannot be read is never passed.
 """
 
 from collections.abc import Iterable

@@ -13,7 +13,7 @@ from typing import Generic
 import msgspec
 from msgspec import Struct
 
-from hostler.drivers.kubernetes.api import GONE, OK, Api, SilenceError, StatusError
+from hostler.drivers.kubernetes.kube_api import GONE, OK, Api, SilenceError, StatusError
 from hostler.drivers.kubernetes.wire import Event, K, Malformed, Page, read_event, read_page
 from hostler.logs.structured import logger
 from hostler.ports import UnreachableError

@@ -12,8 +12,13 @@ from hostler.core.conditions.machine_identity import misbound
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Node, Operation, Outcome, WorkClass
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.kubernetes.actors import remediators
-from hostler.drivers.kubernetes.api import (
+from hostler.drivers.kubernetes.bootstrap_tokens import Joining
+from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.cordon import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
+from hostler.drivers.kubernetes.doctor import second_remediators
+from hostler.drivers.kubernetes.external_controllers import remediators
+from hostler.drivers.kubernetes.idle_check_jobs import Checks
+from hostler.drivers.kubernetes.kube_api import (
     CONFLICT,
     INTERNAL,
     JSON_PATCH,
@@ -24,15 +29,10 @@ from hostler.drivers.kubernetes.api import (
     Api,
     checked,
 )
-from hostler.drivers.kubernetes.arrivals import SHOWN_S, unseen
-from hostler.drivers.kubernetes.book import Book
-from hostler.drivers.kubernetes.doctor import second_remediators
-from hostler.drivers.kubernetes.joining import Joining
-from hostler.drivers.kubernetes.ownership import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
-from hostler.drivers.kubernetes.slots import Checks
-from hostler.drivers.kubernetes.turns import ACT, Turn, Urgency
+from hostler.drivers.kubernetes.pod_cache_freshness import SHOWN_S, unseen
+from hostler.drivers.kubernetes.request_queue import ACT, Turn, Urgency
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
-from hostler.drivers.kubernetes.work import class_of, id_of
+from hostler.drivers.kubernetes.workloads import class_of, id_of
 from hostler.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
 
 ATTEMPTS = 8

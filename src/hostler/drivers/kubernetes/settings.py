@@ -8,9 +8,9 @@ import yaml
 from msgspec import Struct
 
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.drivers.kubernetes.actors import ACTORS, DUTIES, Actor
-from hostler.drivers.kubernetes.operands import OPERANDS, Operand
-from hostler.drivers.kubernetes.work import CHECKS, EVICT, WAIT, Manner, Spaces
+from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, Actor
+from hostler.drivers.kubernetes.gpu_operator import OPERANDS, Operand
+from hostler.drivers.kubernetes.workloads import CHECKS, EVICT, WAIT, Manner, Spaces
 
 MAX_TEXT = 64 * 1024
 LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

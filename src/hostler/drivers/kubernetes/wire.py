@@ -98,7 +98,7 @@ OUR_CONDITIONS = (
 class KubeNode(Struct, frozen=True):
     """A Node as far as it is needed. `ready` None: no kubelet has said yet.
 
-    `labels` and `annotations` are our own, `shown` our conditions; `marks` the keys of everybody's labels (with
+    `labels` and `annotations` are our own, `shown` our conditions; `node_status` the keys of everybody's labels (with
     "=value"), annotations and taints by which other actors are recognised. `shut_by` is the field manager that made it
     unschedulable; `paused` are labels, with their values, by which somebody keeps away what they deploy.
     """

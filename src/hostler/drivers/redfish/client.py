@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from hostler.drivers.redfish import etags, wire
-from hostler.drivers.redfish.budget import Budget
-from hostler.drivers.redfish.connections import Connections
-from hostler.drivers.redfish.exchange import Access, Answer, Exchange, HttpExchange
-from hostler.drivers.redfish.layout import Layout, Tree
-from hostler.drivers.redfish.reading import Document, WireError, child, document, link, local_path, text
+from hostler.drivers.redfish.connection_pool import Connections
+from hostler.drivers.redfish.http_exchange import Access, Answer, Exchange, HttpExchange
+from hostler.drivers.redfish.read_budget import Budget
+from hostler.drivers.redfish.sensor_layout import Layout, Tree
+from hostler.drivers.redfish.tolerant_json import Document, WireError, child, document, link, local_path, text
 from hostler.ports import ConflictError, PortError, RefusedError, Secrets, UnreachableError
 
 ROOT = "/redfish/v1/"

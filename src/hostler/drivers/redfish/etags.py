@@ -6,8 +6,8 @@ in the header than in the body.
 
 import re
 
-from hostler.drivers.redfish.exchange import Answer
-from hostler.drivers.redfish.reading import WireError, document, text
+from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.tolerant_json import WireError, document, text
 
 _STRONG = re.compile(r'"?[!#-~]{1,200}"?')
 """What may stand in a header: a BMC's text must not become a second line of the request."""

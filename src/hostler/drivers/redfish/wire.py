@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hostler.core.diagnose.serials import HOLDS_OTHERS, meaningful
 from hostler.core.state.model import Facts, Part
-from hostler.drivers.redfish.reading import (
+from hostler.drivers.redfish.tolerant_json import (
     Document,
     WireError,
     child,

@@ -8,11 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.state.model import Node, Operation, Outcome, WorkClass
-from hostler.drivers.slurm.doctor import second_remediators
-from hostler.drivers.slurm.hostlist import checked_name
-from hostler.drivers.slurm.reader import Reader
-from hostler.drivers.slurm.transport import Change, Transport
-from hostler.drivers.slurm.view import (
+from hostler.drivers.slurm.cluster_view import (
     LEFT,
     MARK,
     OURS,
@@ -29,6 +25,10 @@ from hostler.drivers.slurm.view import (
     other_who_shuts,
     workload_id,
 )
+from hostler.drivers.slurm.doctor import second_remediators
+from hostler.drivers.slurm.hostlist import checked_name
+from hostler.drivers.slurm.shared_reads import Reader
+from hostler.drivers.slurm.transport import Change, Transport
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import SCHEDULED, ClusterView, ConflictError, PortError, RefusedError, WorkloadView, name_there
 

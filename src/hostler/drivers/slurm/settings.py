@@ -5,10 +5,10 @@ import yaml
 from msgspec import Struct
 
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.drivers.slurm.commands import Commands
-from hostler.drivers.slurm.rest import Rest
+from hostler.drivers.slurm.cluster_view import Classes, Lens
+from hostler.drivers.slurm.command_transport import Commands
+from hostler.drivers.slurm.rest_transport import Rest
 from hostler.drivers.slurm.scheduler import Manner
-from hostler.drivers.slurm.view import Classes, Lens
 
 MAX_TEXT = 64 * 1024
 BOUNDS = {"timeout_s": (1.0, 60.0), "period_s": (0.5, 60.0), "grace_s": (0.0, 86_400.0)}
@@ -20,7 +20,7 @@ STALE_S = 20.0
 class SlurmSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A Slurm cluster: by its commands (the default) or by slurmrestd, never both.
 
-    `classes` say which jobs may be disturbed (`view.Classes`), `gpus_named` that GPU n of Slurm's is the node's gpun.
+    `classes` say which jobs may be disturbed (`Classes`), `gpus_named` that GPU n of Slurm's is the node's gpun.
     `grace_s` a graceful job gets after SIGTERM; `requeue`: what Slurm may start again is requeued instead of cancelled;
     `reboots`: nodes are rebooted by `scontrol reboot ASAP` instead of their agents.
     """

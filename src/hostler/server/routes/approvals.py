@@ -11,15 +11,15 @@ from hostler.core.intents.bounds import concerned
 from hostler.core.planning.rollouts import waits_for
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.change_control import Approval, Rollout, Slice, SliceError
+from hostler.server.api_resources import IntentView
+from hostler.server.app_state import Room
 from hostler.server.auth import Permission, needs
-from hostler.server.given import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.resources import IntentView
-from hostler.server.room import Room
 from hostler.server.routes.intents import ActBody, TheCaller, Wish, submit
+from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
-from hostler.server.visibility import sees
 
 NODES_SHOWN = 100
 

@@ -16,14 +16,14 @@ from hostler.core.state.model import ActClass
 from hostler.core.tables.operations import OPERATIONS, OperationRow
 from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
 from hostler.core.tables.recipes import RECIPES, Recipe
+from hostler.server.api_resources import IntentView
 from hostler.server.auth import ASKS, Permission, needs
-from hostler.server.given import TheRoom, Who
+from hostler.server.dependencies import TheRoom, Who
+from hostler.server.event_stream import keeper
+from hostler.server.fleet_status import Status, status
 from hostler.server.problems import invalid, refuse
-from hostler.server.recent import Changes
-from hostler.server.resources import IntentView
+from hostler.server.recent_changes import Changes
 from hostler.server.routes.intents import Key, Reason, TheCaller, Wish, submit
-from hostler.server.status import Status, status
-from hostler.server.stream import keeper
 from hostler.server.tokens import Role
 
 DOCUMENTS_MAX = 32

@@ -9,13 +9,13 @@ from msgspec import Struct
 from hostler.core.planning.domain_plans import DomainAct, Member, Stage, acts
 from hostler.core.policy.blast_radius import resolve
 from hostler.core.state.model import Blocker, Phase
+from hostler.server.app_state import Room
 from hostler.server.auth import Permission, needs
-from hostler.server.given import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.room import Room
+from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
-from hostler.server.visibility import sees
 
 SEE = [needs(Permission.see)]
 

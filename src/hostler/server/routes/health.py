@@ -3,10 +3,10 @@
 from litestar import Response, get
 from msgspec import Struct
 
+from hostler.server.app_state import Room
 from hostler.server.auth import Permission, needs
-from hostler.server.given import TheRoom
+from hostler.server.dependencies import TheRoom
 from hostler.server.metrics import exposition
-from hostler.server.room import Room
 
 
 class Alive(Struct, frozen=True):

@@ -5,12 +5,12 @@ import asyncio
 from litestar import Router, get
 from litestar.params import FromPath
 
+from hostler.server.api_resources import IncidentRow, IncidentView, history_row, incident_row
 from hostler.server.auth import Permission, needs
-from hostler.server.given import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.resources import IncidentRow, IncidentView, history_row, incident_row
-from hostler.server.visibility import incident_within, record_within
+from hostler.server.token_scope import incident_within, record_within
 
 SEE = [needs(Permission.see)]
 HISTORY_MAX = 200

@@ -17,15 +17,15 @@ from hostler.core.intents.wishes import WISHES
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import NODES, Intent
+from hostler.server.api_resources import IntentView
+from hostler.server.app_state import Room
 from hostler.server.auth import ASKS, Permission, demand, needs
-from hostler.server.given import TheRoom, Who
-from hostler.server.introductions import demand_choice
+from hostler.server.bmc_system_choice import demand_choice
+from hostler.server.dependencies import TheRoom, Who
 from hostler.server.problems import Problem, ProblemError, invalid, refuse, unknown
-from hostler.server.resources import IntentView
-from hostler.server.room import Room
+from hostler.server.tenant_redaction_rules import UNTOLD
+from hostler.server.token_scope import demand_visible, sees
 from hostler.server.tokens import Identity, Role
-from hostler.server.veil_rules import UNTOLD
-from hostler.server.visibility import demand_visible, sees
 
 LARGE = 8 * 1024 * 1024
 

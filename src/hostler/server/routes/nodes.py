@@ -14,12 +14,7 @@ from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy
 from hostler.core.state.model import Condition, Node, Observation, Phase
 from hostler.core.state.packed_strings import NO_PAIRS
-from hostler.server.auth import Permission, needs
-from hostler.server.given import TheRoom, Wanted, Who
-from hostler.server.paging import Limit, Name, Page, Selection, paged
-from hostler.server.ports import ObservationLog
-from hostler.server.problems import refuse, unknown
-from hostler.server.resources import (
+from hostler.server.api_resources import (
     AgentView,
     HistoryRow,
     NodeRow,
@@ -29,10 +24,15 @@ from hostler.server.resources import (
     node_row,
     parts_of,
 )
-from hostler.server.room import Room
-from hostler.server.status import own_pools
+from hostler.server.app_state import Room
+from hostler.server.auth import Permission, needs
+from hostler.server.cell_view import ObservationLog
+from hostler.server.dependencies import TheRoom, Wanted, Who
+from hostler.server.fleet_status import own_pools
+from hostler.server.paging import Limit, Name, Page, Selection, paged
+from hostler.server.problems import refuse, unknown
+from hostler.server.token_scope import record_within, sees
 from hostler.server.tokens import Identity, Role
-from hostler.server.visibility import record_within, sees
 
 SEE = [needs(Permission.see)]
 EXPLAINED_MAX = 1_000

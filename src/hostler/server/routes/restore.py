@@ -8,7 +8,7 @@ from msgspec import Struct
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Difference
 from hostler.server.auth import Permission, needs
-from hostler.server.given import TheRoom, Wanted
+from hostler.server.dependencies import TheRoom, Wanted
 from hostler.server.paging import Page, listed
 
 SEE = [needs(Permission.see_cell)]

@@ -18,7 +18,7 @@ from hostler.core.state.fold import evolve
 from hostler.core.state.model import Node, Observation, Phase
 from hostler.sim.backtest.decisions import ACTS, NOTHING, PROPOSES, TELLS, WAITS, Decision, Eyes, Under, decide
 from hostler.sim.backtest.history import History
-from hostler.sim.backtest.stays import Stays
+from hostler.sim.backtest.outage_durations import Stays
 
 LATE = timedelta(minutes=5)
 """Records of an observation come with it; what has not come by then never will."""

@@ -11,9 +11,9 @@ from typing import Literal
 from msgspec import Struct
 
 from hostler.core.state.model import Part
-from hostler.sim.bmc.machine import Machine
-from hostler.sim.bmc.pages import Pages, boot_of
-from hostler.sim.bmc.resources import ROOT, Document, link
+from hostler.sim.bmc.document_pages import Pages, boot_of
+from hostler.sim.bmc.emulated_machine import Machine
+from hostler.sim.bmc.resource_parts import ROOT, Document, link
 
 _FEW = ("On", "ForceOff", "ForceRestart", "GracefulShutdown")
 _MOST = ("On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "PowerCycle")

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from hostler.controller.ready import Ready
 from hostler.core.state.events import Record
-from hostler.sim.checkers.book import Book
+from hostler.sim.checkers.journal_reading import Book
 from hostler.sim.world.world import World
 
 MAX_KEPT = 1000

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from hostler.core.state.configuration import Rule
-from hostler.sim.peers.answers import ANSWERED_BY, rules_of
+from hostler.sim.peers.condition_coverage import ANSWERED_BY, rules_of
 from hostler.sim.peers.peer import Peer
-from hostler.sim.peers.table import OURS, PEERS, WATCH_ONLY
+from hostler.sim.peers.peer_table import OURS, PEERS, WATCH_ONLY
 
 
 def told() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hostler.sim.comparison.trial import Line, Mean, Trial
+from hostler.sim.comparison.comparison_run import Line, Mean, Trial
 
 TITLES = {
     "goodput": "goodput %",

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from hostler.sim.comparison import fairness, outcome, sway
+from hostler.sim.comparison import constant_ranges, fairness, outcome
+from hostler.sim.comparison.comparison_run import FIGURES, Line, Trial
+from hostler.sim.comparison.constant_ranges import Sway
 from hostler.sim.comparison.outcome import TITLES, shown
-from hostler.sim.comparison.sway import Sway
-from hostler.sim.comparison.trial import FIGURES, Line, Trial
-from hostler.sim.peers.table import OURS
-from hostler.sim.run import SimSettings
+from hostler.sim.peers.peer_table import OURS
+from hostler.sim.pool_run import SimSettings
 
 KINDS_SHOWN = 6
 
@@ -48,7 +48,7 @@ def document(plain: Trial, hard: Trial, swayed: Sway) -> str:
         *_how(hard),
         *_tables(hard),
         *_where(hard),
-        *sway.told(swayed),
+        *constant_ranges.told(swayed),
         *fairness.told(),
     )
     return "\n".join(parts)

@@ -6,12 +6,12 @@ from statistics import fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.sim.comparison.trial import FIGURES, Mean, Reports, Run, mean_of
+from hostler.sim.comparison.comparison_run import FIGURES, Mean, Reports, Run, mean_of
 from hostler.sim.constants import CONSTANTS, Constant
-from hostler.sim.hardship import Hardship, moved
-from hostler.sim.peers.table import OURS
-from hostler.sim.report import Report
-from hostler.sim.run import SimSettings
+from hostler.sim.difficulty import Hardship, moved
+from hostler.sim.peers.peer_table import OURS
+from hostler.sim.pool_run import SimSettings
+from hostler.sim.run_report import Report
 
 WATCHED = ("goodput", "human_touches")
 """Figures whose differences are told."""

@@ -1,7 +1,7 @@
 """The bound: who knows each true fault at once takes its node aside, and does the shortest thing that cures it."""
 
-from hostler.sim.drive import Drive
-from hostler.sim.world.faults import Fault
+from hostler.sim.simulation_loop import Drive
+from hostler.sim.world.fault_kinds import Fault
 
 OWNER = "oracle"
 CURE_S = {"gpu_reset": 30.0, "reboot": 180.0, "power_cycle": 300.0, "part": 4.5 * 3600}

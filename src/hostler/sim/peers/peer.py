@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from hostler.sim.drive import Drive
+from hostler.sim.simulation_loop import Drive
 
 Attends = Callable[[Drive], None]
 """Takes its place in a world before the job begins: follows the journal, and acts through persons or by itself."""

@@ -11,8 +11,8 @@ from hostler.core.state import events as e
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Condition, Hold, HoldKind, Intent, Phase, Ticket
-from hostler.sim.world.host import Host
-from hostler.sim.world.site import Site, Span
+from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.world_context import Site, Span
 
 HOUR_S = 3600.0
 DAY_S = 86_400.0

@@ -5,11 +5,11 @@ from functools import partial
 from msgspec.structs import replace
 
 from hostler.core.state.model import WorkClass, Workload
-from hostler.sim.world.faults import Fault
-from hostler.sim.world.host import Host
-from hostler.sim.world.scheduler import Scheduler
-from hostler.sim.world.seats import dooms, takes
-from hostler.sim.world.site import Site
+from hostler.sim.world.fault_kinds import Fault
+from hostler.sim.world.node_seats import dooms, takes
+from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.simulated_scheduler import Scheduler
+from hostler.sim.world.world_context import Site
 
 RETURN_S = (60.0, 900.0)
 JOB_S = (1800.0, 20_000.0)

@@ -8,18 +8,18 @@ from random import Random
 from msgspec import Struct
 
 from hostler.controller import intake
-from hostler.sim.hardship import Hardship
-from hostler.sim.world.clock import Clock
-from hostler.sim.world.faults import COMPONENTS, KINDS, OTHER, Fault, FaultKind
-from hostler.sim.world.hands import Hands
-from hostler.sim.world.host import Host
+from hostler.sim.difficulty import Hardship
+from hostler.sim.world.actuators import Hands
+from hostler.sim.world.fault_kinds import COMPONENTS, KINDS, OTHER, Fault, FaultKind
+from hostler.sim.world.message_faults import Troubles
+from hostler.sim.world.message_spool import Said
 from hostler.sim.world.people import Paces, People
-from hostler.sim.world.scheduler import Scheduler
-from hostler.sim.world.site import Site, Span
-from hostler.sim.world.spool import Said
+from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.simulated_scheduler import Scheduler
 from hostler.sim.world.tenants import Tenants
-from hostler.sim.world.training import Training
-from hostler.sim.world.troubles import Troubles
+from hostler.sim.world.training_job import Training
+from hostler.sim.world.virtual_clock import Clock
+from hostler.sim.world.world_context import Site, Span
 
 CORRUPTION_SEEN_S = (600.0, 3600.0)
 """How long a job computes nonsense before its owner sees it in the loss. An estimate: nobody has published it."""

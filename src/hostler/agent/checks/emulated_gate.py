@@ -1,0 +1,82 @@
+"""The gate of a machine that is not there: its own parts and troubles as readings, judged as a real node's are."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from hostler.agent.checks.host_stress import Report
+from hostler.core.diagnose.gate.expectation import decode
+from hostler.core.diagnose.gate.faults import look_at_faults
+from hostler.core.diagnose.gate.gpus import look_at_gpus
+from hostler.core.diagnose.gate.readings import KernelLine, Look, Readings, SeenGpu, facts_of, told, worst
+from hostler.core.state.model import Facts, Part, Verdict
+
+LINKS = 18
+_SOUND: Facts = {
+    "lost": "",
+    "ecc_uncorrectable": 0,
+    "remap_pending": False,
+    "remap_failure": False,
+    "temperature_c": 41,
+    "slowdown_limit_c": 87,
+    "clock_event_reasons": 1,
+    "pcie_width": 16,
+    "pcie_width_max": 16,
+    "pcie_generation": 5,
+    "pcie_generation_max": 5,
+    "utilization_percent": 0,
+    "nvlinks_active": LINKS,
+    "nvlinks_down": "",
+    "fabric_state": "completed",
+    "fabric_status": 0,
+    "recovery_action": 0,
+}
+"""What NVML says of a sound GPU of an H100 server at rest."""
+NO_FACTS: Mapping[str, Facts] = {}
+
+
+def readings(
+    parts: tuple[Part, ...],
+    addresses: Mapping[str, str] | None = None,
+    changes: Mapping[str, Facts] = NO_FACTS,
+    kernel: Iterable[KernelLine] = (),
+) -> Readings:
+    """What a machine of these parts shows.
+
+    `addresses`: slot → PCI address, where the slot is not one itself. `changes`: slot → readings that are otherwise.
+    `kernel`: what its kernel reports again.
+    """
+    found = [(part, (addresses or {}).get(part.slot) or _address(part, place)) for place, part in _gpus(parts)]
+    seen = [SeenGpu({**_SOUND, "serial": part.serial, "pci": pci, **changes.get(part.slot, {})}) for part, pci in found]
+    on_pci = tuple(pci for _, pci in found)
+    return Readings(
+        nvml="answers",
+        gpus=tuple(seen),
+        pci=on_pci,
+        pci_gpus=on_pci,
+        kernel=tuple(kernel),
+        ports={f"{part.slot}/1": "active" for part in parts if part.kind == "nic"},
+        host={"cpus_online": 2, "cpus_present": 2, "memory_gib": 2048.0, "mount:/": "rw"},
+        parts=dict(Counter(part.kind for part in parts)),
+    )
+
+
+def answer(expects: str, seen: Readings) -> Report:
+    """What a gate makes of these readings: an emulated machine has sound memory, disk and clock, and no runtime."""
+    try:
+        expected = decode(expects)
+    except ValueError as error:
+        return Report(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
+    looks = [Look(name, Verdict.passed, "emulated") for name in ("memory", "disk", "clock")]
+    gpus = look_at_gpus(expected, seen)
+    looks += [*gpus, *look_at_faults(expected, seen, gpus)]
+    if seen.gpus:
+        looks.append(Look("compute", Verdict.never_verified, "an emulated GPU computes nothing"))
+    return Report(worst(looks), told(looks), facts_of(looks))
+
+
+def _gpus(parts: tuple[Part, ...]) -> list[tuple[int, Part]]:
+    return list(enumerate(part for part in parts if part.kind == "gpu"))
+
+
+def _address(part: Part, place: int) -> str:
+    return part.slot.removeprefix("pci:") if part.slot.startswith("pci:") else f"0000:{0x10 + place:02x}:00"

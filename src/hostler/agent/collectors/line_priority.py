@@ -1,0 +1,23 @@
+"""How dearly a kernel-log line is kept; which lines are kept at all, `core.diagnose.sieve` says."""
+
+import re
+
+from hostler.agent.collectors.kmsg import Record
+from hostler.agent.local_observation import Rank
+
+KERNEL = 0
+"""The facility that user space cannot write."""
+
+_URGENT = re.compile(
+    r"\bS?Xid\b|fallen off the bus|panic|ncorrect|read-only|not responding|health compromised|unrecoverable|Fatal",
+)
+_CRITICAL_LEVEL = 2
+
+
+def rank(record: Record) -> Rank:
+    """How dearly a line is kept when the spool fills up; user space can never crowd out the kernel."""
+    if record.facility != KERNEL:
+        return Rank.routine
+    if record.level <= _CRITICAL_LEVEL or _URGENT.search(record.text):
+        return Rank.urgent
+    return Rank.notable

@@ -1,0 +1,261 @@
+"""The agent's side of its conversation with the controller: HTTP and JSON, one method per question."""
+
+import ssl
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import aiohttp
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.agent.kubelet import JoinOffer
+from hostler.agent.private_files import require_private
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Observation, Operation, Outcome
+
+TIMEOUT_S = 30.0
+CONNECT_S = 5.0
+HEARTBEAT_S = 8.0
+"""A heartbeat that hangs at a controller which stands still must not cost its node the silence that is allowed."""
+PROTOCOL = 2
+"""What this agent speaks. It understands the answers of the version before, too, and passes over fields it does not
+know.
+"""
+PROTOCOL_HEADER = "Hostler-Agent-Protocol"
+POLL_S = 25
+"""How long the controller may hold a question for operations open."""
+MAX_RETRY_AFTER_S = 300.0
+MAX_BACKOFF_S = 60.0
+URGENT = "u=0"
+"""The Priority (RFC 9218) of a post that holds what may doom a job."""
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+_Answer = TypeVar("_Answer")
+_NOT_NOW = frozenset({408, 425, 429})
+
+
+class UnavailableError(Exception):
+    """No answer, or "not now": send the same again after a while, `retry_after_s` if the controller said so.
+
+    `active`: the active controller said it, so that no other knows better.
+    """
+
+    def __init__(self, why: str, retry_after_s: float | None = None, *, active: bool = False) -> None:
+        super().__init__(why)
+        self.retry_after_s = retry_after_s
+        self.active = active
+
+
+class RejectedError(Exception):
+    """The controller will not take this as it is; `status` is the HTTP status."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(f"{status}: {why}")
+        self.status = status
+
+
+class Receipt(Struct, frozen=True):
+    """How far the controller has read the spool of this id; `resend_from` asks for an earlier number again."""
+
+    spool: str
+    acknowledged: int
+    resend_from: int | None = None
+
+    @property
+    def cursor(self) -> int:
+        """The last number that needs no sending."""
+        return self.acknowledged if self.resend_from is None else self.resend_from - 1
+
+
+NOTHING_READ = Receipt("", 0)
+
+
+class About(Struct, frozen=True):
+    """What an agent says of itself with each heartbeat. `profiles` are the checks that it answers."""
+
+    version: str
+    rss_kib: int = 0
+    profiles: tuple[str, ...] = ()
+
+
+class Order(Struct, frozen=True):
+    """An operation for this node: to be performed, only observed, or called off.
+
+    `left_s`: how long it may wait to be begun, from when it was asked for; None where the controller does not say.
+    """
+
+    operation: Operation
+    epoch: int
+    mode: Literal["perform", "observe", "revoke"] = "perform"
+    left_s: float | None = None
+
+
+class _Call(Struct, frozen=True):
+    """One question: its body or parameters, how long its answer may take, and how urgent it is."""
+
+    method: str
+    what: str
+    body: dict[str, Any] | None = None
+    params: dict[str, str] | None = None
+    timeout_s: float = TIMEOUT_S
+    priority: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/json", **({"Priority": self.priority} if self.priority else {})}
+
+
+class _Orders(Struct, frozen=True):
+    operations: tuple[Order, ...] = ()
+    held_s: float = 0.0
+
+
+def addresses(servers: str) -> tuple[str, ...]:
+    """The controllers' addresses of "https://a:8440,https://b:8440". Raises ValueError where there is none."""
+    found = tuple(dict.fromkeys(one.strip().rstrip("/") for one in servers.split(",") if one.strip()))
+    if not found:
+        raise ValueError("no server is named")
+    return found
+
+
+class _Beat(Struct, frozen=True):
+    spool: str = ""
+    acknowledged: int | None = None
+
+
+class Controller:
+    """The far end, which is any of the cell's controllers: whichever answers has the active one decide.
+
+    Every call raises UnavailableError or RejectedError. Where a controller cannot be reached, the next is asked at
+    once: everything that is sent here may be sent twice. One that says "not now" is left for the next call.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, servers: str, token_file: Path, node: str) -> None:
+        self._session = session
+        self._servers = addresses(servers)
+        self._at = 0
+        self._token_file = token_file
+        self._node = node
+
+    async def observations(
+        self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
+    ) -> Receipt:
+        """Hand over observations (or none, to ask how far the controller is); urgent ones pass a full house."""
+        body = {"node": self._node, "spool": spool, "boot_id": boot_id, "observations": observations}
+        call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
+        return _decode(await self._ask(call), Receipt)
+
+    async def heartbeat(self, boot_id: str, about: About, had: Receipt = NOTHING_READ) -> Receipt | None:
+        """Say that we live, what we are, and how far we were told that the spool has been read.
+
+        Gives how far it has, None from a controller that does not tell yet.
+        """
+        said = {"version": about.version, "rss_kib": about.rss_kib, "profiles": about.profiles}
+        read = {"spool": had.spool, "acknowledged": had.acknowledged}
+        body = {"node": self._node, "boot_id": boot_id, **said, **read}
+        raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
+        beat = _decode(raw, _Beat) if raw else _Beat()
+        return None if beat.acknowledged is None else Receipt(beat.spool, beat.acknowledged)
+
+    async def operations(self) -> tuple[Order, ...]:
+        """What is to be done; waits up to POLL_S for something to do.
+
+        `left_s` counts from when it was asked: the time for which the controller held the question is not lost.
+        """
+        params = {"node": self._node, "wait_s": str(POLL_S)}
+        call = _Call("GET", "operations", params=params, timeout_s=TIMEOUT_S + POLL_S)
+        given = _decode(await self._ask(call), _Orders)
+        held_s = min(max(given.held_s, 0.0), POLL_S)
+        return tuple(o if o.left_s is None else replace(o, left_s=o.left_s + held_s) for o in given.operations)
+
+    async def joining(self) -> JoinOffer:
+        """What lets this node's kubelet in now. Raises RejectedError (404) where nothing does."""
+        return _decode(await self._ask(_Call("GET", "joining", params={"node": self._node})), JoinOffer)
+
+    async def outcomes(self, outcomes: list[Outcome]) -> None:
+        await self._ask(_Call("POST", "outcomes", {"node": self._node, "outcomes": outcomes}))
+
+    async def _ask(self, call: _Call) -> bytes:
+        """Ask one controller after the other until one answers."""
+        error: Exception | None = None
+        for _ in self._servers:
+            at = self._at
+            request = self._session.request(
+                call.method,
+                f"{self._servers[at]}/v1/agent/{call.what}",
+                data=None if call.body is None else msgspec.json.encode(call.body),
+                params=call.params,
+                headers={"Authorization": f"Bearer {self._token()}", PROTOCOL_HEADER: str(PROTOCOL), **call.headers},
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=call.timeout_s, connect=CONNECT_S),
+            )
+            try:
+                return await _answer(request)
+            except UnavailableError as not_now:
+                if not not_now.active:
+                    self._go_on(at)
+                raise
+            except (aiohttp.ClientError, TimeoutError, OSError) as away:
+                self._go_on(at)
+                error = away
+        raise UnavailableError(f"{type(error).__name__}: {error}") from error
+
+    def _go_on(self, at: int) -> None:
+        """The next one from now on, unless another call has gone on already."""
+        if self._at == at:
+            self._at = (at + 1) % len(self._servers)
+
+    def _token(self) -> str:
+        """Read anew for every call: tokens are rotated under a running agent."""
+        try:
+            require_private(self._token_file)
+            return self._token_file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            raise UnavailableError(f"no token: {error}") from error
+
+
+async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> bytes:
+    """The body of a success. Raises UnavailableError, RejectedError, and what aiohttp raises."""
+    async with request as answer:
+        raw = await answer.content.read(MAX_ANSWER_BYTES)
+        while len(raw) < MAX_ANSWER_BYTES and (more := await answer.content.read(65_536)):
+            raw += more
+        _check(answer.status, answer.headers, raw)
+        return raw
+
+
+def session(servers: str, ca_file: str) -> aiohttp.ClientSession:
+    """A session that verifies TLS against the system's authorities, or against `ca_file` alone if given."""
+    tls = ssl.create_default_context(cafile=ca_file or None) if "https:" in servers else True
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls, limit=4))
+
+
+def backoff_s(attempt: int, retry_after_s: float | None, draw: float) -> float:
+    """How long to wait before try number `attempt` + 1. `draw` is uniform in [0, 1): a fleet must not march in step."""
+    if retry_after_s is not None:
+        return min(retry_after_s, MAX_RETRY_AFTER_S) * (1 + draw / 2)
+    return min(MAX_BACKOFF_S, 2.0 ** min(attempt, 10)) * (0.5 + draw / 2)
+
+
+def _check(status: int, headers: Mapping[str, str], raw: bytes) -> None:
+    if 200 <= status < 300:
+        return
+    why = raw[:300].decode("utf-8", "replace")
+    if status >= 500 or status in _NOT_NOW:
+        active = headers.get("Hostler-Role") == "active"
+        raise UnavailableError(f"{status}: {why}", _seconds(headers.get("Retry-After")), active=active)
+    raise RejectedError(status, why)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Retry-After in seconds; the date form would need a wall clock, so it counts as not said."""
+    return float(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
+
+
+def _decode(raw: bytes, kind: type[_Answer]) -> _Answer:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except UNREADABLE as error:
+        raise UnavailableError(f"the controller's answer makes no sense: {error}") from error

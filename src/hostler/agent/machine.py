@@ -1,0 +1,412 @@
+"""The machine underneath the agent: what it can be made to do. A real one, and an emulated one for tests and fleets.
+
+Every command is a fixed argument vector; nothing from an operation reaches a shell or becomes an option.
+"""
+
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from hostler.agent import child_process, kubelet
+from hostler.agent.checks import emulated_gate
+from hostler.agent.checks.gate_runner import Gate, Place
+from hostler.agent.checks.host_stress import Report
+from hostler.agent.child_process import Companion, DiedError, HungError
+from hostler.agent.cluster_pins import ClusterPins
+from hostler.agent.collectors import gpu_state, host_state, inventory, kubelet_devices, network_ports, smart_health
+from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.gpu_reset import Wanted, reset
+from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
+from hostler.agent.kubelet import JoinOffer
+from hostler.core.diagnose.gate.readings import Readings
+from hostler.core.state.input_problems import UNREADABLE
+from hostler.core.state.model import Facts, Part, Verdict
+
+BMC_RESET_S, KUBELET_S = 60.0, 60.0
+GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
+"""How long the GPUs' driver and the host's sysfs may take to tell their state; a poll of a sound node takes a tenth of
+a second, the first one of a driver without persistence some seconds."""
+_COLLECTORS = "hostler.agent.collectors"
+REBOOT_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 4.0, 3000.0, 10.0
+"""How long each act may take before its fate counts as unknown; evidence is all tools together."""
+NVML_FREE_S = 5.0
+"""So long a gate waits for a poll of the GPUs to end."""
+ANSWERED = frozenset({"gate", "seatrial"})
+"""Profiles of checks that a real node's agent can answer by itself."""
+
+
+class Body(Protocol):
+    """A machine. All calls block; all but `boot_id` raise the errors of `host_commands`."""
+
+    def boot_id(self) -> str: ...
+
+    def reboot(self) -> None:
+        """Ask for a reboot; returns while the machine is still up."""
+        ...
+
+    def reset_gpus(self, wanted: Wanted) -> str:
+        """Reset GPUs as their model is reset (`gpu_reset.reset`); one sentence on what was done."""
+        ...
+
+    def reset_bmc(self) -> None:
+        """Have the BMC restart, over the node's own interface to it; the node goes on."""
+        ...
+
+    def evidence(self) -> Facts:
+        """What is worth knowing before the power goes, within EVIDENCE_S."""
+        ...
+
+    def inventory(self) -> Inventory: ...
+
+    def ports(self) -> dict[str, str]:
+        """The network ports with their states (`collectors.ports.read`)."""
+        ...
+
+    def devices(self) -> dict[str, tuple[str, ...]] | None:
+        """Which pod has which GPUs (`collectors.devices.read`); None where nobody says."""
+        ...
+
+    def gpus(self) -> gpu_state.Report:
+        """The GPUs' state. Never raises: a hang or crash is a report."""
+        ...
+
+    def dcgm(self) -> gpu_state.Report:
+        """What DCGM's exporter says of the GPUs, "absent" where none answers. Never raises."""
+        ...
+
+    def host(self) -> Facts | None:
+        """The host's readings; None where there is nothing to read. Raises what `child_process` raises."""
+        ...
+
+    def drives(self) -> Facts:
+        """What the drives say of their own health; slow."""
+        ...
+
+    def check(self, profile: str, expects: str) -> Report:
+        """Run this profile's checks; `expects` is what a gate is to see (`core.diagnose.gate.expectation`)."""
+        ...
+
+    def profiles(self) -> tuple[str, ...]:
+        """The profiles of checks that it answers; what is asked for beside them is inconclusive."""
+        ...
+
+    def call_off(self) -> None:
+        """End a running check early, from another thread; it is then inconclusive. Nothing happens where none runs."""
+        ...
+
+    def sanitise(self) -> str:
+        """Erase the tenant's data; returns what was erased."""
+        ...
+
+    def invite_kubelet(self, offer: JoinOffer) -> None:
+        """Have the kubelet join the cluster that is offered. Repeating it changes nothing."""
+        ...
+
+    def dismiss_kubelet(self) -> None:
+        """Stop the kubelet and take its kubeconfigs away, so that it registers this node nowhere."""
+        ...
+
+    def locate(self, seconds: int) -> None:
+        """Light the locate LED for so long; 0 turns it off."""
+        ...
+
+
+class Eyes(Struct, frozen=True):
+    """What a body looks at.
+
+    `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's; `dcgm`: the page of DCGM's
+    exporter, on a loopback address, "" for none. `kernel_log` is what a gate reads again, `root` where it finds sysfs.
+    """
+
+    units: tuple[str, ...] = ()
+    nvml_twin: str = ""
+    dcgm: str = ""
+    kernel_log: str = "/dev/kmsg"
+    root: str = "/"
+
+
+class Powers(Struct, frozen=True):
+    """What a body may do: acts that disturb its machine need `actions`; only `scratch` devices are ever erased.
+
+    `clusters` are those that its kubelet may join.
+    """
+
+    actions: bool = False
+    scratch: tuple[str, ...] = ()
+    clusters: ClusterPins = ClusterPins()
+
+
+class RealBody:
+    """This machine."""
+
+    def __init__(self, node: str, state_dir: Path, powers: Powers, eyes: Eyes | None = None) -> None:
+        eyes = eyes or Eyes()
+        self._node = node
+        self._eyes = eyes
+        self._state_dir = state_dir
+        self._powers = powers
+        self._nvml = Companion((sys.executable, "-m", f"{_COLLECTORS}.nvml_state_reader", eyes.nvml_twin))
+        self._nvml_free = threading.Lock()
+        self._dcgm_url = eyes.dcgm
+        self._dcgm = Companion((sys.executable, "-m", f"{_COLLECTORS}.dcgm_reader", eyes.dcgm))
+        self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reader", "/", ",".join(eyes.units)))
+        place = Place(node, state_dir, Path(eyes.root), eyes.kernel_log)
+        self._gate = Gate(place, self._gpus_anew, self.boot_id)
+
+    def boot_id(self) -> str:
+        return this_boot()
+
+    def reboot(self) -> None:
+        self._need_permission("reboot")
+        act(("systemctl", "reboot"), REBOOT_S)
+
+    def reset_gpus(self, wanted: Wanted) -> str:
+        self._need_permission("gpu_reset")
+        with self._gate.around_reset(), self._nvml_free:
+            self._nvml.close()  # a GPU that somebody holds open cannot be reset, and our own reader is somebody
+            return reset(wanted, Path("/"))
+
+    def reset_bmc(self) -> None:
+        self._need_permission("bmc_cold_reset")
+        act(("ipmitool", "mc", "reset", "cold"), BMC_RESET_S)
+
+    def evidence(self) -> Facts:
+        facts: Facts = {"uptime_s": float(Path("/proc/uptime").read_text().split(maxsplit=1)[0])}
+        facts["load"] = Path("/proc/loadavg").read_text().strip()
+        query = "--query-gpu=index,pci.bus_id,serial,temperature.gpu,ecc.errors.uncorrected.volatile.total,pstate"
+        facts["nvidia_smi"] = say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
+        return facts
+
+    def inventory(self) -> Inventory:
+        try:
+            return inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
+        except (child_process.HungError, OSError, *UNREADABLE) as error:
+            raise ActFailedError(f"inventory could not be read: {error}") from error
+
+    def ports(self) -> dict[str, str]:
+        return network_ports.read(Path("/"))
+
+    def devices(self) -> dict[str, tuple[str, ...]] | None:
+        return kubelet_devices.read(Path("/"))
+
+    def gpus(self) -> gpu_state.Report:
+        if not self._nvml_free.acquire(blocking=False):
+            return gpu_state.nothing("busy", "a GPU is being reset")
+        try:
+            return self._ask_nvml()
+        finally:
+            self._nvml_free.release()
+
+    def _gpus_anew(self) -> gpu_state.Report:
+        """The GPUs as they are now, nothing remembered."""
+        if not self._nvml_free.acquire(timeout=NVML_FREE_S):
+            return gpu_state.nothing("busy", "somebody else asks NVML")
+        try:
+            self._nvml.close()
+            return self._ask_nvml()
+        finally:
+            self._nvml_free.release()
+
+    def _ask_nvml(self) -> gpu_state.Report:
+        try:
+            return gpu_state.decoded(self._nvml.ask("read", GPUS_S))
+        except HungError as error:
+            return gpu_state.nothing("hung", error, self._nvml.doing)
+        except (DiedError, OSError) as error:
+            return gpu_state.nothing("crashed", error)
+        except UNREADABLE as error:
+            self._nvml.close()
+            return gpu_state.nothing("crashed", f"its answer cannot be read: {error}")
+
+    def dcgm(self) -> gpu_state.Report:
+        if not self._dcgm_url or (self._dcgm.pid is None and not _listens(self._dcgm_url)):
+            return gpu_state.nothing("absent", "no exporter of DCGM listens")
+        try:
+            return gpu_state.decoded(self._dcgm.ask("read", DCGM_S))
+        except (HungError, DiedError, OSError) as error:
+            return gpu_state.nothing("absent", error)
+        except UNREADABLE as error:
+            self._dcgm.close()
+            return gpu_state.nothing("absent", f"its answer cannot be read: {error}")
+
+    def host(self) -> Facts | None:
+        return host_state.decoded(self._host.ask("read", HOST_S))
+
+    def drives(self) -> Facts:
+        return smart_health.read(Path("/"))
+
+    def close(self) -> None:
+        """End the children that read for us."""
+        self._nvml.close()
+        self._dcgm.close()
+        self._host.close()
+
+    def check(self, profile: str, expects: str) -> Report:
+        if profile not in ANSWERED:
+            answers = ", ".join(sorted(ANSWERED))
+            text = f"this agent has no checks of profile {profile}, it answers {answers}; a check of the site's own may"
+            return Report(Verdict.inconclusive, text)
+        return self._gate.check(expects)
+
+    def profiles(self) -> tuple[str, ...]:
+        return tuple(sorted(ANSWERED))
+
+    def call_off(self) -> None:
+        self._gate.call_off()
+
+    def sanitise(self) -> str:
+        self._need_permission("sanitise")
+        if not self._powers.scratch:
+            raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
+        mounted = Path("/proc/self/mounts").read_text()
+        for device in self._powers.scratch:
+            if any(line.startswith(device) for line in mounted.splitlines()):
+                raise NotPossibleError(f"{device} or a partition of it is mounted")
+        for device in self._powers.scratch:
+            act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
+        return ", ".join(self._powers.scratch)
+
+    def invite_kubelet(self, offer: JoinOffer) -> None:
+        self._need_permission("join_cluster")
+        kubeconfig = kubelet.bootstrap_kubeconfig(self._powers.clusters.checked(offer))
+        try:
+            fresh = kubelet.invite(kubelet.FOLDER, kubeconfig)
+        except OSError as error:
+            raise ActFailedError(f"{error.filename}: {error.strerror}") from error
+        if fresh:
+            act(("systemctl", "restart", "kubelet"), KUBELET_S)
+
+    def dismiss_kubelet(self) -> None:
+        self._need_permission("leave_cluster")
+        act(("systemctl", "stop", "kubelet"), KUBELET_S)
+        try:
+            kubelet.forget(kubelet.FOLDER)
+        except OSError as error:
+            raise ActFailedError(f"{error.filename}: {error.strerror}") from error
+
+    def locate(self, seconds: int) -> None:
+        act(("ipmitool", "chassis", "identify", str(seconds)), LOCATE_S)
+
+    def _need_permission(self, act: str) -> None:
+        if not self._powers.actions:
+            raise NotPossibleError(f"{act}: this agent was started without --allow-actions")
+
+
+class Senseless:
+    """A machine of which nothing can be looked at: no ports, kubelet, NVML, host state or drives."""
+
+    def ports(self) -> dict[str, str]:
+        return {}
+
+    def devices(self) -> dict[str, tuple[str, ...]] | None:
+        return None
+
+    def gpus(self) -> gpu_state.Report:
+        return gpu_state.nothing("busy", "an emulated machine has no NVML")
+
+    def dcgm(self) -> gpu_state.Report:
+        return gpu_state.nothing("absent", "an emulated machine has no DCGM")
+
+    def host(self) -> Facts | None:
+        return None
+
+    def drives(self) -> Facts:
+        return {}
+
+    def profiles(self) -> tuple[str, ...]:
+        """All of them: what an emulated machine answers says of itself that it is emulated."""
+        return ("burn_in", "gate", "idle", "seatrial", "suspect")
+
+    def invite_kubelet(self, offer: JoinOffer) -> None:  # noqa: ARG002 - the port's name
+        raise NotPossibleError("an emulated machine has no kubelet")
+
+    def dismiss_kubelet(self) -> None:
+        raise NotPossibleError("an emulated machine has no kubelet")
+
+
+class EmulatedBody(Senseless):
+    """A machine that is not there: it counts what is asked of it, and a reboot gives it its next boot id.
+
+    `verdict` and `parts` are what it answers, and a gate looks at the parts, or at the readings `gate` where there are
+    any; `gone_wrong` is raised by the next act of that name.
+    """
+
+    def __init__(self, node: str, parts: tuple[Part, ...] = ()) -> None:
+        self.node = node
+        self.parts = parts
+        self.boots = 1
+        self.asked: list[str] = []
+        self.invited: JoinOffer | None = None
+        self.verdict = Verdict.passed
+        self.gate: Readings | None = None
+        self.gone_wrong: dict[str, Exception] = {}
+
+    def boot_id(self) -> str:
+        return f"{self.node}-boot-{self.boots}"
+
+    def reboot(self) -> None:
+        self._ask("reboot")
+        self.boots += 1
+
+    def reset_gpus(self, wanted: Wanted) -> str:
+        self._ask(f"gpu_reset {','.join(wanted.gpus) or 'all'}")
+        return "emulated"
+
+    def reset_bmc(self) -> None:
+        self._ask("bmc_cold_reset")
+
+    def evidence(self) -> Facts:
+        self._ask("evidence")
+        return {"emulated": True}
+
+    def inventory(self) -> Inventory:
+        self._ask("inventory")
+        return Inventory(self.parts)
+
+    def check(self, profile: str, expects: str) -> Report:
+        self._ask(f"check {profile}")
+        if profile not in ANSWERED or self.verdict is not Verdict.passed:
+            return Report(self.verdict, "emulated")
+        return emulated_gate.answer(expects, self.gate or emulated_gate.readings(self.parts))
+
+    def call_off(self) -> None:
+        self.asked.append("call_off")
+
+    def sanitise(self) -> str:
+        self._ask("sanitise")
+        return "emulated"
+
+    def invite_kubelet(self, offer: JoinOffer) -> None:
+        self._ask("invite_kubelet")
+        self.invited = offer
+
+    def dismiss_kubelet(self) -> None:
+        self._ask("dismiss_kubelet")
+
+    def locate(self, seconds: int) -> None:
+        self._ask(f"locate {seconds}")
+
+    def _ask(self, what: str) -> None:
+        self.asked.append(what)
+        if error := self.gone_wrong.pop(what.split(maxsplit=1)[0], None):
+            raise error
+
+
+def _listens(url: str) -> bool:
+    """Whether anybody accepts connections there; no child is started to look at nothing."""
+    try:
+        parts = urlsplit(url)
+        socket.create_connection((parts.hostname or "", parts.port or 9400), 1.0).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def this_boot() -> str:
+    """The kernel's id of the boot that is running."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,0 +1,162 @@
+"""From the controller's orders to outcomes: takes operations, lets the hands work, and reports until it was heard."""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from math import inf
+
+import msgspec
+
+from hostler.agent.boot_clock import boottime
+from hostler.agent.controller_client import Controller, Order, RejectedError, UnavailableError, backoff_s
+from hostler.agent.local_observation import Rank, Sighting, collector_failed, collector_started
+from hostler.agent.node_operations import OFFER, Hands
+from hostler.agent.operation_log import Marks
+from hostler.agent.spool import Spool
+from hostler.agent.spool_upload import Uploader
+from hostler.core.state.model import Outcome
+
+MAX_TRANSIENT = 256
+"""Outcomes without a mark (refusals, observations) that wait to be sent; the controller asks again for lost ones."""
+MAX_OUTCOMES = 50
+MIN_POLL_S = 1.0
+"""How soon the controller is asked again after it had orders: it repeats them until it has heard."""
+FLUSH_S = 5.0
+"""How long evidence waits for the spool to empty before its outcome is reported (power may go right after)."""
+
+
+class Operator:
+    """The agent's office for operations. One act at a time; observations are answered meanwhile."""
+
+    def __init__(self, hands: Hands, marks: Marks, spool: Spool, uploader: Uploader, controller: Controller) -> None:
+        self._hands = hands
+        self._marks = marks
+        self._spool = spool
+        self._uploader = uploader
+        self._controller = controller
+        self._transient: deque[Outcome] = deque(maxlen=MAX_TRANSIENT)
+        self._heard = asyncio.Event()
+        self._acts: set[asyncio.Task[None]] = set()
+
+    async def take_orders(self, draw: Callable[[], float]) -> None:
+        """Ask for operations for ever, once it is known what was begun before."""
+        self._transient.extend(await self._settled(draw))
+        self._heard.set()
+        attempt = 0
+        while True:
+            asked = boottime()
+            try:
+                orders = await self._controller.operations()
+                attempt = 0
+            except (UnavailableError, RejectedError) as error:
+                retry_after_s = error.retry_after_s if isinstance(error, UnavailableError) else None
+                await asyncio.sleep(backoff_s(attempt, retry_after_s, draw()))
+                attempt += 1
+                continue
+            for order in orders:
+                self._begin(order, asked)
+            if orders:
+                await asyncio.sleep(MIN_POLL_S)
+
+    async def _settled(self, draw: Callable[[], float]) -> list[Outcome]:
+        """What can be said of earlier acts. While the disk refuses no order is taken, and the controller is told."""
+        attempt = 0
+        while True:
+            try:
+                found = await asyncio.to_thread(self._hands.settle)
+            except sqlite3.Error as error:
+                if not attempt:
+                    why = f"the disk refuses the marks of acts, and no order is taken until it does not: {error}"
+                    await self._note(collector_failed("marks", self._spool.now_s(), why))
+                await asyncio.sleep(backoff_s(attempt, None, draw()))
+                attempt += 1
+                continue
+            if attempt:
+                await self._note(collector_started("marks", self._spool.now_s()))
+            return found
+
+    async def report(self, draw: Callable[[], float]) -> None:
+        """Send outcomes for ever."""
+        attempt = 0
+        while True:
+            try:
+                await self.report_all()
+                attempt = 0
+                await self._heard.wait()
+            except (UnavailableError, RejectedError, sqlite3.Error):
+                await asyncio.sleep(backoff_s(attempt, None, draw()))
+                attempt += 1
+
+    async def report_all(self) -> None:
+        """Send the outcomes that there are. Raises what the controller or the disk raised."""
+        self._heard.clear()
+        while self._transient:
+            batch = [self._transient[index] for index in range(min(MAX_OUTCOMES, len(self._transient)))]
+            await self._controller.outcomes(batch)
+            for _ in batch:
+                self._transient.popleft()
+        while batch := await asyncio.to_thread(self._marks.unsent, MAX_OUTCOMES):
+            await self._controller.outcomes(batch)
+            await asyncio.to_thread(self._sent, batch)
+
+    def _sent(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            self._marks.sent(outcome)
+
+    def _begin(self, order: Order, asked: float) -> None:
+        act = asyncio.create_task(self._handle(order, asked))
+        self._acts.add(act)
+        act.add_done_callback(self._acts.discard)
+
+    async def _handle(self, order: Order, asked: float) -> None:
+        begin_by = inf if order.left_s is None else asked + order.left_s
+        modes = {"observe": self._hands.observe, "revoke": self._hands.revoke}
+        try:
+            brought = await self._fetched(order)
+        except (UnavailableError, RejectedError):
+            return  # silence: it is asked for again, or given up
+        ask = modes.get(order.mode, partial(self._hands.perform, begin_by=begin_by, brought=brought))
+        try:
+            outcome = await asyncio.to_thread(ask, order.operation, order.epoch)
+        except sqlite3.Error:
+            return  # the marks cannot be read: silence, and the controller asks again
+        if order.operation.kind == "run_checks":
+            await self._note_verdict(outcome)
+        if order.operation.kind == "collect_evidence" and order.mode == "perform":
+            await self._flush()
+        await self._post(outcome)
+
+    async def _fetched(self, order: Order) -> dict[str, str]:
+        """What an act needs that no order carries: the secret by which this node's kubelet joins."""
+        if order.operation.kind != "join_cluster" or order.mode != "perform":
+            return {}
+        return {OFFER: msgspec.json.encode(await self._controller.joining()).decode()}
+
+    async def _post(self, outcome: Outcome) -> None:
+        """A marked outcome is sent from its mark (again, if it was sent before); any other from memory."""
+        if not await asyncio.to_thread(self._marks.resend, outcome):
+            self._transient.append(outcome)
+        self._heard.set()
+
+    async def _note_verdict(self, outcome: Outcome) -> None:
+        if "verdict" not in outcome.facts:
+            return
+        seen_s = self._spool.now_s()
+        facts = {name: outcome.facts[name] for name in ("profile", "verdict")}
+        verdict = Sighting(
+            "verdict", seen_s, Rank.urgent, outcome.detail, facts={**facts, "operation": outcome.operation}
+        )
+        await self._note(verdict)
+
+    async def _note(self, seen: Sighting) -> None:
+        await asyncio.to_thread(self._spool.append, [seen])
+        self._uploader.wake()
+
+    async def _flush(self) -> None:
+        try:
+            async with asyncio.timeout(FLUSH_S):
+                await self._uploader.drained()
+        except TimeoutError:
+            return

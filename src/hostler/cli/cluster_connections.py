@@ -1,0 +1,246 @@
+"""The schedulers that `serve` is told of, and who reboots the nodes of their clusters."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from random import SystemRandom
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.cli.controller_process import Gate
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.model import Node, Operation, Outcome
+from hostler.drivers.kubernetes.annotation_requests import Ask, Requester
+from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.csr_approver import Admitter
+from hostler.drivers.kubernetes.gpu_operator import Operands
+from hostler.drivers.kubernetes.gpu_operator_reset import Place, Resetter, Restorer
+from hostler.drivers.kubernetes.idle_check_jobs import Tidier
+from hostler.drivers.kubernetes.kube_api import Api
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
+from hostler.drivers.kubernetes.liveness_lease import Presence
+from hostler.drivers.kubernetes.node_status_writer import Marker
+from hostler.drivers.kubernetes.rejoin_guard import Doorkeeper
+from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
+from hostler.drivers.kubernetes.settings import KubernetesSettings
+from hostler.drivers.kubernetes.settings import parse as parse_kubernetes
+from hostler.drivers.slurm.command_transport import Commands, CommandTransport
+from hostler.drivers.slurm.rest_transport import RestTransport
+from hostler.drivers.slurm.scheduler import SlurmScheduler
+from hostler.drivers.slurm.settings import SlurmSettings, parse
+from hostler.drivers.slurm.transport import Transport
+from hostler.ports import Hand, PortError, RefusedError, UnreachableError
+from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.merged_schedulers import SchedulerHand
+
+OWNER = "hostler"
+"""Whose cordons are ours, in a cluster that one cell serves."""
+
+TOLD_S = 10.0
+"""So long is waited for an agent that is heard and was told something."""
+
+CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+async def slurm_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[SlurmScheduler]:
+    """The schedulers of "NAME" or "NAME=FILE"; what they hold is let go with `stack`. Raises InvalidInputError."""
+    return [
+        SlurmScheduler(name, transport, gate, gate.now, settings.manner)
+        for name, (transport, settings) in (await slurm_access(given, stack)).items()
+    ]
+
+
+async def slurm_access(given: Sequence[str], stack: AsyncExitStack) -> dict[str, tuple[Transport, SlurmSettings]]:
+    """How each of the clusters "NAME" or "NAME=FILE" is reached. Raises InvalidInputError."""
+    found: dict[str, tuple[Transport, SlurmSettings]] = {}
+    for one in given:
+        name, _, path = one.partition("=")
+        if not CLUSTER.fullmatch(name) or name in found:
+            raise _unusable(f"--slurm {one[:100]}", "each cluster needs a name of its own", "write NAME=FILE")
+        settings = parse(path, _read(path)) if path else SlurmSettings()
+        try:
+            found[name] = await _transport(settings, stack), settings
+        except RefusedError as error:
+            raise _unusable(path, str(error), "mend that and start again") from error
+    return found
+
+
+class Watched(Struct, frozen=True):
+    """A Kubernetes cluster: its scheduler, and what writes on its nodes once the fleet is there."""
+
+    scheduler: KubernetesScheduler
+    api: Api
+    book: Book
+
+    def marker(self, fleet: Callable[[], Fleet]) -> Marker:
+        """Shows the cluster's users what Hostler knows and does."""
+        return Marker(self.scheduler, self.api, self.book, fleet)
+
+    def doorkeeper(self, fleet: Callable[[], Fleet]) -> Doorkeeper:
+        """Turns away nodes that have left and are listed again."""
+        return Doorkeeper(self.scheduler, fleet)
+
+    @property
+    def admitter(self) -> Admitter:
+        """Has the certificates of joining kubelets signed."""
+        return Admitter(self.api, self.scheduler.joining)
+
+    def tidier(self, fleet: Callable[[], Fleet]) -> Tidier:
+        """Takes idle checks away that nobody waits for."""
+        return Tidier(self.scheduler.checks, self.book, fleet)
+
+    @property
+    def operands(self) -> Operands:
+        """What holds GPUs there and goes for a reset."""
+        return Operands(self.api, OWNER, self.book.settings.operands, self.book.settings.actors)
+
+    def restorer(self, fleet: Callable[[], Fleet]) -> Restorer:
+        """Lets back what went for a GPU reset that is over."""
+        return Restorer(self.operands, self.book, fleet)
+
+    def presence(self, holder: str) -> Presence:
+        """Shows that Hostler is up, and which controller decides."""
+        return Presence(self.api, OWNER, holder)
+
+    def requester(self, fleet: Callable[[], Fleet], ask: Ask) -> Requester:
+        """Answers what people ask for from inside the cluster."""
+        return Requester(self.scheduler, self.api, self.book, fleet, ask)
+
+
+async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExitStack) -> list[Watched]:
+    """The clusters of "NAME=KUBECONFIG[@CONTEXT][+SETTINGS]"; "in-cluster" stands for the pod's own account.
+
+    SETTINGS is a file (`kubernetes.settings`). What they hold is let go with `stack`. Raises InvalidInputError.
+    """
+    found: list[Watched] = []
+    settings = kubernetes_settings(given)
+    for name, api in (await kubernetes_access(given, gate, stack)).items():
+        book = Book(api, OWNER, SystemRandom().random, settings[name])
+        found.append(Watched(KubernetesScheduler(name, api, book, OWNER), api, book))
+    return found
+
+
+async def kubernetes_access(given: Sequence[str], fence: Callable[[], None], stack: AsyncExitStack) -> dict[str, Api]:
+    """The API of each of these clusters, behind the fence. Raises InvalidInputError."""
+    found: dict[str, Api] = {}
+    for one in given:
+        name, _, where = one.partition("=")
+        if not CLUSTER.fullmatch(name) or not where or name in found:
+            instead = "write NAME=KUBECONFIG, NAME=KUBECONFIG@CONTEXT, either with +SETTINGS behind it"
+            raise _unusable(f"--cluster {one[:100]}", "each cluster needs a name of its own and a kubeconfig", instead)
+        path, _, context = where.partition("+")[0].partition("@")
+        found[name] = await stack.enter_async_context(Api(load_kubeconfig(path, context), fence))
+    return found
+
+
+def kubernetes_settings(given: Sequence[str]) -> dict[str, KubernetesSettings]:
+    """What is particular to each of these clusters. Raises InvalidInputError."""
+    paths = {one.partition("=")[0]: one.partition("+")[2] for one in given}
+    return {name: parse_kubernetes(path, _read(path)) if path else KubernetesSettings() for name, path in paths.items()}
+
+
+def offered_by(clusters: Sequence[Watched]) -> Callable[[str], JoinOffer | None]:
+    """What lets a node in, of whichever cluster it is about to join."""
+    return lambda node: next(filter(None, (one.scheduler.joining.offer(node) for one in clusters)), None)
+
+
+async def _transport(settings: SlurmSettings, stack: AsyncExitStack) -> Transport:
+    if settings.rest is None:
+        return CommandTransport(settings.commands or Commands())
+    session = await stack.enter_async_context(settings.rest.session())
+    return RestTransport(session, settings.rest)
+
+
+def resetter(clusters: Sequence[Watched], gate: Gate) -> Resetter:
+    """The hand for GPU resets, around the agents'."""
+    return Resetter([Place(one.scheduler, one.operands) for one in clusters], lambda: gate.agents, gate.fleet)
+
+
+class Escort:
+    """The schedulers' hand, with the node's own agent told when its kubelet may come, and when it has to go.
+
+    It is told where it is heard, and what it says decides nothing: the cluster shows who is there.
+    """
+
+    kinds = SchedulerHand.kinds
+
+    def __init__(self, schedulers: Hand, gate: Gate, clusters: Iterable[Watched]) -> None:
+        self._schedulers = schedulers
+        self._clusters = frozenset(one.scheduler.cluster for one in clusters)
+        self._gate = gate
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        said = await self._schedulers.perform(operation, node)
+        offer = self._gate.offered(node.id) if operation.kind == "join_cluster" else None
+        if said.result == "unknown" and offer is not None:
+            told = await self._tell(operation, node, f"{operation.id}-{offer.expires:%H%M%S}")
+        elif said.result == "done" and operation.kind == "leave_cluster" and self._has_kubelet(node):
+            told = await self._tell(operation, node, operation.id)
+        else:
+            return said
+        return replace(said, detail="; ".join(filter(None, (said.detail, told))))
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return await self._schedulers.observe(operation, node)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        await self._schedulers.revoke(operation, node)
+
+    def _has_kubelet(self, node: Node) -> bool:
+        return node.assignment is not None and node.assignment.cluster in self._clusters
+
+    async def _tell(self, operation: Operation, node: Node, identity: str) -> str:
+        """What the agent said, "" where it is not asked. Each token is an order of its own; none carries it."""
+        if self._gate.agents is None or not self._gate.is_heard(node.id):
+            return ""
+        order = replace(operation, id=identity, boot_id="", args={})
+        try:
+            async with asyncio.timeout(TOLD_S):
+                said = await self._gate.agents.perform(order, node)
+        except (PortError, TimeoutError) as away:
+            return f"its agent: {str(away) or 'no answer'}"
+        return f"its agent: {said.detail or said.result}"
+
+
+class Rebooter:
+    """The Hand for reboots: Slurm's where a node's cluster is to do it (`reboots: true`), else its agent's.
+
+    `agents` gives the agents' hand, which comes to be when the house does.
+    """
+
+    kinds = frozenset({"reboot"})
+
+    def __init__(self, clusters: Iterable[SlurmScheduler], agents: Callable[[], Hand | None]) -> None:
+        self._clusters: Mapping[str, SlurmScheduler] = {one.cluster: one for one in clusters if one.reboots}
+        self._agents = agents
+
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        return await self._hand(node).perform(operation, node)
+
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        return await self._hand(node).observe(operation, node)
+
+    async def revoke(self, operation: Operation, node: Node) -> None:
+        await self._hand(node).revoke(operation, node)
+
+    def _hand(self, node: Node) -> Hand:
+        own = self._clusters.get(node.assignment.cluster) if node.assignment else None
+        hand = own or self._agents()
+        if hand is None:
+            raise UnreachableError("the controller has not started; nothing was sent")
+        return hand
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable(path, str(error), "give a readable YAML file") from error
+
+
+def _unusable(where: str, what: str, instead: str) -> InvalidInputError:
+    return InvalidInputError((Problem(where, 0, what, instead),))

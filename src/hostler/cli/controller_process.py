@@ -1,0 +1,287 @@
+"""One running controller put together: locks, journal, tokens, cell, desk and server, up inside and down outside."""
+
+import asyncio
+import fcntl
+import os
+import re
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from hostler.cli.first_start import TOKEN, TOKENS, refuse_a_second_beginning
+from hostler.controller import intake
+from hostler.controller.ready import Reply
+from hostler.core.policy.documents import parse
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.live_state import Release
+from hostler.core.state.model import FLEET, Intent, Node
+from hostler.journal.opening import on_server, open_journal
+from hostler.ports import Hand, Journal, UnreachableError
+from hostler.runtime.input_queues import BusyError
+from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.lease_validity import Terms
+from hostler.runtime.membership import Seat
+from hostler.runtime.runner import Cell
+from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.app import create_app
+from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.server_settings import Settings, is_loopback
+from hostler.server.tokens import TokenStore
+from hostler.server.uvicorn_server import serving
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+LEASE_S = (1.0, 60.0)
+"""The shortest and the longest lease that may be asked for."""
+
+
+def now() -> datetime:
+    """The moment, aware."""
+    return datetime.now(UTC)
+
+
+class Standing(Struct, frozen=True):
+    """How a controller stands in its cell: what it is called, where the others reach it, how long its lease lasts.
+
+    `journal` is a path or a postgresql:// URL, "" for a file in the data directory; `name` and `advertise` "" are
+    made of host and port.
+    """
+
+    data: Path
+    journal: str = ""
+    name: str = ""
+    advertise: str = ""
+    lease_s: float = Terms().lease_s
+
+
+class House(Struct):
+    """What runs: the cell, its tokens, and the address it is served at."""
+
+    cell: Cell
+    tokens: TokenStore
+    address: str
+    data: Path
+
+
+class Gate:
+    """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
+
+    `offered` gives what lets a node's kubelet in now, `glance` what the schedulers show of one node, `machines` what is
+    behind a BMC.
+    """
+
+    def __init__(self) -> None:
+        self.cell: Cell | None = None
+        self.agents: Hand | None = None
+        self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
+        self.machines: Machines = nobody
+        self.eye: Callable[[], Iterable[intake.Input]] = tuple
+        self.glance: Callable[[Node], Iterable[intake.Input]] = lambda _node: ()
+
+    def opens(self) -> bool:
+        """Whether anything may be sent now."""
+        return self.cell is not None and self.cell.may_send()
+
+    def now(self) -> datetime:
+        """Controller time: what deadlines are measured by, whatever the wall clock does."""
+        return self.cell.now() if self.cell is not None else now()
+
+    def fleet(self) -> Fleet:
+        """What is committed. Raises UnreachableError before the controller has started."""
+        if self.cell is None:
+            raise UnreachableError("the controller has not started")
+        return self.cell.view
+
+    def is_heard(self, node: str) -> bool:
+        """Whether the node's agent is heard now."""
+        here = self.cell.present.nodes.get(node) if self.cell is not None else None
+        return here is not None and here.heard
+
+    def show(self) -> None:
+        """Put what the schedulers show now before the controller."""
+        self._tell(self.eye())
+
+    def show_node(self, node: Node) -> None:
+        """The same for one node."""
+        self._tell(self.glance(node))
+
+    def _tell(self, seen: Iterable[intake.Input]) -> None:
+        if self.cell is not None:
+            for one in seen:
+                self.cell.tell(one)
+
+    def __call__(self) -> None:
+        """Raises UnreachableError where nothing may be sent."""
+        if self.cell is None:
+            raise UnreachableError("the controller has not started; nothing was sent")
+        self.cell.fence()
+
+
+@asynccontextmanager
+async def house(
+    settings: Settings,
+    standing: Standing,
+    hands: Sequence[Hand],
+    gate: Gate,
+    documents: dict[str, str] | None = None,
+) -> AsyncIterator[House]:
+    """A running controller. Raises InvalidInputError, UnsafeListenError, JournalError, OSError; nothing stays then.
+
+    The documents are activated where nobody holds the lease when this controller starts; who stands by, and later takes
+    over, reads what is in force from the journal alone.
+    """
+    settings.check()
+    configuration = parse(documents) if documents else None
+    await asyncio.to_thread(standing.data.mkdir, 0o700, parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        alone = _locked(standing, stack)
+        seat = _seat(settings, standing, alone=alone)
+        if not on_server(standing.journal):
+            await asyncio.to_thread(refuse_a_second_beginning, _file_of(standing))
+        journal: Journal = await asyncio.to_thread(open_journal, journal_of(standing))
+        stack.callback(journal.close)
+        tokens = TokenStore(_tokens_of(standing))
+        stack.callback(tokens.close)
+        await asyncio.to_thread(tokens.bootstrap, standing.data / TOKEN)
+        desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
+        cell = gate.cell = Cell(journal, [*hands, desk], seat=seat)
+        try:
+            await cell.start()
+            attending = asyncio.create_task(cell.while_active(lambda: _attended(desk)))
+            stack.callback(attending.cancel)
+            if configuration is not None and cell.role == "active":
+                await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
+            async with serving(create_app(cell, tokens, desk, settings, gate.machines), settings) as address:
+                try:
+                    yield House(cell, tokens, address, standing.data)
+                finally:
+                    await cell.stop()  # before the server: another takes over while this one says goodbye
+        finally:
+            await cell.stop()
+
+
+async def _attended(desk: AgentDesk) -> None:
+    """For as long as this controller decides, agents wait at its desk; then they are sent to whoever does."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        desk.send_away()
+
+
+async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:
+    """Put an intent of the composition root itself; `second` says yes where it takes a second person.
+
+    Raises InvalidInputError where it is refused.
+    """
+    args, second = more.pop("args", {}), str(more.pop("second", ""))
+    intent = Intent(secrets.token_hex(8), verb, target, person, "set up by the command line", now(), args)  # type: ignore[arg-type]
+    while True:
+        try:
+            reply = await cell.ask(intent, **more)  # type: ignore[arg-type]
+        except BusyError as busy:
+            await asyncio.sleep(busy.retry_after_s)
+            continue
+        if second and (approval := reply.detail.get("approval")):
+            return await ask(cell, "approve-request", approval, person=second)
+        if not reply.granted:
+            raise InvalidInputError((Problem(verb, 0, reply.text, "mend that and start again"),))
+        return reply
+
+
+def journal_of(standing: Standing) -> Path | str:
+    """A file, or a postgresql:// URL."""
+    return standing.journal if on_server(standing.journal) else _file_of(standing)
+
+
+def _file_of(standing: Standing) -> Path:
+    return Path(standing.journal) if standing.journal else standing.data / "journal.db"
+
+
+def _tokens_of(standing: Standing) -> Path | str:
+    """Beside the journal: every controller of the cell knows the same."""
+    return standing.journal if on_server(standing.journal) else _file_of(standing).parent / TOKENS
+
+
+def _locked(standing: Standing, stack: ExitStack) -> bool:
+    """Lock what this process has for itself; whether no other can have the journal. Raises InvalidInputError.
+
+    A file is one controller's: one that is stopped while it writes would hold SQLite's lock, and with it a takeover,
+    for as long as it stands still.
+    """
+    stack.callback(os.close, _lock(standing.data, _ANOTHER_DIRECTORY))
+    if on_server(standing.journal):
+        return False
+    directory = _file_of(standing).parent
+    if directory.resolve() != standing.data.resolve():
+        directory.mkdir(0o700, parents=True, exist_ok=True)
+        stack.callback(os.close, _lock(directory, _POSTGRESQL))
+    return True
+
+
+_POSTGRESQL = "two controllers of one cell need PostgreSQL: give both --journal postgresql://…"
+_ANOTHER_DIRECTORY = f"stop that one, or give another directory with --data; {_POSTGRESQL}"
+
+
+def _lock(directory: Path, instead: str) -> int:
+    """A lock on the directory, held until its descriptor is closed or the process ends."""
+    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as held:
+        os.close(lock)
+        raise _unusable(str(directory), "another Hostler serves this directory", instead) from held
+    return lock
+
+
+def _seat(settings: Settings, standing: Standing, *, alone: bool) -> Seat:
+    """Raises InvalidInputError for a name, address or lease that nobody could use."""
+    name = standing.name or f"{socket.gethostname()}-{settings.port}"
+    if not NAME.fullmatch(name):
+        raise _unusable("--name", f"'{name[:70]}' is no name", "use up to 63 letters, digits and . _ -")
+    if not LEASE_S[0] <= standing.lease_s <= LEASE_S[1]:
+        raise _unusable("--lease", f"{standing.lease_s:g} s", f"take {LEASE_S[0]:g} to {LEASE_S[1]:g} seconds")
+    address = standing.advertise or _own_address(settings, alone=alone)
+    _check_address(address, settings)
+    mark = f"{name}/{secrets.token_hex(4)}"
+    return Seat(
+        release=Release(version("hostler")),
+        controller=name,
+        mark=mark,
+        address=address,
+        alone=alone,
+        terms=Terms(standing.lease_s),
+    )
+
+
+def _own_address(settings: Settings, *, alone: bool) -> str:
+    """Host and port as listened to; where others must reach it, they have to mean something to them."""
+    if not alone and (settings.port == 0 or settings.host in ("0.0.0.0", "::")):  # noqa: S104 - recognised, not bound
+        what = f"{settings.host}:{settings.port} tells no other controller where this one is reached"
+        raise _unusable("--listen", what, "give --advertise URL")
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{'https' if settings.tls_certificate else 'http'}://{host}:{settings.port}"
+
+
+def _check_address(address: str, settings: Settings) -> None:
+    try:
+        parts = urlsplit(address)
+        whole = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+        _ = parts.port
+    except ValueError:
+        whole, parts = False, urlsplit("")
+    if not whole:
+        raise _unusable("--advertise", f"'{address[:200]}' is no address", "write https://host:port")
+    if parts.scheme == "http" and not (settings.insecure_plain_http or is_loopback(parts.hostname or "")):
+        what = "plain HTTP: other controllers would show tokens to the network on their way here"
+        raise _unusable("--advertise", what, "write https://…, or say --insecure-plain-http")
+
+
+def _unusable(where: str, what: str, instead: str) -> InvalidInputError:
+    return InvalidInputError((Problem(where, 0, what, instead),))

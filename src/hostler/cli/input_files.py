@@ -1,0 +1,117 @@
+"""Reads the files that people hand to commands: inventories and configuration documents."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from hostler.cli.command_errors import unusable
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.intent_requests import say_brake
+from hostler.cli.options import Why
+from hostler.cli.output import dump_json, dump_yaml, shown
+
+if TYPE_CHECKING:
+    from hostler.cli.api_client import Client
+
+MAX_BYTES = 64 * 1_048_576
+
+
+@contextmanager
+def opened(file: str) -> Iterator[BinaryIO]:
+    """A file's bytes, standard input for "-". Raises CommandError where it cannot be opened or read."""
+    try:
+        if file == "-":
+            yield sys.stdin.buffer
+        else:
+            with Path(file).open("rb") as stream:
+                yield stream
+    except OSError as error:
+        raise unusable(f"{file}: {error.strerror}", "name a file that you can read") from error
+
+
+def read_text(file: str, errors: str = "strict") -> str:
+    """A file's text, standard input for "-". Raises CommandError. `errors` as in bytes.decode."""
+    with opened(file) as stream:
+        data = stream.read(MAX_BYTES + 1)
+    try:
+        text = data.decode(errors=errors)
+    except UnicodeDecodeError as error:
+        raise unusable(f"{file}: not UTF-8 at byte {error.start}", "save it as UTF-8") from error
+    if len(data) > MAX_BYTES:
+        raise unusable(f"{file}: larger than {MAX_BYTES} bytes", "split it")
+    return text
+
+
+def read_documents(files: tuple[str, ...]) -> dict[str, str]:
+    """Configuration documents by file name. Raises CommandError for none, or two of one name."""
+    if not files:
+        raise unusable("no document is named", "name one or more YAML files")
+    found: dict[str, str] = {}
+    for file in files:
+        name = "stdin" if file == "-" else Path(file).name
+        if name in found:
+            raise unusable(f"{file}: another document is named {name} too", "rename one")
+        found[name] = read_text(file)
+    return found
+
+
+def read_entries(file: str, what: str) -> list[dict[str, Any]]:
+    """The entries of an inventory of nodes or assets. Raises CommandError where it is no JSON or YAML list."""
+    text = read_text(file)
+    found = _json(text, file) if text.lstrip()[:1] in ("[", "{") else _yaml(text, file)
+    if isinstance(found, dict) and isinstance(found.get(what), list):
+        found = found[what]
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise unusable(f"{file}: not a list of {what}", f"write a list of objects, or one under the key '{what}'")
+    return found
+
+
+def _json(text: str, file: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise unusable(f"{file}:{error.lineno}: {error.msg}", "mend the JSON there") from error
+
+
+def _yaml(text: str, file: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        what = getattr(error, "problem", None) or str(error)
+        raise unusable(f"{file}{line}: {what}", "mend the YAML there") from error
+
+
+def submit(client: "Client", path: str, body: dict[str, Any], why: Why, output: str) -> ExitCode:
+    """Send documents with the reason for them, and print what the server says."""
+    also = {"reason": why.reason, "dry_run": why.dry_run, "key": why.key_for()}
+    answer = client.post(path, {**body, **also})
+    _tell(answer, output)
+    return ExitCode.ok if answer["granted"] else ExitCode.waits
+
+
+def effect_of(detail: dict[str, str]) -> list[tuple[str, str]]:
+    """What a configuration would change, as a dry run answers."""
+    rows = [("disturbs", f"{detail['disturbs']} node(s): {detail['nodes']}")] if detail.get("nodes") else []
+    more = (("changes", "pools"), ("approval", "approval"))
+    return [*rows, *((title, detail[key]) for title, key in more if detail.get(key))]
+
+
+def _tell(answer: dict[str, Any], output: str) -> None:
+    """Print the answer to a request that was granted."""
+    say_brake(answer)
+    match output:
+        case "json":
+            dump_json(answer)
+        case "yaml":
+            dump_yaml(answer)
+        case _:
+            print(shown(str(answer.get("text", "done")), breaks=True))
+            for title, text in effect_of(answer.get("detail") or {}):
+                print(f"  {title:<10} {shown(text)}")

@@ -1,0 +1,133 @@
+"""Sends requests for acts and prints the answers: what was granted, refused, or would happen."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.exit_codes import ExitCode
+from hostler.cli.options import Pick, Why
+from hostler.cli.output import dump_json, dump_yaml, say, shown
+
+if TYPE_CHECKING:
+    from hostler.cli.api_client import Client
+
+SELECTORS = ("phase", "pool", "rack", "sku", "condition", "tag", "q")
+TARGETS_MAX = 1_000
+_GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
+"""What concerns one target only: the others are asked for all the same."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One act on one target, with what the verb needs besides; `nodes` with the target "nodes" are one act on all."""
+
+    verb: str
+    target: str
+    args: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+
+
+def selection(selector: str) -> dict[str, str]:
+    """The query of "phase=production,pool=train". Raises CommandError on anything else."""
+    query: dict[str, str] = {}
+    for term in filter(None, selector.split(",")):
+        key, equals, value = term.partition("=")
+        if not equals or key not in SELECTORS:
+            raise unusable(f"selector '{term}'", f"write KEY=VALUE with a key of {', '.join(SELECTORS)}")
+        query[key] = value
+    return query
+
+
+def targets_of(client: "Client", named: Sequence[str], pick: Pick) -> list[str]:
+    """The targets by name and by selector. Raises CommandError where there are none, or more than allowed."""
+    found = list(dict.fromkeys(named))
+    if pick.selector:
+        query = selection(pick.selector)
+        if not query:
+            raise unusable("an empty selector would mean every node", "write KEY=VALUE")
+        chosen = [node["id"] for node in client.pages("/v1/nodes", query, pick.at_most + 1)]
+        if len(chosen) > pick.at_most:
+            raise CommandError(
+                ExitCode.refused,
+                f"-l {pick.selector} finds more than {pick.at_most} nodes; nothing was asked for",
+                "look with `hostler node list`, then allow them with --at-most N",
+            )
+        found.extend(node for node in chosen if node not in found)
+    if not found:
+        raise unusable("no target" + (f" matches {pick.selector}" if pick.selector else ""), "name a node, or use -l")
+    if len(found) > TARGETS_MAX:
+        raise unusable(f"{len(found)} targets", f"name at most {TARGETS_MAX}")
+    return found
+
+
+def ask(client: "Client", why: Why, requests: Sequence[Request], output: str) -> ExitCode:
+    """Have each request answered. Returns the first exit status that is not ok."""
+    worst, answers = ExitCode.ok, []
+    for request in requests:
+        answer, code = _answered(client, why, request, why.key_for(request.target if len(requests) > 1 else ""))
+        answers.append({"verb": request.verb, "target": request.target, **answer})
+        worst = worst or code
+        if output in ("table", "wide"):
+            _print(request, answer, why.dry_run)
+        elif output == "name" and code is ExitCode.ok:
+            print(shown(request.target))
+        elif code is not ExitCode.ok:
+            say(f"{request.target}: {answer['text']}")
+    say_brake(*answers)
+    if output == "json":
+        dump_json({"items": answers})
+    elif output == "yaml":
+        dump_yaml({"items": answers})
+    return worst
+
+
+def say_brake(*answers: dict[str, Any]) -> None:
+    """Say that the storm brake is latched where an answer says so: whoever asks for anything is to know."""
+    if latched := next((b for answer in answers if (b := (answer.get("detail") or {}).get("brake"))), ""):
+        say(f"STORM BRAKE LATCHED: {latched} (hostler brake release --reason …)")
+
+
+def _answered(client: "Client", why: Why, request: Request, key: str) -> tuple[dict[str, Any], ExitCode]:
+    body = {
+        "verb": request.verb,
+        "target": request.target,
+        "nodes": request.nodes,
+        "reason": why.reason,
+        "args": request.args,
+        "dry_run": why.dry_run,
+        "key": key,
+    }
+    try:
+        answer = client.post("/v1/intents", body)
+    except CommandError as error:
+        if error.code not in _GOES_ON:
+            raise
+        return {"granted": False, "text": str(error), "detail": error.detail}, error.code
+    return answer, ExitCode.ok if answer["granted"] else ExitCode.waits
+
+
+def _print(request: Request, answer: dict[str, Any], dry_run: bool) -> None:
+    text = f"{request.target}: {answer['text']}"
+    if not answer["granted"]:
+        say(text)
+        return
+    print(shown(text, breaks=True))
+    if dry_run:
+        _radius(answer.get("detail") or {})
+    sys.stdout.flush()
+
+
+def _radius(detail: dict[str, str]) -> None:
+    """The plan and whom it disturbs, as the core worked it out."""
+    nodes = [node for node in detail.get("nodes", "").split(",") if node]
+    rows = (
+        ("plan", detail.get("plan", "")),
+        ("approval", detail.get("approval", "")),
+        ("disturbs", f"{len(nodes)} node(s), {detail.get('gpus', '0')} GPUs: {', '.join(nodes)}" if nodes else ""),
+        ("waits for", detail.get("waits_for", "") or ("nothing: it would begin at once" if nodes else "")),
+    )
+    for title, text in rows:
+        if text:
+            print(f"  {title:<10} {shown(text)}")

@@ -1,0 +1,105 @@
+"""What a person reads of one object at a glance: the node's page."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from hostler.cli.table_columns import age, clock, field, severity, text_of
+
+Object = dict[str, Any]
+
+
+def node_page(found: Object, wide: bool) -> Iterator[str]:
+    """A node with what ails it, what is done about it and what it waits for; `wide` adds parts and checks."""
+    node, now = found["node"], datetime.now(UTC)
+    yield f"{node['id']}  {node['phase']} for {age(node['phase_since'], now)}"
+    for title, value in _facts(found, node, now):
+        if value:
+            yield f"  {title:<12}{value}"
+    yield from _waiting(node.get("waiting"), now)
+    yield from _plan(node, now)
+    yield from _conditions(node.get("conditions") or [], now)
+    yield from _section("holds", [_hold(hold, now) for hold in found.get("holds") or []])
+    yield from _section("tickets", [f"{t['id']}  {t['kind']}  {t['summary']}" for t in found.get("tickets") or []])
+    yield from _section("work", [_work(work) for work in found.get("workloads") or []])
+    if wide:
+        yield from _section("parts", [_part(part) for part in found.get("parts") or []])
+        yield from _section("checks", [_check(check, now) for check in node.get("checks") or []])
+        yield from _section(
+            "names", [f"{b['kind']} {b['value']}" for b in node.get("bindings") or [] if not b.get("until")]
+        )
+        yield from _section("firmware", [f"{name} {version}" for name, version in node.get("firmware") or []])
+
+
+def _facts(found: Object, node: Object, now: datetime) -> Iterator[tuple[str, str]]:
+    position, agent = node["position"], found.get("agent") or {}
+    yield "pool", text_of(field(node, "assignment.pool")) or ("spare" if node["phase"] == "production" else "")
+    yield "tenant", text_of(field(node, "assignment.tenant"))
+    yield "host name", found.get("hostname", "")
+    yield "SKU", node["sku"]
+    yield "place", " ".join(filter(None, (position.get("site"), position.get("row"), position.get("rack"))))
+    yield "power", found.get("power", "")
+    yield "agent", f"heard {age(agent['last_heard'], now)} ago" if agent.get("last_heard") else "not heard"
+    yield "cordoned by", text_of(node.get("cordons"))
+    yield "deadline", age(node["deadline"], now) if node.get("deadline") else ""
+    yield "workloads", "the scheduler has not told" if found.get("workloads") is None else ""
+
+
+def _waiting(waiting: Object | None, now: datetime) -> Iterator[str]:
+    if waiting is None:
+        return
+    yield f"  {waiting['what']} waits since {age(waiting['since'], now)} for"
+    for blocker in waiting["blockers"]:
+        yield f"    {blocker['text']} (ends when {blocker['ends_when']})"
+
+
+def _plan(node: Object, now: datetime) -> Iterator[str]:
+    plan = node.get("plan")
+    if plan is None:
+        return
+    yield f"  plan {plan['name']} ({plan['act_class']}), {plan['state']} for {age(plan['recorded_at'], now)}"
+    for number, step in enumerate(plan["steps"]):
+        mark = "✓" if number < plan["index"] else "▸" if number == plan["index"] else " "
+        yield f"    {mark} {step['operation']}"
+    if operation := node.get("operation"):
+        since, attempt = age(operation["started"], now), operation["attempt"]
+        yield f"    {operation['kind']} is under way for {since}, attempt {attempt}"
+
+
+def _conditions(conditions: list[Object], now: datetime) -> Iterator[str]:
+    yield from _section("conditions", [_condition(condition, now) for condition in conditions])
+
+
+def _condition(condition: Object, now: datetime) -> str:
+    part = f" on {condition['part']}" if condition.get("part") else ""
+    evidence = condition.get("evidence") or []
+    said = f": {evidence[-1]['text']}" if evidence else ""
+    grave = severity(condition["severity"], now)
+    unknown = condition.get("unknown_since")
+    doubt = f", unknown for {age(unknown, now)}: who saw it is silent" if unknown else ""
+    return f"{condition['type']}{part}  {grave}, {age(condition['since'], now)}, {condition['count']}×{doubt}{said}"
+
+
+def _hold(hold: Object, now: datetime) -> str:
+    until = f", until {clock(hold['until'], now)}" if hold.get("until") else ""
+    return f"{hold['id']}  {hold['kind']} by {hold['owner']} for {age(hold['since'], now)}{until}: {hold['reason']}"
+
+
+def _work(work: Object) -> str:
+    return f"{work['id']}  {work['work_class']}, {work['tenant']}"
+
+
+def _part(part: Object) -> str:
+    return f"{part['slot'] or '?'}  {part['kind']} {part['model']}  {part['serial']}  {part['firmware']}".rstrip()
+
+
+def _check(check: Object, now: datetime) -> str:
+    detail = f": {check['detail']}" if check.get("detail") else ""
+    return f"{check['profile']}  {check['verdict']} {age(check['at'], now)} ago{detail}"
+
+
+def _section(title: str, lines: list[str]) -> Iterator[str]:
+    if lines:
+        yield f"  {title}"
+        for line in lines:
+            yield f"    {line}"

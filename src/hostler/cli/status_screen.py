@@ -1,0 +1,204 @@
+"""The status as text: one screen to read at three in the morning, and a report to hand a shift over with."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from hostler.cli.table_columns import age, clock, parsed, span
+
+Status = dict[str, Any]
+
+SHOWN = 10
+_SAID = {
+    "condition_raised": "conditions raised",
+    "condition_cleared": "conditions cleared",
+    "plan_recorded": "plans made",
+    "plan_ended": "plans ended",
+    "phase_changed": "moves between phases",
+    "intent_recorded": "requests of people",
+    "ticket_opened": "tickets opened",
+    "ticket_closed": "tickets closed",
+    "node_assigned": "nodes delivered",
+    "node_released": "nodes taken back",
+}
+"""The day's events that a shift asks about, in this order."""
+
+
+def screen(status: Status) -> list[str]:
+    """What matters first: is it safe, what is wrong, who waits, what stands ready, what changed."""
+    return [
+        *_head(status),
+        *_section("INCIDENTS (one cause, probably)", _incidents(status)),
+        *_section("CONDITIONS", _conditions(status)),
+        *_section(f"WAITING ({status['waiting']})", _stuck(status)),
+        *_section("POOLS", _pools(status)),
+        *_section("SPARES", _spares(status)),
+        *_section("MODES", _modes(status)),
+        *_section(_day(status), _changes(status)),
+    ]
+
+
+def handover_text(status: Status) -> list[str]:
+    """The shift's report: the same facts as sentences and lists, to be pasted anywhere."""
+    now = parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    return [
+        f"Shift handover, cell {status['cell']}, {clock(status['now'], now)}",
+        "",
+        *(line.strip() for line in _head(status)),
+        *_paragraph("Look at these first:", _first(status), "Nothing waits, no incident is open."),
+        *_paragraph("Conditions that stand:", _conditions(status), "No condition stands."),
+        *_paragraph("Pools:", _pools(status), "No pool is configured."),
+        *_paragraph("Spares:", _spares(status), "No SKU is configured."),
+        *_paragraph(f"{_day(status).capitalize()}:", _changes(status), "Nothing changed."),
+    ]
+
+
+def _first(status: Status) -> list[str]:
+    return [*_incidents(status), *_stuck(status)]
+
+
+def _section(title: str, lines: Iterator[str]) -> list[str]:
+    found = [f"  {line}" for line in lines]
+    return ["", title, *found] if found else []
+
+
+def _paragraph(title: str, lines: Any, otherwise: str) -> list[str]:
+    found = [f"- {line}" for line in lines]
+    return ["", title, *found] if found else ["", otherwise]
+
+
+def _head(status: Status) -> Iterator[str]:
+    yield f"cell {status['cell']}  controller {status['controller']}" + (
+        "" if status["ok"] else f"  NOT OK: {status['why']}"
+    )
+    if status["brake"]:
+        yield f"STORM BRAKE LATCHED: {status['brake']} (hostler brake release --reason …)"
+    if status.get("restored"):
+        yield f"RESTORED: {status['restored']} (hostler restore show, hostler restore release --reason …)"
+    if status.get("snapshot"):
+        yield f"SNAPSHOTS FAIL: {status['snapshot']}"
+    if status.get("doubt"):
+        yield f"CLOCK IN DOUBT: {status['doubt']} (hostler clock confirm --reason …)"
+    for scope in status["paused"]:
+        yield f"PAUSED: {scope} (hostler resume {scope} --reason …)"
+    if status.get("rollout"):
+        yield f"ROLLOUT {status['rollout']}"
+    if status.get("rollout_stopped"):
+        yield status["rollout_stopped"]
+    for approval in status.get("approvals", ()):
+        yield f"WAITS: {approval}"
+    beside = (one for one in status.get("remediators", ()) if not one["accepted_by"])
+    yield from (
+        f"NOBODY IS DISTURBED in {one['cluster']}: {one['name']} treats its nodes (hostler doctor)" for one in beside
+    )
+    if not status["brake"] and not status["paused"]:
+        yield "brake open, nothing paused"
+    phases = ", ".join(f"{count} {phase}" for phase, count in status["phases"].items())
+    yield f"{status['nodes']} nodes: {phases or 'none'}"
+    yield f"{status['ailing']} with conditions, {status['waiting']} waiting, {status['operating']} being operated on"
+
+
+def _incidents(status: Status) -> Iterator[str]:
+    now = parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    for row in status["incidents"][:SHOWN]:
+        state = "" if row["state"] == "open" else f" {row['state'].upper()}"
+        yield f"{row['id']}{state}  {_blamed(row)} for {age(row['opened'], now)} (ticket {row['ticket']})"
+    if len(status["incidents"]) > SHOWN:
+        yield f"and {len(status['incidents']) - SHOWN} more (hostler incident list)"
+
+
+def _blamed(row: dict[str, Any]) -> str:
+    names = ", ".join(row["first"]) + (" …" if row["nodes"] > len(row["first"]) else "")
+    return f"{row['blames']}: {', '.join(row['conditions'])} on {row['nodes']} of {row['size']} nodes ({names})"
+
+
+def domain_lines(found: dict[str, Any]) -> Iterator[str]:
+    """A domain with every act on it, member by member."""
+    yield f"{found['scope']}: {len(found['nodes'])} nodes in production"
+    for act in found["acts"]:
+        asked = f", asked for by {act['person']} ({act['reason']})" if act["person"] else ", for a fault of it"
+        yield f"{act['remedy']} is {act['state']}{asked}"
+        yield from (f"  waits for: {text}" for text in act["waits_for"])
+        for member in found["members"][act["id"]]:
+            own = [b for b in member["blockers"] if b["kind"] != "domain"]
+            doing = member["state"] + (f" at {member['stage']}" if member["stage"] else "")
+            yield f"  {member['node']}  {doing}" + "".join(f"; {b['text']}" for b in own)
+    if not found["acts"]:
+        yield "nothing is asked of all of it"
+
+
+def incident_lines(found: dict[str, Any]) -> Iterator[str]:
+    """One incident with its members and its history; of a closed one the history."""
+    row = found["incident"]
+    if row is None:
+        yield "closed"
+    else:
+        yield f"{row['id']} is {row['state']}: {_blamed(row)}"
+        yield from (f"or {other}" for other in row["also"])
+        yield f"opened {row['opened']}, {row['owner']} decides after {row['deadline']}, ticket {row['ticket']}"
+        if row["calm_since"]:
+            yield f"calm since {row['calm_since']}: it is released if that lasts"
+        yield f"let its nodes go: hostler incident close {row['id']} --reason …"
+        yield ""
+        yield from (f"  {node}  since {since}" for node, since in found["members"].items())
+    yield ""
+    yield from (f"  {line['at']}  {line['text']}" for line in reversed(found["history"]))
+
+
+def _conditions(status: Status) -> Iterator[str]:
+    found = list(status["conditions"].items())
+    for kind, count in found[:SHOWN]:
+        unknown = status.get("unknown", {}).get(kind, 0)
+        yield f"{count:>5} × {kind}" + (f" ({unknown} unknown: who saw them is silent)" if unknown else "")
+    if len(found) > SHOWN:
+        yield f"      and {len(found) - SHOWN} more kinds (hostler node list -o wide)"
+
+
+def _stuck(status: Status) -> Iterator[str]:
+    now = parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    for row in status["stuck"][:SHOWN]:
+        why = "; ".join(row["blockers"]) or "nothing it names"
+        yield f"{row['node']}  {row['what']} for {age(row['since'], now)}: {why}"
+
+
+def _pools(status: Status) -> Iterator[str]:
+    for row in status["pools"]:
+        pool = row["pool"]
+        used = "unknown" if row["in_use"] is None else row["in_use"]
+        short = row["reserved"] - row["delivered"] + row["dark"]
+        dark = f"  {row['dark']} DARK" if row["dark"] else ""
+        missing = f"{dark}  {short} MISSING" if short > 0 else dark
+        counts = f"{row['healthy']} healthy of {row['delivered']} delivered, {row['reserved']} reserved, {used} in use"
+        yield f"{pool['name']}: {counts}{missing}"
+
+
+def _spares(status: Status) -> Iterator[str]:
+    for row in status["spares"]:
+        missing = f", pools lack {row['missing']}" if row["missing"] else ""
+        yield f"{row['sku']}: {row['spares']} ready{missing}"
+
+
+def _modes(status: Status) -> Iterator[str]:
+    for row in status["modes"]:
+        by = "" if row["set_by"] == "config" else "  set by a person"
+        yield f"{row['pool']}: {row['remedy']} → {row['mode']}{by}"
+
+
+def _day(status: Status) -> str:
+    since, now = parsed(status["changes"]["since"]), parsed(status["now"])
+    return f"LAST {span((now - since).total_seconds())}" if since and now else "LAST 24 H"
+
+
+def _changes(status: Status) -> Iterator[str]:
+    changes, now = status["changes"], parsed(status["now"])
+    assert now is not None, "the server says what time it is"
+    counted = [f"{changes['counts'][name]} {said}" for name, said in _SAID.items() if changes["counts"].get(name)]
+    if counted:
+        yield ", ".join(counted)
+    runs = [(text, list(rows)) for text, rows in groupby(changes["latest"], key=lambda row: str(row["text"]))]
+    for text, rows in runs[:SHOWN]:
+        times = f" ({len(rows)} times)" if len(rows) > 1 else ""
+        yield f"{clock(rows[0]['at'], now)}  {text}{times}"

@@ -1,0 +1,137 @@
+"""Issues the tokens by which kubelets join one cluster, keeps their secret halves, and deletes them when they are over.
+
+The secret half is in this process alone: who takes over as the controller issues a token anew. It never reads a Secret.
+"""
+
+import secrets
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from hostler.core.state.model import Node, Operation
+from hostler.drivers.kubernetes.api_endpoint import CLUSTER_INFO, Door, read_cluster_info
+from hostler.drivers.kubernetes.bootstrap_token_secret import (
+    ALPHABET,
+    SECRET_LENGTH,
+    SPACE,
+    Meant,
+    body_of,
+    ca_hash,
+    secret_name,
+    token_id,
+)
+from hostler.drivers.kubernetes.kube_api import CONFLICT, FORBIDDEN, NOT_FOUND, OK, Api, checked
+from hostler.logs.structured import logger
+from hostler.ports import ConflictError, RefusedError
+from hostler.runtime.join_offer import JoinOffer
+
+log = logger()
+
+SECRETS = f"/api/v1/namespaces/{SPACE}/secrets"
+
+
+class Token(Struct):
+    """One that was issued: for whom, what is offered, and the requests for certificates that were signed for it."""
+
+    meant: Meant
+    identity: str
+    offer: JoinOffer
+    signed: str = ""
+
+
+class Joining:
+    """One cluster's tokens."""
+
+    def __init__(self, cluster: str, api: Api, owner: str) -> None:
+        self._cluster = cluster
+        self._api = api
+        self._owner = owner
+        self._tokens: dict[str, Token] = {}
+
+    def offer(self, node: str) -> JoinOffer | None:
+        """What lets the node in now, None where nothing does."""
+        return next((token.offer for token in self.outstanding() if token.meant.node == node), None)
+
+    def outstanding(self) -> Iterator[Token]:
+        """The tokens that let somebody in now."""
+        now = datetime.now(UTC)
+        for node, token in list(self._tokens.items()):
+            if token.offer.expires <= now:
+                del self._tokens[node]
+            else:
+                yield token
+
+    async def issue(self, operation: Operation, node: Node, name: str) -> None:
+        """See to it that a token lets the node in, unless its policy wants none. Raises PortError.
+
+        One that stands is not issued again. What an earlier controller issued for the same plan is replaced, as
+        nobody knows its secret any more.
+        """
+        ttl_s = _ttl_s(operation)
+        standing = self.offer(node.id)
+        if not ttl_s or (standing is not None and self._tokens[node.id].meant.operation == operation.id):
+            return
+        meant = Meant(node.id, name, operation.id, operation.plan)
+        door, identity = await self._door(), token_id(self._owner, self._cluster, meant)
+        secret = "".join(secrets.choice(ALPHABET) for _ in range(SECRET_LENGTH))
+        expires = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=ttl_s)
+        await self._create(identity, body_of(identity, secret, meant, expires))
+        shown = f"{identity}.{secret}"
+        offer = JoinOffer(self._cluster, name, door.server, door.ca, ca_hash(door.ca), shown, expires)
+        self._tokens[node.id] = Token(meant, identity, offer)
+        log.info("join_token_issued", node=node.id, operation=operation.id, token_id=identity)
+
+    async def withdraw(self, operation: Operation, node: Node, name: str) -> None:
+        """Delete the token of this operation's plan, if there is one. Raises PortError."""
+        self._tokens.pop(node.id, None)
+        answer = await self._delete(self._path(operation, node, name))
+        if answer not in (OK, NOT_FOUND):
+            log.warning("join_token_left", node=node.id, status=answer)
+
+    async def is_withdrawn(self, operation: Operation, node: Node, name: str) -> bool:
+        """Whether no token of this operation is left. Deleting is only tried: reading Secrets is no right of ours."""
+        if not _ttl_s(operation):
+            return True
+        return await self._delete(self._path(operation, node, name), dryRun="All") != OK
+
+    def _path(self, operation: Operation, node: Node, name: str) -> str:
+        meant = Meant(node.id, name, operation.id, operation.plan)
+        return f"{SECRETS}/{quote(secret_name(token_id(self._owner, self._cluster, meant)), safe='')}"
+
+    async def _create(self, identity: str, body: dict[str, Any]) -> None:
+        for _ in range(2):
+            answer = await self._api.change("POST", SECRETS, body)
+            if answer.status == FORBIDDEN:
+                instead = "give that right (deploy/kubernetes/rbac.yaml), or set join_token_ttl_s: 0 in the policy"
+                raise RefusedError(f"may not create join tokens in {SPACE} of cluster {self._cluster}: {instead}")
+            if answer.status != CONFLICT:
+                checked(answer, f"join token {identity}")
+                return
+            await self._delete(f"{SECRETS}/{secret_name(identity)}")
+        raise ConflictError(f"join token {identity} is there again and again: somebody else issues it too")
+
+    async def _delete(self, path: str, **query: str) -> int:
+        """The status of the answer: gone, never there, or not ours to delete. Raises PortError for any other."""
+        answer = await self._api.change("DELETE", path, {}, query=query)
+        if answer.status not in (NOT_FOUND, FORBIDDEN):
+            checked(answer, "join token")
+        return answer.status
+
+    async def _door(self) -> Door:
+        """As the cluster itself says (kubeadm's cluster-info), else as our own kubeconfig does."""
+        answer = await self._api.get(CLUSTER_INFO)
+        if answer.status == OK and (said := read_cluster_info(answer.body)) is not None:
+            return said
+        if self._api.door is None:
+            instead = "write the ConfigMap kube-public/cluster-info as kubeadm does, or give --cluster a kubeconfig"
+            raise RefusedError(f"where nodes reach the API server of cluster {self._cluster} is not known: {instead}")
+        return self._api.door
+
+
+def _ttl_s(operation: Operation) -> float:
+    """How long the token of a join may last, 0 where there is to be none."""
+    said = operation.args.get("token_ttl_s", "0")
+    return float(said) if said.replace(".", "", 1).isdigit() else 0.0

@@ -1,0 +1,78 @@
+"""What every handler works with: the cell, the desk, and the small caches that keep pages fast."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from hostler.core.state.decision_context import Scene
+from hostler.core.state.events import Record
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Asset, Node
+from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.api_resources import AgentSeen, AgentView
+from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.cell_view import CellView
+from hostler.server.connection_limits import ConnectionTable
+from hostler.server.document_parser import DocumentParser
+from hostler.server.event_stream import Streams
+from hostler.server.paging import Nodes, Roster
+from hostler.server.problems import unknown
+from hostler.server.recent_changes import Recent
+from hostler.server.refused_agents import Refusals
+from hostler.server.server_settings import Settings
+from hostler.server.standby_proxy import Forwarder
+from hostler.server.token_scope import own_records, sees, shown
+from hostler.server.tokens import Identity, Role, TokenStore
+
+T = TypeVar("T")
+
+
+class Room:
+    """One server's working set."""
+
+    def __init__(self, cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Settings) -> None:
+        self.cell = cell
+        self.tokens = tokens
+        self.desk = desk
+        self.settings = settings
+        self.streams = Streams(cell, settings.streams_max)
+        self.nodes = Nodes()
+        self.assets: Roster[Asset] = Roster()
+        self.agents: dict[str, AgentSeen] = {}
+        self.recent = Recent(cell)
+        self.connections: list[ConnectionTable] = []
+        self.refusals = Refusals()
+        self.documents = DocumentParser()
+        self.machines: Machines = nobody
+        self.forwarder = Forwarder(settings, cell.health().controller)
+
+    @property
+    def fleet(self) -> Fleet:
+        return self.cell.view
+
+    def now(self) -> datetime:
+        return self.settings.clock()
+
+    def scene(self) -> Scene:
+        return Scene(self.cell.view, self.cell.present, self.now())
+
+    def node(self, who: Identity, name: str) -> Node:
+        """The node by id, serial or host name. Raises ProblemError (404) where there is none in the caller's reach."""
+        found = self.cell.view.resolve(name)
+        if found is None or not sees(who, found):
+            raise unknown("node", name)
+        return found
+
+    def visible(self, who: Identity, records: Sequence[Record]) -> list[Record]:
+        """What of a node's history the caller reads: a tenant its own intervals, anybody else all of it."""
+        return own_records(records, who.grant.tenant) if who.role is Role.tenant else list(records)
+
+    def shown(self, who: Identity, value: T, also: frozenset[str] = frozenset()) -> T:
+        """The value as the caller is shown it (`token_scope.shown`)."""
+        return shown(who, self.cell.view, value, also)
+
+    def agent_view(self, node: Node) -> AgentView:
+        seen = self.agents.get(node.id, AgentSeen())
+        heard = self.cell.present.nodes.get(node.id)
+        last = self.cell.heartbeats.last(node.id)
+        return AgentView(node.id, heard.heard if heard else False, last, seen.version, seen.rss_kib, seen.profiles)

@@ -1,0 +1,33 @@
+"""How bodies come in and go out: decoded strictly into their type, and veiled where a tenant asks."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.response.base import ASGIResponse
+
+from hostler.server.api_resources import IntentView
+from hostler.server.token_scope import shown
+from hostler.server.tokens import Identity, Role
+
+
+class StrictRequest(Request[Any, Any, Any]):
+    """A request whose JSON body is decoded straight into the handler's type: no "5" for 5, no detour over dicts."""
+
+    async def json(self) -> Any:
+        """The body as the type of the handler's `data`. Raises msgspec.DecodeError."""
+        field = self.route_handler.parsed_data_field
+        wanted = field.annotation if field is not None else Any
+        return msgspec.json.decode(await self.body(), type=wanted)
+
+
+class VeiledResponse(Response[Any]):
+    """A response in which a tenant reads no other customer's name; 202 where an intent waits for a second person."""
+
+    def to_asgi_response(self, app: Any, request: Request[Any, Any, Any], **kwargs: Any) -> ASGIResponse:
+        if isinstance(self.content, IntentView) and not self.content.granted:
+            self.status_code = 202
+        who = request.scope.get("user")
+        if isinstance(who, Identity) and who.role is Role.tenant:
+            self.content = shown(who, request.app.state["room"].cell.view, self.content)
+        return super().to_asgi_response(app, request, **kwargs)

@@ -1,0 +1,22 @@
+"""What handlers are given by name, beside the parameters of the request itself."""
+
+from typing import NamedTuple
+
+from litestar.di import NamedDependency
+
+from hostler.server.app_state import Room
+from hostler.server.paging import Selection
+from hostler.server.tokens import Identity
+
+
+class Reporter(NamedTuple):
+    """An agent that calls, and the room: one dependency on the routes a whole fleet calls, as each has its price."""
+
+    room: Room
+    who: Identity
+
+
+TheRoom = NamedDependency[Room]
+Who = NamedDependency[Identity]
+Wanted = NamedDependency[Selection]
+Reports = NamedDependency[Reporter]

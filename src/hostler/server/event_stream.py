@@ -1,0 +1,212 @@
+"""Events as they are recorded, over server-sent events: resumed by sequence number, filtered by node, kept alive."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+
+import msgspec
+
+from hostler.core.report.sentences import sentence
+from hostler.core.state import events as e
+from hostler.core.state.events import Record, name_of, subjects_of
+from hostler.ports import JournalError
+from hostler.runtime.subscribers import SlowSubscriberError
+from hostler.server.cell_view import CellView
+from hostler.server.problems import refuse
+from hostler.server.token_scope import record_within, sees, shown
+from hostler.server.tokens import Identity, Role
+
+ALIVE_S = 15.0
+"""How often a silent stream says that it is there."""
+BEHIND_MAX = 50_000
+"""Records a stream may be resumed over; who missed more reads histories instead."""
+RETRY_MS = 2_000
+
+Keep = Callable[[Record], Record | None]
+
+
+def keeper(cell: CellView, who: Identity, node: str) -> Keep:
+    """What of a record a stream shows: of one node ("" for all), and only what the caller reaches; None for nothing."""
+    reaches: Keep = (lambda record: record) if who.whole else _Reach(cell, who)
+    if not node:
+        return reaches
+    return lambda record: reaches(record) if node in subjects_of(record.event) else None
+
+
+class _Reach:
+    """Remembers, along the stream, which nodes were the caller's: a node's release is still told to its tenant.
+
+    The storm brake concerns everybody, and everybody is told.
+    """
+
+    def __init__(self, cell: CellView, who: Identity) -> None:
+        self._cell = cell
+        self._who = who
+        self._mine: set[str] = set()
+
+    def __call__(self, record: Record) -> Record | None:
+        if isinstance(record.event, e.BrakeLatched | e.BrakeReleased):
+            return shown(self._who, self._cell.view, record)
+        own = frozenset(subject for subject in subjects_of(record.event) if self._shows(record, subject))
+        if not own:
+            return None
+        return shown(self._who, self._cell.view, record_within(self._who, self._cell.view, record), own)
+
+    def _shows(self, record: Record, subject: str) -> bool:
+        node = self._cell.view.nodes.get(subject)
+        if node is not None and sees(self._who, node):
+            since = node.assignment.since if node.assignment and self._who.role is Role.tenant else record.at
+            if since <= record.at:
+                self._mine.add(subject)
+                return True
+        if subject not in self._mine:
+            return False
+        if isinstance(record.event, e.NodeReleased):
+            self._mine.discard(subject)
+        return True
+
+
+SHARES: dict[Role, float] = {
+    Role.operator: 1.0,
+    Role.technician: 0.25,
+    Role.viewer: 0.5,
+    Role.tenant: 0.5,
+    Role.agent: 0.0,
+}
+"""How many of a server's streams everybody of a role may have together."""
+OWN_SHARE = 1 / 16
+"""How many one identity may have: a token, or all the tokens of a tenant."""
+
+
+class Streams:
+    """The open event streams of a server: so many in all, of each role, and of each identity."""
+
+    def __init__(self, cell: CellView, most: int) -> None:
+        self._cell = cell
+        self._most = most
+        self._closing = asyncio.Event()
+        self._of_role: Counter[Role] = Counter()
+        self._of_owner: Counter[str] = Counter()
+
+    @property
+    def open(self) -> int:
+        return self._of_role.total()
+
+    def close(self) -> None:
+        """End every stream, so that the server can stop. Clients resume elsewhere."""
+        self._closing.set()
+
+    async def begin(self, who: Identity, last: int | None) -> int:
+        """The record after which a stream starts: `last`, or only what comes from now on. Raises ProblemError."""
+        if taken := self._taken(who):
+            raise refuse(503, "busy", taken, "close one, or try again later")
+        seq = self._cell.view.cell.seq
+        if last is None:
+            return seq
+        if why := await asyncio.to_thread(self._unreachable, last, seq):
+            raise refuse(410, "gone", why, "list what you need anew, then go on from the `seq` of that answer")
+        return last
+
+    def _unreachable(self, last: int, seq: int) -> str:
+        """Why a stream cannot go on after record `last`, "" where it can.
+
+        Who stands by may not have folded yet what the active controller's answer stood at: the journal decides.
+        """
+        if last > seq and last > (recorded := self._cell.journal.latest_seq()):
+            return f"record {last} is not in this journal, which ends at {recorded}"
+        if seq - last > BEHIND_MAX:
+            return f"record {last} is not within the last {BEHIND_MAX} of {seq}"
+        gone = self._cell.journal.archived()
+        return f"the records after {last} have left the journal: {gone.text}" if gone and last < gone.seq else ""
+
+    def _taken(self, who: Identity) -> str:
+        """Why there is no room for another stream of theirs, "" where there is."""
+        counts = (
+            (self.open, 1.0, "in all"),
+            (self._of_role[who.role], SHARES[who.role], f"of the role {who.role}"),
+            (self._of_owner[_owner(who)], OWN_SHARE, "of yours"),
+        )
+        full = (
+            f"{count} event streams {whose} are open already"
+            for count, share, whose in counts
+            if count >= max(1, int(self._most * share))
+        )
+        return next(full, "")
+
+    async def lines(self, who: Identity, after: int, keep: Keep) -> AsyncIterator[bytes]:
+        """The stream's body. Ends when the server stops or the client is too slow; it then resumes.
+
+        Room is looked for once more: many may have begun in the same moment.
+        """
+        if self._taken(who):
+            return
+        self._of_role[who.role] += 1
+        self._of_owner[_owner(who)] += 1
+        try:
+            yield f"retry: {RETRY_MS}\n: from {after}\n\n".encode()
+            async with aclosing(self._records(after)) as records:
+                async for record in records:
+                    if record is None:
+                        yield b": alive\n\n"
+                    elif (kept := keep(record)) is not None:
+                        yield encode(kept)
+        finally:
+            self._of_role[who.role] -= 1
+            self._of_owner -= Counter((_owner(who),))
+
+    async def _records(self, after: int) -> AsyncGenerator[Record | None, None]:
+        """Records as they come, None where nothing has come for a while."""
+        source = self._cell.subscribe(after)
+        closing = asyncio.create_task(self._closing.wait())
+        coming = asyncio.ensure_future(anext(source, None))
+        try:
+            while True:
+                done, _ = await asyncio.wait({coming, closing}, timeout=ALIVE_S, return_when=asyncio.FIRST_COMPLETED)
+                if closing in done:
+                    return
+                if coming not in done:
+                    yield None
+                    continue
+                record = await _got(coming)
+                if record is None:
+                    return
+                yield record
+                coming = asyncio.ensure_future(anext(source, None))
+        finally:
+            for task in (coming, closing):
+                task.cancel()
+            await asyncio.gather(coming, closing, return_exceptions=True)
+            await _end(source)
+
+
+def _owner(who: Identity) -> str:
+    return f"tenant {who.grant.tenant}" if who.role is Role.tenant else who.token
+
+
+async def _got(coming: "asyncio.Future[Record | None]") -> Record | None:
+    """The record, None when the subscription ended or dropped us: the client resumes from what it has."""
+    with suppress(SlowSubscriberError, JournalError):
+        return await coming
+    return None
+
+
+async def _end(source: AsyncIterator[Record]) -> None:
+    close = getattr(source, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def encode(record: Record) -> bytes:
+    """One record as a server-sent event; `id` is what a client resumes from."""
+    body = {
+        "seq": record.seq,
+        "at": record.at,
+        "name": name_of(record.event),
+        "text": sentence(record.event),
+        "subjects": subjects_of(record.event),
+        "cause": record.cause,
+        "event": record.event,
+    }
+    data = msgspec.json.encode(body)
+    return b"id: %d\nevent: record\ndata: %s\n\n" % (record.seq, data)

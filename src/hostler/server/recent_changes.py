@@ -1,0 +1,76 @@
+"""What changed in the last 24 hours, counted from the journal as far as it is cheap, and what people changed."""
+
+import asyncio
+from collections import Counter, deque
+from datetime import datetime, timedelta
+from itertools import islice
+
+from msgspec import Struct
+
+from hostler.core.state import events as e
+from hostler.core.state.events import Record, name_of
+from hostler.server.api_resources import HistoryRow, history_row
+from hostler.server.cell_view import CellView
+
+DAY = timedelta(hours=24)
+LOOK_BACK = 20_000
+"""Records read when the first caller asks; what is older is not counted, and `since` says so."""
+AT_ONCE = 20_000
+"""Records read per request after that."""
+CHANGES_KEPT = 100
+HOURS_KEPT = 25
+
+
+def _is_change(event: e.Event) -> bool:
+    """Whether it belongs among the changes that somebody looking for a cause wants to see."""
+    if isinstance(event, e.IntentRecorded):
+        return event.granted
+    return isinstance(event, e.BrakeLatched | e.ControllerStarted)
+
+
+class Changes(Struct, frozen=True):
+    """Events by name since `since`; newest first, what people had done, brakes latched and controllers started."""
+
+    since: datetime | None
+    counts: dict[str, int]
+    latest: tuple[HistoryRow, ...]
+
+
+class Recent:
+    """Reads what the journal has gained since it was asked last."""
+
+    def __init__(self, cell: CellView) -> None:
+        self._cell = cell
+        self._seen: int | None = None
+        self._since: datetime | None = None
+        self._hours: dict[datetime, Counter[str]] = {}
+        self._latest: deque[Record] = deque(maxlen=CHANGES_KEPT)
+        self._lock = asyncio.Lock()
+
+    async def changes(self, now: datetime) -> Changes:
+        """The last 24 hours as far as they have been read."""
+        async with self._lock:
+            seq = self._cell.health().seq
+            after = max(0, seq - LOOK_BACK) if self._seen is None else self._seen
+            if seq > after:
+                self._take(await asyncio.to_thread(self._read, after))
+        begin = now - DAY
+        for hour in [h for h in self._hours if h < begin - timedelta(hours=1)]:
+            del self._hours[hour]
+        counts: Counter[str] = sum(self._hours.values(), Counter())
+        since = max(self._since, begin) if self._since else None
+        latest = tuple(history_row(r) for r in reversed(self._latest) if r.at >= begin)
+        return Changes(since, dict(sorted(counts.items())), latest)
+
+    def _read(self, after: int) -> list[Record]:
+        return list(islice(self._cell.journal.records(after), AT_ONCE))
+
+    def _take(self, records: list[Record]) -> None:
+        for record in records:
+            hour = record.at.replace(minute=0, second=0, microsecond=0)
+            self._hours.setdefault(hour, Counter())[name_of(record.event)] += 1
+            if _is_change(record.event):
+                self._latest.append(record)
+        if records:
+            self._since = self._since or records[0].at
+            self._seen = records[-1].seq

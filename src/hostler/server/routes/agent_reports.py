@@ -1,0 +1,202 @@
+"""The agents' side: observations in, heartbeats in, operations out, outcomes in. An agent speaks for its node only."""
+
+import asyncio
+import time
+from typing import Annotated
+
+from litestar import Response, Router, get, post
+from litestar.params import HeaderParameter, JSONBody, QueryParameter
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from hostler.controller.intake import AgentAhead, AgentRefused
+from hostler.core.state.model import Node, Observation, Outcome
+from hostler.core.state.number_limits import outside
+from hostler.runtime.join_offer import JoinOffer
+from hostler.server.admission import URGENT
+from hostler.server.agent_mailbox import KINDS, Order
+from hostler.server.agent_protocol import understood
+from hostler.server.api_resources import AgentSeen
+from hostler.server.auth import Permission, needs
+from hostler.server.dependencies import Reporter, Reports
+from hostler.server.problems import ProblemError, refuse
+
+BODY_MAX = 1024 * 1024
+OBSERVATIONS_MAX = 1_000
+OUTCOMES_MAX = 100
+TEXT_MAX = 4_096
+PARTS_MAX = 512
+FACTS_MAX = 128
+WAIT_MAX_S = 25.0
+
+Name = Annotated[str, Meta(max_length=128)]
+Spool = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
+REPORT = [needs(Permission.report), understood]
+
+
+class ObservationsBody(Struct, frozen=True):
+    """A batch of one agent's spool, in order; empty to ask how far the controller has read."""
+
+    node: Name
+    spool: Spool
+    boot_id: Name
+    observations: Annotated[tuple[Observation, ...], Meta(max_length=OBSERVATIONS_MAX)]
+
+
+class Receipt(Struct, frozen=True):
+    """How far this spool is durable."""
+
+    spool: str
+    acknowledged: int
+
+
+class HeartbeatBody(Struct, frozen=True):
+    """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what was told.
+
+    `profiles` are the check profiles that it answers; an older agent does not say.
+    """
+
+    node: Name
+    boot_id: Name
+    spool: Annotated[str, Meta(max_length=64)] = ""
+    acknowledged: Annotated[int, Meta(ge=0, lt=2**53)] = 0
+    version: Annotated[str, Meta(max_length=64)] = ""
+    rss_kib: Annotated[int, Meta(ge=0, le=2**40)] = 0
+    profiles: Annotated[tuple[Annotated[str, Meta(max_length=32)], ...], Meta(max_length=16)] | None = None
+
+
+class OutcomesBody(Struct, frozen=True):
+    """What came of operations."""
+
+    node: Name
+    outcomes: Annotated[tuple[Outcome, ...], Meta(max_length=OUTCOMES_MAX)]
+
+
+class Orders(Struct, frozen=True):
+    """What the agent is to do now; the question was held open for `held_s` before it was answered."""
+
+    operations: tuple[Order, ...]
+    held_s: float = 0.0
+
+
+@post("/observations", guards=REPORT, request_max_body_size=BODY_MAX, status_code=200)
+async def observations(
+    agent: Reports,
+    data: JSONBody[ObservationsBody],
+    priority: Annotated[str, HeaderParameter(name="Priority")] = "",
+) -> Receipt:
+    """Take observations; when this answers they are durable up to `acknowledged`. Whoever posts is heard.
+
+    With `Priority: u=0` (RFC 9218) they are decided before what other agents have sent without it.
+    """
+    room, node = agent.room, _own(agent, data.node)
+    room.cell.heartbeat(node.id, data.boot_id)
+    received = room.now()
+    for place, observation in enumerate(data.observations):
+        _check(node, data.spool, place, observation)
+    stamped = tuple(replace(o, received=received) for o in data.observations)
+    reply = await room.cell.observe(node.id, stamped, urgent=priority == URGENT)
+    if not reply.granted:
+        raise refuse(409, "refused", reply.text, "register the node, then send it again")
+    if any(c.type == "agent.refused" for c in node.conditions):
+        room.cell.tell(AgentRefused(node.id, "", "agent.refused"))
+    return Receipt(data.spool, reply.acknowledged if reply.text in ("", data.spool) else 0)
+
+
+@post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=200)
+async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[Receipt | None]:
+    """The agent is heard. Whoever names its spool is told how far that was read: less than before after a restore."""
+    room, node = agent.room, _own(agent, data.node)
+    room.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles)
+    if any(c.type == "agent.outdated" for c in node.conditions):
+        room.cell.tell(AgentRefused(node.id, ""))
+    if refused := room.refusals.standing(node.id, time.monotonic()):
+        room.cell.tell(AgentRefused(node.id, refused, "agent.refused"))
+    room.cell.heartbeat(node.id, data.boot_id, data.profiles)
+    if not data.spool:
+        return Response(None, status_code=204)
+    spool, sequence = room.cell.read_to(node.id)
+    read = sequence if spool == data.spool else 0
+    if data.acknowledged > read and room.fleet.cell.restored is not None:
+        room.cell.tell(AgentAhead(node.id, read, data.acknowledged))
+    return Response(Receipt(data.spool, read))
+
+
+@get("/operations", guards=REPORT)
+async def operations(
+    agent: Reports,
+    node: Annotated[str, QueryParameter(max_length=128)],
+    wait_s: Annotated[float, QueryParameter(ge=0, le=WAIT_MAX_S)] = 0.0,
+) -> Orders:
+    """What the agent is to do; waits up to `wait_s` for something."""
+    loop = asyncio.get_running_loop()
+    asked = loop.time()
+    found = await agent.room.desk.collect(_own(agent, node).id, wait_s)
+    return Orders(found, round(loop.time() - asked, 3))
+
+
+@get("/joining", guards=REPORT)
+async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length=128)]) -> Response[JoinOffer]:
+    """What lets the node's kubelet into its cluster, while it is to join. Nobody but its own agent is told."""
+    offer = agent.room.desk.joining(_own(agent, node).id)
+    if offer is None:
+        instead = "ask again once its delivery has begun (hostler node explain)"
+        raise refuse(404, "nothing_offered", f"nothing lets '{node}' into a cluster now", instead)
+    return Response(offer, headers={"Cache-Control": "no-store"})
+
+
+@post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
+async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
+    """Take outcomes; one that nobody waits for any more still reaches the controller."""
+    room, node = agent.room, _own(agent, data.node)
+    for place, outcome in enumerate(data.outcomes):
+        if outcome.node != node.id:
+            raise _not_yours(f"outcomes[{place}]", outcome.node)
+        if len(outcome.detail) > TEXT_MAX or len(outcome.facts) > FACTS_MAX or len(outcome.parts) > PARTS_MAX:
+            raise refuse(422, "too_large", f"outcomes[{place}]: detail, facts or parts are too many", "shorten it")
+        if wrong := outside(outcome):
+            raise refuse(400, "out_of_bounds", f"outcomes[{place}].{wrong}", "send what was measured, or leave it out")
+    for outcome in data.outcomes:
+        if not room.desk.answer(outcome) and _is_agents(node, outcome):
+            room.cell.replied(outcome)
+
+
+def _own(agent: Reporter, name: str) -> Node:
+    """The caller's own node. Raises ProblemError: 403 for another's, 409 for one that is not registered (any more)."""
+    if name != agent.who.grant.node:
+        raise _not_yours("node", name)
+    node = agent.room.fleet.nodes.get(name)
+    if node is None:
+        raise refuse(409, "unknown", f"node '{name}' is not registered, or retired", "register it, or stop this agent")
+    return node
+
+
+def _not_yours(where: str, name: str) -> ProblemError:
+    return refuse(403, "forbidden", f"{where}: '{name[:64]}' is not this credential's node", "speak for your node only")
+
+
+def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
+    where = f"observations[{place}]"
+    if seen.node != node.id:
+        raise _not_yours(where, seen.node)
+    if seen.source != "agent" or seen.received is not None:
+        raise refuse(403, "forbidden", f"{where}: source or received is not an agent's to say", "send source 'agent'")
+    if seen.spool != spool:
+        raise refuse(422, "malformed", f"{where}: spool does not fit", "one spool a batch")
+    if wrong := outside(seen):
+        raise refuse(400, "out_of_bounds", f"{where}.{wrong}", "send what was measured, or leave the observation out")
+    if len(seen.text.encode()) > TEXT_MAX or len(seen.facts) > FACTS_MAX or len(seen.parts) > PARTS_MAX:
+        raise refuse(422, "too_large", f"{where}: text over {TEXT_MAX} bytes, or too many facts or parts", "shorten it")
+
+
+def _is_agents(node: Node, outcome: Outcome) -> bool:
+    """Whether the outcome is of an operation that was an agent's to do: it does not speak for a BMC or scheduler."""
+    operations = (*((node.operation,) if node.operation else ()), *node.settling)
+    return any(o.id == outcome.operation and o.kind in KINDS for o in operations)
+
+
+router = Router(
+    path="/agent",
+    route_handlers=[observations, heartbeat, operations, joining, outcomes],
+    tags=["agents"],
+)

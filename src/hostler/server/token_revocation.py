@@ -1,0 +1,41 @@
+"""Closes the connections of tokens that were revoked or have expired, whatever is under way on them."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+
+from hostler.logs.structured import logger
+from hostler.ports import JournalError
+from hostler.server.app_state import Room
+from hostler.server.tokens import Identity
+
+log = logger()
+
+EVERY_S = 2.0
+"""How soon after its revocation a token's open requests end; a new request is refused sooner."""
+
+
+async def end_revoked(room: Room) -> None:
+    """Look every EVERY_S until cancelled. While the tokens cannot be read, nothing is closed."""
+    before: object = None
+    while True:
+        await asyncio.sleep(EVERY_S)
+        open_now = {who for table in room.connections for who in table.identities()}
+        try:
+            revision = await asyncio.to_thread(room.tokens.revision)
+            gone = set(expired(open_now, room.now()))
+            if revision != before:
+                there = await asyncio.to_thread(room.tokens.ids)
+                gone |= {who.token for who in open_now} - there
+        except JournalError as error:
+            log.warning("tokens_not_read", reason=str(error))
+            continue
+        before = revision
+        ended = sum(table.end(gone) for table in room.connections) if gone else 0
+        if ended:
+            log.info("connections_ended", connections=ended, reason="their tokens are revoked or expired")
+
+
+def expired(known: Iterable[Identity], now: datetime) -> Iterable[str]:
+    """The tokens that are over by now."""
+    return (who.token for who in known if who.grant.expires is not None and who.grant.expires <= now)

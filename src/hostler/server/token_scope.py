@@ -1,0 +1,124 @@
+"""How far a token sees: which nodes, what it may act on, and which intervals a tenant reads."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.intents.bounds import concerned, within
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Incident, Node, Phase
+from hostler.server.problems import refuse
+from hostler.server.tenant_redaction import Veil
+from hostler.server.tokens import Identity, Role
+
+T = TypeVar("T")
+
+
+def sees(who: Identity, node: Node) -> bool:
+    """Whether the caller sees this node now."""
+    if who.role is Role.agent:
+        return node.id == who.grant.node
+    return within(who.grant.bounds, node)
+
+
+def shown(who: Identity, fleet: Fleet, value: T, also: frozenset[str] = frozenset()) -> T:
+    """The value as the caller is shown it: a tenant through the veil, everybody else as it is.
+
+    `also` are nodes that were the tenant's when what is shown happened.
+    """
+    return Veil(fleet, who.grant.tenant, also).over(value) if who.role is Role.tenant else value
+
+
+def incident_within(who: Identity, fleet: Fleet, incident: Incident) -> Incident | None:
+    """The incident with the members that the caller sees; None where there are none."""
+    if who.whole:
+        return incident
+    members = {i: since for i, since in incident.members.items() if _sees_id(who, fleet, i)}
+    return replace(incident, members=members) if members else None
+
+
+def record_within(who: Identity, fleet: Fleet, record: e.Record) -> e.Record:
+    """The record without the names of nodes that are not for this caller's eyes."""
+    event = record.event
+    if who.whole:
+        return record
+    match event:
+        case e.IncidentOpened(incident=incident):
+            members = {i: since for i, since in incident.members.items() if _sees_id(who, fleet, i)}
+            return replace(record, event=e.IncidentOpened(replace(incident, members=members)))
+        case e.IncidentUpdated():
+            joined = {i: since for i, since in event.joined.items() if _sees_id(who, fleet, i)}
+            left = tuple(i for i in event.left if _sees_id(who, fleet, i))
+            return replace(record, event=replace(event, joined=joined, left=left))
+        case e.IncidentClosed():
+            nodes = tuple(i for i in event.nodes if _sees_id(who, fleet, i))
+            return replace(record, event=replace(event, nodes=nodes))
+        case _:
+            return record
+
+
+def _sees_id(who: Identity, fleet: Fleet, node_id: str) -> bool:
+    node = fleet.nodes.get(node_id)
+    return node is not None and sees(who, node)
+
+
+def demand_visible(who: Identity, fleet: Fleet, target: str, args: dict[str, str] | None = None) -> None:
+    """Raises ProblemError (403) where an act on `target` would leave what the caller reaches.
+
+    A rack or pool is within reach when each of its nodes in production is; FLEET is for tokens that see all. The core
+    asks again when it decides (`bounds.check_bounds`): a node may have changed hands by then.
+    """
+    if who.whole:
+        return
+    nodes = concerned(fleet, target, args)
+    if not nodes or not all(sees(who, node) for node in nodes):
+        raise refuse(403, "forbidden", f"'{target[:100]}' is not wholly yours", "name a node that you see")
+
+
+class Interval(Struct, frozen=True):
+    """A span of records in which a node was a tenant's; `until` is None while it is."""
+
+    since: int
+    until: int | None = None
+
+
+def intervals(records: Sequence[e.Record], tenant: str) -> tuple[Interval, ...]:
+    """When a node was this tenant's, from its records in any order."""
+    found: list[Interval] = []
+    begun: int | None = None
+    for record in sorted(records, key=lambda r: r.seq):
+        holder = _holder(record.event)
+        if holder is None:
+            continue
+        if begun is not None and holder != tenant:
+            found.append(Interval(begun, record.seq))
+            begun = None
+        elif begun is None and holder == tenant:
+            begun = record.seq
+    if begun is not None:
+        found.append(Interval(begun))
+    return tuple(found)
+
+
+def _holder(event: e.Event) -> str | None:
+    """Whose the node is from this record on ("" nobody's), None where the record does not say."""
+    match event:
+        case e.NodeAssigned(assignment=assignment):
+            return assignment.tenant
+        case e.NodeRegistered(node=node):
+            return node.assignment.tenant if node.assignment else ""
+        case e.NodeReleased():
+            return ""
+        case e.PhaseChanged(after=Phase.retired):
+            return ""
+        case _:
+            return None
+
+
+def own_records(records: Sequence[e.Record], tenant: str) -> list[e.Record]:
+    """The records that fall into the tenant's own intervals, in the order they came."""
+    spans = intervals(records, tenant)
+    return [r for r in records if any(s.since <= r.seq and (s.until is None or r.seq <= s.until) for s in spans)]

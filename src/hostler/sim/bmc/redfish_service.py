@@ -1,0 +1,355 @@
+"""The Redfish service of one or many emulated BMCs as a function: request and moment in, reply out, no sockets."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from hostler.sim.bmc import redfish_documents, vendor_behaviour
+from hostler.sim.bmc.emulated_machine import BmcRefusalError, Boot, Machine
+from hostler.sim.bmc.request_faults import FaultBook, Rule, merge
+from hostler.sim.bmc.resource_parts import ROOT, Document, collection
+
+
+class Request(Struct, frozen=True):
+    """One HTTP request; `path` is without its query."""
+
+    method: str
+    path: str
+    query: str = ""
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+
+
+class Fetch(Struct, frozen=True):
+    """An image that the BMC now fetches; whoever serves the reply brings it to `machine.image_arrived`."""
+
+    machine: Machine
+    task: str
+    image: str
+
+
+class Reply(Struct, frozen=True):
+    """The answer. `dropped`: none, the connection just ends. `latency_s`: how late it comes."""
+
+    status: int
+    body: Document | None = None
+    headers: dict[str, str] = {}
+    dropped: bool = False
+    latency_s: float = 0.0
+    fetch: Fetch | None = None
+
+
+DROPPED = Reply(0, dropped=True)
+
+
+class Service:
+    """One Redfish entry point in front of machines: a BMC of its own with one, a shared service with many.
+
+    In a shared service, firmware and task ids carry the system's ("rack1-n3.BIOS").
+    """
+
+    def __init__(self, machines: Iterable[Machine], faults: FaultBook | None = None) -> None:
+        self.machines = {machine.id: machine for machine in machines}
+        self.faults = faults or FaultBook()
+        self._pages: dict[str, Document] | None = None
+
+    @property
+    def only(self) -> Machine | None:
+        """The machine, where there is just one."""
+        return next(iter(self.machines.values())) if len(self.machines) == 1 else None
+
+    def handle(self, request: Request, now: datetime) -> Reply:
+        """Answer one request as the BMC would at `now`, the rules of `faults` included."""
+        path = request.path.rstrip("/")
+        self._pages = None
+        machine = self._machine_of(path, request)
+        if machine and machine.away(now):
+            return DROPPED
+        if machine and machine.deaf(now):
+            return _error(503, "The Redfish service is starting.")
+        rule = self.faults.spoil(request.method, path, machine.id if machine else "")
+        if rule is None:
+            return self._answer(request, path, machine, now)
+        if rule.drop == "before":
+            return DROPPED
+        if rule.status:
+            return msgspec.structs.replace(
+                _error(rule.status, f"A fault rule answers {rule.status}."), latency_s=rule.latency_s
+            )
+        return _spoiled(self._answer(request, path, machine, now), rule)
+
+    def _answer(self, request: Request, path: str, machine: Machine | None, now: datetime) -> Reply:
+        try:
+            match request.method:
+                case "GET":
+                    return self._get(path, request.query, machine, now)
+                case "POST" | "PATCH":
+                    return self._change(request, path, machine, now)
+                case _:
+                    return _error(405, f"The method {request.method} is not allowed here.")
+        except BmcRefusalError as refusal:
+            return _error(refusal.status, str(refusal))
+
+    # reading
+
+    def _get(self, path: str, query: str, machine: Machine | None, now: datetime) -> Reply:
+        doc = self._show(path, now)
+        if doc is None:
+            return _error(404, f"The resource at {path} was not found.")
+        doc = self._expanded(doc, min(_levels(query), self.expands), now)
+        for key in machine.missing_keys if machine else ():
+            doc.pop(key, None)
+        return Reply(202 if "/TaskMonitors/" in path and doc.get("TaskState") == "Running" else 200, doc)
+
+    def _show(self, path: str, now: datetime) -> Document | None:
+        machine = self.only
+        if machine and (vendor := vendor_behaviour.vendor_of(machine)) and vendor_behaviour.shows(path):
+            if self._pages is None:
+                self._pages = vendor_behaviour.pages(machine, vendor, now)
+            return self._pages.get(path)
+        if path in _FIXED:
+            return _FIXED[path](self)
+        inside = path.removeprefix(ROOT)
+        parent, _, member = inside.rpartition("/")
+        match parent:
+            case "/UpdateService/FirmwareInventory":
+                owner = self._owner(member)
+                return redfish_documents.firmware_item(owner, member, self._prefix(owner)) if owner else None
+            case "/TaskService/Tasks" | "/TaskService/TaskMonitors":
+                owner = self._owner(member)
+                found = owner.tasks.get(member) if owner else None
+                return redfish_documents.task(found, self._prefix(owner)) if owner and found else None
+            case _:
+                machine = self._machine_of(path, None)
+                return redfish_documents.of_machine(machine, inside, now) if machine else None
+
+    def _expanded(self, doc: Document, levels: int, now: datetime) -> Document:
+        """The document with what is subordinate to it inlined, so many levels deep; what lies under Links is not."""
+        if not levels:
+            return doc
+        vendor = vendor_behaviour.vendor_of(self.only)
+        drops = vendor is not None and vendor.drops
+
+        def inlined(value: object) -> object:
+            if isinstance(value, list):
+                return [inlined(item) for item in value]
+            if isinstance(value, dict) and value.keys() == {"@odata.id"}:
+                found = self._show(str(value["@odata.id"]), now)
+                if found and drops:
+                    found = {key: shown for key, shown in found.items() if key not in _DROPPED}
+                return self._expanded(found, levels - 1, now) if found else value
+            return value
+
+        return {key: value if key in _NOT_SUBORDINATE else inlined(value) for key, value in doc.items()}
+
+    @property
+    def expands(self) -> int:
+        """How many levels of a document are inlined on request."""
+        if vendor := vendor_behaviour.vendor_of(self.only):
+            return vendor.expands
+        return min(machine.quirks.expands for machine in self.machines.values()) if self.machines else 0
+
+    # changing
+
+    def _change(self, request: Request, path: str, machine: Machine | None, now: datetime) -> Reply:
+        body = _body(request)
+        within = _within(path)
+        if machine and (vendor := vendor_behaviour.vendor_of(machine)):
+            if request.method == "PATCH":
+                vendor_behaviour.admit(vendor, self._show(path, now), request.headers)
+            vendor_behaviour.check(vendor, path, body)
+            within = vendor_behaviour.meant(vendor, within)
+        if path == f"{ROOT}/UpdateService/Actions/UpdateService.SimpleUpdate":
+            return self._update(body, now)
+        if machine is None:
+            return _error(404, f"The resource at {path} was not found.")
+        change = _CHANGES.get((request.method, within))
+        if change is None:
+            return _error(405, f"{request.method} is not allowed at {path}.")
+        change(machine, body, now)
+        return Reply(204)
+
+    def _update(self, body: Document, now: datetime) -> Reply:
+        targets, image = body.get("Targets"), body.get("ImageURI")
+        if not isinstance(image, str) or not isinstance(targets, list) or len(targets) != 1:
+            raise BmcRefusalError(400, "ImageURI and exactly one of Targets are required.")
+        member = str(targets[0]).rpartition("/")[2]
+        machine = self._owner(member)
+        if machine and (vendor := vendor_behaviour.vendor_of(machine)):
+            vendor_behaviour.fetch(vendor)
+            named = self._show(str(targets[0]), now)
+            member = str(named["Name"]) if named else ""
+        if machine is None:
+            raise BmcRefusalError(400, f"The target {targets[0]} was not found.")
+        task = machine.start_update(member.removeprefix(self._prefix(machine)), image, now)
+        monitor = f"{ROOT}/TaskService/TaskMonitors/{task.id}"
+        return Reply(
+            202,
+            redfish_documents.task(task, self._prefix(machine)),
+            {"Location": monitor},
+            fetch=Fetch(machine, task.id, image),
+        )
+
+    # whose is it
+
+    def _machine_of(self, path: str, request: Request | None) -> Machine | None:
+        if self.only:
+            parts = path.split("/")
+            named = parts[4] if len(parts) > 4 and parts[3] in _PLACES else self.only.id
+            return self.only if request is not None or named == self.only.id else None
+        parts = path.split("/")
+        if len(parts) <= 4:
+            return None
+        if parts[3] in _PLACES:
+            return self.machines.get(parts[4])
+        member = parts[-1]
+        if request is not None and request.method == "POST":
+            member = _target_of(request)
+        return self._owner(member)
+
+    def _owner(self, member: str) -> Machine | None:
+        if self.only:
+            return self.only
+        return self.machines.get(member.partition(".")[0]) or self.machines.get(member.rpartition("-")[0])
+
+    def _prefix(self, machine: Machine) -> str:
+        return "" if self.only else f"{machine.id}."
+
+
+def _firmware(service: Service) -> Document:
+    ids = [
+        member
+        for machine in service.machines.values()
+        for member in redfish_documents.firmware_ids(machine, "" if service.only else f"{machine.id}.")
+    ]
+    return collection("/UpdateService/FirmwareInventory", ids)
+
+
+def _tasks(service: Service) -> Document:
+    ids = [task for machine in service.machines.values() for task in machine.tasks]
+    return collection("/TaskService/Tasks", ids)
+
+
+def _root(service: Service) -> Document:
+    serves = service.only.id if service.only else f"{len(service.machines)} systems"
+    return redfish_documents.service_root(serves, service.expands)
+
+
+def _levels(query: str) -> int:
+    """How many levels a query asks to be inlined; 0 where it asks for none."""
+    found = _EXPAND.search(query)
+    return int(found[1] or 1) if found else 0
+
+
+_EXPAND = re.compile(r"\$expand=[.*~](?:\(\$levels=(\d{1,2})\))?")
+_DROPPED = frozenset({"Id", "Name", "@odata.etag"})
+_NOT_SUBORDINATE = frozenset({"Links", "RelatedItem", "RedundancyGroup", "Actions"})
+
+
+_PLACES = ("Systems", "Chassis", "Managers")
+_FIXED: Mapping[str, Callable[[Service], Document]] = {
+    "/redfish": lambda _: {"v1": f"{ROOT}/"},
+    ROOT: _root,
+    f"{ROOT}/UpdateService": lambda _: redfish_documents.update_service(),
+    f"{ROOT}/UpdateService/FirmwareInventory": _firmware,
+    f"{ROOT}/TaskService": lambda _: redfish_documents.task_service(),
+    f"{ROOT}/TaskService/Tasks": _tasks,
+    f"{ROOT}/Systems": lambda service: collection("/Systems", service.machines),
+    f"{ROOT}/Chassis": lambda service: collection("/Chassis", service.machines),
+    f"{ROOT}/Managers": lambda service: collection("/Managers", service.machines),
+}
+
+
+def _reset_system(machine: Machine, body: Document, now: datetime) -> None:
+    machine.reset(str(body.get("ResetType", "")), now)
+
+
+def _reset_manager(machine: Machine, _body: Document, now: datetime) -> None:
+    machine.reset_manager(now)
+
+
+def _patch_system(machine: Machine, body: Document, now: datetime) -> None:
+    boot, lit = body.get("Boot"), body.get("LocationIndicatorActive")
+    if not isinstance(boot, Mapping) and not isinstance(lit, bool):
+        raise BmcRefusalError(400, "Only Boot and LocationIndicatorActive can be changed.")
+    if isinstance(boot, Mapping):
+        machine.set_boot(_boot(machine.boot, boot), now)
+    if isinstance(lit, bool):
+        machine.set_locate(lit, now)
+
+
+def _patch_bios(machine: Machine, body: Document, now: datetime) -> None:
+    settings = body.get("Attributes")
+    if not isinstance(settings, Mapping):
+        raise BmcRefusalError(400, "The property Attributes is required.")
+    machine.set_bios({str(key): str(value) for key, value in settings.items()}, now)
+
+
+_Change = Callable[[Machine, Document, datetime], None]
+_CHANGES: Mapping[tuple[str, str], _Change] = {
+    ("POST", "Systems:Actions/ComputerSystem.Reset"): _reset_system,
+    ("POST", "Managers:Actions/Manager.Reset"): _reset_manager,
+    ("PATCH", "Systems:"): _patch_system,
+    ("PATCH", "Systems:Bios/Settings"): _patch_bios,
+}
+
+
+def _within(path: str) -> str:
+    """The path of a change without the system's id: "Systems:Actions/ComputerSystem.Reset"."""
+    place, _, rest = path.removeprefix(ROOT).strip("/").partition("/")
+    return f"{place}:{rest.partition('/')[2]}"
+
+
+def _boot(now: Boot, wanted: Mapping[object, object]) -> Boot:
+    def chosen(key: str, otherwise: str) -> str:
+        value = wanted.get(key, otherwise)
+        return value if isinstance(value, str) else ""
+
+    return Boot(
+        chosen("BootSourceOverrideEnabled", now.enabled),
+        chosen("BootSourceOverrideTarget", now.target),
+        chosen("HttpBootUri", now.uri),
+    )
+
+
+def _body(request: Request) -> Document:
+    try:
+        body = msgspec.json.decode(request.body or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BmcRefusalError(400, "The request body is malformed JSON.") from error
+    if not isinstance(body, dict):
+        raise BmcRefusalError(400, "The request body is no JSON object.")
+    return body
+
+
+def _target_of(request: Request) -> str:
+    try:
+        targets = _body(request).get("Targets")
+    except BmcRefusalError:
+        return ""
+    return str(targets[0]).rpartition("/")[2] if isinstance(targets, list) and targets else ""
+
+
+def _spoiled(reply: Reply, rule: Rule) -> Reply:
+    if rule.drop == "after":
+        return msgspec.structs.replace(reply, dropped=True)
+    body = reply.body
+    if rule.patch and body is not None:
+        changed = merge(body, rule.patch)
+        body = changed if isinstance(changed, dict) else body
+    return msgspec.structs.replace(reply, body=body, latency_s=rule.latency_s)
+
+
+def _error(status: int, message: str) -> Reply:
+    info = {
+        "@odata.type": "#Message.v1_1_2.Message",
+        "MessageId": "Base.1.12.GeneralError",
+        "Message": message,
+    }
+    return Reply(
+        status,
+        {"error": {"code": "Base.1.12.GeneralError", "message": message, "@Message.ExtendedInfo": [info]}},
+    )

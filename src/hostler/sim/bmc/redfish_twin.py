@@ -1,0 +1,99 @@
+"""The Redfish driver in virtual time: the very same code over the emulated service, with no socket between."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from hostler.core.state.model import Node, Observation, Operation, Outcome
+from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.client import RedfishClient
+from hostler.drivers.redfish.http_exchange import Answer, Exchange
+from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.ports import UnreachableError
+from hostler.sim.bmc.emulated_machine import make_image
+from hostler.sim.bmc.redfish_service import Reply, Request, Service
+
+TIMEOUT_S = 30.0
+_T = TypeVar("_T")
+Images = Callable[[str], bytes | None]
+
+
+class Twin:
+    """`perform`, `observe` and `look` as the driver has them, but at once and at a given moment.
+
+    `services` maps origin ("https://10.0.0.1") → service; changing it swaps BMCs. `images` gives the file behind
+    an image's URL, None where there is none. Raises PortError as the driver does.
+    """
+
+    def __init__(self, services: Mapping[str, Service], images: Images) -> None:
+        self._services = services
+        self._images = images
+        self._now = datetime.min.replace(tzinfo=UTC)
+        self._clients: dict[str, RedfishClient] = {}
+        self._hand = RedfishHand(self._client, lambda: self._now)
+        self._eyes = RedfishEyes(self._client)
+        self.kinds = self._hand.kinds
+
+    def perform(self, operation: Operation, node: Node, now: datetime) -> Outcome:
+        self._now = now
+        return at_once(self._hand.perform(operation, node))
+
+    def observe(self, operation: Operation, node: Node, now: datetime) -> Outcome:
+        self._now = now
+        return at_once(self._hand.observe(operation, node))
+
+    def look(self, node: Node, now: datetime) -> tuple[str, Observation]:
+        """Power, and the readings."""
+        self._now = now
+        sight = at_once(self._eyes.look(node))
+        return sight.power, at_once(sight.sensors())
+
+    def _client(self, origin: str) -> RedfishClient:
+        if origin not in self._clients:
+            self._clients[origin] = RedfishClient(self._exchange_with(origin), origin)
+        return self._clients[origin]
+
+    def _exchange_with(self, origin: str) -> Exchange:
+        async def exchange(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+            service = self._services.get(origin)
+            if service is None:
+                raise UnreachableError(f"{origin} is not on the network")
+            bare, _, query = path.partition("?")
+            reply = service.handle(Request(method, bare, query, body or b"", headers), self._now)
+            self._fetch(reply)
+            if reply.dropped or reply.latency_s >= TIMEOUT_S:
+                raise UnreachableError(f"{origin} gave no answer to {method} {bare}")
+            return Answer(
+                reply.status,
+                msgspec.json.encode(reply.body) if reply.body is not None else b"",
+                _lower(reply),
+            )
+
+        return exchange
+
+    def _fetch(self, reply: Reply) -> None:
+        if reply.fetch:
+            reply.fetch.machine.image_arrived(reply.fetch.task, self._images(reply.fetch.image), self._now)
+
+
+def images_by_name(url: str) -> bytes | None:
+    """Images whose URL ends in "/COMPONENT/VERSION" and which hold just that."""
+    parts = url.rsplit("/", 2)
+    return make_image(parts[1], parts[2]) if len(parts) == 3 else None
+
+
+def at_once(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine that never waits for anything to its end: a driver in virtual time."""
+    try:
+        work.send(None)
+    except StopIteration as finished:
+        value: _T = finished.value
+        return value
+    work.close()
+    raise AssertionError("a driver waited for something in virtual time")
+
+
+def _lower(reply: Reply) -> dict[str, str]:
+    return {name.lower(): value for name, value in reply.headers.items()}

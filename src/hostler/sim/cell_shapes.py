@@ -1,0 +1,187 @@
+"""Small cells to go wrong: how many nodes, which pools they serve, what they share; crowded around every limit."""
+
+from functools import lru_cache
+from importlib.resources import files
+from random import Random
+
+import msgspec
+from msgspec import Struct
+
+from hostler.core.policy.documents import parse
+from hostler.core.state.configuration import Configuration
+from hostler.sim.bmc.emulated_machine import sku_of_server
+from hostler.sim.world.node_seats import CLUSTER
+
+HOUR_S = 3600.0
+SPARE, FRESH = "", "fresh"
+"""Roles of nodes that serve no pool: adopted ones, and ones that have never been powered on."""
+
+TRAYS = 18
+SHAPES = (("cell", 0.5), ("brink", 0.36), ("rack", 0.14))
+ROOTED = 0.2
+"""Share of cells whose tenants have root on their nodes."""
+WHOLE = 0.75
+"""Share of racks that may be taken whole."""
+CHECKED = 0.3
+"""Share of cells whose idle nodes are checked."""
+BRAKED = 0.25
+"""Share of cells whose storm brake latches soon: with the default one no cell is large enough for a storm."""
+SCARCE = 0.3
+"""Share of cells whose nodes may leave one a day, and whose last spare is kept back."""
+
+
+class Shape(Struct, frozen=True):
+    """What a cell is made of. `nodes` may be fewer than were drawn: roles and domains stay with a node's number.
+
+    kind: `cell` (several pools, an NVLink domain, spares, new nodes), `brink` (pools of one, budgets of one that are
+    met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) `story` (two
+    members, a spare, a new node) or `trio` (three members, a spare). `rooted`: tenants have root on their nodes.
+    `whole`: the pool's budget lets all of its rack be out at once. `checked`: idle nodes are checked once an hour.
+    `braked`: the third disruption of an hour latches the brake. `scarce`: a pool loses one node a day at most, whatever
+    else its budget allows, and none that could wait without a spare beyond the last.
+    """
+
+    kind: str
+    nodes: int
+    rooted: bool = False
+    whole: bool = False
+    checked: bool = False
+    braked: bool = False
+    scarce: bool = False
+
+    @property
+    def gpus(self) -> int:
+        return 4 if self.kind == "rack" else 8
+
+    @property
+    def sku(self) -> str:
+        return "gb200" if self.kind == "rack" else "h100"
+
+    @property
+    def roles(self) -> list[str]:
+        """The pool that each node serves, or its role without one."""
+        return [_ROLES[self.kind](number) for number in range(self.nodes)]
+
+
+def shape_of(seed: int) -> Shape:
+    """The cell of this seed."""
+    chance = Random(f"{seed}/shape")
+    kind = chance.choices([name for name, _ in SHAPES], [share for _, share in SHAPES])[0]
+    nodes = {"cell": chance.randint(5, 13), "brink": chance.randint(3, 8), "rack": TRAYS}[kind]
+    rooted = chance.random() < ROOTED
+    whole = kind == "rack" and Random(f"{seed}/whole").random() < WHOLE
+    braked, scarce = Random(f"{seed}/braked").random() < BRAKED, Random(f"{seed}/scarce").random() < SCARCE
+    checked = Random(f"{seed}/checked").random() < CHECKED
+    return Shape(kind, nodes, rooted, whole, checked, braked, scarce=scarce and kind != "rack")
+
+
+def _in_cell(number: int) -> str:
+    pattern = ("solo", "alpha", "beta", "alpha", SPARE, FRESH, "beta", "alpha", "alpha", SPARE, "beta", "alpha", FRESH)
+    return pattern[number % len(pattern)] if number else "solo"
+
+
+def _on_brink(number: int) -> str:
+    return ("solo", "alpha", "alpha", SPARE, "duo", "duo", FRESH, "alpha")[number % 8]
+
+
+def _in_rack(number: int) -> str:
+    return SPARE if number >= TRAYS - 2 else "alpha"
+
+
+def _in_story(number: int) -> str:
+    return ("alpha", "alpha", SPARE, FRESH)[number]
+
+
+def _in_trio(number: int) -> str:
+    return ("alpha", "alpha", "alpha", SPARE)[number]
+
+
+_ROLES = {"cell": _in_cell, "brink": _on_brink, "rack": _in_rack, "story": _in_story, "trio": _in_trio}
+
+
+def domains_of(shape: Shape, number: int) -> list[str]:
+    """What a node shares with others beside its rack."""
+    if shape.kind == "rack":
+        return ["nvlink:d0", "leaf:l0", f"power:f{number % 2}", "cdu:c0"]
+    shared = ["nvlink:d0"] if number < 6 else []
+    return [*shared, f"leaf:l{number // 8}", f"power:f{number // 6}", "cdu:c0"]
+
+
+def rack_of(shape: Shape, number: int) -> str:
+    """Racks of four; an NVL72 is one."""
+    return "r0" if shape.kind == "rack" else f"r{number // 4}"
+
+
+def assets_of(shape: Shape) -> list[dict[str, object]]:
+    """An NVL72 has nine switch trays, all of one NVLink domain; the other cells name no assets beside their nodes."""
+    if shape.kind != "rack":
+        return []
+    found: list[dict[str, object]] = [{"id": "d0", "kind": "nvlink_domain", "rack": "r0"}]
+    tray = {"kind": "switch_tray", "rack": "r0", "domains": ["nvlink:d0"]}
+    found.extend({"id": f"nvsw{number}", **tray} for number in range(9))
+    return found
+
+
+def documents(shape: Shape, baseline: str = "1.1.0", image: str = "BIOS") -> dict[str, str]:
+    """Policy and pools of the cell. `baseline` is the BIOS that the SKU asks for, `image` what its file holds."""
+    skus = {
+        shape.sku: {
+            **sku_of_server(shape.gpus),
+            "firmware": {"BIOS": baseline},
+            "images": {"BIOS": f"http://images/{image}/{baseline}"},
+            "reset": {"domain": "gpu" if shape.kind in ("cell", "story") else "baseboard"},
+        }
+    }
+    pools = {name: _pool(shape, name) for name in dict.fromkeys(shape.roles) if name not in (SPARE, FRESH)}
+    return {
+        "policy.yaml": _policy(braked=shape.braked),
+        "pools.yaml": msgspec.json.encode({"skus": skus, "pools": pools}).decode(),
+    }
+
+
+def _pool(shape: Shape, name: str) -> dict[str, object]:
+    """Budgets are met exactly: on the brink one node is just the percentage, elsewhere the count."""
+    members = shape.roles.count(name)
+    budget: dict[str, float] = {"count": 1, "percent": 100, "reserve": 0, "removals_per_day": 4}
+    base = {"sku": shape.sku, "cluster": CLUSTER, "tenant": "acme", "modes": {"*": "act"}, "target": members}
+    if shape.rooted:
+        base["tenant_root"] = True
+    if shape.checked:
+        base["modes"] = {"*": "act", "idle_check": "act"}
+    terms: dict[str, object] = {"drain_deadline_s": 4 * HOUR_S}
+    if shape.kind == "brink":
+        budget |= {"percent": 100 / members, "removals_per_day": 1}
+    if name == "alpha":
+        budget["reserve"] = 1
+        terms = {"owner": "ann"} if shape.kind == "cell" else {"owner": "ann", "drain_deadline_s": HOUR_S}
+    if name in ("beta", "duo"):
+        terms = {"evict_after_deadline": True, "drain_deadline_s": 2 * HOUR_S}
+    if shape.whole:
+        budget |= {"count": members, "removals_per_day": members}
+    if shape.scarce:
+        budget |= {"removals_per_day": 1, "spares_floor": 1}
+        budget |= {"count": members} if shape.kind == "cell" else {}
+    return {**base, "budget": budget, **terms}
+
+
+@lru_cache(maxsize=2)
+def _policy(*, braked: bool) -> str:
+    """The default policy; `braked`: with a brake that a small cell can latch."""
+    text = files("hostler.core.policy").joinpath("default_policy.yaml").read_text(encoding="utf-8")
+    if not braked:
+        return text
+    assert text.count(_BRAKE) == 1, f"the default policy says no more {_BRAKE}"
+    return text.replace(_BRAKE, "brake: {disruptions: 2,")
+
+
+_BRAKE = "brake: {disruptions: 20,"
+
+
+@lru_cache(maxsize=64)
+def _parsed(policy: str, pools: str) -> Configuration:
+    return parse({"policy.yaml": policy, "pools.yaml": pools})
+
+
+def configuration(some: dict[str, str]) -> Configuration:
+    """The documents as a checked configuration."""
+    return _parsed(some["policy.yaml"], some["pools.yaml"])

@@ -1,0 +1,33 @@
+"""The nine laws and who watches each. One table."""
+
+from hostler.sim.checkers.disruption_laws import Budgets, DoubtIsNotHealth, NamedWaits, OnlyYourOwn, SacredWork
+from hostler.sim.checkers.domain_act_laws import Wholeness
+from hostler.sim.checkers.idle_check_laws import IdleChecks
+from hostler.sim.checkers.journal_laws import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
+from hostler.sim.checkers.law import Court, Law
+from hostler.sim.checkers.policy_limit_laws import Limits
+from hostler.sim.checkers.rma_triage_laws import Condemned
+from hostler.sim.world.world import World
+
+
+def court(world: World) -> Court:
+    """A court with a fresh watcher for each of the nine laws."""
+    one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
+    whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), Limits()
+    waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
+    laws = (
+        Law(1, one.record, one.batch, one.batch),
+        Law(2, level.record),
+        Law(3, frozen.record, frozen.batch, frozen.batch),
+        Law(4, budgets.record),
+        Law(4, whole.record, whole.batch),
+        Law(4, limits.record, limits.batch),
+        Law(5, waits.record, waits.batch, waits.end),
+        Law(6, own.record, own.batch, own.batch),
+        Law(7, doubt.record),
+        Law(7, condemned.record),
+        Law(8, ends.record, ends.batch, ends.end),
+        Law(9, work.record, work.batch, work.batch),
+        Law(9, idle.record, idle.batch),
+    )
+    return Court(world, laws)

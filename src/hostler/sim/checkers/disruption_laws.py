@@ -1,0 +1,368 @@
+"""Laws 4, 5, 6, 7 and 9: budgets, named waits, other people's marks, doubt, and the customer's work."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Pool
+from hostler.core.state.model import ActClass, Condition, Incident, Intent, Phase, Plan
+from hostler.sim.checkers.journal_reading import OURS, Book, Page
+from hostler.sim.checkers.law import Case
+from hostler.sim.world.ledger import Disturbance
+
+GUARDED = (ActClass.immediate, ActClass.pending)
+
+
+class Budgets:
+    """Law 4. Every disruption passes the pool's and the domains' budget, pause, brake, holds and mode."""
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.PlanRecorded(plan=plan) if plan.disruptive and plan.act_class in GUARDED:
+                page = case.book.pages[plan.node]
+                if (
+                    plan.state != "proposed"
+                ):  # what is only proposed takes nothing from a budget until somebody says yes
+                    yield from _over_budget(case.book, page, plan)
+                    yield from _over_domain(case.book, page, plan)
+                yield from _stopped(case.book, page, plan)
+                yield from _mode(case.book, page, plan)
+                yield from _shadowed(case.book, page, plan)
+            case e.PlanApproved(node=node):
+                page = case.book.pages[node]
+                if page.plan is not None and page.plan.disruptive and page.plan.act_class in GUARDED:
+                    yield from _over_budget(case.book, page, page.plan)
+                    yield from _over_domain(case.book, page, page.plan)
+            case e.OperationStarted(operation=operation) if operation.kind in _POWER:
+                page = case.book.pages[operation.node]
+                protective = page.plan is not None and page.plan.act_class is ActClass.protective
+                if not protective and case.book.held(page, "physical_work"):
+                    yield f"{operation.kind} on {page.id} while somebody's hands are in it"
+            case _:
+                pass
+
+
+_POWER = ("power_on", "power_off", "update_firmware", "reboot", "set_boot_network")
+
+
+def _over_budget(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    pool = book.pool(page.pool)
+    if pool is None or not page.healthy:
+        return
+    out, limit = max(0, pool.target - book.healthy[pool.name]), _limit(pool, plan)
+    if out + 1 > limit:
+        yield f"{plan.name} of {page.id}: {out} of {pool.target} of {pool.name} are out already, {limit} may be"
+
+
+def _limit(pool: Pool, plan: Plan) -> int:
+    share = pool.target * pool.budget.percent / 100
+    percent = max(1, int(share)) if share > 0 else 0
+    reserve = pool.budget.reserve if plan.act_class is ActClass.immediate else 0
+    return min(pool.budget.count, percent) + reserve
+
+
+def _over_domain(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    assert book.configuration is not None, "nothing is planned without a configuration"
+    for domain in page.domains:
+        budget = book.configuration.policy.domains.get(domain.partition(":")[0])
+        if budget is None or plan.group:
+            continue
+        inside = book.inside[domain]
+        busy = sum(other.disrupted for other in inside)
+        limit = min(budget.count, max(1, int(len(inside) * budget.percent / 100)))
+        if busy + 1 > limit:
+            yield f"{plan.name} of {page.id}: {busy} of {domain} are disturbed already, {limit} may be"
+
+
+def _stopped(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    if book.brake:
+        yield f"{plan.name} of {page.id} under the storm brake"
+    if any(scope in book.paused for scope in book.scopes(page)):
+        yield f"{plan.name} of {page.id} while its scope is paused"
+    held = book.held(page, "operator", "override", "power", "physical_work")
+    if held and (plan.name != "cordon" or held[0].kind.value != "physical_work"):
+        yield f"{plan.name} of {page.id} against the hold {held[0].id}"
+    causes = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
+    for incident in book.incidents.values():
+        if page.id in incident.members and incident.holds and causes and _explains(incident, causes):
+            yield f"{plan.name} of {page.id} for what incident {incident.id} explains"
+
+
+def _explains(incident: Incident, causes: list[Condition]) -> bool:
+    return all(cause.type in incident.conditions and not cause.remedy for cause in causes)
+
+
+def _mode(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    pool = book.pool(page.pool)
+    if pool is None or plan.name == "cordon" or any(_wished(page, cause) for cause in plan.causes):
+        return
+    remedy = plan.remedy or plan.name
+    stages = (
+        book.modes.get((pool.name, remedy)),
+        book.modes.get((pool.name, "*")),
+        pool.modes.get(remedy),
+        pool.modes.get("*"),
+    )
+    mode = next((str(stage) for stage in stages if stage), "observe")
+    if mode == "observe" or (mode == "propose" and plan.state != "proposed"):
+        yield f"{plan.name} of {page.id} runs, and its pool stands at {mode}"
+
+
+def _shadowed(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    rule = book.configuration.policy.rules.get(plan.rule) if book.configuration else None
+    if rule is not None and rule.shadow and not any(_wished(page, cause) for cause in plan.causes):
+        yield f"{plan.name} of {page.id} answers {plan.rule}, whose rule stands in shadow"
+
+
+def _wished(page: Page, cause: str) -> bool:
+    condition = page.conditions.get(cause)
+    return condition is not None and bool(condition.remedy)
+
+
+class NamedWaits:
+    """Law 5. Who waits says for whom, and what ends it; nobody stands still without a word."""
+
+    def record(self, _case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
+                if not waiting.blockers:
+                    yield f"{node} waits for {waiting.what}, and names no blocker"
+                for blocker in waiting.blockers:
+                    if not (blocker.kind and blocker.name and blocker.text and blocker.ends_when):
+                        yield f"{node} waits for a blocker that is not described: {blocker}"
+            case _:
+                pass
+
+    def batch(self, case: Case) -> Iterator[str]:
+        yield from (text for node in case.nodes if (text := _mute(case.book, case.book.pages[node])))
+
+    def end(self, case: Case) -> Iterator[str]:
+        yield from (text for page in case.book.pages.values() if (text := _mute(case.book, page)))
+        yield from _forgotten(case.book)
+
+
+def _forgotten(book: Book) -> Iterator[str]:
+    """Who could serve is not left idle, without a word, beside a pool that lacks a node and whom nobody stops."""
+    if book.brake or book.paused or book.holds or book.incidents or book.configuration is None:
+        return
+    for pool in book.configuration.pools.values():
+        idle = [page.id for page in book.pages.values() if page.sku == pool.sku and _is_idle(page)]
+        members = sum(page.pool == pool.name for page in book.pages.values())
+        if members < pool.target and len(idle) > pool.budget.spares_floor:
+            yield f"{idle[0]} is idle and waits for nobody, and {pool.name} has {members} of its {pool.target} nodes"
+
+
+def _is_idle(page: Page) -> bool:
+    busy = page.plan or page.operation or page.waiting or page.settling or page.conditions or page.cordoned
+    return page.phase is Phase.production and not page.pool and not page.unproven and not busy
+
+
+def _mute(book: Book, page: Page) -> str:
+    if page.operation is not None or page.waiting is not None or page.settling:
+        return ""
+    why = _should_wait(book, page)
+    return f"{page.id} {why}, does nothing, and waits for nobody" if why else ""
+
+
+_PEOPLE = (Phase.onboard, Phase.rma, Phase.zap_fail, Phase.debug)
+
+
+def _should_wait(book: Book, page: Page) -> str:
+    if page.plan is not None:
+        return f"has the plan {page.plan.name}"
+    if page.phase in _PEOPLE:
+        return f"stands at {page.phase}"
+    if page.phase is Phase.production and page.managed:
+        return next((f"has {c.type}" for c in page.conditions.values() if _asks(book, page, c)), "")
+    return ""
+
+
+def _asks(book: Book, page: Page, condition: Condition) -> bool:
+    if condition.boot_id and condition.boot_id != page.boot and condition.boot_id in page.boots:
+        return False
+    rule = book.configuration.policy.rules.get(condition.type) if book.configuration else None
+    return bool(condition.remedy or (rule and rule.remedy and not rule.shadow))
+
+
+KNOWN = timedelta(minutes=2)
+"""So long after it was told that a person has lifted our cordon, nobody can say that he has not heard yet."""
+
+
+class OnlyYourOwn:
+    """Law 6. A person's cordon, hold or work is ended by persons only; no BMC but the node's own is ever actuated.
+
+    Who lifts our cordon overrides us: that is recorded, and not fought.
+    """
+
+    def __init__(self) -> None:
+        self._persons: dict[str, None] = {}
+        self._judged = 0
+
+    def batch(self, case: Case) -> Iterator[str]:
+        strays = case.world.site.ledger.strays
+        for stray in strays[self._judged :]:
+            yield f"{stray.kind} of {stray.node} ({stray.operation}) reached the BMC of {stray.machine}"
+        self._judged = len(strays)
+        for node, since in case.world.scheduler.opened.items():
+            if _is_unrecorded(case.book, case.book.pages[node], since):
+                yield f"our cordon of {node} was lifted by a person, and that is not recorded"
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.IntentRecorded(intent=intent):
+                self._persons[intent.person] = None
+                if intent.verb == "start-work" and record.event.granted:
+                    yield from _wrong_machine(case.book, intent)
+            case e.HoldReleased(hold=hold, person=person):
+                placed = case.book.holds.get(hold)
+                over = placed is not None and placed.until is not None and placed.until <= record.at
+                if placed is not None and placed.owner != OURS and not over and person not in self._persons:
+                    yield f"{person or 'nobody'} releases {hold} of {placed.owner}"
+            case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
+                page = case.book.pages[operation.node]
+                overridden = case.book.held(page, "override")
+                if kept := case.book.held(page, *(() if overridden else ("cordon",)), "physical_work"):
+                    yield f"{page.id} is uncordoned against {kept[0].id} of {kept[0].owner}"
+            case e.OperationStarted(operation=operation) if operation.kind == "cordon":
+                page = case.book.pages[operation.node]
+                if lifted := case.book.held(page, "override"):
+                    yield f"{page.id} is cordoned again against {lifted[0].id}: {lifted[0].owner} has opened it"
+            case _:
+                pass
+
+
+def _is_unrecorded(book: Book, page: Page, since: datetime) -> bool:
+    """Whether the journal says that our cordon stands though who attends was told long ago that it was lifted."""
+    assert book.now is not None, "a batch has records"
+    asked = page.operation is not None and page.operation.kind in ("cordon", "uncordon")
+    stands = page.cordoned and not page.lifted and bool(page.pool) and not asked
+    return stands and book.now - max(since, page.cordoned_at or since, book.attended or since) > KNOWN
+
+
+def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
+    page = book.pages.get(intent.target)
+    if page is not None and intent.args.get("serial") != page.serial:
+        yield f"work on {page.id} was granted to somebody in front of {intent.args.get('serial')}"
+
+
+class DoubtIsNotHealth:
+    """Law 7. Into service only with passed checks, and heard; made-up lines and mere silence convict nobody."""
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c):
+                seen = c.evidence[-1].observation if c.evidence else ""
+                if seen in case.world.site.ledger.untrusted and c.type != "kernel_log.userspace_origin":
+                    yield f"{c.type} of {c.node} rests on a line that user space wrote ({seen})"
+            case e.PlanRecorded(plan=plan) if plan.disruptive:
+                yield from _convicted(case, record.event)
+            case e.OperationStarted(operation=operation) if operation.kind == "uncordon":
+                yield from _opened(case.book.pages[operation.node])
+            case e.NodeAssigned(node=node):
+                if doubt := case.book.pages[node].doubt:
+                    yield f"{node} is delivered, and nobody can say how it is: {doubt}"
+            case e.PlanEnded(node=node, plan=plan_id, result="done"):
+                yield from _unproven(case.book.pages[node], plan_id)
+            case e.PhaseChanged(node=node, before=Phase.test, after=Phase.production):
+                if not case.book.pages[node].passed:
+                    yield f"{node} enters production without a passed burn-in"
+            case _:
+                pass
+
+
+def _opened(page: Page) -> Iterator[str]:
+    """New work is let in: to a node that is heard, and on which checks have passed since its hardware was touched."""
+    if page.unproven:
+        yield f"{page.id} is uncordoned after {page.unproven}, and no check has passed since"
+    easing = page.plan is not None and (page.plan.act_class is ActClass.easing or page.state == "undoing")
+    if not easing and any(
+        c.type in ("agent.lost", "agent.outdated", "agent.refused") for c in page.conditions.values()
+    ):
+        yield f"{page.id} is let back to work, and nobody can say how it is: its agent is not heard"
+
+
+def _convicted(case: Case, recorded: e.PlanRecorded) -> Iterator[str]:
+    """On whose word a node is disturbed: not on silence's, and not on its own tenant's."""
+    plan, present = recorded.plan, recorded.present
+    page = case.book.pages[plan.node]
+    if plan.act_class is ActClass.immediate and plan.state != "proposed":
+        yield from _on_the_word_of_root(case, page, plan)
+    if _absent_only(page, plan) and present.get("ready") != "false" and present.get("power") != "off":
+        yield f"{plan.name} of {plan.node} because it is silent, and no second witness says so"
+
+
+def _on_the_word_of_root(case: Case, page: Page, plan: Plan) -> Iterator[str]:
+    """Every cause rests only on lines that a tenant with root has forged."""
+    pool, forged = case.book.pool(page.pool), case.world.site.ledger.forged
+    causes = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
+    if pool is None or not pool.tenant_root or not causes:
+        return
+    if all(c.evidence and all(one.observation in forged for one in c.evidence) for c in causes):
+        yield f"{plan.name} of {page.id} rests on what its tenant, who has root, has written"
+
+
+def _absent_only(page: Page, plan: Plan) -> bool:
+    causes = [page.conditions[cause].type for cause in plan.causes if cause in page.conditions]
+    return bool(causes) and all(cause == "agent.lost" for cause in causes)
+
+
+def _unproven(page: Page, plan_id: str) -> Iterator[str]:
+    plan = page.plan
+    if plan is None or plan.id != plan_id or page.state != "running":
+        return
+    checked = any(step.operation == "run_checks" for step in plan.steps)
+    if checked and not page.passed:
+        yield f"{plan.name} of {page.id} is done, and its checks have not passed"
+
+
+class SacredWork:
+    """Law 9. A customer's live work ends only where it was doomed, somebody agreed, or hardware was in danger."""
+
+    def __init__(self) -> None:
+        self._judged = 0
+        self._plans: dict[str, tuple[Plan, datetime, str]] = {}
+        self._consented: dict[str, str] = {}
+        self._sent: dict[str, datetime] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.WorkConsented(work=works):
+                self._consented |= {work.workload: work.remedy for work in works}
+            case e.OperationStarted(operation=operation):
+                page = case.book.pages[operation.node]
+                self._sent[operation.id] = record.at
+                if page.plan is not None:
+                    self._plans[operation.id] = (page.plan, page.plan.recorded_at, page.pool)
+            case _:
+                pass
+        yield from ()
+
+    def batch(self, case: Case) -> Iterator[str]:
+        ledger = case.world.site.ledger
+        for disturbed in ledger.disturbances[self._judged :]:
+            if not (disturbed.doomed or disturbed.consent or self._excused(case.book, disturbed)):
+                yield f"{disturbed.workload} on {disturbed.node} was ended by {disturbed.by} without a right to"
+        self._judged = len(ledger.disturbances)
+
+    def _excused(self, book: Book, disturbed: Disturbance) -> bool:
+        """Protection, a person's consent to this remedy, or the pool's recorded agreement after its drain deadline.
+
+        What was on its way already may still land on whom a person let in against our cordon, before we knew.
+        """
+        sent = self._sent.get(disturbed.by)
+        if disturbed.invited and sent is not None and (disturbed.opened is None or sent < disturbed.opened):
+            return True
+        found = self._plans.get(disturbed.by)
+        if found is None:
+            return False
+        plan, since, pool_name = found
+        if plan.act_class is ActClass.protective:
+            return disturbed.protective
+        if self._consented.get(disturbed.workload) in (plan.remedy, plan.name):
+            return True
+        pool = book.pool(pool_name)
+        return (
+            pool is not None
+            and pool.evict_after_deadline
+            and disturbed.at >= since + timedelta(seconds=pool.drain_deadline_s)
+        )

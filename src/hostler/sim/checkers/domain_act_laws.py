@@ -1,0 +1,81 @@
+"""Law 4, of acts on a whole rack or NVLink domain: all of it or nothing, from the first cordon to the last uncordon."""
+
+from collections.abc import Iterator
+
+from hostler.core.state import events as e
+from hostler.core.state.model import Phase
+from hostler.sim.checkers.journal_reading import Book, Page
+from hostler.sim.checkers.law import Case
+
+ENDING = ("evict", "gpu_reset", "reboot", "power_off", "update_firmware", "leave_cluster")
+"""Operations that end work at the latest."""
+
+
+class Wholeness:
+    """Admitted whole; nobody disturbed while a member is open; undone whole; nobody opened before the others may be."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, None] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.PlanRecorded(plan=plan) if _is_domain(plan.group):
+                self._begun[plan.group] = None
+            case e.OperationStarted(operation=operation):
+                page = case.book.pages[operation.node]
+                if page.plan is not None and _is_domain(page.plan.group):
+                    yield from _alone(case.book, page, operation.kind)
+            case _:
+                pass
+
+    def batch(self, case: Case) -> Iterator[str]:
+        for group in self._begun:
+            yield from _halved(case.book, group)
+        self._begun.clear()
+        groups = dict.fromkeys(p.plan.group for n in case.nodes if (p := case.book.pages[n]).plan is not None)
+        for group in filter(_is_domain, groups):
+            yield from _at_odds(case.book, group)
+
+
+def _is_domain(group: str) -> bool:
+    return ":" in group.partition("/")[0]
+
+
+def _taken(book: Book, group: str) -> list[Page]:
+    return [page for page in book.pages.values() if page.plan is not None and page.plan.group == group]
+
+
+def _halved(book: Book, group: str) -> Iterator[str]:
+    """In the batch in which an act begins it begins on every node of which it is asked."""
+    for page in book.pages.values():
+        asked = page.phase is Phase.production and any(c.group == group for c in page.conditions.values())
+        if asked and (page.plan is None or page.plan.group != group):
+            yield f"{group} begins without {page.id}"
+
+
+def _alone(book: Book, page: Page, kind: str) -> Iterator[str]:
+    """Nobody is disturbed while another is open, nor opened while another is still to be acted upon."""
+    assert page.plan is not None, "its caller has looked"
+    others = [other for other in _taken(book, page.plan.group) if other.id != page.id]
+    if kind in ENDING:
+        open_ = [other.id for other in others if other.pool and not other.cordoned]
+        if open_:
+            yield f"{kind} on {page.id} for {page.plan.group} while {open_[0]} is open"
+    if kind == "uncordon":
+        left = [other.id for other in others if other.state == "running" and not _may_open(other)]
+        if left:
+            yield f"{page.id} is opened while {left[0]} is cordoned for {page.plan.group}"
+
+
+def _may_open(page: Page) -> bool:
+    assert page.plan is not None, "its caller has looked"
+    return all(step.operation == "uncordon" for step in page.plan.steps[page.index :])
+
+
+def _at_odds(book: Book, group: str) -> Iterator[str]:
+    """Where one has turned back, all have, as soon as what each has under way is over."""
+    taken = _taken(book, group)
+    if any(page.state == "undoing" for page in taken):
+        for page in taken:
+            if page.state == "running" and page.operation is None:
+                yield f"{group} goes on with {page.id}, and others have turned back"

@@ -1,0 +1,342 @@
+"""Laws 1, 2, 3 and 8: who writes, what a restart may do, how plans run, and that everything ends."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from hostler.core.state import events as e
+from hostler.core.state.model import ActClass, Operation, Phase, Plan, Step
+from hostler.sim.checkers.journal_reading import Book, Page
+from hostler.sim.checkers.law import Case
+
+SLACK = timedelta(seconds=65)
+"""How much later than due a clock may notice: the controller looks at everything within a minute."""
+
+
+class OneWriter:
+    """Law 1. Epochs only rise, each begins with a start, numbers have no gap, the deposed are refused."""
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        book = case.book
+        if record.seq != book.seq + 1:
+            yield f"record {record.seq} follows record {book.seq}"
+        if record.epoch < book.epoch:
+            yield f"epoch {record.epoch} writes after epoch {book.epoch}"
+        if record.epoch > book.epoch and not isinstance(record.event, e.ControllerStarted):
+            yield f"epoch {record.epoch} writes before it has said that it started"
+        if record.epoch <= book.epoch and isinstance(record.event, e.ControllerStarted):
+            yield f"a controller starts under epoch {record.epoch}, which another has held"
+        if book.now is not None and record.at < book.now:
+            yield f"time goes back from {book.now} to {record.at}"
+
+    def batch(self, case: Case) -> Iterator[str]:
+        if not all(case.world.site.ledger.fences):
+            case.world.site.ledger.fences.clear()
+            yield "a deposed controller has written to the journal"
+        trespasses = case.world.site.ledger.trespasses
+        yield from (f"a deposed controller has sent {what}" for what in trespasses)
+        trespasses.clear()
+
+
+class LevelNotEdge:
+    """Law 2. An observation raises a condition once; what is over or of an earlier boot starts nothing."""
+
+    def __init__(self) -> None:
+        self._raised: dict[tuple[str, str], None] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.ConditionRaised(condition=c) if c.evidence and c.evidence[-1].observation:
+                key = (c.id, c.evidence[-1].observation)
+                if key in self._raised:
+                    yield f"{c.id} is raised again by {key[1]}, which raised it before"
+                self._raised[key] = None
+            case e.PlanRecorded(plan=plan) if plan.causes:
+                page = case.book.pages[plan.node]
+                standing = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
+                if not standing:
+                    yield f"{plan.name} of {plan.node} answers {plan.causes[0]}, which does not stand"
+                elif plan.disruptive and all(c.boot_id in page.boots and c.boot_id != page.boot for c in standing):
+                    yield f"{plan.name} of {plan.node} answers findings of an earlier boot only"
+            case _:
+                pass
+
+
+ONCE = ("reboot", "gpu_reset", "update_firmware", "idle_check")
+"""Operations that may not take place twice, however often anybody asks."""
+
+
+class FrozenPlans:
+    """Law 3. Operations are the plan's own steps in order, recorded before they take effect, never repeated blindly."""
+
+    def __init__(self) -> None:
+        self._started: dict[tuple[str, int], int] = {}
+        self._judged = 0
+        self._done: dict[tuple[str, int], None] = {}
+        self._once: dict[str, None] = {}
+        self._stayed: dict[str, tuple[str, ...]] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        book, event = case.book, record.event
+        match event:
+            case e.PlanRecorded(plan=plan):
+                page = book.pages[plan.node]
+                self._stayed.pop(plan.node, None)
+                if page.plan is not None:
+                    yield f"{plan.name} is laid down for {plan.node} while {page.plan.name} runs"
+            case e.OperationStarted(operation=operation):
+                self._started.setdefault((operation.id, operation.attempt), record.seq)
+                yield from _fits(book.pages[operation.node], operation)
+                yield from self._passed_by(book.pages[operation.node], operation)
+                yield from acts_in_the_open(book, book.pages[operation.node], operation)
+                yield from _repeated(case, book.pages[operation.node], operation)
+            case e.PlanAdvanced(node=node, index=index):
+                if index != book.pages[node].index + 1:
+                    yield f"the plan of {node} goes from step {book.pages[node].index} to {index}"
+                self._note_drained(case, book.pages[node])
+            case e.PlanEnded(node=node) | e.PlanUndoing(node=node):
+                yield from _at_boundary(book.pages[node], event)
+            case _:
+                pass
+
+    def batch(self, case: Case) -> Iterator[str]:
+        effects = case.world.site.ledger.effects
+        for effect in effects[self._judged :]:
+            key = (effect.operation, effect.attempt)
+            seq = self._started.get(key)
+            if seq is None or seq > effect.journal_seq:
+                yield f"{effect.kind} on {effect.node} took place before it was recorded"
+            if key in self._done or (effect.kind in ONCE and effect.operation in self._once):
+                yield f"{effect.kind} on {effect.node} ({effect.operation}) took place twice"
+            self._done[key] = self._once[effect.operation] = None
+        self._judged = len(effects)
+
+    def _note_drained(self, case: Case, page: Page) -> None:
+        """Whose work Hostler was shown there, long ago, when the plan passed its drain."""
+        plan = page.plan
+        if plan is None or page.state != "running" or page.index >= len(plan.steps):
+            return
+        if plan.steps[page.index].operation == "drain":
+            works, since = case.world.scheduler.shown.get(page.id, ([], case.book.clock))
+            lost = case.world.scheduler.seat(page.id).lost
+            known = case.book.clock - since > SHOWN
+            self._stayed[page.id] = tuple(work for work in works if known and work not in lost)
+
+    def _passed_by(self, page: Page, operation: Operation) -> Iterator[str]:
+        """After the drain only those are told to go who have come since."""
+        if operation.kind == "evict" and page.plan is not None:
+            asked = operation.args.get("workloads", "").split(",")
+            left = [work for work in self._stayed.get(page.id, ()) if work in asked]
+            if left:
+                yield f"{page.plan.name} of {page.id} has passed its drain and only now tells {left[0]} to go"
+
+
+EMPTIED = ("gpu_reset", "reboot", "power_off", "update_firmware", "run_checks", "leave_cluster", "sanitise")
+"""Steps that want nobody's work on the node: whoever has come since the drain goes first, and our cordon stands."""
+
+SHOWN = timedelta(minutes=2)
+"""So long after it was shown whose work runs somewhere, nobody can say that he has not heard yet."""
+
+
+def acts_in_the_open(book: Book, page: Page, operation: Operation) -> Iterator[str]:
+    """Nothing is acted upon behind a cordon that was lifted, once whoever lifted it has let Hostler go on."""
+    plan = page.plan
+    acts = operation.kind in ACTING and operation.attempt == 1 and page.state == "running"
+    if not acts or plan is None or plan.act_class is ActClass.protective or not page.lifted:
+        return
+    laid = any(step.operation == "cordon" for step in plan.steps[: page.index])
+    if laid and not book.held(page, "override"):
+        yield f"{operation.kind} on {page.id} while it is open: its cordon was lifted, and nobody keeps it so"
+
+
+ACTING = ("gpu_reset", "reboot", "power_off", "update_firmware")
+"""What ends all work on the node, whoever has come meanwhile."""
+
+
+def _makes_way(page: Page, step: Step, operation: Operation) -> bool:
+    """Whether the operation only brings about what the step presupposes, and the plan had brought about before."""
+    if operation.kind == "evict":
+        return step.operation in ("drain", *EMPTIED)
+    return operation.kind == "cordon" and step.operation in EMPTIED and page.lifted
+
+
+def _fits(page: Page, operation: Operation) -> Iterator[str]:
+    plan = page.plan
+    if operation.kind == "idle_check":  # disturbs nobody, and belongs to no plan: then none may be under way
+        if plan is not None:
+            yield f"{operation.kind} on {page.id} begins though {plan.name} is under way"
+    elif plan is None or plan.id != operation.plan:
+        yield f"{operation.kind} on {page.id} belongs to no running plan"
+    elif page.state == "proposed":
+        yield f"{operation.kind} on {page.id} belongs to a plan that nobody has approved"
+    elif page.state == "undoing":
+        if operation.kind not in _tail(plan, page.reached)[page.index : page.index + 1]:
+            yield f"{operation.kind} on {page.id} is not the undo tail's step {page.index}"
+    else:
+        step = plan.steps[page.index] if page.index < len(plan.steps) else None
+        own = step is not None and step.operation == operation.kind and step.args == operation.args
+        if step is None or not (own or _makes_way(page, step, operation)):
+            yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
+
+
+def _repeated(case: Case, page: Page, operation: Operation) -> Iterator[str]:
+    """A further attempt needs an answer that says that the one before did not happen (or, for checks, ended).
+
+    What was refused did not happen.
+    """
+    if page.operation is not None and page.operation.id != operation.id:
+        yield f"{operation.kind} on {page.id} begins while {page.operation.kind} is under way"
+    if operation.attempt == 1:
+        return
+    said = case.world.site.ledger.answers.get((operation.id, operation.attempt - 1), [])
+    enough = not {"not_done", "refused"}.isdisjoint(said) or (operation.kind == "run_checks" and "done" in said)
+    if not enough:
+        yield f"{operation.kind} on {page.id} is repeated, and the last attempt's answers were {said or 'none'}"
+
+
+def _at_boundary(page: Page, event: e.PlanEnded | e.PlanUndoing) -> Iterator[str]:
+    if page.plan is None or page.plan.id != event.plan:
+        yield f"a plan of {page.id} ends that did not run: {event.plan}"
+    elif page.operation is not None:
+        yield f"{page.plan.name} of {page.id} ends while {page.operation.kind} is under way"
+    elif isinstance(event, e.PlanEnded) and (owed := _owed(page, event.result)):
+        yield f"{page.plan.name} of {page.id} ends {event.result} and its {owed[0]} is left out"
+
+
+def _owed(page: Page, result: str) -> list[str]:
+    """What a plan that ends early has not taken back yet."""
+    assert page.plan is not None, "its caller has looked"
+    if page.state == "undoing":  # protection takes the node as it is, and keeps it cordoned
+        return [] if result == "superseded" else _tail(page.plan, page.reached)[page.index :]
+    return _tail(page.plan, page.index - 1) if result == "cancelled" and page.state == "running" and page.index else []
+
+
+def _tail(plan: Plan, reached: int) -> list[str]:
+    return [name for name in reversed(plan.undo[: reached + 1]) if name]
+
+
+OBSERVED_WITHIN = timedelta(minutes=5)
+"""How long what was under way when nobody attended may wait to be observed before its deadline counts again."""
+
+
+class EverythingEnds:
+    """Law 8. No operation, step or phase outlives its deadline; the healed world comes to rest or names who is next.
+
+    None is given up for its deadline before it was observed, where nobody attended to it for a while.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[str, None] = {}
+        self._resumed = datetime.min.replace(tzinfo=UTC)
+        self._answered: dict[str, tuple[int, int]] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.ControllerStarted() | e.ClockConfirmed() | e.RestoreReleased():
+                self._attend(case, record.at)
+            case e.ClockGap(unattended_s=gap_s) if gap_s:
+                self._attend(case, record.at)
+            case e.OperationFinished(node=node, result="timed_out"):
+                operation = case.book.pages[node].operation
+                early = record.at < self._resumed + OBSERVED_WITHIN
+                if early and operation is not None and self._answered.get(operation.id) == _answers(case, operation):
+                    yield f"{operation.kind} of {node} is given up before anybody has looked what came of it"
+            case _:
+                pass
+
+    def _attend(self, case: Case, at: datetime) -> None:
+        """Somebody is there again: what is outstanding is to be observed first."""
+        self._resumed = at
+        self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
+
+    def batch(self, case: Case) -> Iterator[str]:
+        now = case.book.now
+        assert now is not None, "a batch has records"
+        for page in [case.book.pages[name] for name in case.book.busy]:
+            for what, due in _due(page):
+                observed = self._resumed + OBSERVED_WITHIN if page.operation is not None else due
+                if max(due, observed) + SLACK < now and what not in self._told:
+                    self._told[what] = None
+                    yield f"{what} was due at {due:%d %H:%M:%S}, it is {now:%d %H:%M:%S}"
+
+    def end(self, case: Case) -> Iterator[str]:
+        yield from _unfinished(case.book, case.world.clock.now)
+        yield from (text for page in case.book.pages.values() if (text := _waits_for_the_gone(case, page)))
+
+
+def _outstanding(book: Book) -> list[Operation]:
+    return [page.operation for page in book.pages.values() if page.operation is not None]
+
+
+def _answers(case: Case, operation: Operation) -> tuple[int, int]:
+    """Which attempt it is, and how many answers about that one have come so far."""
+    return operation.attempt, len(case.world.site.ledger.answers.get((operation.id, operation.attempt), ()))
+
+
+def _due(page: Page) -> Iterator[tuple[str, datetime]]:
+    if page.operation is not None:
+        yield f"{page.operation.kind} {page.operation.id}", page.operation.deadline
+    if page.deadline is not None and (page.operation is None or page.phase is not Phase.zap) and not _is_asked(page):
+        yield f"{page.phase} of {page.id} since {page.deadline:%d %H:%M}", page.deadline
+    for operation, until in page.settling.items():
+        yield f"settling of {operation}", until
+
+
+ASKED = ("verify_inventory", "run_checks", "sanitise")
+"""Steps that are to be an answer."""
+
+UNANSWERED = ("check.inconclusive", "node.unsanitised")
+
+
+def _is_asked(page: Page) -> bool:
+    """What waits for an answer runs into no phase's limit: asking has its own time, and no answer is no verdict.
+
+    Also where the plan that asked was given up for a person's work meanwhile.
+    """
+    if any(c.type in UNANSWERED for c in page.conditions.values()):
+        return True
+    if page.operation is None or page.plan is None or page.state != "running" or page.index >= len(page.plan.steps):
+        return False
+    return page.plan.steps[page.index].operation in ASKED
+
+
+REST = (Phase.production, Phase.retired)
+
+
+MOVING = timedelta(hours=30)
+"""A world in which something was recorded so lately is on its way: one after the other, as budgets have it."""
+
+
+def _unfinished(book: Book, now: datetime) -> Iterator[str]:
+    moving = book.moved is not None and now - book.moved < MOVING
+    for page in book.pages.values():
+        if page.operation is not None:
+            if page.operation.deadline < now:
+                yield f"{page.id}: {page.operation.kind} is still under way at {now:%d %H:%M}"
+        elif page.phase not in REST and not (moving and page.waiting is not None):
+            yield f"{page.id} has not come back: {page.phase}, {_why(page)}"
+        elif page.plan is not None and page.waiting is None:
+            yield f"{page.id}: {page.plan.name} runs, and nobody is named"
+
+
+def _waits_for_the_gone(case: Case, page: Page) -> str:
+    """A node that is lost with all that ran there must not wait for what only a scheduler lists."""
+    seat = case.world.scheduler.seats.get(page.id)
+    listed = seat.lost if seat is not None and seat.forsaken else {}
+    gone = [b.name for b in page.waiting.blockers if b.name in listed] if page.waiting else []
+    return f"{page.id} waits for {gone[0]}, which ended when its host died" if gone else ""
+
+
+def _why(page: Page) -> str:
+    return page.waiting.blockers[0].text if page.waiting else "waits for nobody"
+
+
+def is_at_rest(book: Book, now: datetime) -> bool:
+    """Every node serves or is spare, nothing runs but idle checks in their time, and nothing settles or waits."""
+    return all(
+        page.phase in REST
+        and page.plan is None
+        and (page.operation is None or (page.operation.kind == "idle_check" and page.operation.deadline >= now))
+        and page.waiting is None
+        and not page.settling
+        for page in book.pages.values()
+    )

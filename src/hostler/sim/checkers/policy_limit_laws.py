@@ -1,0 +1,186 @@
+"""Law 4, of limits that bind seldom: brake, windows, removals a day, spares and whose places they take, groups."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Pool
+from hostler.core.state.model import ActClass, Phase, Plan, Waiting
+from hostler.sim.checkers.journal_reading import OURS, Book, Page
+from hostler.sim.checkers.law import Case
+
+BRAKE = "storm brake"
+WINDOW = "maintenance window"
+REMOVALS = "removals a day"
+FLOOR = "floor of spares"
+GROUP = "domain budget of a group"
+UNKNOWN_USE = "work whose parts are unknown"
+MET = (BRAKE, WINDOW, REMOVALS, FLOOR, GROUP, UNKNOWN_USE)
+"""What drawn worlds must have met somewhere, or its watcher has seen nothing."""
+
+DAY = timedelta(days=1)
+
+
+class Limits:
+    """Nothing begins beyond the limits of pool, domain and cell; each is counted here anew, from the records alone."""
+
+    def __init__(self) -> None:
+        self._together: dict[str, list[str]] = {}
+
+    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+        match record.event:
+            case e.PlanRecorded(plan=plan) if _is_guarded(plan):
+                yield from self._asked(case, case.book.pages[plan.node], plan)
+                if plan.state != "proposed":
+                    yield from self._begins(case, case.book.pages[plan.node], plan)
+                    yield from _storm(case.book, case.book.pages[plan.node], plan)
+            case e.PlanApproved(node=node):
+                page = case.book.pages[node]
+                if page.plan is not None and _is_guarded(page.plan):
+                    yield from self._asked(case, page, page.plan)
+                    yield from self._begins(case, page, page.plan)
+            case e.NodeAssigned(node=node, assignment=assignment):
+                page = case.book.pages[node]
+                yield from _last_spares(case.book, page, assignment.pool)
+                yield from _beyond_target(case, page, assignment.pool)
+                yield from _suspected(case.book, page)
+            case e.BrakeLatched():
+                case.met[BRAKE] += 1
+            case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
+                _count(case, case.book.pages[node], waiting)
+            case _:
+                pass
+
+    def batch(self, case: Case) -> Iterator[str]:
+        """Who begins together is counted together, once all of them have begun."""
+        for group, begun in self._together.items():
+            yield from _over_domains(case.book, group, begun)
+        self._together.clear()
+
+    def _asked(self, case: Case, page: Page, plan: Plan) -> Iterator[str]:
+        if plan.act_class is ActClass.pending:
+            yield from _outside(case.book, page, plan)
+
+    def _begins(self, case: Case, page: Page, plan: Plan) -> Iterator[str]:
+        if plan.group:
+            self._together.setdefault(plan.group, []).append(page.id)
+        if plan.name == "triage" and (pool := case.book.pool(page.pool)) is not None:
+            yield from _too_many_leave(case.book, page, pool)
+            if plan.act_class is ActClass.pending:
+                yield from _unreplaced(case.book, page, pool)
+
+
+def _is_guarded(plan: Plan) -> bool:
+    return plan.disruptive and plan.act_class in (ActClass.immediate, ActClass.pending)
+
+
+def _storm(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    """What nobody asked for latches the brake instead of passing it; a person's word counts and is not stopped."""
+    wished = any((c := page.conditions.get(cause)) is not None and c.remedy for cause in plan.causes)
+    if wished or plan.name == "cordon" or book.configuration is None:
+        return
+    brake = book.configuration.policy.brake
+    since = book.clock - timedelta(seconds=brake.window_s)
+    since = max(since, book.calm) if book.calm is not None else since
+    before = sum(one.at > since and one.name != "release" for one in book.begun)
+    nodes = sum(other.phase is not Phase.retired for other in book.pages.values())
+    limit = max(brake.disruptions, int(nodes * brake.percent / 100))
+    if before + 1 > limit:
+        yield f"{plan.name} of {page.id} is the {before + 1}. in {brake.window_s:.0f} s, the brake allows {limit}"
+
+
+def _outside(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+    """Where windows are set for it and none is open, what can wait waits."""
+    scopes = book.scopes(page)
+    ahead = [one for one in book.windows.values() if one.scope in scopes and one.ends > book.clock]
+    if ahead and all(one.starts > book.clock for one in ahead):
+        yield f"{plan.name} of {page.id} begins outside the maintenance window of {ahead[0].scope}"
+
+
+def _too_many_leave(book: Book, page: Page, pool: Pool) -> Iterator[str]:
+    left = sum(one.name == "triage" and one.pool == pool.name and one.at > book.clock - DAY for one in book.begun)
+    if left + 1 > pool.budget.removals_per_day:
+        limit = pool.budget.removals_per_day
+        yield f"{page.id} leaves {pool.name}, and {left} have left it within a day; {limit} may"
+
+
+def _spares(book: Book, sku: str) -> int:
+    """Whoever might be a spare of the model, however they are: no fewer than there really are."""
+    return sum(p.sku == sku and p.phase is Phase.production and not p.pool for p in book.pages.values())
+
+
+def _unreplaced(book: Book, page: Page, pool: Pool) -> Iterator[str]:
+    spares, floor = _spares(book, pool.sku), pool.budget.spares_floor
+    if floor and spares <= floor:
+        yield f"{page.id} leaves {pool.name} though it could wait, with {spares} spares of which {floor} are kept back"
+
+
+def _last_spares(book: Book, page: Page, name: str) -> Iterator[str]:
+    pool = book.pool(name)
+    if pool is not None and (left := _spares(book, page.sku) - 1) < pool.budget.spares_floor:
+        floor = pool.budget.spares_floor
+        yield f"{page.id} is delivered to {name}, and {left} spares are left where {floor} are kept back"
+
+
+def _beyond_target(case: Case, page: Page, name: str) -> Iterator[str]:
+    """A spare comes for a member that is missing or dark, never for one that works and only is not heard."""
+    pool = case.book.pool(name)
+    if pool is None:
+        return
+    working = sum(other.pool == name and not _is_dark(case, other) for other in case.book.pages.values())
+    if working >= pool.target:
+        yield f"{page.id} is delivered to {name}, {working} of whose {pool.target} places are taken"
+
+
+def _is_dark(case: Case, page: Page) -> bool:
+    """Held by an incident and dead in truth, or off under our own hold. What boots just now counts as dead still."""
+    if any(hold.owner == OURS and hold.scope == page.id for hold in case.book.held(page, "power")):
+        return True
+    if not any(page.id in incident.members and incident.holds for incident in case.book.incidents.values()):
+        return False
+    host = case.world.hosts[page.id]
+    return not (host.severed and host.running and host.boot_id == page.boot)
+
+
+def _suspected(book: Book, page: Page) -> Iterator[str]:
+    """Who is behind the part that is blamed for silence may be the next to fall silent."""
+    for incident in book.incidents.values():
+        if incident.holds and incident.syndrome == "silence" and incident.scope in page.domains:
+            yield f"{page.id} is delivered, and incident {incident.id} suspects its {incident.scope}"
+
+
+def _over_domains(book: Book, group: str, begun: list[str]) -> Iterator[str]:
+    """The budgets of all domains but the one that is taken whole, by name or because nobody of it is left over."""
+    assert book.configuration is not None, "nothing is planned without a configuration"
+    scope, _, _ = group.partition("/")
+    for domain in dict.fromkeys(domain for node in begun for domain in book.pages[node].domains):
+        budget = book.configuration.policy.domains.get(domain.partition(":")[0])
+        if budget is None or domain == scope:
+            continue
+        inside = book.inside[domain]
+        spared = [page for page in inside if page.id not in begun and page.phase is Phase.production]
+        busy = sum(page.disrupted for page in inside)
+        limit = min(budget.count, max(1, int(len(inside) * budget.percent / 100)))
+        if busy > limit and (spared or len(begun) == 1):
+            yield f"{group} takes {', '.join(begun)}: {busy} of {domain} are disturbed at once, {limit} may be"
+
+
+def _count(case: Case, page: Page, waiting: Waiting) -> None:
+    """Which limit has stopped somebody, by what the journal says they wait for."""
+    grouped = any(c.group for c in page.conditions.values())
+    parts_fail = any(fault.kind.ends == "part" for fault in case.world.hosts[page.id].faults)
+    unknown = {work.id for work in case.world.scheduler.works(page.id) if work.parts is None}
+    for blocker in waiting.blockers:
+        match blocker.kind:
+            case "window":
+                case.met[WINDOW] += 1
+            case "budget" if blocker.name.startswith("removals:"):
+                case.met[REMOVALS] += 1
+            case "budget" if blocker.name.startswith("spares:"):
+                case.met[FLOOR] += 1
+            case "budget" if grouped and blocker.name in page.domains:
+                case.met[GROUP] += 1
+            case "workload" if parts_fail and blocker.name in unknown:
+                case.met[UNKNOWN_USE] += 1
+            case _:
+                pass

@@ -1,0 +1,263 @@
+"""One emulated GPU server: its BMC's machine, what is wrong with it, and the real agent that runs while it is up."""
+
+import asyncio
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from hostler.agent.checks import emulated_gate
+from hostler.agent.checks.host_stress import Report
+from hostler.agent.collectors.inventory import Inventory
+from hostler.agent.gpu_reset import Wanted
+from hostler.agent.host_commands import ActFailedError, NotPossibleError
+from hostler.agent.kubelet import JoinOffer, bootstrap_kubeconfig
+from hostler.agent.machine import ANSWERED, Senseless
+from hostler.agent.main import AgentSettings, serve
+from hostler.core.diagnose.gate.readings import KernelLine, Readings
+from hostler.core.diagnose.gpu import HW_SLOWDOWN
+from hostler.core.diagnose.kernel_log import decode
+from hostler.core.state.model import Facts, Part, Verdict
+from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine
+
+CHECK_S = {"gate": 120.0, "seatrial": 3600.0, "suspect": 7200.0, "burn_in": 86_400.0}
+"""How long the check profiles take on a real machine; an emulated one divides by the fleet's scale."""
+
+
+class Trouble(Struct):
+    """A fault that is in the machine: the kernel line that tells it, and the acts that end it.
+
+    `cures` are of gpu_reset, reboot, power_cycle, repair; a power cycle reboots, and a reboot resets the GPUs.
+    """
+
+    name: str
+    line: str
+    cures: tuple[str, ...]
+    crashes: bool = False
+
+
+class Host:
+    """An emulated server. Its agent is the real one, spool, marks and HTTP; only the machine under it is not there.
+
+    `kubelet` is what stands for its kubelet: called with the kubeconfig that lets it in, with "" when it has to go.
+    `real_abilities`: its agent has only the checks that a real node's agent has, and no drives that it may erase.
+    """
+
+    def __init__(
+        self, node: str, hardware: Hardware, settings: AgentSettings, clock: Callable[[], datetime], scale: float
+    ) -> None:
+        self.node = node
+        self.machine = Machine(node, hardware, Delays(scale=1.0 / min(scale, 60.0)))
+        self.machine.on_power = self._on_power
+        self.machine.on_boot = self._on_boot
+        self.trouble: list[Trouble] = []
+        self.up = False
+        self.boot_id = ""
+        self.kubelet: Callable[[str], None] | None = None
+        self.real_abilities = False
+        self._settings = settings
+        self._clock = clock
+        self._scale = scale
+        self._stop: asyncio.Event | None = None
+        self._body: EmulatedServer | None = None
+        self._agent: asyncio.Task[None] | None = None
+        self._log = _pipe(Path(settings.kernel_log))
+        self._written = 0
+
+    def suffer(self, trouble: Trouble) -> None:
+        """Something breaks, and the kernel says so (unless the machine is gone with it)."""
+        self.trouble.append(trouble)
+        if trouble.crashes:
+            self._crash()
+        elif self.up:
+            self.say(trouble.line)
+
+    def say(self, line: str) -> None:
+        """A record in the emulated kernel log, facility 0 (the kernel's)."""
+        stamp = int(time.monotonic() * 1e6)
+        os.write(self._log, f"3,{self._written},{stamp},-;{line}\n".encode())
+        self._written += 1
+
+    def cure(self, act: str) -> None:
+        """An act ends every trouble that it cures."""
+        also = {
+            "repair": ("repair", "power_cycle", "reboot", "gpu_reset"),
+            "power_cycle": ("power_cycle", "reboot", "gpu_reset"),
+            "reboot": ("reboot", "gpu_reset"),
+        }
+        acts = also.get(act, (act,))
+        self.trouble = [t for t in self.trouble if not any(a in t.cures for a in acts)]
+
+    def wake(self) -> None:
+        """Be on and booted, as a machine that nobody switched off while Hostler was away."""
+        self.machine.start_powered()
+        self._on_boot(self.node, "Hdd", self._clock())
+
+    def go_silent(self) -> None:
+        """Its agent is gone without a word; the machine goes on."""
+        if self._agent is not None:
+            self._agent.cancel()
+
+    async def stop(self) -> None:
+        """The fleet is taken down."""
+        self._crash()
+        if self._agent is not None:
+            await asyncio.gather(self._agent, return_exceptions=True)
+        os.close(self._log)
+
+    def reboot(self) -> None:
+        """What `systemctl reboot` does: the machine goes down and comes up again."""
+        self.machine.reset("ForceRestart", self._clock())
+
+    def reset_bmc(self) -> None:
+        """The BMC restarts, the machine goes on."""
+        self.machine.restart_manager(self._clock())
+
+    def check_s(self, profile: str) -> float:
+        return max(0.2, CHECK_S.get(profile, 60.0) / self._scale)
+
+    def _on_power(self, _system: str, state: str, _moment: datetime) -> None:
+        if state == "Off":
+            self.cure("power_cycle")
+            self._crash()
+
+    def _on_boot(self, _system: str, _source: str, _moment: datetime) -> None:
+        self.cure("reboot")
+        self.up = True
+        self._written = 0
+        self._stop = asyncio.Event()
+        self.boot_id = str(uuid.uuid4())
+        body = self._body = EmulatedServer(self, self.boot_id)
+        before = self._agent
+        self._agent = asyncio.create_task(self._run(body, self._stop, before))
+
+    async def _run(self, body: "EmulatedServer", stop: asyncio.Event, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.gather(before, return_exceptions=True)
+        await serve(self._settings, body, stop)
+
+    def _crash(self) -> None:
+        """Power or kernel is gone: the agent is, too, without a word."""
+        self.up = False
+        if self._body is not None:
+            self._body.call_off()  # whatever ran there runs no more
+        if self._agent is not None:
+            self._agent.cancel()
+
+
+class EmulatedServer(Senseless):
+    """The machine as the agent of one boot sees it (`agent.machine.Body`). Calls block, as on a real one."""
+
+    def __init__(self, host: Host, boot_id: str) -> None:
+        self._host = host
+        self._boot_id = boot_id
+        self._loop = asyncio.get_running_loop()
+        self._called_off = threading.Event()
+
+    def boot_id(self) -> str:
+        return self._boot_id
+
+    def reboot(self) -> None:
+        self._loop.call_soon_threadsafe(self._host.reboot)
+
+    def reset_gpus(self, wanted: Wanted) -> str:
+        del wanted  # the emulated reset takes all of them
+        time.sleep(0.2)
+        if any(t.name == "gpu.fallen_off_bus" for t in self._host.trouble):
+            raise ActFailedError("a GPU does not answer on PCIe: it cannot be reset")
+        self._host.cure("gpu_reset")
+        return "reset"
+
+    def reset_bmc(self) -> None:
+        self._loop.call_soon_threadsafe(self._host.reset_bmc)
+
+    def evidence(self) -> Facts:
+        return {"troubles": len(self._host.trouble), "emulated": True}
+
+    def inventory(self) -> Inventory:
+        return Inventory(parts=self._host.machine.parts)
+
+    def profiles(self) -> tuple[str, ...]:
+        return tuple(sorted(ANSWERED)) if self._host.real_abilities else super().profiles()
+
+    def check(self, profile: str, expects: str) -> Report:
+        if profile not in self.profiles():
+            return Report(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")
+        self._called_off.clear()
+        if self._called_off.wait(self._host.check_s(profile)):
+            return Report(Verdict.inconclusive, "called off")
+        if profile in ANSWERED:
+            return emulated_gate.answer(expects, self._readings())
+        standing = [t for t in self._host.trouble if t.cures]
+        if standing:
+            return Report(Verdict.failed, f"{standing[0].name} is still there")
+        return Report(Verdict.passed, "emulated")
+
+    def _readings(self) -> Readings:
+        """What it shows: the kernel says again what is still wrong, and holds the clocks of a GPU that it names."""
+        lines = [one for t in self._host.trouble if t.cures for one in decode(t.line)]
+        lost: dict[str, Facts] = {f"pci:{one.pci}": {"clock_event_reasons": HW_SLOWDOWN} for one in lines if one.pci}
+        again = [KernelLine(one.condition, one.pci, one.line) for one in lines]
+        return emulated_gate.readings(self._host.machine.parts, changes=lost, kernel=again)
+
+    def call_off(self) -> None:
+        self._called_off.set()
+
+    def invite_kubelet(self, offer: JoinOffer) -> None:
+        if self._host.kubelet is None:
+            super().invite_kubelet(offer)
+        else:
+            self._loop.call_soon_threadsafe(self._host.kubelet, bootstrap_kubeconfig(offer))
+
+    def dismiss_kubelet(self) -> None:
+        if self._host.kubelet is None:
+            super().dismiss_kubelet()
+        else:
+            self._loop.call_soon_threadsafe(self._host.kubelet, "")
+
+    def sanitise(self) -> str:
+        if self._host.real_abilities:
+            raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
+        time.sleep(0.1)
+        return "emulated drives"
+
+    def locate(self, seconds: int) -> None:
+        del seconds
+
+
+def _pipe(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def h100(serial: str) -> Hardware:
+    """An 8-GPU H100 server."""
+    return _server(serial, "HGX H100 8-GPU", "NVIDIA H100 80GB HBM3", gpus=8, nics=8)
+
+
+def gb200(serial: str) -> Hardware:
+    """A compute tray of an NVL72 rack: 4 GPUs."""
+    return _server(serial, "GB200 NVL compute tray", "NVIDIA GB200", gpus=4, nics=4)
+
+
+def gpu_address(number: int) -> str:
+    """The PCI address of a server's n-th GPU, as its kernel log writes it."""
+    return f"0000:{0x1B + 0x10 * number:02x}:00"
+
+
+def _server(serial: str, model: str, gpu: str, gpus: int, nics: int) -> Hardware:
+    parts = [
+        *(Part(f"{serial}-GPU{n}", "gpu", gpu, f"pci:{gpu_address(n)}", "96.00.89") for n in range(gpus)),
+        *(Part(f"{serial}-CPU{n}", "cpu", "host CPU", f"cpu{n}") for n in range(2)),
+        *(Part(f"{serial}-NIC{n}", "nic", "ConnectX-7", f"nic{n}", "28.39.2048") for n in range(nics)),
+    ]
+    sensors = {f"gpu{n}_temp_c": 38.0 + n for n in range(gpus)} | {"inlet_temp_c": 24.0}
+    limits = {f"gpu{n}_temp_c": 92.0 for n in range(gpus)}
+    return Hardware(serial, model=model, parts=tuple(parts), sensors=sensors, limits_c=limits)

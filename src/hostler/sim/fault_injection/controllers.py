@@ -1,0 +1,47 @@
+"""Mischief of controllers: they die at any boundary, fail to commit, stand still and wake, and their clocks leap."""
+
+from datetime import timedelta
+from functools import partial
+from random import Random
+
+from hostler.sim.fault_injection.stage import Act, Stage
+from hostler.sim.world.message_faults import APPEND, BOUNDARIES, CRASH, FAIL, PAUSE, WEATHER, Blow
+
+HOUR_S = 3600.0
+GAP_S = 7 * HOUR_S
+LEAPS_S = (-3 * HOUR_S, -90.0, 90.0, 3 * HOUR_S, 365 * 86_400.0, -365 * 86_400.0)
+
+
+def crash(stage: Stage, _node: str, chance: Random) -> None:
+    """It dies at the next boundary of some kind; mostly another is there within minutes."""
+    down_s = chance.uniform(5, 120) if chance.random() < 0.85 else chance.uniform(HOUR_S, 4 * HOUR_S)
+    stage.troubles.blows.append(Blow(CRASH, chance.choice(BOUNDARIES), down_s))
+
+
+def gap(stage: Stage, _node: str, chance: Random) -> None:
+    """Nobody is there for seven hours."""
+    stage.troubles.blows.append(Blow(CRASH, chance.choice(BOUNDARIES), GAP_S))
+
+
+def commit_fails(stage: Stage, _node: str, chance: Random) -> None:
+    """The journal cannot be written for once."""
+    stage.troubles.blows.append(Blow(FAIL, APPEND, chance.uniform(0.2, 30)))
+
+
+def stands_still(stage: Stage, _node: str, chance: Random) -> None:
+    """SIGSTOP: for less than the lease, or for so long that another takes over, before it wakes."""
+    asleep_s = chance.choice((chance.uniform(0.1, 4.9), chance.uniform(5.6, 20.0), chance.uniform(60.0, 900.0)))
+    stage.troubles.blows.append(Blow(PAUSE, chance.choice(BOUNDARIES), asleep_s))
+
+
+def clock_leaps(stage: Stage, _node: str, chance: Random) -> None:
+    """The wall clock of all controllers leaps, and after a while is set right."""
+    stage.drive.set_clock(timedelta(seconds=chance.choice(LEAPS_S)))
+    stage.lasts(chance.uniform(60, 2 * HOUR_S), lambda: stage.drive.set_clock(timedelta(0)))
+
+
+def _blows(trouble: str, stage: Stage, _node: str, _chance: Random) -> None:
+    stage.troubles.weather[trouble] = None
+
+
+WEATHERS: dict[str, Act] = {f"message_{trouble}": partial(_blows, trouble) for trouble in WEATHER}

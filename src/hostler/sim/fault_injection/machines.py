@@ -1,0 +1,213 @@
+"""Mischief of machines: parts break, sensors lie, BMCs hang, refuse, forget and tell lies, agents begin again."""
+
+from random import Random
+
+from msgspec.structs import replace
+
+from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.fault_injection.stage import Stage
+from hostler.sim.world.fault_kinds import COMPONENTS, KINDS, LEAK, NVLINK5
+
+HOUR_S = 3600.0
+OFF_BUS = "NVRM: Xid (PCI:{pci}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+MMU_FAULT = "NVRM: Xid (PCI:{pci}): 31, pid=4711, name=python3, MMU Fault"
+SENSOR_HIGH_C, SENSOR_AT_LIMIT_C, SENSOR_DEAD_C = 97.0, 90.0, 255.0
+LATE_S = (0.5, 120.0)
+"""So long a boot's last heartbeat may be on its way, in a proxy or a queue."""
+
+WRONG_CLOCK_S = 56 * 365 * 86_400.0
+"""From 1970 to now, about."""
+
+
+def part_breaks(stage: Stage, node: str, chance: Random) -> None:
+    """Something of any component."""
+    if stage.shape.kind == "rack" and chance.random() < 0.4:
+        stage.world.strike(chance.choice(NVLINK5), "nvlink", node)
+    else:
+        stage.world.breaks(chance.choice(list(COMPONENTS)), node)
+
+
+def two_break_at_once(stage: Stage, node: str, chance: Random) -> None:
+    """Within a millisecond, on one node or on two: which is the first to take the last of a budget?"""
+    other = chance.choice([node, *stage.world.hosts])
+    component = chance.choice(list(COMPONENTS))
+    stage.world.breaks(component, node)
+    stage.later(chance.choice((0.0, 0.001)), lambda: _breaks(stage, component, other))
+
+
+def _breaks(stage: Stage, component: str, node: str) -> None:
+    stage.world.breaks(component, node)
+
+
+def bad_lot(stage: Stage, node: str, chance: Random) -> None:
+    """GPUs of one lot run out of spare rows within hours: nodes of one pool are all to leave it."""
+    assert stage.drive.court is not None, "small worlds are judged"
+    pages = stage.drive.court.book.pages
+    others = [name for name, page in pages.items() if name != node and page.pool and page.pool == pages[node].pool]
+    for name in [node, *chance.sample(others, min(len(others), 3))]:
+        stage.strikes(chance.uniform(0, 2 * HOUR_S), KINDS["remap_failed"], "gpu_hbm3_memory", name)
+
+
+def leak(stage: Stage, node: str, _chance: Random) -> None:
+    """A hose drips."""
+    stage.world.strike(LEAK, "cooling", node)
+
+
+def program_fault(stage: Stage, node: str, _chance: Random) -> None:
+    """A customer's program touches memory that is not its own, again and again."""
+    for _ in range(6):
+        stage.host(node).log(MMU_FAULT, pci="0000:2c:00")
+
+
+def forged_line(stage: Stage, node: str, chance: Random) -> None:
+    """A program writes a line that looks like the driver's."""
+    stage.host(node).log(OFF_BUS, pci="0000:1b:00", facility=chance.choice((1, 3, 16)))
+
+
+def rooted_line(stage: Stage, node: str, chance: Random) -> None:
+    """A tenant with root has the kernel write that a GPU is gone, or asks for a reset."""
+    assert stage.drive.court is not None, "small worlds are judged"
+    if stage.shape.rooted and stage.drive.court.book.pages[node].pool:
+        line = chance.choice((OFF_BUS, KINDS["uncontained"].lines[0], KINDS["gsp"].lines[0]))
+        stage.host(node).forge(line, pci=f"0000:{0x1B + 0x11 * chance.randrange(stage.shape.gpus):02x}:00")
+
+
+def flapping_sensor(stage: Stage, node: str, chance: Random) -> None:
+    """One reading in between is high: no two polls say so."""
+    host = stage.host(node)
+    host.machine.spike("gpu0_temp_c", *(SENSOR_HIGH_C if n % 2 else 40.0 for n in range(chance.randint(2, 6))))
+    host.show_sensors()
+
+
+def sensor_at_limit(stage: Stage, node: str, chance: Random) -> None:
+    """Exactly at the limit, which is not above it."""
+    _sensor(stage, node, SENSOR_AT_LIMIT_C, chance.uniform(60, HOUR_S))
+
+
+def dead_sensor(stage: Stage, node: str, chance: Random) -> None:
+    """It reads what no hardware can have."""
+    _sensor(stage, node, SENSOR_DEAD_C, chance.uniform(60, HOUR_S))
+
+
+def _sensor(stage: Stage, node: str, value: float, lasts_s: float) -> None:
+    host = stage.host(node)
+    host.machine.sensors["gpu1_temp_c"] = value
+    host.show_sensors()
+
+    def recovers() -> None:
+        host.machine.sensors["gpu1_temp_c"] = 45.0
+        host.show_sensors()
+
+    stage.lasts(lasts_s, recovers)
+
+
+def supply_fails(stage: Stage, node: str, chance: Random) -> None:
+    """One of several supplies has no input: the node goes on."""
+    supply_of(stage, node, chance.uniform(600, 4 * HOUR_S))
+
+
+def supply_of(stage: Stage, node: str, lasts_s: float) -> None:
+    """The node's first supply has no input for so long."""
+    host = stage.host(node)
+    host.machine.supplies["psu0"] = "Critical"
+    host.show_sensors()
+
+    def recovers() -> None:
+        host.machine.supplies["psu0"] = "OK"
+        host.show_sensors()
+
+    stage.lasts(lasts_s, recovers)
+
+
+def bmc_restarts(stage: Stage, node: str, _chance: Random) -> None:
+    """It is away, then deaf, and forgets its tasks."""
+    stage.host(node).machine.restart_manager(stage.world.clock.now)
+
+
+def bmc_hangs(stage: Stage, node: str, chance: Random) -> None:
+    """It takes every request and answers none."""
+    _spoil(stage, node, chance, Rule(drop="before", times=0))
+
+
+def bmc_unavailable(stage: Stage, node: str, chance: Random) -> None:
+    """It answers that it cannot answer now."""
+    _spoil(stage, node, chance, Rule(status=503, times=0))
+
+
+def bmc_locks_out(stage: Stage, node: str, chance: Random) -> None:
+    """Its password is not what it was."""
+    _spoil(stage, node, chance, Rule(status=401, times=0))
+
+
+def bmc_half_done(stage: Stage, node: str, chance: Random) -> None:
+    """It does the work and the answer is lost."""
+    _spoil(stage, node, chance, Rule(method="POST", drop="after", times=chance.randint(1, 3)))
+
+
+def bmc_lies(stage: Stage, node: str, chance: Random) -> None:
+    """It shows a power state that is not so."""
+    shown = chance.choice(("On", "Off"))
+    _spoil(stage, node, chance, Rule(path="*/Systems/*", method="GET", patch={"PowerState": shown}, times=0))
+
+
+def _spoil(stage: Stage, node: str, chance: Random, rule: Rule) -> None:
+    faults = stage.host(node).service.faults
+    faults.add(rule)
+    stage.lasts(chance.uniform(300, 3 * HOUR_S), faults.clear)
+
+
+def bad_flash(stage: Stage, node: str, chance: Random) -> None:
+    """Its firmware cannot be written, or says that it was and was not."""
+    machine = stage.host(node).machine
+    sound = machine.quirks
+    spoiled = {"fails_on": frozenset({"BIOS"})} if chance.random() < 0.5 else {"lies_about": frozenset({"BIOS"})}
+    machine.quirks = replace(sound, **spoiled)
+
+    def mended() -> None:
+        machine.quirks = sound
+
+    stage.lasts(12 * HOUR_S, mended)
+
+
+def agent_restarts(stage: Stage, node: str, _chance: Random) -> None:
+    """It begins again with what it had sent already."""
+    host = stage.host(node)
+    host.spool.rewind()
+    host.greet()
+
+
+def node_restarts(stage: Stage, node: str, chance: Random) -> None:
+    """Its operating system restarts by itself, and what ran there is gone."""
+    host = stage.host(node)
+    if host.up:
+        host.late_s = chance.choice((0.0, chance.uniform(*LATE_S)))
+        host.reboot()
+
+
+def late_heartbeat(stage: Stage, _node: str, chance: Random) -> None:
+    """The last heartbeat of a node that is about to be switched or restarted comes when its boot is over."""
+    late_s = chance.uniform(*LATE_S)
+
+    def lag(node: str) -> None:
+        stage.host(node).late_s = late_s
+
+    stage.ambush(lag)
+
+
+def kubelet_dies(stage: Stage, node: str, chance: Random) -> None:
+    """Its operating system stops, and its scheduler goes on listing what ran there, whoever tells that to go."""
+    assert stage.world.tenants is not None, "small worlds have customers"
+    stage.world.tenants.forsake(node)
+    if chance.random() < 0.5:
+        stage.host(node).die()
+
+
+def agent_clock_wrong(stage: Stage, node: str, chance: Random) -> None:
+    """Its clock begins at 1970, or leaps while something waits in the spool: ages make no sense."""
+    spool = stage.host(node).spool
+    spool.wrong_s = chance.choice((WRONG_CLOCK_S, -WRONG_CLOCK_S, 7200.0, -7200.0))
+
+    def set_right() -> None:
+        spool.wrong_s = 0.0
+
+    stage.lasts(chance.uniform(600, 4 * HOUR_S), set_right)

@@ -1,0 +1,178 @@
+"""Small worlds in which everything goes wrong, then is healed, and must come to rest: one seed, one verdict."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec import Struct
+
+from hostler.journal.memory import MemoryJournal
+from hostler.ports import Journal
+from hostler.sim import cell_shapes
+from hostler.sim.checkers.all_laws import court
+from hostler.sim.checkers.journal_laws import is_at_rest
+from hostler.sim.checkers.law import Violation
+from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, draw, unleash
+from hostler.sim.fault_injection.stage import Stage
+from hostler.sim.simulation_loop import Beat, Drive, Watcher
+from hostler.sim.world.message_faults import Hostile
+from hostler.sim.world.people import Errand, Paces
+from hostler.sim.world.tenants import Tenants
+from hostler.sim.world.world import Ground, World
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR_S = 3600.0
+HEALED_S = 12 * 24 * HOUR_S
+GLANCE_S = 6 * HOUR_S
+"""How often a healed world is looked at: what rests is not made to live on."""
+
+QUIET_S = 30 * HOUR_S
+"""Where nothing is recorded and nothing is under way for so long, nothing more will come: longer than a burn-in."""
+
+PACES = Paces((600.0, 3600.0), (120.0, 900.0), (300.0, 1800.0), (4 * HOUR_S, 24 * HOUR_S))
+
+
+class Verdict(Struct, frozen=True):
+    """What a scenario gave: broken laws, the journal's digest, and how much happened. `injected` counts faults.
+
+    `met` counts how often each of the limits that bind seldom has stopped somebody.
+    """
+
+    scenario: Scenario
+    violations: tuple[Violation, ...]
+    digest: str
+    events: int
+    steps: int
+    takeovers: int
+    fenced: int
+    node_days: float
+    injected: dict[str, int]
+    met: dict[str, int] = {}
+
+    def __str__(self) -> str:
+        shown = "\n".join(f"  {violation}" for violation in self.violations[:20])
+        return f"seed {self.scenario.seed}: {len(self.violations)} violations\n{shown}\nreplay: {replay(self.scenario)}"
+
+
+def replay(scenario: Scenario) -> str:
+    """The command that runs this world again."""
+    without = f" --without {','.join(map(str, scenario.dropped))}" if scenario.dropped else ""
+    nodes = f" --nodes {scenario.shape.nodes}" if scenario.shape != draw(scenario.seed).shape else ""
+    return f"hostler sim replay --seed {scenario.seed}{without}{nodes}"
+
+
+def judge(seed: int) -> Verdict:
+    """Build the world of this seed, let everything go wrong, heal it, and hear the court."""
+    return trial(draw(seed))
+
+
+def trial(
+    scenario: Scenario, journal: Callable[[], Journal] = MemoryJournal, watcher: Watcher | None = None
+) -> Verdict:
+    """The same with a world and a journal of one's own; `watcher` sees every record."""
+    stage = build(scenario, journal())
+    drive = stage.drive
+    if watcher is not None:
+        drive.watchers.append(watcher)
+    assert drive.court is not None, "small worlds are judged"
+    drive.run(START + timedelta(seconds=HOSTILE_S))
+    heal(stage)
+    _settle(drive)
+    drive.court.close()
+    return Verdict(
+        scenario,
+        tuple(drive.violations()),
+        drive.journal.digest(),
+        drive.seq,
+        drive.steps,
+        drive.takeovers,
+        drive.fenced,
+        drive.world.clock.elapsed_s * scenario.shape.nodes / 86_400,
+        dict(sorted(stage.troubles.injected.items())),
+        drive.court.met,
+    )
+
+
+def _settle(drive: Drive) -> None:
+    """Let the healed world live until it rests, nothing more comes, or its time is over."""
+    assert drive.court is not None, "small worlds are judged"
+    clock = drive.world.clock
+    end = clock.now + timedelta(seconds=HEALED_S)
+    moved, seq = clock.now, drive.seq
+    while clock.now < end and not is_at_rest(drive.court.book, clock.now):
+        drive.run(clock.now + timedelta(seconds=GLANCE_S))
+        if drive.seq != seq:
+            moved, seq = clock.now, drive.seq
+        if (clock.now - moved).total_seconds() >= QUIET_S:
+            return
+
+
+def build(scenario: Scenario, journal: Journal) -> Stage:
+    """The scenario's world at the moment in which things begin to go wrong."""
+    shape = scenario.shape
+    troubles = Hostile(scenario.seed)
+    world = World(Ground(shape.nodes, scenario.seed, START, gpus=shape.gpus, paces=PACES), troubles)
+    world.tenants = Tenants(world.site, world.scheduler, world.hosts, one_job=shape.kind == "rack")
+    drive = Drive(world, Beat(sweep_s=60.0), court(world), journal)
+    drive.start()
+    found(drive, shape)
+    stage = Stage(drive, shape, troubles)
+    unleash(scenario, stage)
+    return stage
+
+
+def found(drive: Drive, shape: cell_shapes.Shape) -> None:
+    """Configuration, adopted nodes in their pools, and new ones to be brought up."""
+    world, people = drive.world, drive.world.people
+    documents = cell_shapes.documents(shape)
+    people.ask(Errand("activate", "fleet", "olga", "a small cell"), cell_shapes.configuration(documents), documents)
+    drive.run(world.clock.now + timedelta(seconds=1))
+    specs = _specs(world, shape)
+    fresh = [spec for spec, role in zip(specs, shape.roles, strict=True) if role == cell_shapes.FRESH]
+    adopted = [spec for spec in specs if spec not in fresh]
+    for verb, some in (("adopt", adopted), ("register", fresh)):
+        if some:
+            errand = Errand(verb, "fleet", "olga", "a small cell", {"nodes": msgspec.json.encode(some).decode()})
+            people.ask(errand)
+    if assets := cell_shapes.assets_of(shape):
+        told = {"assets": msgspec.json.encode(assets).decode()}
+        people.ask(Errand("register-assets", "fleet", "olga", "what the trays share", told))
+    drive.run(world.clock.now + timedelta(seconds=1))
+    for spec in adopted:
+        name = str(spec["id"])
+        world.scheduler.seat(name).joined = bool(spec["pool"])
+        world.hosts[name].start_running()
+        world.watch(name)
+    for host in world.hosts.values():
+        world.scheduler.seat(host.node)
+    world.scheduler.tell_all()
+    drive.run(world.clock.now + timedelta(seconds=60))
+
+
+def _specs(world: World, shape: cell_shapes.Shape) -> list[dict[str, object]]:
+    return [
+        {
+            "id": host.node,
+            "sku": shape.sku,
+            "serial": host.serial,
+            "bmc": host.address,
+            "rack": cell_shapes.rack_of(shape, number),
+            "domains": cell_shapes.domains_of(shape, number),
+            "pool": "" if role == cell_shapes.FRESH else role,
+        }
+        for number, (host, role) in enumerate(zip(world.hosts.values(), shape.roles, strict=True))
+    ]
+
+
+def heal(stage: Stage) -> None:
+    """Nothing goes wrong any more, and people take back what they asked for; broken parts stay broken."""
+    stage.troubles.healed = True
+    stage.heal()
+    drive = stage.drive
+    drive.slow_down(Beat(sweep_s=HOUR_S))
+    assert drive.court is not None, "small worlds are judged"
+    people = drive.world.people
+    for hold in drive.court.book.holds.values():
+        if hold.owner == "hal":
+            verb, target = ("uncordon", hold.scope) if hold.kind.value == "cordon" else ("release", hold.id)
+            people.ask(Errand(verb, target, "hal", "all is well"))

@@ -1,0 +1,93 @@
+"""What all inhabitants of a world share: time, chance, the way to the controller, and the ledger."""
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from hostler.controller import intake
+from hostler.controller.ready import Reply
+from hostler.core.state.model import Operation, Outcome
+from hostler.sim.world.ledger import Ledger
+from hostler.sim.world.message_faults import Calm, Troubles
+from hostler.sim.world.virtual_clock import Clock
+
+Span = tuple[float, float]
+"""Least and most, in seconds."""
+
+TOKENS_KEPT = 100_000
+
+
+class Site:
+    """The ground that hosts, schedulers and people stand on.
+
+    `inbox` is what the controller has not been given yet, `ill` the nodes in which something is broken. `silence_s` is
+    after how long an agent counts as lost. `skew` is how far the controllers' wall clock is ahead of true time, `ahead`
+    how far controller time is.
+    """
+
+    def __init__(self, clock: Clock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
+        self.clock = clock
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.silence_s = silence_s
+        self.troubles: Troubles = troubles or Calm()
+        self.inbox: list[intake.Input] = []
+        self.ledger = Ledger()
+        self.ill: dict[str, None] = {}
+        self.seq = 0
+        self.epoch = 0
+        self.skew = self.ahead = timedelta(0)
+        self.asked = 0
+        self._token = 0
+        self._due: dict[str, datetime] = {}
+        self._waiting: dict[int, Callable[[Reply], None]] = {}
+
+    @property
+    def wall(self) -> datetime:
+        """What the controllers' wall clock shows."""
+        return self.clock.now + self.skew
+
+    @property
+    def recorded(self) -> datetime:
+        """This moment as the journal tells it."""
+        return self.clock.now + self.ahead
+
+    def draw(self, span: Span) -> float:
+        return self.chance.uniform(*span)
+
+    def stream(self, name: str) -> random.Random:
+        """Chance of somebody's own: what befalls others does not change what it brings."""
+        return random.Random(f"{self.seed}/{name}")
+
+    def tell(self, one: intake.Input) -> None:
+        """Give the controller something to know in its next step."""
+        self.inbox.append(one)
+
+    def token(self, answered: Callable[[Reply], None]) -> int:
+        """A token for an input whose answer is awaited. Answers that never come are forgotten in order."""
+        self._token += 1
+        self._waiting[self._token] = answered
+        if len(self._waiting) > TOKENS_KEPT:
+            del self._waiting[next(iter(self._waiting))]
+        return self._token
+
+    def answer(self, reply: Reply) -> None:
+        answered = self._waiting.pop(reply.token, None)
+        if answered is not None:
+            answered(reply)
+
+    def expects(self, operation: Operation) -> None:
+        """An answer about this operation is due by its deadline."""
+        self._due[operation.node] = operation.deadline
+
+    def reply(self, outcome: Outcome, after_s: float) -> None:
+        """A driver's answer on its way to the controller; it may be lost, doubled or late (`message_faults`)."""
+        now = self.recorded
+        due = self._due.get(outcome.node, now)
+        for delay_s, said in self.troubles.replies(outcome, after_s, (due - now).total_seconds()):
+            self.clock.after(delay_s, partial(self._arrives, said))
+
+    def _arrives(self, outcome: Outcome) -> None:
+        self.ledger.answers.setdefault((outcome.operation, outcome.attempt), []).append(outcome.result)
+        self.tell(intake.Replied(outcome))

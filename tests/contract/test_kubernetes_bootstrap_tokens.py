@@ -1,0 +1,267 @@
+"""Joining a real cluster by a token: it lets one node in, once, for a while, and tells nobody else anything."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from hostler.agent import kubelet as agents
+from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Binding, Condition, Hold, HoldKind, Node, Operation, Phase, Severity
+from hostler.drivers.kubernetes.csr_approver import Admitter
+from hostler.drivers.kubernetes.kube_api import Api
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
+from hostler.drivers.kubernetes.rejoin_guard import Doorkeeper
+from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
+from hostler.ports import RefusedError
+from hostler.runtime.join_offer import JoinOffer
+from tests.contract.kubelet import REQUESTS, UNKNOWN, Kubelet
+from tests.contract.kubernetes_world import running, until, until_asked
+from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
+from tests.controlplane.plane import ControlPlane
+from tests.kit import NOW, a_node, configuration, pool_document
+
+pytestmark = pytest.mark.xdist_group("kubernetes")
+SECRETS = "/api/v1/namespaces/kube-system/secrets"
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+@pytest.fixture
+async def world(control_plane: ControlPlane) -> AsyncIterator[KubernetesWorld]:
+    async with kubernetes_world(control_plane) as found:
+        await found.admin.delete("/api/v1/nodes/box-1")
+        yield found
+        await found.admin.delete("/api/v1/nodes/box-1")
+        await found.admin.ask("DELETE", REQUESTS, {})
+        for name in await tokens(found):
+            await found.admin.delete(f"{SECRETS}/{name}")
+
+
+async def tokens(world: KubernetesWorld) -> list[str]:
+    """The Secrets of tokens that there are."""
+    found = (await world.admin.get(SECRETS))["items"]
+    return [one["metadata"]["name"] for one in found if one["type"] == "bootstrap.kubernetes.io/token"]
+
+
+async def issued(world: KubernetesWorld, ttl_s: str = "600") -> tuple[Operation, JoinOffer]:
+    """A join that has begun, and what it offers the node."""
+    join = operation("join_cluster", world.node, token_ttl_s=ttl_s)
+    assert (await world.scheduler.perform(join, world.node)).result == "unknown"
+    offer = world.scheduler.joining.offer("n1")
+    assert offer is not None
+    return join, offer
+
+
+def kubeconfig_of(offer: JoinOffer, folder: Path) -> Path:
+    """The bootstrap kubeconfig as the agent lays it down."""
+    given = msgspec.convert(msgspec.to_builtins(offer), agents.JoinOffer)
+    assert agents.invite(folder, agents.bootstrap_kubeconfig(given))
+    return folder / "bootstrap-kubelet.conf"
+
+
+async def test_a_kubelet_joins_by_the_token_of_its_node_and_the_token_is_over(
+    world: KubernetesWorld, tmp_path: Path
+) -> None:
+    """Mutants: the token outlives the join; a second request of the same bearer is signed too."""
+    join, offer = await issued(world)
+    ours = await world.admin.get(f"{SECRETS}/bootstrap-token-{offer.token[:6]}")
+    assert ours["metadata"]["labels"] == {"hostler.dev/node": "n1", "hostler.dev/operation": join.id}
+    config, box = kubeconfig_of(offer, tmp_path), Kubelet(tmp_path, "box-1")
+    async with running(Admitter(world.api, world.scheduler.joining).run()):
+        await box.join(config, "first")
+        async with box.bootstrapping(config) as bearer:  # as long as it is there it lets nobody else in
+            assert (await box.ask(bearer, "second")).status == 201
+            status = await box.answer(bearer, "second")
+            assert "its token is used" in json.dumps(status), status
+        assert (await world.scheduler.observe(join, world.node)).result == "not_done"  # the token is still there
+        assert (await world.scheduler.perform(join, world.node)).result == "done"
+        assert (await world.scheduler.observe(join, world.node)).result == "done"
+    assert await tokens(world) == []
+    assert world.scheduler.joining.offer("n1") is None
+    async with box.bootstrapping(config) as bearer:  # the API server remembers whom it has just let in for 10 s
+        late = await box.ask(bearer, "third")
+    await Admitter(world.api, world.scheduler.joining).turn()
+    if late.status != 401:
+        seen = await world.admin.get(f"{REQUESTS}/third")
+        assert not seen["status"].get("conditions")
+    seen = await world.admin.get("/api/v1/nodes/box-1")
+    assert [taint["key"] for taint in seen["spec"]["taints"]][:1] == ["hostler.dev/cordon"]
+
+
+async def test_the_api_server_knows_whose_token_it_is_and_it_opens_nothing_else(
+    world: KubernetesWorld, tmp_path: Path
+) -> None:
+    _, offer = await issued(world)
+    box = Kubelet(tmp_path, "box-1")
+    async with box.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer:
+        await box.let_in(bearer)
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        answer = await bearer.change("POST", WHO, body)
+        who = msgspec.json.decode(answer.body)["status"]["userInfo"]
+        assert who["username"] == f"system:bootstrap:{offer.token[:6]}"
+        assert {"system:bootstrappers:hostler", "system:bootstrappers:hostler:box-1"} <= set(who["groups"])
+        for path in ("/api/v1/nodes", "/api/v1/nodes/box-1", SECRETS, "/api/v1/pods"):
+            assert (await bearer.get(path)).status == 403
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"name": "box-2"}, "its token is for system:node:box-1"),
+        ({"groups": "system:masters"}, "its token is for system:node:box-1"),
+    ],
+)
+async def test_what_another_node_would_be_is_not_signed(
+    world: KubernetesWorld, tmp_path: Path, asked: dict[str, str], why: str
+) -> None:
+    """Mutant: the name that is asked for is not read. Kubernetes' own approver is at work too, and signs nothing."""
+    _, offer = await issued(world)
+    thief = Kubelet(tmp_path, "box-1")
+    async with (
+        thief.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer,
+        running(Admitter(world.api, world.scheduler.joining).run()),
+    ):
+        await thief.let_in(bearer)
+        answer = await thief.ask(bearer, "theft", **asked)
+        if answer.status == 201:  # the API server itself refuses some
+            status = await thief.answer(bearer, "theft")
+            assert why in json.dumps(status)
+            assert "certificate" not in status
+        else:
+            assert answer.status in (400, 403, 422), answer
+
+
+async def test_requests_of_others_are_left_to_others(world: KubernetesWorld, tmp_path: Path) -> None:
+    """Mutant: whatever the signer is asked for is decided."""
+    await issued(world)
+    admin = Kubelet(tmp_path, "box-1")
+    assert (await admin.ask(world.admin.api, "theirs")).status == 201
+    await Admitter(world.api, world.scheduler.joining).turn()
+    seen = await world.admin.get(f"{REQUESTS}/theirs")
+    said = [one["reason"] for one in seen["status"].get("conditions", [])]
+    assert set(said) <= {"AutoApproved"}  # Kubernetes' own approver lets an admin have it
+
+
+async def test_a_join_that_is_given_up_undone_or_taken_over_leaves_no_old_token(
+    world: KubernetesWorld, tmp_path: Path
+) -> None:
+    """Mutants: a revoked join's token stays; who takes over uses a secret that he cannot know."""
+    join, offer = await issued(world)
+    assert (await world.scheduler.perform(join, world.node)).result == "unknown"
+    assert world.scheduler.joining.offer("n1") == offer  # asked again, it is the same
+    heir = KubernetesScheduler("k1", world.api, world.book, OWNER)
+    assert (await heir.perform(join, world.node)).result == "unknown"
+    new = heir.joining.offer("n1")
+    assert new is not None
+    assert new.token[:6] == offer.token[:6]
+    assert new.token != offer.token
+    assert len(await tokens(world)) == 1
+    await heir.revoke(join, world.node)
+    assert await tokens(world) == []
+    assert heir.joining.offer("n1") is None
+    async with Kubelet(tmp_path, "box-1").bootstrapping(kubeconfig_of(new, tmp_path)) as bearer:
+        await until_asked(lambda: _is_refused(bearer), "the API server to see that the token is gone")
+    await heir.perform(join, world.node)
+    assert len(await tokens(world)) == 1
+    undo = replace(join, id="n1-o99", kind="leave_cluster", args={})
+    assert (await heir.perform(undo, world.node)).result == "done"
+    assert await tokens(world) == []
+
+
+async def _is_refused(bearer: Api) -> bool:
+    return (await bearer.get(REQUESTS)).status == UNKNOWN
+
+
+async def test_a_token_expires_by_itself(world: KubernetesWorld, tmp_path: Path) -> None:
+    """Nobody is there to delete it: the API server refuses it all the same."""
+    _, offer = await issued(world, ttl_s="3")
+    box = Kubelet(tmp_path, "box-1")
+    async with box.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer:
+        await until(lambda: datetime.now(UTC) > offer.expires, "its end")
+        assert (await bearer.get(REQUESTS)).status == 401
+    assert world.scheduler.joining.offer("n1") is None
+
+
+async def test_without_the_right_to_issue_tokens_it_is_said_and_without_a_ttl_none_is_wanted(
+    world: KubernetesWorld, control_plane: ControlPlane
+) -> None:
+    """Mutant: the join waits for a kubelet that nothing lets in."""
+    async with Api(load_kubeconfig(str(control_plane.kubeconfig("alice"))), lambda: None) as stranger:
+        poor = KubernetesScheduler("k1", stranger, world.book, OWNER)
+        join = operation("join_cluster", world.node, token_ttl_s="600")
+        with pytest.raises(RefusedError, match="join_token_ttl_s"):
+            await poor.joining.issue(join, world.node, "box-1")
+        await poor.joining.issue(replace(join, args={}), world.node, "box-1")
+        assert poor.joining.offer("n1") is None
+
+
+async def test_a_node_that_has_left_and_is_listed_again_is_shut_and_taken_off_once_nobody_works_there(
+    world: KubernetesWorld,
+) -> None:
+    """Mutants: it is deleted with a customer's pod on it; another machine of that name is shut; holds do not count."""
+    fleet, gone = _left()
+    keeper = Doorkeeper(world.scheduler, lambda: fleet)
+    await world.admin.node("box-1")  # its kubelet was started again
+    await world.admin.pod("acme", "landed", "box-1", gpus=1)
+    await until(lambda: list(world.book.on("box-1")), "the pod to be seen")
+    await until_asked(lambda: _is_shut(world, keeper), "the node to be shut")
+    await keeper.turn()
+    seen = await world.admin.get("/api/v1/nodes/box-1")
+    assert seen["spec"]["unschedulable"]
+    assert "has left this cluster" in seen["metadata"]["annotations"]["hostler.dev/cordon-reason"]
+    await world.admin.ask("DELETE", "/api/v1/namespaces/acme/pods/landed", {"gracePeriodSeconds": 0})
+    await until(lambda: not list(world.book.on("box-1")), "the pod to be gone")
+    fleet.holds.put("h1", Hold("h1", "n1", HoldKind.operator, "ann", "look at it first", NOW))
+    fleet.merge()
+    await keeper.turn()
+    assert (await world.api.get("/api/v1/nodes/box-1")).status == 200
+    fleet.holds.put("h1", None)
+    fleet.merge()
+    await until_asked(lambda: _is_gone(world, keeper), "the node to be taken off the list")
+
+    fleet.put_node("n1", replace(gone, boot_id="of-n1"))
+    fleet.merge()
+    await world.admin.node("box-1", boot="of-another-machine")
+    await until(lambda: world.scheduler.views().boots.get("box-1") == "of-another-machine", "its kubelet and boot id")
+    await keeper.turn()
+    assert not (await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False)
+
+
+async def _is_shut(world: KubernetesWorld, keeper: Doorkeeper) -> bool:
+    """A turn may find that others write at the same time; the next one tries again."""
+    await keeper.turn()
+    return bool((await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False))
+
+
+async def _is_gone(world: KubernetesWorld, keeper: Doorkeeper) -> bool:
+    await keeper.turn()
+    return (await world.api.get("/api/v1/nodes/box-1")).status == 404
+
+
+def _left() -> tuple[Fleet, Node]:
+    """A fleet with the node, which has left the cluster and was seen there again."""
+    fleet = Fleet(configuration({"train": pool_document(target=1)}))
+    back = Condition("c1", UNINVITED, "n1", Severity.warning, NOW, NOW, "observation", "hostler")
+    bound = (Binding("kubernetes", "box-1", NOW),)
+    left = {"assignment": None, "phase": Phase.triage, "left_cluster": "k1", "boot_id": ""}
+    gone = replace(a_node("n1"), bindings=bound, conditions=(back,), **left)
+    fleet.put_node("n1", gone)
+    fleet.merge()
+    return fleet, gone
+
+
+async def test_neither_the_offer_nor_its_log_lines_show_the_secret(
+    world: KubernetesWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    join, offer = await issued(world)
+    told: list[Any] = [repr(offer), caplog.text, [record.__dict__ for record in caplog.records]]
+    assert "join_token_issued" in caplog.text
+    assert offer.token.partition(".")[2] not in str(told)
+    assert offer.token not in str((await world.scheduler.perform(join, world.node)).detail)

@@ -1,0 +1,168 @@
+"""The agents' desk: orders wait, are fetched, repeated, revoked, and end with their outcome or their deadline."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from hostler.core.state.model import Node, Operation, Outcome, Phase, Position
+from hostler.ports import Hand, UnreachableError
+from hostler.server import agent_mailbox as desks
+from hostler.server.agent_mailbox import ORDERS_MAX, AgentDesk
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NODE = Node("n1", Position("c1"), "h100", Phase.production, NOW, NOW)
+
+
+def operation(name: str = "o1", kind: str = "reboot", seconds: float = 30.0, attempt: int = 1) -> Operation:
+    return Operation(name, kind, "n1", "p1", 0, NOW, NOW + timedelta(seconds=seconds), attempt=attempt)
+
+
+def done(name: str = "o1", result: str = "done", attempt: int = 1) -> Outcome:
+    return Outcome(name, "n1", result, attempt=attempt)
+
+
+@pytest.fixture
+def desk() -> AgentDesk:
+    return AgentDesk(lambda: 7, lambda: NOW)
+
+
+async def asked(desk: AgentDesk, act: Callable[[Operation, Node], object], one: Operation) -> "asyncio.Task[Outcome]":
+    task: asyncio.Task[Outcome] = asyncio.create_task(act(one, NODE))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    return task
+
+
+async def test_an_order_is_fetched_and_answered(desk: AgentDesk) -> None:
+    hand: Hand = desk
+    task = await asked(desk, hand.perform, operation())
+    (order,) = await desk.collect("n1", 0)
+    assert (order.operation.id, order.epoch, order.mode, order.left_s) == ("o1", 7, "perform", 30.0)
+    assert desk.answer(done())
+    assert (await task).result == "done"
+    assert await desk.collect("n1", 0) == ()
+
+
+async def test_a_waiting_agent_has_it_at_once(desk: AgentDesk) -> None:
+    poll = asyncio.create_task(desk.collect("n1", 20))
+    await asyncio.sleep(0)
+    task = await asked(desk, desk.perform, operation())
+    assert len(await asyncio.wait_for(poll, 30)) == 1
+    desk.answer(done())
+    await task
+
+
+async def test_no_order_is_handed_out_while_nothing_may_be_sent() -> None:
+    """Mutant: a desk that does not ask; a controller that was replaced still gives orders."""
+    may = [False]
+    desk = AgentDesk(lambda: 7, lambda: NOW, lambda: may[0])
+    task = await asked(desk, desk.perform, operation())
+    assert await desk.collect("n1", 0) == ()
+    may[0] = True
+    assert len(await desk.collect("n1", 0)) == 1
+    desk.answer(done())
+    await task
+
+
+async def test_who_waits_is_sent_away_when_orders_are_given_elsewhere(desk: AgentDesk) -> None:
+    poll = asyncio.create_task(desk.collect("n1", 20))
+    await asyncio.sleep(0)
+    desk.send_away()
+    assert await asyncio.wait_for(poll, 30) == ()
+    task = await asked(desk, desk.perform, operation())
+    assert len(await desk.collect("n1", 0)) == 1, "the desk goes on"
+    desk.answer(done())
+    await task
+
+
+async def test_other_nodes_get_nothing(desk: AgentDesk) -> None:
+    task = await asked(desk, desk.perform, operation())
+    assert await desk.collect("n2", 0) == ()
+    assert not desk.answer(Outcome("o1", "n2", "done"))
+    desk.answer(done())
+    await task
+
+
+async def test_a_lost_order_is_repeated_later_but_not_at_once(desk: AgentDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutant: hand it out at every poll; an agent in a two-day burn-in then polls every second."""
+    task = await asked(desk, desk.perform, operation())
+    assert await desk.collect("n1", 0)
+    assert await desk.collect("n1", 0) == ()
+    monkeypatch.setattr(desks, "REPEAT_S", 0.05)
+    assert await desk.collect("n1", 1)
+    desk.answer(done())
+    await task
+
+
+async def test_without_an_outcome_the_deadline_ends_it(desk: AgentDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "OVERDUE_S", 0.01)
+    with pytest.raises(UnreachableError, match="never asked"):
+        await desk.perform(operation(seconds=0.01), NODE)
+    task = await asked(desk, desk.perform, operation(seconds=0.05))
+    await desk.collect("n1", 0)
+    with pytest.raises(UnreachableError, match="has not answered"):
+        await task
+
+
+async def test_an_order_that_was_never_fetched_is_taken_back(desk: AgentDesk) -> None:
+    task = await asked(desk, desk.perform, operation())
+    await desk.revoke(operation(), NODE)
+    assert (await task).result == "refused"
+    assert await desk.collect("n1", 0) == ()
+
+
+async def test_a_fetched_order_is_called_off_by_its_agent_and_not_repeated(
+    desk: AgentDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mutant: leave the fetched order in the mailbox; the agent is handed it again after it was revoked."""
+    task = await asked(desk, desk.perform, operation())
+    await desk.collect("n1", 0)
+    revoking = asyncio.create_task(desk.revoke(operation(), NODE))
+    await asyncio.sleep(0)
+    monkeypatch.setattr(desks, "REPEAT_S", 0.0)
+    assert [o.mode for o in await desk.collect("n1", 0)] == ["revoke"]
+    assert not task.done()
+    assert desk.answer(done(result="revoked"))
+    await revoking
+    assert not task.done()
+    desk.answer(done(result="failed"))
+    assert (await task).result == "failed"
+
+
+async def test_not_done_answers_the_observation_only(desk: AgentDesk) -> None:
+    performing = await asked(desk, desk.perform, operation())
+    observing = await asked(desk, desk.observe, operation())
+    assert [o.mode for o in await desk.collect("n1", 0)] == ["perform", "observe"]
+    assert desk.answer(done(result="not_done"))
+    assert (await observing).result == "not_done"
+    assert not performing.done()
+    desk.answer(done())
+    await performing
+
+
+async def test_an_outcome_of_another_attempt_is_not_taken(desk: AgentDesk) -> None:
+    task = await asked(desk, desk.perform, operation(attempt=2))
+    assert not desk.answer(done(attempt=1))
+    assert desk.answer(done(attempt=2))
+    await task
+
+
+async def test_a_mailbox_has_room_for_so_many(desk: AgentDesk) -> None:
+    tasks = [await asked(desk, desk.perform, operation(f"o{n}")) for n in range(ORDERS_MAX)]
+    with pytest.raises(UnreachableError, match="wait for the agent"):
+        await desk.perform(operation("one-more"), NODE)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert desk.waiting == 0
+
+
+async def test_a_second_poll_ends_the_first(desk: AgentDesk) -> None:
+    first = asyncio.create_task(desk.collect("n1", 20))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(desk.collect("n1", 20))
+    assert await asyncio.wait_for(first, 30) == ()
+    desk.close()
+    assert await asyncio.wait_for(second, 30) == ()
+    assert desk.waiting == 0

@@ -1,0 +1,96 @@
+"""How far a narrow token sees: incidents and records without others' nodes, and acts on what is wholly its own."""
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import NODES, Assignment, Incident, Phase
+from hostler.server.problems import ProblemError
+from hostler.server.token_scope import demand_visible, incident_within, intervals, record_within
+from hostler.server.tokens import Grant, Identity, Role
+from tests.kit import NOW, a_node, configuration, fold
+
+WHOLE = Identity("t", Grant("ann", Role.operator))
+ACME = Identity("t", Grant("pat", Role.tenant, tenant="acme"))
+NOBODYS = Identity("t", Grant("eve", Role.tenant, tenant="initech"))
+MEMBERS = {"mine": NOW, "theirs": NOW, "gone": NOW}
+INCIDENT = Incident("i1", "leaf:l1", "dark", ("agent.lost",), MEMBERS, 4, 3, NOW, NOW, "operator", "t1")
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    """Two customers' nodes behind one leaf, and a spare in the same rack."""
+    nodes = [
+        replace(a_node(name, pool=""), assignment=Assignment("train", tenant, "k", NOW) if tenant else None)
+        for name, tenant in (("mine", "acme"), ("theirs", "globex"), ("spare", ""))
+    ]
+    events: list[e.Event] = [e.ConfigActivated(configuration(), {}, "ann"), *map(e.NodeRegistered, nodes)]
+    return fold(e.Record(seq, NOW, 1, "seed", event) for seq, event in enumerate(events, 1))
+
+
+def told(who: Identity, fleet: Fleet, event: e.Event) -> e.Event:
+    return record_within(who, fleet, e.Record(9, NOW, 1, "test", event)).event
+
+
+def test_an_incident_shows_who_of_ones_own_nodes_belongs_to_it_and_nothing_where_none_does(fleet: Fleet) -> None:
+    """Mutants: others' nodes are named; one that has gone is."""
+    assert incident_within(WHOLE, fleet, INCIDENT) is INCIDENT
+    assert incident_within(ACME, fleet, INCIDENT) == replace(INCIDENT, members={"mine": NOW})
+    assert incident_within(NOBODYS, fleet, INCIDENT) is None
+
+
+def test_records_of_incidents_name_ones_own_nodes_only(fleet: Fleet) -> None:
+    """Mutants: who joined, who left, or who was there to the end is told of every customer's nodes."""
+    names = tuple(MEMBERS)
+    cases: list[tuple[e.Event, e.Event]] = [
+        (e.IncidentOpened(INCIDENT), e.IncidentOpened(replace(INCIDENT, members={"mine": NOW}))),
+        (
+            e.IncidentUpdated("i1", "leaf:l1", "open", joined=MEMBERS, left=names),
+            e.IncidentUpdated("i1", "leaf:l1", "open", joined={"mine": NOW}, left=("mine",)),
+        ),
+        (
+            e.IncidentClosed("i1", "leaf:l1", "dark", names, "ann", "over"),
+            e.IncidentClosed("i1", "leaf:l1", "dark", ("mine",), "ann", "over"),
+        ),
+    ]
+    for event, shown in cases:
+        assert told(ACME, fleet, event) == shown
+        assert told(WHOLE, fleet, event) == event
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "allowed"),
+    [
+        ("mine", "", True),
+        ("theirs", "", False),
+        ("spare", "", False),
+        ("nobody", "", False),
+        ("pool:empty", "", False),
+        ("fleet", "", False),
+        (NODES, "mine", True),
+        (NODES, "mine,theirs", False),
+        (NODES, "", False),
+    ],
+)
+def test_an_act_reaches_what_is_wholly_the_callers(fleet: Fleet, target: str, names: str, allowed: bool) -> None:
+    """Mutants: one node of one's own is enough; what holds no node is anybody's."""
+    args = {NODES: names} if names else {}
+    demand_visible(WHOLE, fleet, target, args)
+    if allowed:
+        demand_visible(ACME, fleet, target, args)
+        return
+    with pytest.raises(ProblemError, match="not wholly yours"):
+        demand_visible(ACME, fleet, target, args)
+
+
+def test_a_tenants_time_with_a_node_ends_when_the_node_is_retired() -> None:
+    """Mutant: whose a node was when it was retired sees all that becomes of it."""
+    events: list[e.Event] = [
+        e.NodeAssigned("n1", Assignment("train", "acme", "k", NOW)),
+        e.PhaseChanged("n1", Phase.production, Phase.triage, "r"),
+        e.PhaseChanged("n1", Phase.rma, Phase.retired, "r"),
+        e.BootObserved("n1", "b"),
+    ]
+    (span,) = intervals([e.Record(seq, NOW, 1, "t", event) for seq, event in enumerate(events, 1)], "acme")
+    assert (span.since, span.until) == (1, 3)
