@@ -1,1 +1,1 @@
-"""Compares the designed network with the discovered one, down to findings a technician can act on."""
+"""The network as designed against the network as found: the fewest findings that a technician can act on."""

@@ -1,1 +1,1 @@
-"""Discovers an InfiniBand fabric and reads its ports."""
+"""InfiniBand fabrics: what the field's tools print, read as a `Discovery`."""

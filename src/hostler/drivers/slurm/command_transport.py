@@ -1,15 +1,14 @@
 """Slurm by its own commands, for controllers whose REST can only read: each is executed, never handed to a shell."""
 
 import asyncio
-import contextlib
 import os
 import re
 import shutil
-import signal
 from pathlib import Path
 
 from msgspec import Struct
 
+from hostler.drivers.bounded_process import Ended, run
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.transport import Change, failure
@@ -19,12 +18,8 @@ from hostler.ports import RefusedError, UnreachableError
 MAX_OUTPUT = 256 * 1024 * 1024
 """5,000 nodes write 7 MB; what is longer than this is no list of nodes."""
 
-MAX_ERRORS = 64 * 1024
 AT_ONCE = 8
 """Commands under way. slurmctld serves each in a thread of its own, and its users are served by the same ones."""
-
-REAP_S = 1.0
-"""How long a killed command is waited for."""
 
 SHOW_NODES_SINCE = (23, 2)
 """From then on `scontrol` writes JSON, and `sinfo` no longer lists nodes one by one."""
@@ -97,35 +92,19 @@ class CommandTransport:
     async def _run(self, command: str, *words: str) -> bytes:
         """The whole output of a command that succeeded. Raises PortError; nothing of it runs on then."""
         async with self._limit:
-            try:
-                async with asyncio.timeout(self._commands.timeout_s):
-                    return await self._execute(command, *words)
-            except TimeoutError as late:
-                raise UnreachableError(
-                    f"`{command}` did not end within {self._commands.timeout_s:g} s; "
-                    "does slurmctld answer (scontrol ping)?"
-                ) from late
-
-    async def _execute(self, command: str, *words: str) -> bytes:
-        child = await self._begin(command, *words)
-        try:
-            assert child.stdout is not None
-            assert child.stderr is not None
-            output, errors = await asyncio.gather(
-                _limited(child.stdout, MAX_OUTPUT), _limited(child.stderr, MAX_ERRORS)
+            ended = await self._execute(command, *words)
+        if ended.code is None:
+            raise UnreachableError(
+                f"`{command}` did not end within {self._commands.timeout_s:g} s; does slurmctld answer (scontrol ping)?"
             )
-            code = await child.wait()
-        finally:
-            if child.returncode is None:
-                await _kill(child)
-        said = " ".join(errors.decode(errors="replace").split())[:300]
-        if code:
-            raise failure(f"`{command} {' '.join(words)[:120]}`", said or f"exit status {code}")
-        if len(output) >= MAX_OUTPUT:
+        if ended.code:
+            said = ended.errors[:300] or f"exit status {ended.code}"
+            raise failure(f"`{command} {' '.join(words)[:120]}`", said)
+        if ended.cut:
             raise UnreachableError(f"`{command}` wrote more than {MAX_OUTPUT >> 20} MiB; none of it is read")
-        return output
+        return ended.output
 
-    async def _begin(self, command: str, *words: str) -> asyncio.subprocess.Process:
+    async def _execute(self, command: str, *words: str) -> Ended:
         directory = self._commands.directory
         path = str(Path(directory) / command) if directory else shutil.which(command, path=os.environ.get("PATH"))
         if path is None:
@@ -133,31 +112,6 @@ class CommandTransport:
                 f"there is no `{command}` on the PATH: install Slurm's client commands, or reach it by REST"
             )
         try:
-            return await asyncio.create_subprocess_exec(
-                path,
-                *words,
-                env=self._environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
+            return await run((path, *words), self._environment, self._commands.timeout_s, MAX_OUTPUT)
         except (OSError, ValueError) as error:
             raise RefusedError(f"`{path}` cannot be run: {error}") from error
-
-
-async def _kill(child: asyncio.subprocess.Process) -> None:
-    """End it with all that it has started; one that not even this ends is not waited for."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(REAP_S):
-            await child.wait()
-
-
-async def _limited(stream: asyncio.StreamReader, most: int) -> bytes:
-    """What the stream holds, `most` bytes of it; the rest is read and dropped, so that its writer can end."""
-    found = bytearray()
-    while chunk := await stream.read(1 << 20):
-        found += chunk[: most - len(found)]
-    return bytes(found)

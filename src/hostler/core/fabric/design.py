@@ -1,0 +1,122 @@
+"""The design of a fabric: devices, where they stand, and which port is cabled to which."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from hostler.core.fabric.rates import Rate
+
+
+class Port(NamedTuple):
+    """A place for a plug. A host's port has its adapter's name ("mlx5_0"), a switch's its InfiniBand number ("5")."""
+
+    device: str
+    port: str
+
+    def __str__(self) -> str:
+        return f"{self.device}:{self.port}"
+
+
+class DeviceKind(StrEnum):
+    """A host has an adapter behind each port; a switch has all its ports behind one identity."""
+
+    host = "host"
+    switch = "switch"
+
+
+class Device(Struct, frozen=True):
+    """A host or a switch. `guids` are its identities: of a switch one, of a host one for each adapter, by port."""
+
+    name: str
+    kind: DeviceKind
+    rack: str = ""
+    unit: str = ""
+    model: str = ""
+    guids: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where a technician finds it: "r07 U12 gpu-0412"."""
+        unit = f"U{self.unit}" if self.unit else ""
+        return " ".join(word for word in (self.rack, unit, self.name) if word)
+
+
+class Cable(Struct, frozen=True):
+    """Two ports that belong together, and the rate that their link is to have. `line`: where the design says so."""
+
+    a: Port
+    z: Port
+    rate: Rate | None = None
+    line: int = 0
+
+
+class Model(Struct, frozen=True):
+    """How a model's ports are named. `hcas`: adapter by its name in documents. `per_cage`: ports behind one label.
+
+    A technician reads "1/2" on a panel of two ports a cage where InfiniBand counts 2; with 0 or 1 both agree.
+    """
+
+    hcas: dict[str, str] = {}
+    per_cage: int = 0
+
+    def panel(self, port: str) -> str:
+        """The label at the port, as it is printed on the panel."""
+        if self.per_cage < 2 or not port.isdecimal():
+            return port
+        cage, place = divmod(int(port) - 1, self.per_cage)
+        return f"{cage + 1}/{place + 1}"
+
+    def port(self, label: str) -> str:
+        """The port that documents or panels call so; the label itself where this model has no other name for it."""
+        cage, slash, place = label.partition("/")
+        if slash and self.per_cage > 1 and cage.isdecimal() and place.isdecimal():
+            return str((int(cage) - 1) * self.per_cage + int(place))
+        return self.hcas.get(label, label)
+
+
+class Design(Struct, frozen=True):
+    """All of a fabric. Each port is in one cable at most, and each cable's devices are there."""
+
+    devices: dict[str, Device]
+    cables: tuple[Cable, ...]
+    models: dict[str, Model] = {}
+
+    def label(self, port: Port) -> str:
+        """The port's name as a technician reads it at the panel."""
+        device = self.devices.get(port.device)
+        model = self.models.get(device.model) if device else None
+        return model.panel(port.port) if model else port.port
+
+    def place(self, port: Port) -> str:
+        """Device and panel label: "r07 U12 gpu-0412 port mlx5_0"."""
+        device = self.devices.get(port.device)
+        return f"{device.place if device else port.device} port {self.label(port)}"
+
+
+class DesignDiff(Struct, frozen=True):
+    """What a new design changes: cables by their two ports, devices by name."""
+
+    added: tuple[tuple[Port, Port], ...]
+    removed: tuple[tuple[Port, Port], ...]
+    rates: tuple[tuple[Port, Port], ...]
+    devices_added: tuple[str, ...]
+    devices_removed: tuple[str, ...]
+
+
+def ends(a: Port, z: Port) -> tuple[Port, Port]:
+    """The two ports in their order: a cable has no direction."""
+    return (a, z) if a <= z else (z, a)
+
+
+def diff(old: Design, new: Design) -> DesignDiff:
+    """What is to be done to a fabric that stands as `old` so that it stands as `new`."""
+    before = {ends(c.a, c.z): c.rate for c in old.cables}
+    after = {ends(c.a, c.z): c.rate for c in new.cables}
+    return DesignDiff(
+        added=tuple(sorted(after.keys() - before.keys())),
+        removed=tuple(sorted(before.keys() - after.keys())),
+        rates=tuple(sorted(k for k in after.keys() & before.keys() if after[k] != before[k])),
+        devices_added=tuple(sorted(new.devices.keys() - old.devices.keys())),
+        devices_removed=tuple(sorted(old.devices.keys() - new.devices.keys())),
+    )

@@ -1,0 +1,41 @@
+"""What a discovery of the fabric found, whoever did it: devices by GUID, and links between their ports."""
+
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from hostler.core.fabric.rates import Rate
+
+
+class FoundPort(NamedTuple):
+    """A port of a device that answered. `number` counts from 1; port 0 of a switch is its own processor."""
+
+    guid: str
+    number: int
+
+
+class FoundDevice(Struct, frozen=True):
+    """A switch, or one adapter of a host. `guid`: 16 hexadecimal digits. `description`: what it calls itself."""
+
+    guid: str
+    switch: bool
+    description: str
+
+
+class FoundLink(Struct, frozen=True):
+    """Two ports that are joined now. `rate` is None where the tool does not say it."""
+
+    a: FoundPort
+    z: FoundPort
+    rate: Rate | None = None
+
+
+class Discovery(Struct, frozen=True):
+    """One look at a fabric. `partial` says why it may be less than all there is; "" for a whole one.
+
+    From a partial one nothing is concluded that needs everything to have been seen.
+    """
+
+    devices: dict[str, FoundDevice]
+    links: tuple[FoundLink, ...]
+    partial: str = ""

@@ -1,0 +1,98 @@
+"""What `ibnetdiscover` (infiniband-diags) prints, read as a `Discovery`.
+
+A block a device: lines `key=value`, a head line with type, ports and quoted node id, then a line for each port that has
+a link. A description is whatever the device says, so it may hold blanks, quotes, escape codes; what breaks its line
+breaks the page, and such a page is partial.
+"""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
+from hostler.core.fabric.rates import Rate, rate_of
+
+MOST_BYTES = 256 * 2**20
+"""98,304 links are 30 MB."""
+
+_HEAD = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,3})\s+"([SHR])-([0-9a-f]{16})"\s*#\s*"(.*)"')
+_LINK = re.compile(r'\[(\d{1,3})\](?:\([0-9a-f]+\))?\s+"([SHR])-([0-9a-f]{16})"\[(\d{1,3})\](?:\([0-9a-f]+\))?\s*#(.*)')
+_RATE = re.compile(r"(\d{1,2}x[A-Z]{3}(?:10)?)\s*$")
+_KEY = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x[0-9a-f]+(\([0-9a-f]+\))?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+class _Page(Struct):
+    devices: dict[str, FoundDevice] = field(default_factory=dict)
+    told: dict[FoundPort, tuple[FoundPort, Rate | None]] = field(default_factory=dict)
+    wrong: str = ""
+
+    def doubt(self, line: int, what: str) -> None:
+        """The first reason why the page may not be all of it."""
+        self.wrong = self.wrong or f"line {line}: {what}"
+
+
+def parse(text: str) -> Discovery:
+    """The devices and links on this page. Never raises: what does not fit makes it partial, with the line."""
+    if len(text) > MOST_BYTES:
+        return Discovery({}, (), f"{len(text):,} characters; at most {MOST_BYTES:,} are read")
+    page = _Page()
+    _read(page, text)
+    if not page.devices and not page.wrong:
+        page.wrong = "no device on the page"
+    links = tuple(_links(page))
+    return Discovery(page.devices, links, page.wrong)
+
+
+def _read(page: _Page, text: str) -> None:
+    current = ""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.startswith("["):
+            _link(page, number, line, current)
+        elif line.startswith(("Switch\t", "Ca\t", "Rt\t", "Switch ", "Ca ", "Rt ")):
+            current = _head(page, number, line)
+        elif line.strip() and not line.startswith("#") and not _KEY.fullmatch(line.strip()):
+            page.doubt(number, f"{_plain(line)!r} is nothing that ibnetdiscover prints")
+
+
+def _head(page: _Page, number: int, line: str) -> str:
+    """The GUID of the device whose lines follow, "" where its line is not understood."""
+    head = _HEAD.match(line)
+    if head is None:
+        page.doubt(number, f"{_plain(line)!r} is no device")
+        return ""
+    guid = head[4]
+    if guid in page.devices:
+        page.doubt(number, f"GUID {guid} is told twice")
+    page.devices[guid] = FoundDevice(guid, head[1] == "Switch", _plain(head[5]))
+    return guid
+
+
+def _link(page: _Page, number: int, line: str, current: str) -> None:
+    link = _LINK.match(line)
+    if link is None or not current:
+        page.doubt(number, f"{_plain(line)!r} is no link" if current else "a link of no device")
+        return
+    here, there = FoundPort(current, int(link[1])), FoundPort(link[3], int(link[4]))
+    if 0 in (here.number, there.number):
+        return  # a switch's own processor, where no cable is
+    if here in page.told and page.told[here][0] != there:
+        page.doubt(number, f"port {here.number} of {current} is told with two neighbours")
+    rate = _RATE.search(link[5])
+    page.told[here] = (there, rate_of(rate[1]) if rate else None)
+
+
+def _links(page: _Page) -> Iterator[FoundLink]:
+    """Each link once. Both its ends tell it; where they do not agree, the page is partial."""
+    for here, (there, rate) in page.told.items():
+        back = page.told.get(there)
+        if back is None or back[0] != here:
+            said = f"told by port {here.number} of {here.guid} and not by port {there.number} of {there.guid}"
+            page.doubt(0, f"a link is {said}")
+        elif here <= there:
+            yield FoundLink(here, there, rate)
+
+
+def _plain(text: str) -> str:
+    return _CONTROL.sub("?", text)[:128]

@@ -1,0 +1,294 @@
+"""Fabrics to try the validation on: a design, what is wrong with it by plan, and what tools would find of it."""
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+from hostler.core.fabric.design import Design, DeviceKind, Port
+from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
+from hostler.core.fabric.findings import Finding, Kind
+from hostler.core.fabric.rail_rule import RailRule, generate
+from hostler.core.fabric.rates import Rate
+
+ADAPTERS = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
+SMALL = RailRule(hosts=12, adapters=ADAPTERS, unit=6, radix=16, spines=4, rate="4xHDR", host_model="x", rack=4)
+"""12 hosts of 4 adapters, 8 leaves of 8 lower ports of which two are free, 4 spines."""
+
+
+class Fabric:
+    """Cables as they lie now. What a fault takes it marks as `used`, so that the next one is independent of it."""
+
+    def __init__(self, design: Design, rng: Random) -> None:
+        self.design = design
+        self.rng = rng
+        self.links: dict[Port, Port] = {}
+        self.rates: dict[Port, Rate] = {}
+        self.descriptions: dict[Port, str] = {}
+        self.silent: set[str] = set()
+        self.used: set[str] = set()
+        self.guids = _guids(design)
+        for cable in design.cables:
+            self.join(cable.a, cable.z)
+            if cable.rate:
+                self.rates[cable.a] = self.rates[cable.z] = cable.rate
+
+    def join(self, a: Port, z: Port) -> None:
+        self.links[a], self.links[z] = z, a
+
+    def pull(self, port: Port) -> Port:
+        """Take the cable out at both ends; the other one."""
+        other = self.links.pop(port)
+        del self.links[other]
+        return other
+
+    def plug(self, source: Port, target: Port) -> None:
+        """Move one plug; what is in `target` must have been taken out before."""
+        other = self.pull(source)
+        self.join(target, other)
+
+    def hosts(self) -> list[str]:
+        return self._free(DeviceKind.host)
+
+    def switches(self, name: str) -> list[str]:
+        return [one for one in self._free(DeviceKind.switch) if one.startswith(name)]
+
+    def _free(self, kind: DeviceKind) -> list[str]:
+        found = [d.name for d in self.design.devices.values() if d.kind is kind and d.name not in self.used]
+        self.rng.shuffle(found)
+        return found
+
+    def ports(self, device: str) -> list[Port]:
+        return [port for cable in self.design.cables for port in (cable.a, cable.z) if port.device == device]
+
+    def discovery(self) -> Discovery:
+        """What a tool finds: each device by GUID, each link once, in any order."""
+        lit = {port for port in self.links if not self.silent & {port.device, self.links[port].device}}
+        devices, links = {}, []
+        for port in lit:
+            at = self._identity(port)
+            switch = at.port == ""
+            devices[self.guids[at]] = FoundDevice(self.guids[at], switch, self._description(at))
+            if port < self.links[port]:
+                links.append(FoundLink(self._found(port), self._found(self.links[port]), self.rates.get(port)))
+        self.rng.shuffle(links)
+        order = list(devices.items())
+        self.rng.shuffle(order)
+        return Discovery(dict(order), tuple(links))
+
+    def _identity(self, port: Port) -> Port:
+        return Port(port.device, "") if self.design.devices[port.device].kind is DeviceKind.switch else port
+
+    def _found(self, port: Port) -> FoundPort:
+        at = self._identity(port)
+        return FoundPort(self.guids[at], 1 if at.port else int(port.port))
+
+    def _description(self, at: Port) -> str:
+        if at in self.descriptions:
+            return self.descriptions[at]
+        return f"{at.device} {at.port}" if at.port else f"MF0;{at.device}:MQM9700/U1"
+
+
+def _guids(design: Design) -> dict[Port, str]:
+    own = {
+        Port(port.device, "") if design.devices[port.device].kind is DeviceKind.switch else port
+        for cable in design.cables
+        for port in (cable.a, cable.z)
+    }
+    return {at: f"{0x2C9 << 48 | number + 1:016x}" for number, at in enumerate(sorted(own))}
+
+
+def a_fabric(seed: int = 0, rule: RailRule = SMALL) -> Fabric:
+    return Fabric(generate(rule), Random(seed))
+
+
+# --- what people and time do to it: each takes devices that nothing else has touched, and says what is to be found
+
+
+def swap_at_host(fabric: Fabric) -> Kind:
+    """Two plugs of one host exchanged."""
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    one, other = fabric.rng.sample(fabric.ports(host), 2)
+    _exchange(fabric, one, other)
+    return Kind.swapped
+
+
+def swap_at_leaf(fabric: Fabric) -> Kind:
+    """The plugs of two hosts exchanged in one leaf."""
+    for host in fabric.hosts():
+        port = fabric.rng.choice(fabric.ports(host))
+        leaf = fabric.links[port].device
+        for other in fabric.ports(leaf):
+            far = fabric.links.get(other)
+            if far and far.device not in fabric.used | {host} and far.device.startswith("gpu"):
+                fabric.used |= {host, far.device}
+                _exchange(fabric, fabric.links[port], other)
+                return Kind.swapped
+    raise AssertionError("no two hosts are left at one leaf")
+
+
+def rotate(fabric: Fabric) -> Kind:
+    """Three plugs of one host, each one further."""
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    ports = fabric.rng.sample(fabric.ports(host), 3)
+    far = [fabric.pull(port) for port in ports]
+    for port, other in zip(ports, [*far[1:], far[0]], strict=True):
+        fabric.join(port, other)
+    return Kind.rotated
+
+
+def move(fabric: Fabric) -> Kind:
+    """A plug at the leaf in a port that is to be free."""
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    port = fabric.rng.choice(fabric.ports(host))
+    leaf = fabric.links[port].device
+    fabric.plug(fabric.links[port], _free_port(fabric, leaf))
+    return Kind.moved
+
+
+def miss(fabric: Fabric) -> Kind:
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    fabric.pull(fabric.rng.choice(fabric.ports(host)))
+    return Kind.missing
+
+
+def surplus(fabric: Fabric) -> Kind:
+    """A cable between two leaves that nobody designed."""
+    leaves = fabric.switches("leaf")
+    for number, one in enumerate(leaves):
+        for other in leaves[number + 1 :]:
+            if _has_free(fabric, one) and _has_free(fabric, other):
+                a = _free_port(fabric, one)
+                fabric.join(a, _free_port(fabric, other))
+                return Kind.unexpected
+    raise AssertionError("no leaf has a free port")
+
+
+def half_swap(fabric: Fabric) -> Kind:
+    """A cable pulled, and another host's plug in its place."""
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    one, other = fabric.rng.sample(fabric.ports(host), 2)
+    leaf_port = fabric.pull(one)
+    fabric.plug(fabric.links[other], leaf_port)
+    return Kind.half_swapped
+
+
+def darken_host(fabric: Fabric) -> Kind:
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    fabric.silent.add(host)
+    return Kind.dark_device
+
+
+def exchange_hosts(fabric: Fabric) -> Kind:
+    """Two hosts of one unit in each other's place, with all their cables right for the place."""
+    for host in fabric.hosts():
+        leaves = {fabric.links[port].device for port in fabric.ports(host)}
+        for other in fabric.hosts():
+            if other != host and {fabric.links[port].device for port in fabric.ports(other)} == leaves:
+                fabric.used |= {host, other}
+                for port in fabric.ports(host):
+                    _exchange(fabric, port, Port(other, port.port))
+                return Kind.swapped_devices
+    raise AssertionError("no two hosts of one unit are left")
+
+
+def exchange_spines(fabric: Fabric) -> Kind:
+    one, other = fabric.switches("spine")[:2]
+    fabric.used |= {one, other}
+    for port in fabric.ports(one):
+        _exchange(fabric, port, Port(other, port.port))
+    return Kind.swapped_devices
+
+
+def narrow(fabric: Fabric) -> Kind:
+    """One lane of four is left."""
+    return _degrade(fabric, Rate(1, "HDR"))
+
+
+def slow(fabric: Fabric) -> Kind:
+    """The link came up a generation lower."""
+    return _degrade(fabric, Rate(4, "EDR"))
+
+
+def refit(fabric: Fabric) -> Kind:
+    """A new adapter that calls itself as it left its factory."""
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    fabric.descriptions[fabric.rng.choice(fabric.ports(host))] = "MT4129 ConnectX7   Mellanox Technologies"
+    return Kind.unidentified
+
+
+def misname_adapters(fabric: Fabric) -> Kind:
+    """Every host counts two adapters the other way round than the design does. Do this before all others."""
+    one, other = ADAPTERS[0], ADAPTERS[2]
+    for device in fabric.design.devices.values():
+        if device.kind is DeviceKind.host:
+            _exchange(fabric, Port(device.name, one), Port(device.name, other))
+    return Kind.hca_map
+
+
+FAULTS: tuple[Callable[[Fabric], Kind], ...] = (
+    swap_at_host,
+    swap_at_leaf,
+    rotate,
+    move,
+    miss,
+    surplus,
+    half_swap,
+    darken_host,
+    exchange_hosts,
+    exchange_spines,
+    narrow,
+    slow,
+    refit,
+)
+"""All that can be done several times over, beside each other."""
+
+
+def _degrade(fabric: Fabric, rate: Rate) -> Kind:
+    host = fabric.hosts()[0]
+    fabric.used.add(host)
+    port = fabric.rng.choice(fabric.ports(host))
+    fabric.rates[port] = fabric.rates[fabric.links[port]] = rate
+    return Kind.degraded
+
+
+def _exchange(fabric: Fabric, one: Port, other: Port) -> None:
+    far, off = fabric.pull(one), fabric.pull(other)
+    fabric.join(one, off)
+    fabric.join(other, far)
+
+
+def _lower_ports(fabric: Fabric, leaf: str) -> Iterator[Port]:
+    taken = {port.port for port in fabric.ports(leaf)} | {p.port for p in fabric.links if p.device == leaf}
+    return (Port(leaf, str(number)) for number in range(1, 17) if str(number) not in taken)
+
+
+def _has_free(fabric: Fabric, leaf: str) -> bool:
+    return next(_lower_ports(fabric, leaf), None) is not None
+
+
+def _free_port(fabric: Fabric, leaf: str) -> Port:
+    return next(_lower_ports(fabric, leaf))
+
+
+def repaired(fabric: Fabric, findings: tuple[Finding, ...]) -> None:
+    """Do what the findings say to the cables, as a technician would, all plugs out before the first one goes in."""
+    joins = []
+    for finding in findings:
+        for act in finding.repair.moves:
+            fabric.links.pop(act.source, None)
+            fabric.links.pop(act.stays, None)
+            joins.append((act.target, act.stays))
+        for a, z in finding.repair.remove:
+            fabric.links.pop(a, None)
+            fabric.links.pop(z, None)
+        joins += finding.repair.lay
+    for a, z in joins:
+        assert a not in fabric.links, f"{a} is taken"
+        assert z not in fabric.links, f"{z} is taken"
+        fabric.join(a, z)

@@ -1,0 +1,150 @@
+"""What is wrong by plan is found as what it is, and nothing else; what the findings say makes the fabric right."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from hostler.core.fabric.design import Port
+from hostler.core.fabric.discovery import Discovery
+from hostler.core.fabric.findings import Grade, Kind
+from hostler.core.fabric.instructions import headline, steps, ticket
+from hostler.core.fabric.validation import Case, Followed, Validation, Verdict, follow, validate
+from tests.fabrics import (
+    FAULTS,
+    Fabric,
+    a_fabric,
+    darken_host,
+    exchange_hosts,
+    misname_adapters,
+    repaired,
+    swap_at_host,
+)
+
+
+def judged(fabric: Fabric) -> Validation:
+    return validate(fabric.design, fabric.discovery())
+
+
+def test_a_fabric_as_designed_has_no_finding() -> None:
+    seen = judged(a_fabric())
+    assert (seen.verdict, seen.findings, seen.renamed, seen.ambiguous) == (Verdict.as_designed, (), (), ())
+    assert seen.designed == seen.found == 48 + 64
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("seed", range(5))
+def test_each_fault_is_one_finding_of_its_kind(fault: object, seed: int) -> None:
+    fabric = a_fabric(seed)
+    kind = fault(fabric)  # type: ignore[operator]
+    assert [finding.kind for finding in judged(fabric).findings] == [kind]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_faults_that_have_nothing_to_do_with_each_other_are_one_finding_each(seed: int) -> None:
+    fabric, rng = a_fabric(seed), Random(seed)
+    planted = Counter(fault(fabric) for fault in rng.sample(FAULTS, rng.randint(2, 6)))
+    seen = judged(fabric)
+    assert Counter(finding.kind for finding in seen.findings) == planted
+    assert len({finding.key for finding in seen.findings}) == len(seen.findings)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_who_does_what_the_findings_say_leaves_a_fabric_as_designed(seed: int) -> None:
+    cables = tuple(f for f in FAULTS if f.__name__ not in ("darken_host", "exchange_hosts", "exchange_spines", "refit"))
+    fabric, rng = a_fabric(seed), Random(seed)
+    for fault in rng.sample(cables, 5):
+        fault(fabric)
+    repaired(fabric, judged(fabric).findings)
+    assert {finding.kind for finding in judged(fabric).findings} <= {Kind.degraded}
+
+
+def test_the_same_adapters_exchanged_at_each_host_are_one_wrong_map_and_other_faults_are_still_seen() -> None:
+    fabric = a_fabric()
+    kinds = Counter([misname_adapters(fabric), swap_at_host(fabric), darken_host(fabric)])
+    found = judged(fabric).findings
+    assert Counter(finding.kind for finding in found) == kinds
+    (said,) = (finding for finding in found if finding.kind is Kind.hca_map)
+    assert said.text == "mlx5_0 is designed as mlx5_2, mlx5_2 is designed as mlx5_0"
+    assert "Move no cable" in ticket(fabric.design, said)
+
+
+def test_a_swap_is_put_right_at_the_host_and_told_by_its_place() -> None:
+    fabric = a_fabric(3)
+    swap_at_host(fabric)
+    (finding,) = judged(fabric).findings
+    assert finding.grade is Grade.high
+    assert {port.device for move in finding.repair.moves for port in (move.source, move.target)} == {"gpu-0002"}
+    place = fabric.design.devices[finding.repair.moves[0].source.device].place
+    assert place in headline(fabric.design, finding)
+    first, second = steps(fabric.design, finding)
+    assert first.startswith(f"Exchange the plugs in {place} port mlx5_")
+    assert second.startswith("Afterwards gpu-")
+
+
+def test_a_spine_that_is_dark_excuses_the_ports_that_lead_to_it() -> None:
+    fabric = a_fabric()
+    fabric.silent.add("spine-002")
+    (finding,) = judged(fabric).findings
+    assert (finding.kind, finding.devices, finding.grade) == (Kind.dark_device, ("spine-002",), Grade.medium)
+    assert finding.text == "none of its 16 cables is up"
+
+
+def test_two_cables_between_the_same_switches_in_each_others_ports_cost_nothing() -> None:
+    fabric = a_fabric()
+    one, other = (port for port in fabric.ports("leaf-001-1") if fabric.links[port].device == "spine-001")
+    far, off = fabric.pull(one), fabric.pull(other)
+    fabric.join(one, off)
+    fabric.join(other, far)
+    (finding,) = judged(fabric).findings
+    assert (finding.kind, finding.grade) == (Kind.swapped, Grade.low)
+
+
+def test_a_shrunken_look_and_a_partial_one_conclude_nothing_and_close_nothing() -> None:
+    fabric = a_fabric()
+    swap_at_host(fabric)
+    cases = follow((), judged(fabric)).cases
+    whole = fabric.discovery()
+    half = Discovery(whole.devices, whole.links, "the tool was cut off")
+    fabric.silent = {"spine-001", "spine-002", "spine-003", "gpu-0001", "gpu-0002", "gpu-0003", "gpu-0004"}
+    for seen in (validate(fabric.design, half), judged(fabric)):
+        assert seen.verdict in (Verdict.partial, Verdict.shrunken)
+        assert seen.findings == ()
+        assert seen.why
+        assert follow(cases, seen) == Followed(cases)
+
+
+def test_a_case_goes_on_by_its_ports_and_is_closed_after_two_clean_looks() -> None:
+    fabric = a_fabric()
+    exchange_hosts(fabric)
+    swap_at_host(fabric)
+    opened = follow((), judged(fabric))
+    assert len(opened.opened) == 2
+    (swap,) = (case.finding for case in opened.cases if case.finding.kind is Kind.swapped)
+    fabric.pull(swap.ports[0])  # somebody began to mend it: the same case, though its smallest port may be another
+    halfway = follow(opened.cases, judged(fabric))
+    assert (halfway.opened, halfway.closed) == ((), ())
+    assert {case.finding.key for case in halfway.cases} == {case.finding.key for case in opened.cases}
+    fabric = a_fabric()
+    first = follow(halfway.cases, judged(fabric))
+    assert (first.closed, [case.clean for case in first.cases]) == ((), [1, 1])
+    second = follow(first.cases, judged(fabric))
+    assert second.cases == ()
+    assert set(second.closed) == {case.finding.key for case in opened.cases}
+
+
+def test_a_link_that_comes_back_between_two_looks_starts_the_count_anew() -> None:
+    fabric = a_fabric()
+    swap_at_host(fabric)
+    bad, good = judged(fabric), judged(a_fabric())
+    cases = follow(follow((), bad).cases, good).cases
+    assert [case.clean for case in cases] == [1]
+    assert follow(cases, bad).cases == (Case(bad.findings[0]),)
+
+
+def test_two_adapters_of_one_name_are_told_and_neither_is_believed() -> None:
+    fabric = a_fabric()
+    fabric.descriptions[Port("gpu-0001", "mlx5_0")] = "gpu-0002 mlx5_0"
+    seen = judged(fabric)
+    assert seen.ambiguous == ("gpu-0002:mlx5_0",)
+    assert {finding.kind for finding in seen.findings} == {Kind.unidentified}
