@@ -11,10 +11,10 @@ from hostler.controller.loop import Controller
 from hostler.core.policy.documents import parse
 from hostler.core.policy.incidents import review
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Assignment, Binding, Node, Phase, Position
 
 SILENT = 5_000
@@ -46,7 +46,7 @@ def controller(nodes: int) -> Controller:
     for number in range(nodes):
         evolve(fleet, e.Record(number + 1, NOW, 1, "bench", e.NodeRegistered(a_node(number))))
     fleet.merge()
-    present = Present()
+    present = LiveState()
     present.clusters["k1"] = ""
     found = Controller(fleet, present, {}, 1)
     found.resume(NOW, "bench")
@@ -66,7 +66,7 @@ def step(which: Controller, inputs: Iterable[intake.Input], seconds: float) -> f
 
 def silence(numbers: Iterable[int]) -> list[intake.Input]:
     """What the watch over heartbeats says of these nodes."""
-    return [intake.Silent(f"n{number:06d}", NOW) for number in numbers]
+    return [intake.AgentSilent(f"n{number:06d}", NOW) for number in numbers]
 
 
 def main() -> Figures:
@@ -77,7 +77,7 @@ def main() -> Figures:
         figures.add(f"5,000 of {nodes:,} fall silent in one batch", step(all_at_once, silence(range(SILENT)), 60), "s")
         assert len(all_at_once.fleet.incidents) == 1
         figures.add("  of which: to look for the common cause", _alone(all_at_once), "s")
-        back = [intake.Heard(f"n{number:06d}", f"b{number}") for number in range(SILENT)]
+        back = [intake.AgentHeard(f"n{number:06d}", f"b{number}") for number in range(SILENT)]
         figures.add("  and are heard again in one batch", step(all_at_once, back, 90), "s")
         trickle = controller(nodes)
         each = [step(trickle, silence((number,)), 60 + number / 1000) for number in range(SILENT)]
@@ -92,7 +92,7 @@ def _alone(which: Controller) -> float:
     fleet = which.fleet
     for incident in list(fleet.incidents):
         fleet.put_incident(incident, None)
-    scene = Scene(fleet, which.present, NOW + timedelta(seconds=60))
+    scene = DecisionContext(fleet, which.present, NOW + timedelta(seconds=60))
     began = time.process_time()
     found = [next(review(scene, [f"n{number:06d}" for number in range(SILENT)]))]
     took = time.process_time() - began

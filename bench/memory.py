@@ -23,7 +23,7 @@ from hostler.core.conditions.inventory_changes import of_inventory
 from hostler.core.state.events import NodeRegistered, Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Facts, Observation, Part
 from hostler.core.state.snapshot import dump, load
 from hostler.runtime.garbage_collection import COLLECTIONS
@@ -104,7 +104,7 @@ def start(size: int, path: Path) -> None:
     look_up_us = (time.perf_counter() - began) / LOOK_UPS * 1e6
     assert fleet.parts.get("no such serial") is None
     began, cpu = time.perf_counter(), time.process_time()
-    Controller(fleet, Present(), {}, 1).resume(datetime.now(UTC), "bench")
+    Controller(fleet, LiveState(), {}, 1).resume(datetime.now(UTC), "bench")
     resumed = {"resume_s": time.perf_counter() - began, "resume_cpu_s": time.process_time() - cpu}
     figures = {"start_s": took_s, "start_cpu_s": cpu_s, "started_mb": held_mb, "look_up_us": look_up_us, **resumed}
     sys.stdout.write(json.dumps(figures))

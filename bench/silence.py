@@ -14,7 +14,7 @@ from hostler.core.policy.documents import parse
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Condition, Evidence, Node, Severity
 from hostler.runtime.heartbeats import AT_ONCE
 
@@ -40,20 +40,20 @@ def main() -> Figures:
     for number in range(NODES):
         evolve(fleet, e.Record(number + 1, NOW, 1, "bench", e.NodeRegistered(ailing(number))))
     fleet.merge()
-    cell = Controller(fleet, Present(), {}, 1)
+    cell = Controller(fleet, LiveState(), {}, 1)
     cell.resume(NOW, "bench")
     cell.committed()
     _steps(cell, [[]], 0)
     ids = sorted(fleet.nodes)
     batches = [ids[at : at + AT_ONCE] for at in range(0, NODES, AT_ONCE)]
-    fell = _steps(cell, [[intake.Silent(i, NOW) for i in some] for some in batches], SILENCE_S)
+    fell = _steps(cell, [[intake.AgentSilent(i, NOW) for i in some] for some in batches], SILENCE_S)
     figures.add(f"{NODES:,} agents fall silent: records of their silence", fell["sources_changed"], "")
     figures.add("  CPU of all steps", fell["cpu"], "s")
     lost = _until(cell, DAY_S + 300)
     figures.add("a day later their conditions are unknown: records of it", lost["knowledge_changed"], "")
     figures.add("  CPU of all steps", lost["cpu"], "s")
     assert all(fleet.nodes[i].conditions[0].unknown_since for i in ids)
-    back = _steps(cell, [[intake.Heard(i, fleet.nodes[i].boot_id) for i in some] for some in batches], DAY_S + 400)
+    back = _steps(cell, [[intake.AgentHeard(i, fleet.nodes[i].boot_id) for i in some] for some in batches], DAY_S + 400)
     figures.add("they are heard again: records of it", back["sources_changed"], "")
     figures.add("  CPU of all steps", back["cpu"], "s")
     known = _until(cell, DAY_S + 3_600)

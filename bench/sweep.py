@@ -26,7 +26,7 @@ from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.polling import bmc_readings
-from hostler.polling.bmc_poller import Watch
+from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_schedule import Pace
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
@@ -144,7 +144,7 @@ async def _sweep(figures: Figures, count: int, certificate: Certificate) -> None
 
 async def _round(figures: Figures, what: str, eyes: _Counted, nodes: dict[str, Node], pace: Pace) -> None:
     cell: Any = _Cell(nodes)
-    watch = Watch(cell, eyes, lambda: datetime.now(UTC), pace)
+    watch = BmcPoller(cell, eyes, lambda: datetime.now(UTC), pace)
     began, cpu = time.monotonic(), time.process_time()
     task = asyncio.ensure_future(watch.run())
     await asyncio.wait({task, asyncio.ensure_future(eyes.swept.wait())}, return_when=asyncio.FIRST_COMPLETED)

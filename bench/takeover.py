@@ -25,7 +25,7 @@ from hostler.core.state.fold import evolve
 from hostler.core.state.snapshot import dump
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch, Snapshot
-from hostler.runtime.lease_validity import Terms
+from hostler.runtime.lease_validity import LeaseTerms
 from tests.end_to_end.standby_world import Cluster, Process, cluster, well
 from tests.postgres import PostgresServer
 
@@ -79,7 +79,7 @@ async def again(process: Process, cell: Cluster) -> None:
 
 async def kills(place: str, directory: Path, figures: Figures) -> None:
     """Twenty kills and as many orderly ends of an empty cell."""
-    async with cluster(directory, place, lease_s=Terms().lease_s) as cell:
+    async with cluster(directory, place, lease_s=LeaseTerms().lease_s) as cell:
         for how, what in ((signal.SIGKILL, "SIGKILL"), (signal.SIGTERM, "SIGTERM")):
             took = [await taken_over(cell, how, number) for number in range(KILLS)]
             figures.add(f"takeover after {what}, P50 of {KILLS}", statistics.median(took), "s")
@@ -89,7 +89,7 @@ async def kills(place: str, directory: Path, figures: Figures) -> None:
 async def whole_fleet(place: str, directory: Path, figures: Figures) -> None:
     """One kill with 100,000 nodes; what is recorded after it."""
     await asyncio.to_thread(fill, place)
-    async with cluster(directory, place, lease_s=Terms().lease_s, config={}) as cell:
+    async with cluster(directory, place, lease_s=LeaseTerms().lease_s, config={}) as cell:
         before = cell.journal.last()
         figures.add(f"takeover after SIGKILL, {NODES:,} nodes", await taken_over(cell, signal.SIGKILL, 0), "s")
         seen = [record.name for record in cell.journal.records(before)]

@@ -26,7 +26,7 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
     HELD,
     Assignment,
@@ -236,11 +236,13 @@ class Drive:
 
     def begin(self, epoch: int, *, quiet: bool = False) -> None:
         """A controller with nothing but the journal; unless `quiet`, everybody is heard at once."""
-        self.controller = Controller(fold(self.journal), Present(), {}, epoch)
+        self.controller = Controller(fold(self.journal), LiveState(), {}, epoch)
         self._complete(self.controller.resume(self.now, "test"))
         if quiet:
             return
-        heard = [intake.Heard(n, self.boot_of(n), self.profiles.get(n)) for n in self.fleet.nodes if self.power.get(n)]
+        heard = [
+            intake.AgentHeard(n, self.boot_of(n), self.profiles.get(n)) for n in self.fleet.nodes if self.power.get(n)
+        ]
         readings = [intake.NodeSeen(n, "on" if up else "off", ready=up) for n, up in self.power.items()]
         self.step(self.view(), *heard, *readings)
 
@@ -311,14 +313,14 @@ class Drive:
     def silence(self, node_id: str) -> None:
         """The node's agent is not heard any more, until the node restarts."""
         self.silent.add(node_id)
-        self.step(intake.Silent(node_id, self.now - timedelta(seconds=40)))
+        self.step(intake.AgentSilent(node_id, self.now - timedelta(seconds=40)))
 
     # --- people, agents, schedulers
 
     def ask(self, verb: str, target: str, person: str = "ann", **args: str) -> Reply:
         self._token += 1
         intent = Intent(f"i{self._token}", verb, target, person, "because", self.now, args)
-        ready = self.step(intake.Asked(self._token, intent))
+        ready = self.step(intake.IntentAsked(self._token, intent))
         return next(r for r in ready.replies if r.token == self._token)
 
     def ask_two(self, verb: str, target: str, **args: str) -> Reply:
@@ -330,7 +332,7 @@ class Drive:
     def activate(self, config: Configuration) -> None:
         self._token += 1
         intent = Intent(f"i{self._token}", "activate", "fleet", "ann", "because", self.now)
-        self.step(intake.Asked(self._token, intent, config))
+        self.step(intake.IntentAsked(self._token, intent, config))
 
     def observe(self, node_id: str, kind: str, text: str = "", **fields: Any) -> None:
         self._sequence += 1
@@ -412,7 +414,7 @@ class Drive:
             return [intake.NodeSeen(node_id, "off")]
         if node_id in self.silent:
             return [intake.NodeSeen(node_id, "on")]
-        heard = intake.Heard(node_id, self.boot_of(node_id), self.profiles.get(node_id))
+        heard = intake.AgentHeard(node_id, self.boot_of(node_id), self.profiles.get(node_id))
         return [intake.NodeSeen(node_id, "on"), heard, *self._parts_of(node_id)]
 
     def _parts_of(self, node_id: str) -> list[intake.Input]:

@@ -9,7 +9,15 @@ from hostler.controller import intake
 from hostler.core.state.model import Observation
 from tests.kit import NOW
 
-Told = Sighting | Observation | intake.Silent | intake.AgentRefused | intake.NodeSeen | intake.Heard | intake.Tick
+Told = (
+    Sighting
+    | Observation
+    | intake.AgentSilent
+    | intake.AgentRefused
+    | intake.NodeSeen
+    | intake.AgentHeard
+    | intake.Tick
+)
 Poll = Callable[[float, bool], list[Told]]
 """One look at a moment, before the fault or with it: what the agent, or the watch of BMCs, makes of it."""
 
@@ -36,7 +44,7 @@ def occasions(shows: Shows) -> tuple[float, Poll]:
             )
             return shows.apart_s or ONCE_S, _some(shows.times, lambda _: [one])
         case Silent():
-            return ONCE_S, _some(1, lambda _: [intake.Silent(node, NOW)])
+            return ONCE_S, _some(1, lambda _: [intake.AgentSilent(node, NOW)])
         case Outdated():
             return ONCE_S, _some(1, lambda _: [intake.AgentRefused(node, "protocol 0 is understood no more")])
         case Bmc():
@@ -57,12 +65,12 @@ def occasions(shows: Shows) -> tuple[float, Poll]:
             return ONCE_S, lambda _now_s, _bad: [intake.Tick()]
         case Swapped():
             return ONCE_S, lambda _now_s, bad: [
-                intake.Heard(node, f"{node}-b1"),
+                intake.AgentHeard(node, f"{node}-b1"),
                 intake.NodeSeen(node, boot_id="of-another" if bad else f"{node}-b1"),
                 intake.Tick(),
             ]
         case Restarts():
-            return shows.apart_s, _some(shows.times, lambda n: [intake.Heard(node, f"{node}-b{n + 2}")])
+            return shows.apart_s, _some(shows.times, lambda n: [intake.AgentHeard(node, f"{node}-b{n + 2}")])
         case _:
             raise ValueError(f"nobody knows how to show {shows}")
 

@@ -31,12 +31,12 @@ from hostler.agent.collectors.host_state import HostState
 from hostler.agent.collectors.network_ports import Ports
 from hostler.agent.limited_command import Ended
 from hostler.agent.local_observation import Sighting
-from hostler.core.diagnose.debounce import Heard, settle, told
+from hostler.core.diagnose.debounce import RepeatedReading, settle, told
 from hostler.core.state.model import Binding, Condition, Node, Observation, Part
 from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import Answer
-from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, Errand
+from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, ReadingTask
 from hostler.sim.bmc.emulated_machine import Ailment, Machine, gpu_server
 from hostler.sim.bmc.redfish_service import Request, Service
 from tests.kit import NOW, Drive
@@ -295,10 +295,10 @@ def _of_bmc(shows: states.ByBmc, node: Node) -> tuple[float, Poll]:
             return 900.0, _entries(shows, node)
 
 
-def _looked_at(node: Node, errand: Errand, befall: Callable[[Machine], None]) -> Poll:
+def _looked_at(node: Node, errand: ReadingTask, befall: Callable[[Machine], None]) -> Poll:
     """One of the watch's errands, again and again, as far as it has repeated itself."""
     machine = machine_of(1)
-    eyes, heard = _eyes(machine), dict[str, Heard]()
+    eyes, heard = _eyes(machine), dict[str, RepeatedReading]()
     sku = configuration().skus[node.sku]
 
     def poll(_now_s: float, bad: bool) -> list[Told]:
@@ -312,7 +312,7 @@ def _looked_at(node: Node, errand: Errand, befall: Callable[[Machine], None]) ->
     return poll
 
 
-async def _read(eyes: RedfishEyes, node: Node, errand: Errand) -> Observation:
+async def _read(eyes: RedfishEyes, node: Node, errand: ReadingTask) -> Observation:
     return await errand.read(await eyes.look(node))
 
 

@@ -86,7 +86,7 @@ class ArchivedError(JournalError):
         self.archived = archived
 
 
-class Hand(Protocol):
+class OperationDriver(Protocol):
     """A driver that performs operations of the kinds it names.
 
     Both calls raise only PortError. `perform` sends once, never repeats by itself, and checks the node's bindings
@@ -133,7 +133,7 @@ class ClusterView(Struct, frozen=True):
     boots: Mapping[str, str] = {}
 
 
-class Scheduler(Hand, Protocol):
+class Scheduler(OperationDriver, Protocol):
     """One scheduler of one cluster: the hand for `SCHEDULED`, and the eye that sees who works where.
 
     `kind` (kubernetes, slurm …) is the kind of the binding that says how a node is called there (`name_there`).
@@ -212,7 +212,7 @@ class Lease(Struct, frozen=True):
     renewal: int = 0
 
 
-class Member(Struct, frozen=True):
+class ControllerMember(Struct, frozen=True):
     """A controller of the cell, active or standing by: where it is reached, and the event format it reads.
 
     `beats` grows while it lives.
@@ -272,11 +272,11 @@ class Journal(Protocol):
         """Give the lease up, so that nobody need wait for its end; nothing where it is another's by now."""
         ...
 
-    def announce(self, member: Member) -> None:
+    def announce(self, member: ControllerMember) -> None:
         """Write down, or renew, what this controller is; `beats` is counted by the journal."""
         ...
 
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[ControllerMember, ...]:
         """All controllers announced and not dismissed, by name; the caller judges by `beats` who lives."""
         ...
 

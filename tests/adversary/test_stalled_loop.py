@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from hostler.runtime.lease_validity import Terms
+from hostler.runtime.lease_validity import LeaseTerms
 from tests.end_to_end.standby_world import Cluster, well
 
-LEASE_S = Terms().lease_s
+LEASE_S = LeaseTerms().lease_s
 HOLD = {"verb": "hold", "target": "rack:far", "reason": "a test"}
 
 

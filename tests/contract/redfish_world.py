@@ -20,7 +20,7 @@ from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.drivers.redfish.operation_driver import RedfishHand
-from hostler.ports import Hand
+from hostler.ports import OperationDriver
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
@@ -53,7 +53,7 @@ class Clock:
 class World:
     """A node whose BMC answers, and the Hand that reaches it. `machine` is None where the BMC is not ours."""
 
-    hand: Hand
+    hand: OperationDriver
     node: Node
     pass_by: Callable[[float], Awaitable[None]]
     machine: Machine | None = None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.core.planning.domain_plans import Stage, acts
+from hostler.core.planning.domain_plans import DomainStage, acts
 from hostler.core.state.model import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import House, house
@@ -22,7 +22,7 @@ async def test_progress_and_blockers_of_all_members_are_in_one_place(world: Hous
     world.hand.works("n1", (Workload("job-7", "acme", WorkClass.uninterruptible),))
     status, body = await world.operator.post("/v1/racks/r0/drain", {"reason": "the manifold is replaced"})
     assert status == 200, body
-    await world.until(lambda: [m for act in acts(world.cell.view) for m in act.members if m.stage is Stage.drain])
+    await world.until(lambda: [m for act in acts(world.cell.view) for m in act.members if m.stage is DomainStage.drain])
     await world.until(lambda: all(m.blockers for act in acts(world.cell.view) for m in act.members))
     (row,) = (await world.operator.get("/v1/domains"))["items"]
     assert (row["scope"], row["remedy"], row["nodes"]) == ("rack:r0", "drain", 2)

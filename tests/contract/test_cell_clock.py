@@ -12,15 +12,15 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Intent, Observation
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
-from hostler.runtime.lease_validity import Terms
-from hostler.runtime.membership import Seat
+from hostler.runtime.lease_validity import LeaseTerms
+from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.runner import Cell
 from tests.contract.kubernetes_world import running as beside
 from tests.end_to_end.kill_world import until
 from tests.kit import BAD_LINES, a_node, configuration
 
 NODES = ["n0", "n1", "n2"]
-SEAT = Seat(terms=Terms(lease_s=600.0))
+SEAT = ControllerIdentity(terms=LeaseTerms(lease_s=600.0))
 """However slow the machine is, the term of office is one: each more would count a gap of its own."""
 BEAT_S = 5.0
 

@@ -13,7 +13,7 @@ from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.rbac import JOINING, RIGHTS
 from hostler.drivers.kubernetes.settings import parse
 from hostler.drivers.slurm import doctor as slurm_doctor
-from hostler.runtime.cluster_findings import Finding
+from hostler.runtime.cluster_findings import ClusterFinding
 from tests.contract.kubernetes_world import RIGHTS as MANIFEST
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler, let_go, until_asked
 from tests.controlplane.plane import ControlPlane
@@ -34,16 +34,16 @@ async def admin(control_plane: ControlPlane) -> AsyncIterator[Admin]:
     let_go()
 
 
-async def told(plane: ControlPlane, user: str, **names: str) -> list[Finding]:
+async def told(plane: ControlPlane, user: str, **names: str) -> list[ClusterFinding]:
     async with Api(load_kubeconfig(str(plane.kubeconfig(user))), lambda: None) as api:
         return await examine(api, "k1", {**OURS, **names})
 
 
-def of(found: list[Finding], kind: str) -> dict[str, Finding]:
+def of(found: list[ClusterFinding], kind: str) -> dict[str, ClusterFinding]:
     return {one.name: one for one in found if one.kind == kind}
 
 
-def bad(found: list[Finding]) -> list[str]:
+def bad(found: list[ClusterFinding]) -> list[str]:
     assert all(one.instead for one in found if one.bad)
     return [one.name for one in found if one.bad]
 

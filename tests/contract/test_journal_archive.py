@@ -23,7 +23,7 @@ from hostler.journal.compaction import archive_rows, compact
 from hostler.journal.database import Database
 from hostler.journal.exporting import export
 from hostler.journal.importing import import_journal
-from hostler.journal.line_format import Tally, read, written
+from hostler.journal.line_format import LineTally, read, written
 from hostler.journal.opening import open_database, open_journal
 from hostler.journal.parquet import DayFile
 from hostler.journal.retention import archive_observations
@@ -484,7 +484,7 @@ def test_a_compacted_journal_is_exported_and_imported(tmp_path: Path, archive: P
         assert (journal.digest(), journal.archived(), journal.count()) == (digest, archived, 40)
         assert journal.snapshot() is not None
     assert check(tmp_path / "copy", archive).sound
-    tally, without = Tally(), [line for line in lines[:-1] if b'"line":"snapshot"' not in line]
+    tally, without = LineTally(), [line for line in lines[:-1] if b'"line":"snapshot"' not in line]
     for _, line, text in read(without):
         tally.add(line, text)
     end = written(tally.end(100, bytes.fromhex(digest)))

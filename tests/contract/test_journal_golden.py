@@ -15,7 +15,7 @@ import pytest
 
 from hostler.core.state.upcast import upcast
 from hostler.journal.check import check
-from hostler.journal.codec import Row, unseal
+from hostler.journal.codec import StoredRow, unseal
 from hostler.journal.exporting import export
 from hostler.journal.importing import import_journal
 from hostler.journal.memory import MemoryJournal
@@ -34,9 +34,9 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return Path(shutil.copy(request.param, tmp_path))
 
 
-def rows_of(path: Path) -> list[Row]:
+def rows_of(path: Path) -> list[StoredRow]:
     connection = sqlite3.connect(path)
-    rows = [Row(*row) for row in connection.execute("SELECT * FROM records ORDER BY seq")]
+    rows = [StoredRow(*row) for row in connection.execute("SELECT * FROM records ORDER BY seq")]
     connection.close()
     return rows
 

@@ -19,7 +19,7 @@ from hostler.journal import layout, schema
 from hostler.journal.check import check
 from hostler.journal.codec import GENESIS, seal_all, seal_observation
 from hostler.journal.opening import on_server, open_database, open_journal
-from hostler.ports import Batch, JournalError, Lease, Member
+from hostler.ports import Batch, ControllerMember, JournalError, Lease
 from tests.contract.journal_samples import boots, observed
 
 LAYOUT_1 = """
@@ -182,7 +182,7 @@ def test_a_newer_layout_that_only_grew_is_used_as_it_is(place: str) -> None:
     change(place, "ALTER TABLE members ADD COLUMN mood TEXT NOT NULL DEFAULT ''")
     change(place, f"UPDATE {layout.TABLE} SET version_num = '0003'")
     running.append(boots(1, 3, epoch), epoch)
-    running.announce(Member("a", "http://a", 1))
+    running.announce(ControllerMember("a", "http://a", 1))
     started = open_journal(place)
     assert started.latest_seq() == 3
     assert [m.name for m in started.members()] == ["a"]

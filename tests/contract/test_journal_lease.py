@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.ports import Batch, FencedError, Journal, Lease, Member
+from hostler.ports import Batch, ControllerMember, FencedError, Journal, Lease
 from tests.contract.journal_samples import boots, observed
 
 FOREVER_S = 60.0
@@ -91,12 +91,15 @@ def test_nobody_resigns_for_another(journal: Journal) -> None:
 
 def test_members_are_known_by_name_and_beat(journal: Journal) -> None:
     """Mutant: announcing writes the caller's count of beats."""
-    b, a = Member(name="b", address="https://b", reads=1), Member(name="a", address="https://a", reads=2)
+    b, a = (
+        ControllerMember(name="b", address="https://b", reads=1),
+        ControllerMember(name="a", address="https://a", reads=2),
+    )
     journal.announce(b)
     journal.announce(a)
     journal.announce(replace(b, beats=70))
     journal.announce(replace(b, address="https://elsewhere", reads=3))
-    assert journal.members() == (replace(a, beats=1), Member("b", "https://elsewhere", reads=3, beats=3))
+    assert journal.members() == (replace(a, beats=1), ControllerMember("b", "https://elsewhere", reads=3, beats=3))
     journal.dismiss("b")
     journal.dismiss("nobody")
     assert journal.members() == (replace(a, beats=1),)

@@ -13,7 +13,7 @@ from hostler.journal.check import check
 from hostler.journal.codec import GENESIS
 from hostler.journal.exporting import export
 from hostler.journal.importing import EPOCHS_SKIPPED, import_journal
-from hostler.journal.line_format import Tally, read
+from hostler.journal.line_format import LineTally, read
 from hostler.journal.opening import open_database, open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.ports import Batch, JournalError, Lease, Restored, Snapshot
@@ -169,7 +169,7 @@ def changed(lines: list[bytes], kind: str, **fields: Any) -> list[bytes]:
 
 def resealed(lines: list[bytes]) -> list[bytes]:
     """The lines with an end that has the right counts and checksum: what is refused is refused for itself."""
-    tally, end = Tally(), msgspec.json.decode(lines[-1])
+    tally, end = LineTally(), msgspec.json.decode(lines[-1])
     for _, line, text in read(lines[:-1]):
         tally.add(line, text)
     right = tally.end(end["last"], bytes.fromhex(end["digest"]))

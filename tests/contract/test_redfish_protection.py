@@ -14,7 +14,7 @@ from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.operation_driver import RedfishHand
-from hostler.polling.bmc_poller import Watch
+from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_schedule import Pace
 from hostler.sim.bmc.emulated_machine import Hardware, Machine
 from hostler.sim.bmc.http_farm import Farm
@@ -68,7 +68,7 @@ async def watched(machine: Machine, clock: Clock, enough: Any, firmware: dict[st
         clients = Clients(connections, lambda _: ACCESS)
         cell: Any = Cell(drive, RedfishHand(clients, clock))
         pace = Pace(period_s=0.02, close_s=0.01)
-        task = asyncio.ensure_future(Watch(cell, RedfishEyes(clients), lambda: drive.now, pace).run())
+        task = asyncio.ensure_future(BmcPoller(cell, RedfishEyes(clients), lambda: drive.now, pace).run())
         try:
             async with asyncio.timeout(60):
                 while not enough(drive):

@@ -17,19 +17,19 @@ from hostler.journal.codec import UnknownEventError
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch, JournalError, UnreachableError, WorkloadView
 from hostler.runtime.input_queues import BusyError, StandbyError
-from hostler.runtime.lease_validity import Terms
-from hostler.runtime.membership import Seat
+from hostler.runtime.lease_validity import LeaseTerms
+from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.runner import Cell
 from hostler.server.event_stream import Streams
 from hostler.server.problems import ProblemError
 from hostler.server.tokens import Grant, Identity, Role
 from tests.kit import a_node, configuration, digest
 
-TERMS = Terms(lease_s=1.0, send_s=0.2)
-CALM = Terms(lease_s=4.0, send_s=0.2)
+TERMS = LeaseTerms(lease_s=1.0, send_s=0.2)
+CALM = LeaseTerms(lease_s=4.0, send_s=0.2)
 """For controllers that nobody holds up: none loses its lease because the machine does something else for a second."""
 
-LONG = Terms(lease_s=600.0, send_s=0.2)
+LONG = LeaseTerms(lease_s=600.0, send_s=0.2)
 DEADLINE_S = 60.0
 ANN = Identity("t", Grant("ann", Role.operator))
 
@@ -80,10 +80,10 @@ class WritingHand:
 class One:
     """A controller, its way to the journal, and its hand."""
 
-    def __init__(self, name: str, place: str, terms: Terms) -> None:
+    def __init__(self, name: str, place: str, terms: LeaseTerms) -> None:
         self.journal = Held(open_journal(place))
         self.hand = WritingHand()
-        seat = Seat(controller=name, mark=f"{name}/1", address=f"http://{name}", alone=False, terms=terms)
+        seat = ControllerIdentity(controller=name, mark=f"{name}/1", address=f"http://{name}", alone=False, terms=terms)
         self.cell = Cell(self.journal, [self.hand], seat=seat)
 
     async def until(self, holds: Callable[["Cell"], object], what: str) -> None:
@@ -120,7 +120,7 @@ async def make(place: str) -> AsyncIterator[Callable[..., Any]]:
     async with AsyncExitStack() as stack:
 
         @asynccontextmanager
-        async def running(name: str, terms: Terms) -> AsyncIterator[One]:
+        async def running(name: str, terms: LeaseTerms) -> AsyncIterator[One]:
             one = One(name, place, terms)
             try:
                 await one.cell.start()
@@ -130,7 +130,7 @@ async def make(place: str) -> AsyncIterator[Callable[..., Any]]:
                 await one.cell.stop()
                 one.journal.close()
 
-        async def start(*names: str, terms: Terms = TERMS) -> tuple[One, ...]:
+        async def start(*names: str, terms: LeaseTerms = TERMS) -> tuple[One, ...]:
             return tuple([await stack.enter_async_context(running(name, terms)) for name in names])
 
         yield start
@@ -215,7 +215,7 @@ async def test_who_resigns_is_followed_at_once(make: Any, place: str) -> None:
 async def test_what_disturbs_waits_for_what_the_one_before_may_have_sent(make: Any, place: str) -> None:
     """Protection does not wait, nor does looking. Mutant: a takeover that sends at once."""
     seed(place, 4)
-    a, b = await make("a", "b", terms=Terms(lease_s=1.0, send_s=600.0))
+    a, b = await make("a", "b", terms=LeaseTerms(lease_s=1.0, send_s=600.0))
     a.journal.hold()
     await b.role("active")
     b.sees_no_work()

@@ -18,8 +18,8 @@ from hostler.core.state.model import Intent
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
 from hostler.runtime.input_queues import BusyError
-from hostler.runtime.lease_validity import Terms
-from hostler.runtime.membership import Seat
+from hostler.runtime.lease_validity import LeaseTerms
+from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.replica import CannotFollowError
 from hostler.runtime.runner import Cell
 from tests.end_to_end.kill_world import until
@@ -29,7 +29,7 @@ OLD = Release("1.0")
 NEW = Release("1.1", {("window_scheduled", 1): 2})
 """In the next version to schedule maintenance would be new."""
 
-TERMS = Terms(lease_s=2.0, send_s=0.1)
+TERMS = LeaseTerms(lease_s=2.0, send_s=0.1)
 """Long enough that nobody loses it because the machine does something else for a second."""
 DEADLINE_S = 90.0
 
@@ -59,7 +59,9 @@ class House:
 
     async def start(self, name: str, release: Release) -> None:
         mark = f"{name}/{release.version}"
-        seat = Seat("c1", release, controller=name, mark=mark, address=f"http://{name}", alone=False, terms=TERMS)
+        seat = ControllerIdentity(
+            "c1", release, controller=name, mark=mark, address=f"http://{name}", alone=False, terms=TERMS
+        )
         cell = Cell(open_journal(self.place), [], seat=seat)
         try:
             await cell.start()

@@ -195,10 +195,10 @@ def play(drive: Drive, action: tuple[object, ...]) -> None:  # noqa: C901, PLR09
             drive.now += timedelta(seconds=length_s)
             drive.step(intake.Tick())
         case ("silent", str(node)):
-            drive.step(intake.Silent(node, drive.now - timedelta(seconds=40)))
+            drive.step(intake.AgentSilent(node, drive.now - timedelta(seconds=40)))
         case ("heard", str(node), bool(reborn)) if node in known:
             drive.boots[node] += reborn
-            drive.step(intake.Heard(node, drive.boot_of(node)))
+            drive.step(intake.AgentHeard(node, drive.boot_of(node)))
         case ("work", str(node), list(loads)) if node in known:
             drive.see_work(node, *loads)
         case ("restart", int(gap_s), bool(happens)):
@@ -220,7 +220,7 @@ def settle(drive: Drive) -> None:
     drive.land()
     for name, up in drive.power.items():
         if not up:
-            drive.step(intake.Silent(name, drive.now - timedelta(seconds=40)))
+            drive.step(intake.AgentSilent(name, drive.now - timedelta(seconds=40)))
     drive.wait(seconds=60)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hostler.controller.wakeups import told
 from hostler.core.planning.needs_nothing import rests
 from hostler.core.planning.next_step import next_step, wakes_at
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
 from hostler.core.state.model import Node
 from tests.kit import Drive
@@ -27,7 +27,7 @@ def variants(node: Node) -> Iterator[Node]:
 
 def judged(drive: Drive) -> int:
     """How many nodes rest; each of them gets the whole answer too."""
-    scene = Scene(drive.fleet, drive.controller.present, drive.now)
+    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
     nodes = [one for name in drive.fleet.nodes for one in variants(drive.node(name))]
     resting = [node for node in nodes if rests(drive.fleet, node)]
     for node in resting:
@@ -38,7 +38,7 @@ def judged(drive: Drive) -> int:
 
 def unasked(drive: Drive) -> int:
     """How many of those who wait are not asked when something eases; each of them would be told the same again."""
-    scene = Scene(drive.fleet, drive.controller.present, drive.now)
+    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
     waiting, blocked = (drive.fleet.index.members(key) for key in ("waiting", "blocked"))
     in_hands = [drive.node(name) for name in waiting if name not in blocked]
     for node in in_hands:

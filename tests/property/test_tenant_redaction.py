@@ -23,7 +23,7 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Assignment, Binding, Bounds, Intent, Observation, WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
-from hostler.runtime.membership import Health
+from hostler.runtime.membership import ControllerHealth
 from hostler.server.agent_mailbox import AgentDesk
 from hostler.server.app import create_app
 from hostler.server.cell_view import CellView
@@ -95,7 +95,7 @@ class Told(Drive):
         args = {"now": "true"} if now else {}
         target = self.name(node)
         intent = Intent(f"i{self._token}", verb, target, person, reason, self.now, args, bounds=bounds)
-        self.step(intake.Asked(self._token, intent))
+        self.step(intake.IntentAsked(self._token, intent))
 
     def works(self, node: str, whose: str) -> None:
         tenant = "acme" if whose == "acme" else f"tenant-{self.word}"
@@ -176,8 +176,8 @@ class Still:
     def last(self, _node: str) -> None:
         return None
 
-    def health(self) -> Health:
-        return Health("active", 1, len(self.records), 0, 0.0, "", ok=True)
+    def health(self) -> ControllerHealth:
+        return ControllerHealth("active", 1, len(self.records), 0, 0.0, "", ok=True)
 
     async def subscribe(self, after: int) -> AsyncIterator[e.Record]:
         for record in self.records[after:]:

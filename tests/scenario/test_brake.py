@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from hostler.core.policy.guards import Request, blockers, storm
+from hostler.core.policy.guards import DisruptionRequest, blockers, storm
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass
 from tests.kit import Drive, a_node, configuration, pool_document
 
@@ -28,8 +28,8 @@ def fleet(count: int, policy: Any = None, **budget: Any) -> Drive:
     return Drive(configuration(pools, policy), [a_node(f"n{number:02}") for number in range(count)])
 
 
-def scene(drive: Drive) -> Scene:
-    return Scene(drive.fleet, drive.controller.present, drive.now)
+def scene(drive: Drive) -> DecisionContext:
+    return DecisionContext(drive.fleet, drive.controller.present, drive.now)
 
 
 def test_as_many_as_the_limit_pass_and_the_next_latches_the_brake() -> None:
@@ -136,7 +136,7 @@ def test_a_released_brake_counts_anew() -> None:
 
 
 def removals(drive: Drive, node: str) -> list[str]:
-    request = Request("triage", ActClass.pending, (drive.node(node),))
+    request = DisruptionRequest("triage", ActClass.pending, (drive.node(node),))
     return [b.name for b in blockers(scene(drive), request) if b.name.startswith("removals:")]
 
 
@@ -164,7 +164,7 @@ def test_as_many_removals_as_the_pool_allows_and_only_its_own() -> None:
         drive.run()
     assert removals(drive, "s2") == ["removals:serve"]
     assert removals(drive, "t2") == []
-    both = Request("triage", ActClass.pending, (drive.node("t2"), drive.node("t3")))
+    both = DisruptionRequest("triage", ActClass.pending, (drive.node("t2"), drive.node("t3")))
     assert "removals:train" in [b.name for b in blockers(scene(drive), both)], "two more would be three"
     drive.ask("request-replacement", "t1")
     drive.run()

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hostler.controller import intake
-from hostler.controller.cell_clock import Clock
+from hostler.controller.cell_clock import CellClock
 from hostler.controller.loop import Controller
 from hostler.core.policy.guards import storm
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import GAP_S, LONG_S, Witness, opening
-from hostler.core.state.decision_context import Scene
-from hostler.core.state.live_state import Present
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import HoldKind, Node, Observation, Outcome, Phase
 from tests.kit import BAD_LINES, NOW, Drive, a_hold, a_node, after, configuration, fold, pool_document
 
@@ -30,7 +30,7 @@ class Shell:
         self.drive = drive
         self.wall = drive.now
         self.monotonic_s = 1_000.0
-        self.clock = Clock(drive.controller.now, self.wall, self.monotonic_s)
+        self.clock = CellClock(drive.controller.now, self.wall, self.monotonic_s)
 
     def turn(self, seconds: float, leap_s: float = 0.0) -> intake.ClockSeen:
         """Time passes and perhaps the wall clock leaps besides; then one step of the controller."""
@@ -223,7 +223,9 @@ def test_holds_windows_strikes_and_the_brake_stand_still_while_the_clock_is_doub
     assert "no maintenance window" in waiting.blockers[0].text
     assert "hostler clock confirm" in waiting.blockers[0].ends_when
     limit = drive.fleet.policy.brake.disruptions
-    assert storm(Scene(drive.fleet, drive.controller.present, drive.now), limit), "the brake's window has not moved on"
+    assert storm(DecisionContext(drive.fleet, drive.controller.present, drive.now), limit), (
+        "the brake's window has not moved on"
+    )
     drive.ask("confirm-clock", "fleet")
     assert not doubted(drive)
     shell.read()
@@ -285,7 +287,7 @@ def test_a_start_whose_clock_is_a_year_off_is_doubted_and_goes_on_from_the_journ
     operation = drive.node("a").operation
     assert operation is not None
     drive.pending.clear()
-    drive.controller = Controller(fold(drive.journal), Present(), {}, 2)
+    drive.controller = Controller(fold(drive.journal), LiveState(), {}, 2)
     drive._complete(drive.controller.resume(before + timedelta(seconds=leap_s), "test"))  # noqa: SLF001 - a start
     assert drive.controller.now == before
     doubt = drive.fleet.cell.doubt
@@ -333,7 +335,7 @@ def test_time_never_goes_back_and_never_runs_ahead_of_both_clocks(turns: list[tu
     Mutants: `max` is left out; a leap is followed; a leap back stops time.
     """
     wall, monotonic_s, doubted = NOW, 0.0, False
-    clock = Clock(NOW, wall, monotonic_s)
+    clock = CellClock(NOW, wall, monotonic_s)
     for passed_s, leap_s in turns:
         before = clock.now
         monotonic_s += passed_s

@@ -40,7 +40,7 @@ def silent(drive: Drive, ids: Iterable[str], *, ready: bool | None = False) -> N
     ids = list(ids)
     drive.silent.update(ids)
     seen = [intake.NodeSeen(i, ready=ready) for i in ids] if ready is not None else []
-    drive.step(*seen, *(intake.Silent(i, drive.now - timedelta(seconds=40)) for i in ids))
+    drive.step(*seen, *(intake.AgentSilent(i, drive.now - timedelta(seconds=40)) for i in ids))
     drive.run()
 
 
@@ -55,7 +55,7 @@ def back(drive: Drive, ids: Iterable[str]) -> None:
     ids = list(ids)
     drive.silent.difference_update(ids)
     seen = [intake.NodeSeen(i, power="on", ready=True) for i in ids]
-    drive.step(*seen, *(intake.Heard(i, drive.boot_of(i)) for i in ids))
+    drive.step(*seen, *(intake.AgentHeard(i, drive.boot_of(i)) for i in ids))
     drive.run()
 
 

@@ -6,7 +6,7 @@ from hostler.controller import intake
 from hostler.controller.loop import Controller
 from hostler.core.state import events as e
 from hostler.core.state.formats import UnreadableFormatError
-from hostler.core.state.live_state import Fellow, Present, Release
+from hostler.core.state.live_state import Fellow, LiveState, Release
 from hostler.core.state.model import Hold, HoldKind
 from hostler.core.state.upcast import DOWNCASTERS, downcast, is_cast, upcast
 from tests.kit import Drive, a_node, configuration, fold, pool_document
@@ -34,9 +34,9 @@ class Cell:
         drive = self.drive
         drive.pending.clear()
         epoch = drive.controller.epoch + 1
-        drive.controller = Controller(fold(drive.journal), Present(self.releases[name]), {}, epoch)
+        drive.controller = Controller(fold(drive.journal), LiveState(self.releases[name]), {}, epoch)
         drive._complete(drive.controller.resume(drive.now, self.releases[name].version))  # noqa: SLF001 - a start
-        drive.step(drive.view(), intake.Heard("n", drive.boot_of("n")), intake.NodeSeen("n", "on", ready=True))
+        drive.step(drive.view(), intake.AgentHeard("n", drive.boot_of("n")), intake.NodeSeen("n", "on", ready=True))
         self.roll()
 
     def roll(self) -> None:
@@ -104,7 +104,7 @@ def test_nothing_is_raised_while_it_is_not_known_who_there_is() -> None:
     cell = Cell()
     cell.releases = {"a": NEW, "b": NEW}
     cell.drive.journal = [r for r in cell.drive.journal if e.name_of(r.event) not in NEW_NAMES]
-    cell.drive.controller = Controller(fold(cell.drive.journal), Present(NEW), {}, 2)
+    cell.drive.controller = Controller(fold(cell.drive.journal), LiveState(NEW), {}, 2)
     cell.drive._complete(cell.drive.controller.resume(cell.drive.now, "1.1"))  # noqa: SLF001 - a start
     assert not cell.drive.events(e.FormatRaised)
     assert "not known yet which controllers there are" in cell.drive.ask("schedule-maintenance", "n", **WINDOW).text
@@ -121,7 +121,7 @@ def test_an_older_controller_refuses_a_journal_beyond_it_and_says_what_to_do() -
     cell.releases = {"a": NEW, "b": NEW}
     cell.drive.journal = [r for r in cell.drive.journal if e.name_of(r.event) not in NEW_NAMES]
     cell.lead("a")
-    old = Controller(fold(cell.drive.journal), Present(OLD), {}, 9)
+    old = Controller(fold(cell.drive.journal), LiveState(OLD), {}, 9)
     with pytest.raises(
         UnreadableFormatError, match=r"format 2 .* reads up to format 1: run the version that the other"
     ):

@@ -55,7 +55,7 @@ def test_what_is_unknown_by_now_makes_its_node_unknown() -> None:
 def test_who_falls_silent_while_it_is_delivered_is_let_to_work_once_it_is_heard() -> None:
     """Mutants: `_stays_cordoned` is False; the node stays cordoned after it is heard."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("s", "")], quiet=True)
-    drive.step(drive.view(), intake.Heard("s", "s-b1"), intake.NodeSeen("s", "on", ready=True))
+    drive.step(drive.view(), intake.AgentHeard("s", "s-b1"), intake.NodeSeen("s", "on", ready=True))
     assert drive.node("s").assignment is not None
     drive.silence("s")
     drive.run()
@@ -64,7 +64,7 @@ def test_who_falls_silent_while_it_is_delivered_is_let_to_work_once_it_is_heard(
     assert node.plan is None
     assert not [x for x in drive.events(e.OperationFinished) if x.kind == "uncordon" and x.result == "done"]
     drive.silent.clear()
-    drive.step(intake.Heard("s", "s-b1"))
+    drive.step(intake.AgentHeard("s", "s-b1"))
     drive.run()
     assert [x for x in drive.events(e.OperationFinished) if x.kind == "uncordon" and x.result == "done"]
     assert drive.node("s").cordons == ()

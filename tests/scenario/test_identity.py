@@ -14,7 +14,7 @@ STRANGER = "boot-of-another"
 
 def one() -> Drive:
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
-    drive.step(intake.Heard("a", drive.boot_of("a")))
+    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
     return drive
 
 
@@ -23,7 +23,7 @@ def shown(drive: Drive, boot_id: str, for_s: float) -> list[e.ConditionRaised]:
     drive.step(intake.NodeSeen("a", boot_id=boot_id))
     for _ in range(int(for_s / 30)):
         drive.now += timedelta(seconds=30)
-        drive.step(intake.Heard("a", drive.boot_of("a")), intake.Tick())
+        drive.step(intake.AgentHeard("a", drive.boot_of("a")), intake.Tick())
     return [event for event in drive.events(e.ConditionRaised, "a") if event.condition.type == MISMATCH]
 
 
@@ -47,7 +47,7 @@ def test_who_is_not_heard_or_only_late_is_no_stranger(why: str) -> None:
         return
     assert shown(drive, STRANGER, MISBOUND_S - 60) == []
     if why == "its agent is silent":
-        drive.step(intake.Silent("a", drive.now))
+        drive.step(intake.AgentSilent("a", drive.now))
         drive.step(intake.NodeSeen("a", boot_id=STRANGER))
         drive.wait(minutes=10)
         assert not [c for c in drive.node("a").conditions if c.type == MISMATCH]

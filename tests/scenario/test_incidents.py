@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from hostler.controller import intake
 from hostler.core.policy import incidents as incident_rules
-from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.guards import DisruptionRequest, blockers
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Incident, Node, Position, Ticket
 from hostler.core.state.snapshot import dump as snapshot
 from hostler.core.state.snapshot import load
@@ -57,13 +57,13 @@ def fall_silent(drive: Drive, ids: Iterable[str], *, ready: bool | None = False)
     ids = list(ids)
     drive.silent.update(ids)
     seen = [intake.NodeSeen(i, ready=ready) for i in ids] if ready is not None else []
-    drive.step(*seen, *(intake.Silent(i, drive.now - timedelta(seconds=40)) for i in ids))
+    drive.step(*seen, *(intake.AgentSilent(i, drive.now - timedelta(seconds=40)) for i in ids))
 
 
 def speak(drive: Drive, ids: Iterable[str]) -> None:
     ids = list(ids)
     drive.silent.difference_update(ids)
-    heard = [intake.Heard(i, drive.boot_of(i)) for i in ids]
+    heard = [intake.AgentHeard(i, drive.boot_of(i)) for i in ids]
     drive.step(*(intake.NodeSeen(i, ready=True) for i in ids), *heard)
 
 
@@ -341,8 +341,8 @@ def test_the_incident_row_of_the_guard_table(act_class: ActClass) -> None:
     drive = drive_of()
     fall_silent(drive, names(0, 32))
     node = drive.node("n003")
-    request = Request("power_cycle", act_class, (node,), tuple(c.id for c in node.conditions))
-    found = blockers(Scene(drive.fleet, drive.controller.present, drive.now), request)
+    request = DisruptionRequest("power_cycle", act_class, (node,), tuple(c.id for c in node.conditions))
+    found = blockers(DecisionContext(drive.fleet, drive.controller.present, drive.now), request)
     assert ("incident" in [b.kind for b in found]) is (act_class in (ActClass.immediate, ActClass.pending))
 
 
@@ -681,6 +681,6 @@ def test_firmware_is_suspected_for_as_long_as_its_change_is_recent(after_s: floa
     """Mutants: what showed before the change is blamed on it; the last moment is too late."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a", changed_at=NOW)])
     assert drive.fleet.policy.incidents.recent_change_s == 7 * 86_400
-    scene, since = Scene(drive.fleet, drive.controller.present, NOW), NOW + timedelta(seconds=after_s)
+    scene, since = DecisionContext(drive.fleet, drive.controller.present, NOW), NOW + timedelta(seconds=after_s)
     found = incident_rules._is_suspect(scene, drive.node("a"), "firmware:BIOS=2", since)  # noqa: SLF001
     assert found is suspect

@@ -3,9 +3,9 @@
 import pytest
 
 from hostler.core.policy.blast_radius import blast_radius
-from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.guards import DisruptionRequest, blockers
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Phase, Position
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
@@ -48,8 +48,8 @@ def rack() -> Drive:
 def asked(drive: Drive, target: str) -> list[str]:
     """Whom a pending reset of this asset would wait for, by kind and name."""
     nodes = tuple(drive.node(name) for name in blast_radius(drive.fleet, target).nodes)
-    scene = Scene(drive.fleet, drive.controller.present, drive.now)
-    return [b.kind for b in blockers(scene, Request("power_cycle", ActClass.pending, nodes))]
+    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
+    return [b.kind for b in blockers(scene, DisruptionRequest("power_cycle", ActClass.pending, nodes))]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller import intake
-from hostler.core.diagnose.part_slots import Slots
+from hostler.core.diagnose.part_slots import PartSlots
 from hostler.core.state import events as e
 from hostler.core.state.model import Facts, HoldKind, Phase
 from hostler.core.tables.operations import OPERATIONS
@@ -57,14 +57,14 @@ def test_a_bmcs_names_lead_to_serials_through_the_slots() -> None:
     """Mutant: the first slot that matches counts; gpu1 then answers for gpu10."""
     node = a_node("a", slots=(("gpu1", "S1"), ("gpu10", "S10"), ("psu0", "P0")))
     sku = configuration().skus["h100"]
-    assert Slots(node, sku).part_of("GPU10_Temp") == "S10"
-    assert Slots(node, sku).part_of("gpu1_memory_temp") == "S1"
-    assert Slots(node, sku).part_of("gpu100_temp") == "gpu100_temp"
+    assert PartSlots(node, sku).part_of("GPU10_Temp") == "S10"
+    assert PartSlots(node, sku).part_of("gpu1_memory_temp") == "S1"
+    assert PartSlots(node, sku).part_of("gpu100_temp") == "gpu100_temp"
     nested = a_node("a", slots=(("riser1", "R"), ("riser1_nic", "N"), ("riser1_nic_cage", "C")))
-    assert Slots(nested, sku).part_of("riser1_nic_temp") == "N"
+    assert PartSlots(nested, sku).part_of("riser1_nic_temp") == "N"
     table = replace(sku, bmc_slots={"HGX_GPU_SXM_2": "gpu1", "HGX_GPU_SXM_20": "gpu10"})
-    assert Slots(node, table).part_of("hgx_gpu_sxm_2_temp") == "S1"
-    assert Slots(node, table).part_of("hgx_gpu_sxm_20_temp") == "S10"
+    assert PartSlots(node, table).part_of("hgx_gpu_sxm_2_temp") == "S1"
+    assert PartSlots(node, table).part_of("hgx_gpu_sxm_20_temp") == "S10"
 
 
 def test_a_part_is_well_only_when_all_its_sensors_are() -> None:

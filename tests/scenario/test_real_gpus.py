@@ -119,7 +119,7 @@ def at(machine: Node, phase: Phase, state: str | Path) -> RealNode:
     drive.body = machine.body(state, SCRATCH)
     node = a_node("a", pool="", phase=phase, slots=(), addresses=(), inventory_at=None, inventory_boot="")
     drive.__init__(CONFIG, [node], quiet=True)  # type: ignore[misc]
-    drive.step(intake.NodeSeen("a", "on"), intake.Heard("a", "a-b1"), drive.view(), *drive.parts_told())
+    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"), drive.view(), *drive.parts_told())
     drive.run()
     return drive
 
@@ -196,7 +196,7 @@ def in_service(machine: Node, scratch: tuple[str, ...] = SCRATCH) -> RealNode:
     drive.body = machine.body("healthy_h100x8", scratch)
     node = a_node("a", slots=(), addresses=(), inventory_at=None, inventory_boot="")
     drive.__init__(CONFIG, [node], quiet=True)  # type: ignore[misc]
-    drive.step(intake.NodeSeen("a", "on"), intake.Heard("a", "a-b1"), drive.view(), *drive.parts_told())
+    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"), drive.view(), *drive.parts_told())
     drive.run()
     return drive
 

@@ -340,7 +340,7 @@ def test_a_latched_reading_that_is_told_daily_is_one_occasion() -> None:
 def test_what_an_earlier_boot_showed_does_not_count() -> None:
     drive = watched()
     drive.boots["a"] += 1
-    drive.step(intake.Heard("a", drive.boot_of("a")))
+    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
     for _ in range(4):
         drive.observe("a", "kernel_log", "NVRM: Xid (PCI:0000:00:00): 94, pid=1, name=x, Contained", boot_id="a-b1")
         drive.wait(hours=2)
@@ -388,7 +388,7 @@ def test_restarts_that_nobody_planned_make_the_node_suspect() -> None:
     for _ in range(3):
         assert standing(drive, "node.suspect") == []
         drive.boots["a"] += 1
-        drive.step(intake.Heard("a", drive.boot_of("a")))
+        drive.step(intake.AgentHeard("a", drive.boot_of("a")))
         drive.wait(hours=5)
     assert len(standing(drive, "node.suspect")) == 1
 

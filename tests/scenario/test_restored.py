@@ -10,7 +10,7 @@ from hostler.controller import intake
 from hostler.controller.loop import Controller
 from hostler.core.policy.guards import GUARDS
 from hostler.core.state import events as e
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import ActClass, Observation, Outcome, Phase
 from hostler.ports import Restored, WorkloadView
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, fold, gpu_part, pool_document
@@ -29,7 +29,7 @@ def restore(drive: Drive, upto: int) -> None:
     drive.pending.clear()
     drive.sent.clear()
     drive.now += timedelta(minutes=5)
-    drive.controller = Controller(fold(drive.journal), Present(), {}, 9)
+    drive.controller = Controller(fold(drive.journal), LiveState(), {}, 9)
     copy = Restored(drive.now, "/backup/cell.journal", upto)
     drive._complete(drive.controller.resume(drive.now, "test", copy=copy))  # noqa: SLF001 - a start
 
@@ -37,7 +37,7 @@ def restore(drive: Drive, upto: int) -> None:
 def hear(drive: Drive, *names: str) -> None:
     """Everybody shows what they are now, as after any start."""
     who = names or tuple(drive.power)
-    heard = [intake.Heard(n, drive.boot_of(n)) for n in who if drive.power[n] and n not in drive.silent]
+    heard = [intake.AgentHeard(n, drive.boot_of(n)) for n in who if drive.power[n] and n not in drive.silent]
     drive.step(drive.view(), *heard, *(intake.NodeSeen(n, "on" if drive.power[n] else "off") for n in who))
 
 
@@ -261,13 +261,13 @@ def test_a_second_start_goes_on_comparing_and_is_no_second_restore() -> None:
     power_cycled(drive)
     hear(drive)
     copy = Restored(drive.now, "/backup/cell.journal", upto)
-    drive.controller = Controller(fold(drive.journal), Present(), {}, 10)
+    drive.controller = Controller(fold(drive.journal), LiveState(), {}, 10)
     drive._complete(drive.controller.resume(drive.now, "test", copy=copy))  # noqa: SLF001 - a start
     assert drive.fleet.cell.restored is not None
     assert differences(drive, "a") == [("boot", "a-b1", "a-b2")], "what was found is recorded"
     assert len(drive.events(e.JournalRestored)) == 1
     assert release(drive)
-    drive.controller = Controller(fold(drive.journal), Present(), {}, 11)
+    drive.controller = Controller(fold(drive.journal), LiveState(), {}, 11)
     drive._complete(drive.controller.resume(drive.now, "test", copy=copy))  # noqa: SLF001 - a start
     assert drive.fleet.cell.restored is None
 

@@ -35,7 +35,7 @@ def watched(**modes: str) -> Drive:
 
 
 def heard(drive: Drive, node: str = "a") -> None:
-    drive.step(intake.Heard(node, drive.boot_of(node)))
+    drive.step(intake.AgentHeard(node, drive.boot_of(node)))
 
 
 def changes(drive: Drive) -> list[e.KnowledgeChanged]:
@@ -389,7 +389,7 @@ def test_an_outage_of_every_agent_is_told_in_a_few_records() -> None:
     ids = [node.id for node in nodes]
     for node_id in ids:
         drive.observe(node_id, "gpu_state", facts={"gpu": "gpu0", "remap_banks_none": 1})
-    drive.step(*(intake.Silent(i, drive.now - timedelta(seconds=SILENCE_S)) for i in ids))
+    drive.step(*(intake.AgentSilent(i, drive.now - timedelta(seconds=SILENCE_S)) for i in ids))
     drive.wait(days=2)
     assert all(known(drive, "gpu.spare_rows_spent", i).unknown_since is not None for i in ids)
     assert NODES_AT_ONCE >= 200
@@ -401,7 +401,7 @@ def test_an_outage_of_every_agent_is_told_in_a_few_records() -> None:
 
 def test_healthy_nodes_that_fall_silent_add_nothing() -> None:
     drive = Drive(configuration(), [a_node(f"n{i}") for i in range(20)])
-    drive.step(*(intake.Silent(n, drive.now) for n in drive.fleet.nodes))
+    drive.step(*(intake.AgentSilent(n, drive.now) for n in drive.fleet.nodes))
     drive.wait(days=2)
     assert not drive.events(e.SourcesChanged)
     assert not changes(drive)

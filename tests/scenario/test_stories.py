@@ -432,7 +432,7 @@ def test_adopting_a_fleet_touches_nothing_until_its_mode_is_act() -> None:
         drive.power[name] = True
         drive.observe(name, "inventory", parts=tuple(gpu_part(name, gpu) for gpu in range(8)))
         assert drive.node(name).phase is Phase.production
-        drive.step(intake.Heard(name, f"{name}-b1"), intake.NodeSeen(name, "on", ready=True))
+        drive.step(intake.AgentHeard(name, f"{name}-b1"), intake.NodeSeen(name, "on", ready=True))
     for name in "abs":
         drive.see_work(name)
         drive.fault(name, "off_bus")
@@ -805,7 +805,7 @@ def test_a_node_held_dark_is_not_missed() -> None:
     drive = Drive(ALONE, [a_node("a")])
     drive.leak("a")
     drive.run()
-    drive.step(intake.Silent("a", drive.now))
+    drive.step(intake.AgentSilent("a", drive.now))
     drive.wait(days=1)
     assert [c.type for c in drive.node("a").conditions] == ["cooling.leak"]
     assert drive.now > NOW

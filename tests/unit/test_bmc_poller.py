@@ -14,7 +14,7 @@ from hostler.controller.intake import NodeSeen
 from hostler.controller.ready import Reply
 from hostler.core.state.model import Condition, Facts, Node, Observation, Part, Severity
 from hostler.core.state.part_table import PartTable
-from hostler.polling.bmc_poller import Places, Watch
+from hostler.polling.bmc_poller import BmcPoller, PollLimits
 from hostler.polling.bmc_readings import STOCK_AGAIN_S, STOCK_S, stock_s
 from hostler.polling.bmc_schedule import MISSED, Pace, Rota
 from hostler.ports import ExcessError, RefusedError, UnreachableError
@@ -234,8 +234,8 @@ class Script:
 QUICK = Pace(period_s=0.02, close_s=0.01, rarest_s=0.05)
 
 
-async def watch_until(cell: Any, eyes: Script, places: Places, enough: Any) -> None:
-    task = asyncio.ensure_future(Watch(cell, eyes, lambda: NOW, QUICK, places).run())
+async def watch_until(cell: Any, eyes: Script, places: PollLimits, enough: Any) -> None:
+    task = asyncio.ensure_future(BmcPoller(cell, eyes, lambda: NOW, QUICK, places).run())
     try:
         async with asyncio.timeout(20):
             while not enough():
@@ -252,7 +252,7 @@ async def test_bmcs_that_hang_hold_nobody_up() -> None:
     hanging = [a_node(f"h{n}") for n in range(40)]
     cell = Cell(*hanging, a_node("good"))
     eyes = Script(good=[{"psu0_health": "ok"}], **{node.id: ["hang"] for node in hanging})
-    places = Places(quick=4, slow=8, patience_s=0.03, deadline_s=60.0)
+    places = PollLimits(quick=4, slow=8, patience_s=0.03, deadline_s=60.0)
 
     def enough() -> bool:
         return sum(1 for one in cell.told if one.node == "good") >= 5
@@ -264,14 +264,14 @@ async def test_bmcs_that_hang_hold_nobody_up() -> None:
 async def test_a_bmc_is_unreachable_after_several_misses_and_told_why() -> None:
     cell = Cell(a_node("a"))
     eyes = Script(a=[UnreachableError("no route to host")])
-    await watch_until(cell, eyes, Places(), lambda: any(one.bmc_unreachable for one in cell.told))
+    await watch_until(cell, eyes, PollLimits(), lambda: any(one.bmc_unreachable for one in cell.told))
     assert eyes.looks >= MISSED
     assert cell.told[0].bmc_says == "no route to host"
 
 
 async def test_a_look_past_its_deadline_is_a_miss() -> None:
     cell = Cell(a_node("a"))
-    places = Places(patience_s=0.01, deadline_s=0.02)
+    places = PollLimits(patience_s=0.01, deadline_s=0.02)
     await watch_until(cell, Script(a=["hang"]), places, lambda: any(one.bmc_unreachable for one in cell.told))
     assert "no answer within" in cell.told[0].bmc_says
 
@@ -280,14 +280,14 @@ async def test_a_bmc_that_refuses_is_not_unreachable() -> None:
     """Mutant: every PortError is a miss. A wrong password would then have the BMC reset again and again."""
     cell = Cell(a_node("a"))
     eyes = Script(a=[RefusedError("401, wrong password")])
-    await watch_until(cell, eyes, Places(), lambda: len(cell.told) >= MISSED + 2)
+    await watch_until(cell, eyes, PollLimits(), lambda: len(cell.told) >= MISSED + 2)
     assert {(one.bmc_unreachable, one.bmc_refuses) for one in cell.told} == {(False, "401, wrong password")}
 
 
 async def test_power_is_told_where_the_readings_fail() -> None:
     """Mutant: the readings' failure is a miss; work is then aborted although power control works."""
     cell = Cell(a_node("a"))
-    await watch_until(cell, Script(a=[{"broken": True}]), Places(), lambda: len(cell.told) >= MISSED + 2)
+    await watch_until(cell, Script(a=[{"broken": True}]), PollLimits(), lambda: len(cell.told) >= MISSED + 2)
     assert {(one.power, one.bmc_unreachable) for one in cell.told} == {("on", False)}
     assert cell.seen == []
 
@@ -296,7 +296,7 @@ async def test_a_flickering_sensor_hides_no_other() -> None:
     """Mutant: the whole look must repeat itself. A sensor that flickers then hides a leak for as long as it does."""
     flicker = [{"psu0_health": ("ok", "critical")[n % 2], "leak_tray": "critical"} for n in range(200)]
     cell = Cell(a_node("a"))
-    await watch_until(cell, Script(a=flicker), Places(), lambda: cell.seen)
+    await watch_until(cell, Script(a=flicker), PollLimits(), lambda: cell.seen)
     assert cell.seen[0].facts == {"leak_tray": "critical"}
 
 
@@ -306,7 +306,7 @@ async def test_a_reading_counts_from_the_second_look(spikes: int) -> None:
     script: list[Any] = [{"vr_temp_c": 40.0}] * 4 + [{"vr_temp_c": 99.0}] * spikes + [{"vr_temp_c": 40.0}] * 8
     cell = Cell(a_node("a"))
     eyes = Script(a=script)
-    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 13)
+    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 13)
     assert any(seen.facts["vr_temp_c"] == 99.0 for seen in cell.seen) is (spikes >= 2)
 
 
@@ -316,11 +316,11 @@ async def test_the_event_log_is_read_on_over_a_restart(monkeypatch: pytest.Monke
     cell = Cell(a_node("a"))
     eyes = Script(a=[{"psu0_health": "ok"}])
     eyes.log = ["old", "older"]
-    await watch_until(cell, eyes, Places(), cell.cursors)
+    await watch_until(cell, eyes, PollLimits(), cell.cursors)
     assert [one.text for one in cell.seen if one.source == "bmc_log"] == [""], "history is not news"
     eyes.log.append("Fan 3 failed")
     eyes.cursors.clear()
-    await watch_until(cell, eyes, Places(), lambda: len([o for o in cell.seen if o.source == "bmc_log"]) == 2)
+    await watch_until(cell, eyes, PollLimits(), lambda: len([o for o in cell.seen if o.source == "bmc_log"]) == 2)
     assert eyes.cursors[0] == "2"
     assert [(o.text, o.sequence) for o in cell.seen if o.source == "bmc_log"] == [("", 1), ("Fan 3 failed", 2)]
 
@@ -344,7 +344,7 @@ async def test_a_bmc_that_shows_too_much_is_told_of_and_is_no_silent_one() -> No
     """Mutants: it counts as a miss, and the BMC is reset for it; what its system says is told of its sensors."""
     cell, eyes = Cell(a_node("a")), Script(a=[ExcessError("the System is 9 MiB"), {"inlet_c": 20.0}])
     eyes.endless = ("sensors",)
-    await watch_until(cell, eyes, Places(), lambda: len(exceeds(cell)) >= MISSED + 2)
+    await watch_until(cell, eyes, PollLimits(), lambda: len(exceeds(cell)) >= MISSED + 2)
     assert exceeds(cell)[0] == ("system", "the System is 9 MiB")
     assert set(exceeds(cell)[1:]) == {("sensors", "the sensors are too large")}
     assert not any(one.bmc_unreachable for one in cell.told)
@@ -358,10 +358,10 @@ async def test_that_it_shows_as_much_as_is_read_is_told_where_a_condition_stands
     """
     cell = Cell(a_node("a", conditions=standing("system", "event_log")))
     eyes = Script(a=[{"inlet_c": 20.0}])
-    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 5)
+    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 5)
     assert set(exceeds(cell)) == {("system", "")}, "its log was not looked at"
     quiet = Cell(a_node("a"))
-    await watch_until(quiet, eyes, Places(), lambda: eyes.looks >= 10)
+    await watch_until(quiet, eyes, PollLimits(), lambda: eyes.looks >= 10)
     assert exceeds(quiet) == []
 
 
@@ -371,7 +371,7 @@ async def test_an_endless_log_is_kept_off_and_all_else_is_read_as_ever(monkeypat
     monkeypatch.setattr("hostler.polling.bmc_readings.share", lambda _name: 0.0)
     cell, eyes = Cell(a_node("a")), Script(a=[{"inlet_c": 20.0}])
     eyes.endless = ("event_log",)
-    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 10)
+    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 10)
     assert exceeds(cell) == [("event_log", "the event_log are too large")]
     assert len(eyes.cursors) == 1, "it is asked for again in a quarter of an hour"
     assert eyes.errands.count("parts") >= 5
@@ -386,7 +386,7 @@ async def test_a_word_of_health_that_flips_does_not_bring_back_what_is_kept_off(
         eyes.health = ("ok", "warning")[eyes.looks % 2]
         return eyes.looks >= 20
 
-    await watch_until(cell, eyes, Places(), flipped)
+    await watch_until(cell, eyes, PollLimits(), flipped)
     assert eyes.errands == ["parts"]
     assert exceeds(cell) == [("parts", "the parts are too large")]
 
@@ -405,11 +405,11 @@ async def test_parts_are_asked_when_the_system_says_that_something_is_wrong() ->
     cell = Cell(a_node("a"))
     eyes = Script(a=[{"psu0_health": "ok"}])
     eyes.parts = UNWELL
-    await watch_until(cell, eyes, Places(), lambda: eyes.looks >= 6)
+    await watch_until(cell, eyes, PollLimits(), lambda: eyes.looks >= 6)
     assert eyes.errands == [], "their turn comes within half an hour"
     eyes.health = "warning"
     begun = eyes.looks
-    await watch_until(cell, eyes, Places(), lambda: of_kind(cell, "part_health") and eyes.looks >= begun + 8)
+    await watch_until(cell, eyes, PollLimits(), lambda: of_kind(cell, "part_health") and eyes.looks >= begun + 8)
     assert eyes.errands == ["parts"] * 2, "a word that stays as it is asks for nothing with every look"
     told = [one.facts for one in of_kind(cell, "part_health")]
     assert all(facts == {"health:gpu:gpu0": "critical", "serial:gpu:gpu0": "a-G0"} for facts in told)
@@ -420,7 +420,7 @@ async def test_a_part_that_is_unwell_for_one_look_is_not_told_of() -> None:
     cell = Cell(a_node("a"))
     eyes = Script(a=[{"psu0_health": "ok"}])
     eyes.health, eyes.parts, eyes.parts_then = "warning", UNWELL, {"health:gpu:gpu0": "ok"}
-    await watch_until(cell, eyes, Places(), lambda: len(eyes.errands) >= 2 and eyes.looks >= 8)
+    await watch_until(cell, eyes, PollLimits(), lambda: len(eyes.errands) >= 2 and eyes.looks >= 8)
     assert [one for one in of_kind(cell, "part_health") if "critical" in one.facts.values()] == []
 
 
@@ -435,7 +435,7 @@ async def test_firmware_is_asked_when_the_bios_is_another_one_and_counts_from_th
         eyes.version = "2.0" if eyes.looks >= 3 else "1.0"
         return bool(of_kind(cell, "firmware"))
 
-    await watch_until(cell, eyes, Places(), flashed)
+    await watch_until(cell, eyes, PollLimits(), flashed)
     assert eyes.errands[:2] == ["firmware"] * 2
     assert of_kind(cell, "firmware")[0].facts == {"firmware.bios": "2.0"}
 
@@ -458,7 +458,7 @@ async def test_what_somebody_ended_and_the_bmc_still_shows_is_told_again() -> No
             cell.view.nodes["a"] = a_node("a")
         return len(cell.seen) >= 2
 
-    await watch_until(cell, eyes, Places(), ended)
+    await watch_until(cell, eyes, PollLimits(), ended)
     assert eyes.looks >= 12, "while it stands it is no news"
 
 
@@ -468,7 +468,7 @@ async def test_of_what_nobody_has_taken_stock_the_bmc_is_asked(monkeypatch: pyte
     cell = Cell(a_node("a", inventory_at=None), a_node("b"))
     eyes = Script(a=[{"inlet_c": 20.0}], b=[{"inlet_c": 20.0}])
     eyes.stock = (Part("G0", "gpu", "H100", "gpu0"),)
-    await watch_until(cell, eyes, Places(), lambda: "inventory" in eyes.errands and eyes.looks > 6)
+    await watch_until(cell, eyes, PollLimits(), lambda: "inventory" in eyes.errands and eyes.looks > 6)
     told = of_kind(cell, "inventory")
     assert {one.node for one in told} == {"a"}
     assert told[0].parts == eyes.stock
@@ -487,7 +487,7 @@ async def test_what_only_a_bmc_lists_is_asked_for_again_in_each_boot(monkeypatch
     cell.view = SimpleNamespace(nodes=cell.view.nodes, configuration_of=lambda _node: supplied, parts=PartTable())
     eyes = Script(**{name: [{"inlet_c": 20.0}] for name in "abcd"})
     eyes.stock = (Part("P0", "psu", "3000 W", "psu0"),)
-    await watch_until(cell, eyes, Places(), lambda: eyes.errands.count("inventory") > 6)
+    await watch_until(cell, eyes, PollLimits(), lambda: eyes.errands.count("inventory") > 6)
     told = [one.node for one in of_kind(cell, "inventory")]
     assert sorted(told) == ["a", "c"], "told once, and of no node of which all has been seen"
 

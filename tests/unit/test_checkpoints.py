@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hostler.core.state.fleet import Cell as CellState
+from hostler.core.state.fleet import CellRecord as CellState
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.number_limits import INTEGER_MOST
 from hostler.core.state.snapshot import load

@@ -21,7 +21,7 @@ from hostler.core.state.upcast import DOWNCASTERS, UPCASTERS, Body, upcast
 from hostler.journal import codec
 from hostler.journal.codec import (
     GENESIS,
-    Row,
+    StoredRow,
     UnknownEventError,
     UnwritableError,
     known,
@@ -131,11 +131,11 @@ def test_keys_keep_their_order() -> None:
 # --- the chain ---
 
 
-def chain() -> list[Row]:
+def chain() -> list[StoredRow]:
     return seal_all([boot(seq) for seq in range(1, 9)], 0, GENESIS, 1)
 
 
-@given(st.integers(0, 7), st.sampled_from(Row._fields), st.integers(0, 2**31), st.binary(min_size=1, max_size=9))
+@given(st.integers(0, 7), st.sampled_from(StoredRow._fields), st.integers(0, 2**31), st.binary(min_size=1, max_size=9))
 def test_any_change_of_any_field_breaks_the_chain_there(place: int, field: str, number: int, content: bytes) -> None:
     """Mutants: the digest leaves out a field; it does not include the digest before it."""
     rows = chain()

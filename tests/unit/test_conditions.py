@@ -19,7 +19,7 @@ from hostler.core.conditions.lifecycle import stand
 from hostler.core.conditions.staleness import sources_of
 from hostler.core.diagnose import families, nvlink5, reports, sxid, sxid_catalog, xid, xid_catalog
 from hostler.core.diagnose.aspect import Aspect
-from hostler.core.diagnose.debounce import Heard, settle, told
+from hostler.core.diagnose.debounce import RepeatedReading, settle, told
 from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.host import HOST_ASPECTS
@@ -273,7 +273,7 @@ def test_what_flaps_around_a_threshold_is_one_condition(
 
 def test_a_bmcs_temperature_at_its_limit_is_one_condition() -> None:
     """Mutant: SENSOR_RULES without hysteresis."""
-    drive, heard, sku = watched(a_node("a")), dict[str, Heard](), Sku("h100", 8)
+    drive, heard, sku = watched(a_node("a")), dict[str, RepeatedReading](), Sku("h100", 8)
     for look in range(720):
         facts: Facts = {"inlet_c": (41.5, 42.5)[look // 3 % 2], "inlet_limit_c": 80.0, "inlet_caution_c": 42.0}
         seen = Observation("a", "sensors", "bmc", "bmc", look, facts=facts)

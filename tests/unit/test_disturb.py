@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from hostler.controller import intake
 from hostler.core.planning import execution
-from hostler.core.policy.disturb import Act, Lost, is_touched, lost_to, may_disturb, unknown_work
+from hostler.core.policy.disturb import Disturbance, Lost, is_touched, lost_to, may_disturb, unknown_work
 from hostler.core.state.configuration import Pool
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, ConsentedWork, WorkClass, Workload
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
 
@@ -138,7 +138,9 @@ def test_work_that_comes_to_a_drained_node_is_asked_like_any_other() -> None:
     assert drive.boots["a"] == 2
 
 
-def asked(act: Act, workload: Workload, pool: Pool | None = None, consented: tuple[ConsentedWork, ...] = ()) -> bool:
+def asked(
+    act: Disturbance, workload: Workload, pool: Pool | None = None, consented: tuple[ConsentedWork, ...] = ()
+) -> bool:
     """Whether this work may be ended."""
     drive = Drive(configuration(ALONE), [a_node("a", consented=consented)])
     drive.see_work("a", workload)
@@ -156,14 +158,14 @@ def asked(act: Act, workload: Workload, pool: Pool | None = None, consented: tup
 def test_a_consent_is_for_one_workload_and_one_remedy(workload: str, remedy: str, allowed: bool) -> None:
     """Mutants: it is valid for any remedy, or for any workload."""
     given = ConsentedWork("w", "reboot", "t1", "kim@acme", NOW)
-    assert asked(Act(ActClass.pending, remedy=remedy), a_workload(workload), consented=(given,)) is allowed
+    assert asked(Disturbance(ActClass.pending, remedy=remedy), a_workload(workload), consented=(given,)) is allowed
 
 
 @pytest.mark.parametrize(("agrees", "overdue", "allowed"), [(1, 1, True), (1, 0, False), (0, 1, False), (0, 0, False)])
 def test_the_deadline_ends_work_only_where_the_pool_agreed_to_it(agrees: int, overdue: int, allowed: bool) -> None:
     """Mutants: the agreement holds before its deadline; the deadline needs no agreement."""
     drive = Drive(configuration({"train": pool_document(target=1, evict_after_deadline=bool(agrees))}), [a_node("a")])
-    act = Act(ActClass.pending, overdue=bool(overdue))
+    act = Disturbance(ActClass.pending, overdue=bool(overdue))
     assert asked(act, a_workload("w"), drive.fleet.pools["train"]) is allowed
     assert asked(act, a_workload("w")) is False, "a node without a pool has no agreement"
 
@@ -172,7 +174,7 @@ def test_the_deadline_ends_work_only_where_the_pool_agreed_to_it(agrees: int, ov
 def test_what_agreed_to_be_waited_for_is_ended_at_that_moment(waited_s: float, allowed: bool) -> None:
     """Mutant: a moment later."""
     work = replace(a_workload("w"), agreed_after_s=3600.0)
-    assert asked(Act(ActClass.pending, waited_s=waited_s), work) is allowed
+    assert asked(Disturbance(ActClass.pending, waited_s=waited_s), work) is allowed
 
 
 @pytest.mark.parametrize(
@@ -193,9 +195,9 @@ def test_an_act_confined_to_a_part_reaches_whom_it_cannot_tell_apart(
 ) -> None:
     """Mutants: a slice nobody can place is left running; a part is known by its slot only; None uses nothing."""
     work = Workload("w", "acme", WorkClass.uninterruptible, parts)
-    act = Act(ActClass.pending, parts=("gpu0",))
+    act = Disturbance(ActClass.pending, parts=("gpu0",))
     assert is_touched(a_node("a"), work, act) is reached
-    assert is_touched(a_node("a"), work, Act(ActClass.pending)), "an act on the whole node reaches everybody"
+    assert is_touched(a_node("a"), work, Disturbance(ActClass.pending)), "an act on the whole node reaches everybody"
 
 
 @pytest.mark.parametrize("ready", [True, False])
@@ -219,7 +221,7 @@ def test_the_rule_that_decided_or_two_paths_doom_the_whole_node(*, ready: bool) 
         ("gpu.fallen_off_bus", (silent.id, "another"), not ready),
         ("agent.lost", ("another",), not ready),
     ):
-        scene = Scene(drive.fleet, drive.controller.present, drive.now)
+        scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
         caused = replace(plan, rule=rule, causes=causes)
         lost = execution._lost_already(scene, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
         assert bool(lost) is doomed, (rule, causes)
@@ -248,7 +250,7 @@ def test_unknown_work_names_who_has_not_been_heard_and_why() -> None:
 def test_unknown_work_stops_everybody_but_protection(act_class: ActClass) -> None:
     """A spare has no scheduler to ask. Mutants: a spare's work is unknown; known work of a spare is nobody's."""
     drive = Drive(configuration(ALONE), [a_node("a"), a_node("s", pool="")], quiet=True)
-    present, act = drive.controller.present, Act(act_class)
+    present, act = drive.controller.present, Disturbance(act_class)
     said = may_disturb(drive.node("a"), present, act, None)
     assert said == (() if act_class is ActClass.protective else unknown_work(drive.node("a"), present))
     assert may_disturb(drive.node("s"), present, act, None) == ()
@@ -263,14 +265,14 @@ def test_only_whom_the_act_reaches_is_asked() -> None:
     """Mutant: everybody on the node is."""
     drive = Drive(configuration(ALONE), [a_node("a")])
     drive.see_work("a", a_workload("on 0", [0]), a_workload("on 1", [1]))
-    said = may_disturb(drive.node("a"), drive.controller.present, Act(ActClass.pending, parts=("gpu0",)), None)
+    said = may_disturb(drive.node("a"), drive.controller.present, Disturbance(ActClass.pending, parts=("gpu0",)), None)
     assert isinstance(said, tuple)
     assert [consent.workload.id for consent in said] == ["on 0"]
 
 
 def test_the_platforms_own_work_is_not_asked() -> None:
     """Mutant: a DaemonSet's pod keeps its node from being repaired."""
-    assert asked(Act(ActClass.pending), a_workload("ds", kind="infrastructure")) is True
+    assert asked(Disturbance(ActClass.pending), a_workload("ds", kind="infrastructure")) is True
 
 
 @pytest.mark.parametrize(("tenant", "who"), [("acme", "acme"), ("", "the tenant")])
@@ -279,7 +281,7 @@ def test_whoever_is_waited_for_is_named_with_how_far_it_has_come(tenant: str, wh
     drive = Drive(configuration(ALONE), [a_node("a")])
     work = replace(a_workload("w"), tenant=tenant, job="train-7", progress="step 3 of 9")
     drive.see_work("a", work, a_workload("v"))
-    said = may_disturb(drive.node("a"), drive.controller.present, Act(ActClass.pending), None)
+    said = may_disturb(drive.node("a"), drive.controller.present, Disturbance(ActClass.pending), None)
     assert isinstance(said, tuple)
     first, second = (consent.blocker for consent in said)
     assert first is not None
@@ -305,6 +307,6 @@ def test_a_fault_ends_what_its_rule_says_and_no_more(dooms: str, part: str, lost
 @pytest.mark.parametrize(("late_s", "doomed"), [(59, True), (60, True), (61, False)])
 def test_clocks_may_be_a_minute_apart(late_s: float, doomed: bool) -> None:
     """Mutants: by a moment more or less."""
-    act = Act(ActClass.immediate, (Lost("", NOW),))
+    act = Disturbance(ActClass.immediate, (Lost("", NOW),))
     work = replace(a_workload("w"), began=after(seconds=late_s))
     assert asked(act, work) is doomed

@@ -9,7 +9,7 @@ from hostler.core.planning import execution
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.model import ActClass, Condition, Node, Phase, Plan, Step, Ticket
 from hostler.core.tables.conditions import CONDITIONS
@@ -28,8 +28,8 @@ def draining() -> tuple[Drive, Node, Plan]:
     return drive, node, node.plan
 
 
-def scene(drive: Drive) -> Scene:
-    return Scene(drive.fleet, drive.controller.present, drive.now)
+def scene(drive: Drive) -> DecisionContext:
+    return DecisionContext(drive.fleet, drive.controller.present, drive.now)
 
 
 def a_condition(kind: str) -> Condition:

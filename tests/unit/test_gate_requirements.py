@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hostler.agent.checks import emulated_gate
 from hostler.core.diagnose.gate.expectation import EXPECTS, Expected, ExpectedGpu, decode, encode
 from hostler.core.diagnose.gate.faults import NOBODY, READERS
-from hostler.core.diagnose.gate.readings import GPUS_SEEN, KernelLine, Look, worst
+from hostler.core.diagnose.gate.readings import GPUS_SEEN, GateLook, KernelLine, worst
 from hostler.core.planning import gate_requirements
 from hostler.core.state.configuration import REMEDIES
 from hostler.core.state.fleet import Fleet
@@ -281,4 +281,4 @@ def test_a_plan_of_an_older_version_gets_its_expectation_when_its_gate_begins() 
 def test_nothing_looked_at_is_inconclusive() -> None:
     """Mutant: an empty list has passed."""
     assert worst([]) == "inconclusive"
-    assert worst([Look("compute", Verdict.never_verified)]) == "inconclusive"
+    assert worst([GateLook("compute", Verdict.never_verified)]) == "inconclusive"

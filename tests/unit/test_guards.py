@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.core.policy.disturb import Act, Lost, may_disturb
-from hostler.core.policy.guards import Request, allowance, blockers, mode_of, storm
+from hostler.core.policy.disturb import Disturbance, Lost, may_disturb
+from hostler.core.policy.guards import DisruptionRequest, allowance, blockers, mode_of, storm
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Budget
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Assignment, HoldKind, Mode, Node, Phase, Window
 from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, pool_document
 
@@ -80,15 +80,15 @@ CLOSING: dict[str, tuple[Callable[[Drive], None], str]] = {
 }
 
 
-def scene(drive: Drive) -> Scene:
-    return Scene(drive.fleet, drive.controller.present, drive.now)
+def scene(drive: Drive) -> DecisionContext:
+    return DecisionContext(drive.fleet, drive.controller.present, drive.now)
 
 
 @pytest.mark.parametrize(("guard", "act_class", "passes"), CELLS)
 def test_a_guard_answers_a_class_as_the_reference_says(guard: str, act_class: ActClass, passes: bool) -> None:
     """Mutants: any cell of GUARDS flipped."""
     drive = four()
-    request = Request("reboot", act_class, (drive.node("a"),))
+    request = DisruptionRequest("reboot", act_class, (drive.node("a"),))
     assert blockers(scene(drive), request) == ()
     close, kind = CLOSING[guard]
     close(drive)
@@ -103,7 +103,7 @@ def test_holds_and_pauses_reach_a_node_by_every_scope_it_belongs_to(scope: str) 
     drive = Drive(configuration(pools), [a_node("a", domains=("power:p1",)), a_node("b", pool="")])
     drive.ask("hold", scope)
     drive.ask("pause", scope)
-    found = blockers(scene(drive), Request("reboot", C.immediate, (drive.node("a"),)))
+    found = blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("a"),)))
     assert [b.kind for b in found] == ["pause", "hold"]
 
 
@@ -174,7 +174,7 @@ def test_the_stricter_of_count_and_percent_wins_and_only_immediate_acts_use_the_
 def test_the_reserve_lets_one_more_immediate_act_pass_and_no_pending_one() -> None:
     drive = four(reserve=1)
     spend(drive)
-    ask = [Request("reboot", c, (drive.node("a"),)) for c in (C.pending, C.immediate)]
+    ask = [DisruptionRequest("reboot", c, (drive.node("a"),)) for c in (C.pending, C.immediate)]
     assert [bool(blockers(scene(drive), request)) for request in ask] == [True, False]
 
 
@@ -183,7 +183,7 @@ def test_protection_passes_the_budget_and_counts() -> None:
     drive = four()
     drive.leak("b")
     drive.run()
-    found = blockers(scene(drive), Request("reboot", C.pending, (drive.node("a"),)))
+    found = blockers(scene(drive), DisruptionRequest("reboot", C.pending, (drive.node("a"),)))
     assert [b.kind for b in found] == ["budget"]
 
 
@@ -193,7 +193,7 @@ def test_unavailable_counts_against_the_target_and_not_against_who_is_left() -> 
         configuration({"train": pool_document(target=8, budget={"count": 4, "percent": 50, "reserve": 0})}),
         [a_node(name) for name in "abcd"],
     )
-    found = blockers(scene(drive), Request("reboot", C.pending, (drive.node("a"),)))
+    found = blockers(scene(drive), DisruptionRequest("reboot", C.pending, (drive.node("a"),)))
     assert [b.text for b in found] == ["pool train: 4 of 8 unavailable, 1 more would pass the budget of 4"]
 
 
@@ -206,11 +206,11 @@ def test_a_degraded_node_stays_while_only_the_floor_of_spares_is_left(floor: int
         configuration({"train": pool_document(target=4, budget=budget)}), [*(a_node(n) for n in "abcd"), *extra]
     )
     node = (drive.node("a"),)
-    found = blockers(scene(drive), Request("triage", C.pending, node))
+    found = blockers(scene(drive), DisruptionRequest("triage", C.pending, node))
     assert bool(found) is waits
     assert all(b.kind == "budget" and b.name == "spares:h100" and b.ends_when for b in found)
-    assert not blockers(scene(drive), Request("triage", C.immediate, node))
-    assert not blockers(scene(drive), Request("reboot", C.pending, node))
+    assert not blockers(scene(drive), DisruptionRequest("triage", C.immediate, node))
+    assert not blockers(scene(drive), DisruptionRequest("reboot", C.pending, node))
 
 
 def test_a_failure_domain_has_a_budget_of_its_own() -> None:
@@ -218,9 +218,11 @@ def test_a_failure_domain_has_a_budget_of_its_own() -> None:
     drive = Drive(configuration(pools), [a_node(n, domains=("nvlink:d1",)) for n in "ab"] + [a_node("c"), a_node("d")])
     drive.see_work("a", a_workload("w"))
     drive.ask("reboot", "a")
-    kinds = [(b.kind, b.name) for b in blockers(scene(drive), Request("reboot", C.immediate, (drive.node("b"),)))]
+    kinds = [
+        (b.kind, b.name) for b in blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("b"),)))
+    ]
     assert kinds == [("budget", "nvlink:d1")]
-    assert not blockers(scene(drive), Request("reboot", C.immediate, (drive.node("c"),)))
+    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("c"),)))
 
 
 def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_domains_own_act() -> None:
@@ -237,10 +239,10 @@ def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_
         (replace(plan, state="proposed"), True),
         (plan, False),
     ):
-        asked = Request("reboot", C.immediate, (replace(b, plan=own),))
+        asked = DisruptionRequest("reboot", C.immediate, (replace(b, plan=own),))
         assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
     for scope, waits in (("", True), ("nvlink:d1", False)):
-        asked = Request("reboot", C.immediate, (b, c), scope=scope)
+        asked = DisruptionRequest("reboot", C.immediate, (b, c), scope=scope)
         assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
 
 
@@ -280,7 +282,7 @@ def test_releasing_the_brake_does_not_forget_the_removals_of_the_day() -> None:
     drive.run()
     record(drive, e.BrakeLatched("test"))
     drive.ask("release-brake", "fleet")
-    assert [b.name for b in blockers(scene(drive), Request("triage", C.pending, (drive.node("b"),)))] == [
+    assert [b.name for b in blockers(scene(drive), DisruptionRequest("triage", C.pending, (drive.node("b"),)))] == [
         "removals:train"
     ]
     assert storm(scene(drive), 20) == ""
@@ -339,7 +341,7 @@ def test_consent_is_asked_of_everybody_but_the_doomed(
     drive = four()
     work = a_workload("w", [0] if doomed else [1], kind)
     drive.see_work("a", work)
-    act = Act(act_class, (Lost("a-G0", drive.now),))
+    act = Disturbance(act_class, (Lost("a-G0", drive.now),))
     said = may_disturb(drive.node("a"), drive.controller.present, act, None)
     assert isinstance(said, tuple)
     assert said[0].allowed is (act_class is C.protective or doomed or willing)
@@ -356,7 +358,7 @@ def test_who_came_after_the_fault_was_last_seen_is_not_doomed_by_it(
     began = None if after_s is None else drive.now + timedelta(seconds=after_s)
     drive.see_work("a", replace(a_workload("w", [0]), began=began))
     lost = (Lost(part, drive.now - timedelta(days=1)), Lost(part, drive.now))
-    said = may_disturb(drive.node("a"), drive.controller.present, Act(C.immediate, lost), None)
+    said = may_disturb(drive.node("a"), drive.controller.present, Disturbance(C.immediate, lost), None)
     assert isinstance(said, tuple)
     assert said[0].allowed is doomed
 
@@ -366,7 +368,7 @@ def test_modes_stand_per_pool_and_remedy_and_what_is_set_by_intent_comes_first()
     drive = Drive(configuration(pools), [a_node("a"), a_node("b", pool="")])
 
     def blocked(remedy: str, node: Node) -> bool:
-        return any(b.kind == "mode" for b in blockers(scene(drive), Request(remedy, C.pending, (node,))))
+        return any(b.kind == "mode" for b in blockers(scene(drive), DisruptionRequest(remedy, C.pending, (node,))))
 
     a = drive.node("a")
     assert [blocked(r, a) for r in ("reboot", "triage", "gpu_reset")] == [False, False, True]
@@ -379,7 +381,7 @@ def test_modes_stand_per_pool_and_remedy_and_what_is_set_by_intent_comes_first()
 def test_silence_alone_convicts_nobody() -> None:
     """Mutant: `confirm` is not asked."""
     drive = four()
-    request = Request("power_cycle", C.immediate, (drive.node("a"),), confirm=True)
+    request = DisruptionRequest("power_cycle", C.immediate, (drive.node("a"),), confirm=True)
     assert [b.kind for b in blockers(scene(drive), request)] == ["confirmation"]
     drive.controller.present.of("a").ready = False
     assert not blockers(scene(drive), request)
@@ -391,7 +393,7 @@ def test_what_disturbs_nobody_is_counted_by_nobody_and_held_by_whoever_holds() -
     spend(drive)
     brake(drive)
     window(drive)
-    request = Request("bmc_reset", C.pending, (drive.node("a"),))
+    request = DisruptionRequest("bmc_reset", C.pending, (drive.node("a"),))
     assert blockers(scene(drive), request) == ()
     assert {b.kind for b in blockers(scene(drive), replace(request, remedy="reboot"))} == {"brake", "budget", "window"}
     hold(drive)
@@ -402,7 +404,7 @@ def test_a_node_of_a_pool_that_is_configured_no_more_waits_and_says_so() -> None
     """Mutant: without a pool there is no budget, and all may be disturbed at once."""
     drive = four()
     stray = replace(drive.node("a"), assignment=Assignment("gone", "acme", "k1", drive.now))
-    found = blockers(scene(drive), Request("reboot", C.immediate, (stray,), approved=True))
+    found = blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (stray,), approved=True))
     text = "pool gone is in no active configuration, so its budget is unknown"
     assert [b.text for b in found if b.kind == "budget"] == [text]
 
@@ -417,11 +419,11 @@ def test_an_act_on_two_pools_asks_each_for_its_own_nodes() -> None:
     nodes = [a_node(name, pool=pool) for pool, names in (("train", "tu"), ("serve", "sv")) for name in names]
     drive = Drive(configuration(pools), nodes)
     one_each = (drive.node("t"), drive.node("s"))
-    assert blockers(scene(drive), Request("reboot", C.immediate, one_each)) == ()
+    assert blockers(scene(drive), DisruptionRequest("reboot", C.immediate, one_each)) == ()
     three = (*one_each, drive.node("u"))
-    assert [b.name for b in blockers(scene(drive), Request("reboot", C.immediate, three))] == ["pool:train"]
-    assert blockers(scene(drive), Request("triage", C.immediate, one_each)) == ()
-    found = [b.name for b in blockers(scene(drive), Request("triage", C.immediate, three))]
+    assert [b.name for b in blockers(scene(drive), DisruptionRequest("reboot", C.immediate, three))] == ["pool:train"]
+    assert blockers(scene(drive), DisruptionRequest("triage", C.immediate, one_each)) == ()
+    found = [b.name for b in blockers(scene(drive), DisruptionRequest("triage", C.immediate, three))]
     assert found == ["pool:train", "removals:train"]
 
 

@@ -13,11 +13,11 @@ from hostler.controller import intake
 from hostler.core.planning import idle_checks
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import Doubt
-from hostler.core.state.configuration import Configuration, Slots
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.configuration import Configuration, IdleCheckPolicy
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
     ActClass,
     Assignment,
@@ -178,7 +178,7 @@ def test_what_stands_on_node_or_cell_keeps_a_check_away(why: str, node: dict[str
     fleet = Fleet(a_configuration())
     fleet.put_node("n1", replace(a_node("n1"), **node))
     fleet.singles.put("cell", replace(fleet.cell, **cell))
-    said = idle_checks.keeps_away(Scene(fleet, Present(), NOW), fleet.nodes["n1"])
+    said = idle_checks.keeps_away(DecisionContext(fleet, LiveState(), NOW), fleet.nodes["n1"])
     assert said.startswith(why)
     assert bool(said) is bool(why)
 
@@ -188,7 +188,10 @@ def test_a_member_of_an_incident_is_left_in_peace() -> None:
     fleet.put_node("n1", a_node("n1"))
     members, later = {"n1": NOW}, NOW + timedelta(hours=1)
     fleet.put_incident("i1", Incident("i1", "rack:r1", "s", (), members, 3, 3, NOW, later, "ann", "t1"))
-    assert idle_checks.keeps_away(Scene(fleet, Present(), NOW), fleet.nodes["n1"]) == "it belongs to an incident"
+    assert (
+        idle_checks.keeps_away(DecisionContext(fleet, LiveState(), NOW), fleet.nodes["n1"])
+        == "it belongs to an incident"
+    )
 
 
 def test_what_came_of_a_check_is_looked_for_before_it_is_given_up_for_its_time() -> None:
@@ -196,7 +199,7 @@ def test_what_came_of_a_check_is_looked_for_before_it_is_given_up_for_its_time()
     drive = mid_check()
     check, present = drive.node("n1").operation, drive.controller.present
     assert check is not None
-    late = Scene(drive.fleet, present, check.deadline + timedelta(seconds=1))
+    late = DecisionContext(drive.fleet, present, check.deadline + timedelta(seconds=1))
     present.unobserved[check.id] = late.now + timedelta(minutes=5)
     assert idle_checks.end(late, drive.node("n1"), check) is None
     assert idle_checks.wakes_at(late, drive.node("n1")) == late.now + timedelta(minutes=5)
@@ -222,7 +225,9 @@ def test_who_was_checked_late_in_a_slot_is_left_in_peace_in_the_next() -> None:
     for hour in range(2):
         while drive.now < NOW + timedelta(hours=hour + 1) or len(checked(drive)) < hour:
             drive.wait(minutes=5)
-    begins = idle_checks.slot_begins(Scene(drive.fleet, drive.controller.present, drive.now), drive.node("n1"))
+    begins = idle_checks.slot_begins(
+        DecisionContext(drive.fleet, drive.controller.present, drive.now), drive.node("n1")
+    )
     busy(drive)
     drive.wait(seconds=(begins + timedelta(minutes=110) - drive.now).total_seconds())
     drive.see_work("n1")
@@ -414,14 +419,14 @@ def test_the_sweep_finds_nothing_to_do() -> None:
 @pytest.mark.parametrize(
     ("limits", "target", "at_once"),
     [
-        (Slots(count=16, percent=10), 4, 1),
-        (Slots(count=16, percent=10), 100, 10),
-        (Slots(count=16, percent=10), 1000, 16),
-        (Slots(count=16, percent=0), 1000, 0),
-        (Slots(count=0, percent=100), 1000, 0),
+        (IdleCheckPolicy(count=16, percent=10), 4, 1),
+        (IdleCheckPolicy(count=16, percent=10), 100, 10),
+        (IdleCheckPolicy(count=16, percent=10), 1000, 16),
+        (IdleCheckPolicy(count=16, percent=0), 1000, 0),
+        (IdleCheckPolicy(count=0, percent=100), 1000, 0),
     ],
 )
-def test_the_stricter_of_count_and_percent_holds(limits: Slots, target: int, at_once: int) -> None:
+def test_the_stricter_of_count_and_percent_holds(limits: IdleCheckPolicy, target: int, at_once: int) -> None:
     assert idle_checks.allowance(limits, target) == at_once
 
 

@@ -28,8 +28,8 @@ def a_post(node: str, kind: str = "kernel_log", count: int = PER_POST) -> intake
     return intake.Observed(0, node, seen)
 
 
-def asked(verb: str, token: int = 1, target: str = "a") -> intake.Asked:
-    return intake.Asked(token, Intent(f"i{token}", verb, target, "ann", "because", NOW))
+def asked(verb: str, token: int = 1, target: str = "a") -> intake.IntentAsked:
+    return intake.IntentAsked(token, Intent(f"i{token}", verb, target, "ann", "because", NOW))
 
 
 def replied(number: int) -> intake.Replied:
@@ -66,7 +66,10 @@ def test_an_uncordon_amid_a_million_observations_is_in_the_very_next_batch() -> 
         taken += sum(sizes)
         if turn % 50 == 0:
             assert isinstance(batch[0], intake.Replied)
-            assert [one.intent.verb for one in batch[1:3] if isinstance(one, intake.Asked)] == ["uncordon", "cordon"]
+            assert [one.intent.verb for one in batch[1:3] if isinstance(one, intake.IntentAsked)] == [
+                "uncordon",
+                "cordon",
+            ]
     assert refused > 0, "the posts never came faster than they were decided"
 
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from hostler.controller import intake
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
-from hostler.core.state.live_state import Present
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
     OWNER,
     ActClass,
@@ -66,10 +66,10 @@ class World:
         return self.drive.node("a")
 
     @property
-    def scene(self) -> Scene:
-        return Scene(self.drive.fleet, self.drive.controller.present, self.drive.now)
+    def scene(self) -> DecisionContext:
+        return DecisionContext(self.drive.fleet, self.drive.controller.present, self.drive.now)
 
-    def reply(self, result: str, operation: str = "o1", attempt: int = 1, **facts: Any) -> intake.Reply:
+    def reply(self, result: str, operation: str = "o1", attempt: int = 1, **facts: Any) -> intake.ReplyEffect:
         outcome = Outcome(operation, "a", result, "as told", facts, attempt=attempt)
         return intake.of_reply(self.scene, self.node, outcome)
 
@@ -78,7 +78,7 @@ def kinds(events: tuple[e.Event, ...]) -> list[type]:
     return [type(event) for event in events]
 
 
-def finished(reply: intake.Reply) -> list[str]:
+def finished(reply: intake.ReplyEffect) -> list[str]:
     return [event.result for event in reply.events if isinstance(event, e.OperationFinished)]
 
 
@@ -210,7 +210,7 @@ def test_a_lifted_cordon_is_recorded_once() -> None:
 
 def test_what_a_cluster_told_counts_no_more_once_it_is_lost_and_what_others_told_does() -> None:
     """Mutants: its nodes stay idle, or ready; those of other clusters are doubted too."""
-    present = Present()
+    present = LiveState()
     for name, cluster in (("a", CLUSTER), ("b", OTHER)):
         views = (WorkloadView(name, ()),)
         intake.see_work(present, intake.WorkSeen(views, whole=True, cluster=cluster), NOW)
@@ -228,7 +228,7 @@ def test_what_a_cluster_told_counts_no_more_once_it_is_lost_and_what_others_told
 @pytest.mark.parametrize("result", ["unknown", "busy"])
 def test_what_may_have_worked_is_observed_and_nothing_is_recorded(result: str) -> None:
     """Mutant: a busy driver has failed."""
-    assert World("reboot").reply(result) == intake.Reply(observe=True)
+    assert World("reboot").reply(result) == intake.ReplyEffect(observe=True)
 
 
 @pytest.mark.parametrize(("result", "recorded"), [("done", "done"), ("refused", "refused"), ("exploded", "failed")])

@@ -21,8 +21,8 @@ def two() -> Drive:
     return Drive(CONFIG, [a_node("a"), a_node("b")])
 
 
-def asked(drive: Drive, intent: Intent) -> intake.Asked:
-    return intake.Asked(1, intent)
+def asked(drive: Drive, intent: Intent) -> intake.IntentAsked:
+    return intake.IntentAsked(1, intent)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ async def term(tmp_path: Path) -> AsyncIterator[Term]:
 
 
 def hold(node: str) -> Callable[[int], intake.Input]:
-    return lambda token: intake.Asked(token, Intent(f"i{token}", "hold", node, "ann", "because", NOW))
+    return lambda token: intake.IntentAsked(token, Intent(f"i{token}", "hold", node, "ann", "because", NOW))
 
 
 async def test_the_time_is_that_of_the_last_turn_though_nothing_was_decided(term: Term) -> None:

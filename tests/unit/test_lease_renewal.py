@@ -8,9 +8,9 @@ import pytest
 
 from hostler.ports import FencedError, JournalError
 from hostler.runtime.lease_renewal import STUCK_S, Holding
-from hostler.runtime.lease_validity import LeaseWatch, Terms
+from hostler.runtime.lease_validity import LeaseTerms, LeaseWatch
 
-TERMS = Terms(lease_s=0.03)
+TERMS = LeaseTerms(lease_s=0.03)
 """So short that a renewal is asked for every ten milliseconds; the moments themselves are those of `SlowJournal`."""
 PATIENCE_S = 20.0
 

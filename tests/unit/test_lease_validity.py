@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from hostler.ports import Lease
-from hostler.runtime.lease_validity import LeaseWatch, Terms
+from hostler.runtime.lease_validity import LeaseTerms, LeaseWatch
 
-TERMS = Terms(lease_s=5.0)
+TERMS = LeaseTerms(lease_s=5.0)
 YEAR_S = 365 * 86_400.0
 
 
@@ -42,7 +42,7 @@ def test_a_lease_is_takeable_once_it_has_not_changed_for_its_whole_length() -> N
 
 def test_a_holder_renews_three_times_a_lease_and_stops_a_fifth_before_its_end() -> None:
     """Mutants: either part is another."""
-    assert (Terms(lease_s=15.0).renew_s, Terms(lease_s=15.0).margin_s) == (5.0, 3.0)
+    assert (LeaseTerms(lease_s=15.0).renew_s, LeaseTerms(lease_s=15.0).margin_s) == (5.0, 3.0)
 
 
 def test_who_waits_for_a_lease_waits_for_what_is_left_of_it() -> None:

@@ -104,7 +104,9 @@ def test_strangers_leave_nothing_behind() -> None:
     before = len(drive.controller.present.nodes)
     for number in range(50):
         drive.step(
-            intake.Silent(f"x{number}", NOW), intake.NodeSeen(f"x{number}", "on"), intake.Heard(f"x{number}", "b")
+            intake.AgentSilent(f"x{number}", NOW),
+            intake.NodeSeen(f"x{number}", "on"),
+            intake.AgentHeard(f"x{number}", "b"),
         )
     assert len(drive.controller.present.nodes) == before
     assert drive.controller.silent == {}

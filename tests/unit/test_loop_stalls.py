@@ -8,7 +8,7 @@ import pytest
 
 from hostler.ports import FencedError, Lease
 from hostler.runtime.lease_renewal import Holding
-from hostler.runtime.lease_validity import LeaseWatch, Terms
+from hostler.runtime.lease_validity import LeaseTerms, LeaseWatch
 
 LEASE_S = 0.6
 LONGER_S = 9.0
@@ -45,7 +45,7 @@ class Loop:
 class Played:
     def __init__(self, lease_s: float = LEASE_S) -> None:
         self.journal, self.loop, self.lost = Renewed(), Loop(), list[bool]()
-        self.watch = LeaseWatch("a", Terms(lease_s))
+        self.watch = LeaseWatch("a", LeaseTerms(lease_s))
         self.watch.took(Lease(1, "a"), time.monotonic())
         journal: Any = self.journal
         self.holding = Holding(journal, self.watch, time.monotonic)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hostler.core.planning.execution import advance
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import ActClass, HoldKind, Node, Plan, Radius, Step
 from hostler.core.tables.operations import OPERATIONS
@@ -83,7 +83,7 @@ def answer(kind: str, disruptive: bool, missing: Callable[[Drive], None] | None 
     drive.run()
     if missing is not None:
         missing(drive)
-    node, scene = drive.node("a"), Scene(drive.fleet, drive.controller.present, drive.now)
+    node, scene = drive.node("a"), DecisionContext(drive.fleet, drive.controller.present, drive.now)
     plan = at(kind, disruptive, node, drive)
     return advance(scene, node, replace(plan, boot_id=boot or plan.boot_id), None)
 

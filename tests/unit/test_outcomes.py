@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hostler.core.planning.outcomes import complete, fail_plan, is_evidence
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Attempt, Condition, Evidence, Node, Part, Phase, Plan, Severity, Ticket
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipes import RECIPES
@@ -36,7 +36,7 @@ class World:
         self.drive = Drive(configuration({"train": pool_document(target=1)}), [made])
         self.drive.fleet.put_node("a", replace(self.drive.node("a"), conditions=made.conditions))
         self.drive.fleet.merge()
-        self.scene = Scene(self.drive.fleet, self.drive.controller.present, self.drive.now)
+        self.scene = DecisionContext(self.drive.fleet, self.drive.controller.present, self.drive.now)
         causes = tuple(condition.id for condition in made.conditions)
         row = RECIPES[recipe]
         frame = Frame(row.act_class or ActClass.immediate, causes, FAULT, "", recipe if row.disruptive else "")

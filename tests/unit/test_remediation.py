@@ -22,7 +22,7 @@ from hostler.core.planning.remediation import (
 from hostler.core.policy.guards import storm
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.fleet import Removal
 from hostler.core.state.model import ActClass, Attempt, Condition, Hold, HoldKind, Node, Profile, Ticket
@@ -74,8 +74,8 @@ class World:
         return self.drive.node("a")
 
     @property
-    def scene(self) -> Scene:
-        return Scene(self.drive.fleet, self.drive.controller.present, self.drive.now)
+    def scene(self) -> DecisionContext:
+        return DecisionContext(self.drive.fleet, self.drive.controller.present, self.drive.now)
 
 
 def kinds(answer: Any) -> list[str]:
@@ -285,7 +285,7 @@ def test_an_act_is_proposed_where_any_of_its_nodes_pools_wants_that() -> None:
     """Mutant: the first member's pool decides for all."""
     pools = {"train": pool_document(target=1), "careful": pool_document(target=1, modes={"*": "propose"})}
     drive = Drive(configuration(pools), [a_node("a"), a_node("b", pool="careful")])
-    scene, need = Scene(drive.fleet, drive.controller.present, drive.now), a_need()
+    scene, need = DecisionContext(drive.fleet, drive.controller.present, drive.now), a_need()
     proposed = remedies._is_proposed  # noqa: SLF001 - of members of two pools, by no particular way
     assert not proposed(scene, (drive.node("a"),), need)
     assert proposed(scene, (drive.node("a"), drive.node("b")), need)
@@ -316,7 +316,7 @@ def test_the_brake_latches_for_what_disturbs_and_nobody_asked_for(name: str, wis
     drive = Drive(configuration(pools, no_disruptions), [a_node("a"), a_node("b")])
     drive.fleet.put_node("a", replace(drive.node("a"), conditions=(a_condition(),)))
     drive.fleet.merge()
-    scene = Scene(drive.fleet, drive.controller.present, drive.now)
+    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
     said = remedy(scene, drive.node("a"), a_need(name, ActClass.pending, wished=wished))
     assert isinstance(said, Act)
     assert any(isinstance(event, e.BrakeLatched) for event in said.events) is latches
@@ -336,7 +336,7 @@ def test_a_domains_act_takes_who_was_asked_for_and_a_fault_of_it_all_that_we_man
         other = next(profile for profile in Profile if profile is not Profile.managed)
         drive.fleet.put_node(name, replace(drive.node(name), profile=other))
     drive.fleet.merge()
-    scene = Scene(drive.fleet, drive.controller.present, drive.now)
+    scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
     taken = {
         wished: [n.id for n in remedies._group(scene, drive.node("a"), a_need(group=group, wished=wished))]  # noqa: SLF001
         for wished in (True, False)

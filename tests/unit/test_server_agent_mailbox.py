@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hostler.core.state.model import Node, Operation, Outcome, Phase, Position
-from hostler.ports import Hand, UnreachableError
+from hostler.ports import OperationDriver, UnreachableError
 from hostler.server import agent_mailbox as desks
 from hostler.server.agent_mailbox import ORDERS_MAX, AgentDesk
 
@@ -35,7 +35,7 @@ async def asked(desk: AgentDesk, act: Callable[[Operation, Node], object], one: 
 
 
 async def test_an_order_is_fetched_and_answered(desk: AgentDesk) -> None:
-    hand: Hand = desk
+    hand: OperationDriver = desk
     task = await asked(desk, hand.perform, operation())
     (order,) = await desk.collect("n1", 0)
     assert (order.operation.id, order.epoch, order.mode, order.left_s) == ("o1", 7, "perform", 30.0)

@@ -23,7 +23,7 @@ from hostler.agent.collectors.inventory import Inventory
 from hostler.agent.gpu_reset import Wanted, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
 from hostler.agent.kubelet import JoinOffer
-from hostler.core.diagnose.gate.readings import Readings
+from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
 
@@ -343,7 +343,7 @@ class EmulatedBody(Senseless):
         self.asked: list[str] = []
         self.invited: JoinOffer | None = None
         self.verdict = Verdict.passed
-        self.gate: Readings | None = None
+        self.gate: GateReadings | None = None
         self.gone_wrong: dict[str, Exception] = {}
 
     def boot_id(self) -> str:

@@ -33,9 +33,9 @@ from hostler.drivers.slurm.rest_transport import RestTransport
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
 from hostler.drivers.slurm.transport import Transport
-from hostler.ports import Hand, PortError, RefusedError, UnreachableError
+from hostler.ports import OperationDriver, PortError, RefusedError, UnreachableError
 from hostler.runtime.join_offer import JoinOffer
-from hostler.runtime.merged_schedulers import SchedulerHand
+from hostler.runtime.merged_schedulers import SchedulerDriver
 
 OWNER = "hostler"
 """Whose cordons are ours, in a cluster that one cell serves."""
@@ -166,9 +166,9 @@ class Escort:
     It is told where it is heard, and what it says decides nothing: the cluster shows who is there.
     """
 
-    kinds = SchedulerHand.kinds
+    kinds = SchedulerDriver.kinds
 
-    def __init__(self, schedulers: Hand, gate: Gate, clusters: Iterable[Watched]) -> None:
+    def __init__(self, schedulers: OperationDriver, gate: Gate, clusters: Iterable[Watched]) -> None:
         self._schedulers = schedulers
         self._clusters = frozenset(one.scheduler.cluster for one in clusters)
         self._gate = gate
@@ -214,7 +214,7 @@ class Rebooter:
 
     kinds = frozenset({"reboot"})
 
-    def __init__(self, clusters: Iterable[SlurmScheduler], agents: Callable[[], Hand | None]) -> None:
+    def __init__(self, clusters: Iterable[SlurmScheduler], agents: Callable[[], OperationDriver | None]) -> None:
         self._clusters: Mapping[str, SlurmScheduler] = {one.cluster: one for one in clusters if one.reboots}
         self._agents = agents
 
@@ -227,7 +227,7 @@ class Rebooter:
     async def revoke(self, operation: Operation, node: Node) -> None:
         await self._hand(node).revoke(operation, node)
 
-    def _hand(self, node: Node) -> Hand:
+    def _hand(self, node: Node) -> OperationDriver:
         own = self._clusters.get(node.assignment.cluster) if node.assignment else None
         hand = own or self._agents()
         if hand is None:

@@ -16,7 +16,7 @@ from hostler.drivers.slurm import doctor as slurm
 from hostler.drivers.slurm.scheduler import SlurmScheduler
 from hostler.logs.structured import logger
 from hostler.ports import PortError
-from hostler.runtime.cluster_findings import Finding
+from hostler.runtime.cluster_findings import ClusterFinding
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.runner import Cell
 
@@ -34,9 +34,9 @@ Look = Callable[[], Awaitable[tuple[str, ...]]]
 """The second remediators that are there now, by name. Raises PortError where that cannot be told."""
 
 
-async def examine(clusters: Sequence[str], slurms: Sequence[str], names: Names) -> list[Finding]:
+async def examine(clusters: Sequence[str], slurms: Sequence[str], names: Names) -> list[ClusterFinding]:
     """Everything that can be told of these clusters, given as to `serve`. Raises InvalidInputError."""
-    found: list[Finding] = []
+    found: list[ClusterFinding] = []
     settings = kubernetes_settings(clusters)
     async with AsyncExitStack() as stack:
         for cluster, api in (await kubernetes_access(clusters, lambda: None, stack)).items():

@@ -37,10 +37,10 @@ from hostler.drivers.redfish.http_exchange import Access
 from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.standalone.scheduler import StandaloneHand, work_of
-from hostler.polling.bmc_poller import Watch
-from hostler.ports import Hand, Scheduler
+from hostler.polling.bmc_poller import BmcPoller
+from hostler.ports import OperationDriver, Scheduler
 from hostler.runtime.garbage_collection import COLLECTIONS
-from hostler.runtime.merged_schedulers import SchedulerEye, SchedulerHand, by_cluster
+from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerEye, by_cluster
 from hostler.runtime.runner import Cell
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role
@@ -86,13 +86,18 @@ async def serve(settings: ServeSettings) -> None:
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
-        scheduling = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show_node), gate, kubernetes)
-        hands: list[Hand] = [RedfishHand(clients, gate.now), scheduling, rebooter, resetter(kubernetes, gate)]
+        scheduling = Escort(SchedulerDriver(clusters, StandaloneHand(), gate.show_node), gate, kubernetes)
+        hands: list[OperationDriver] = [
+            RedfishHand(clients, gate.now),
+            scheduling,
+            rebooter,
+            resetter(kubernetes, gate),
+        ]
         async with house(_listening(settings), standing, hands, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
             eyes = RedfishEyes(clients)
-            watching = cell.while_active(lambda: Watch(cell, eyes, now).run())
+            watching = cell.while_active(lambda: BmcPoller(cell, eyes, now).run())
             eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
             gate.eye, gate.glance = lambda: [work_of(cell.view), *eye.news()], eye.of_node
             telling = cell.while_active(lambda: _tell(gate))
@@ -130,7 +135,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
-    hands: list[Hand] = [RedfishHand(clients, gate.now), *lab.hands]
+    hands: list[OperationDriver] = [RedfishHand(clients, gate.now), *lab.hands]
     async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
@@ -155,7 +160,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
             cell = inside.cell
             eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.present)
             gate.eye, gate.glance = eye.news, eye.of_node
-            watch = Watch(cell, RedfishEyes(clients), now)
+            watch = BmcPoller(cell, RedfishEyes(clients), now)
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 
 

@@ -24,11 +24,11 @@ from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import FLEET, Intent, Node
 from hostler.journal.opening import on_server, open_journal
-from hostler.ports import Hand, Journal, UnreachableError
+from hostler.ports import Journal, OperationDriver, UnreachableError
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
-from hostler.runtime.lease_validity import Terms
-from hostler.runtime.membership import Seat
+from hostler.runtime.lease_validity import LeaseTerms
+from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import AgentDesk
 from hostler.server.app import create_app
@@ -58,7 +58,7 @@ class Standing(Struct, frozen=True):
     journal: str = ""
     name: str = ""
     advertise: str = ""
-    lease_s: float = Terms().lease_s
+    lease_s: float = LeaseTerms().lease_s
 
 
 class House(Struct):
@@ -79,7 +79,7 @@ class Gate:
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
-        self.agents: Hand | None = None
+        self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
         self.eye: Callable[[], Iterable[intake.Input]] = tuple
@@ -128,7 +128,7 @@ class Gate:
 async def house(
     settings: Settings,
     standing: Standing,
-    hands: Sequence[Hand],
+    hands: Sequence[OperationDriver],
     gate: Gate,
     documents: dict[str, str] | None = None,
 ) -> AsyncIterator[House]:
@@ -240,7 +240,7 @@ def _lock(directory: Path, instead: str) -> int:
     return lock
 
 
-def _seat(settings: Settings, standing: Standing, *, alone: bool) -> Seat:
+def _seat(settings: Settings, standing: Standing, *, alone: bool) -> ControllerIdentity:
     """Raises InvalidInputError for a name, address or lease that nobody could use."""
     name = standing.name or f"{socket.gethostname()}-{settings.port}"
     if not NAME.fullmatch(name):
@@ -250,13 +250,13 @@ def _seat(settings: Settings, standing: Standing, *, alone: bool) -> Seat:
     address = standing.advertise or _own_address(settings, alone=alone)
     _check_address(address, settings)
     mark = f"{name}/{secrets.token_hex(4)}"
-    return Seat(
+    return ControllerIdentity(
         release=Release(version("hostler")),
         controller=name,
         mark=mark,
         address=address,
         alone=alone,
-        terms=Terms(standing.lease_s),
+        terms=LeaseTerms(standing.lease_s),
     )
 
 

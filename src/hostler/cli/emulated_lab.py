@@ -11,8 +11,8 @@ from hostler.cli.cluster_examiner import examiners
 from hostler.cli.controller_process import Gate
 from hostler.core.state.model import Node
 from hostler.drivers.standalone.scheduler import StandaloneHand
-from hostler.ports import Hand, Scheduler
-from hostler.runtime.merged_schedulers import Clusters, SchedulerHand, by_cluster
+from hostler.ports import OperationDriver, Scheduler
+from hostler.runtime.merged_schedulers import Clusters, SchedulerDriver, by_cluster
 from hostler.runtime.runner import Cell
 from hostler.sim.emulated.emulated_fleet import GPUS_OF_POOLS, EmulatedFleet, jobs_of
 from hostler.sim.emulated.emulated_scheduler import EmulatedScheduler
@@ -28,7 +28,7 @@ class Lab(Struct, frozen=True):
     """The cluster's schedulers and the hands to them; what runs there once fleet and cell are; who comes back."""
 
     clusters: Clusters
-    hands: tuple[Hand, ...]
+    hands: tuple[OperationDriver, ...]
     begin: Callable[[EmulatedFleet, Cell], Work]
     restore: Callable[[Node], None]
 
@@ -44,7 +44,7 @@ def in_memory(nodes: int, gate: Gate) -> Lab:
         scheduler.verdict = fleet.idle_verdict
         return [scheduler.watch()]
 
-    return Lab(clusters, (SchedulerHand(clusters, StandaloneHand(), gate.show_node),), begin, scheduler.restore)
+    return Lab(clusters, (SchedulerDriver(clusters, StandaloneHand(), gate.show_node),), begin, scheduler.restore)
 
 
 async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExitStack) -> Lab:
@@ -73,5 +73,5 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),
         ]
 
-    hand = Escort(SchedulerHand(clusters, StandaloneHand(), gate.show_node), gate, [cluster])
+    hand = Escort(SchedulerDriver(clusters, StandaloneHand(), gate.show_node), gate, [cluster])
     return Lab(clusters, (hand, resetter([cluster], gate)), begin, lambda _node: None)

@@ -10,7 +10,7 @@ from hostler.controller.intake import ClockSeen
 from hostler.core.state.clock_doubt import GAP_S
 
 
-class Clock:
+class CellClock:
     """The moment of each step. `begin` at a start, with the moment that the controller has opened at."""
 
     def __init__(self, now: datetime, wall: datetime, monotonic_s: float) -> None:

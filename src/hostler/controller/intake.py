@@ -21,9 +21,9 @@ from hostler.core.planning.idle_checks import PROFILE
 from hostler.core.planning.outcomes import conclude
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import OFF, ON, Fellow, Present, PresentNode
+from hostler.core.state.live_state import OFF, ON, Fellow, LiveNode, LiveState
 from hostler.core.state.model import (
     OWNER,
     CheckResult,
@@ -64,7 +64,7 @@ class Observed(Struct, frozen=True):
     urgent: bool = False
 
 
-class Asked(Struct, frozen=True):
+class IntentAsked(Struct, frozen=True):
     """An intent, with a whole checked configuration where its verb is activate."""
 
     token: int
@@ -79,7 +79,7 @@ class Replied(Struct, frozen=True):
     outcome: Outcome
 
 
-class Heard(Struct, frozen=True):
+class AgentHeard(Struct, frozen=True):
     """The agent was heard for the first time, again after silence, with a new boot id, or with other checks.
 
     `profiles` are the check profiles that it says it has; None: it does not say.
@@ -90,7 +90,7 @@ class Heard(Struct, frozen=True):
     profiles: tuple[str, ...] | None = None
 
 
-class Silent(Struct, frozen=True):
+class AgentSilent(Struct, frozen=True):
     """The agent has not been heard for longer than the policy allows."""
 
     node: str
@@ -175,10 +175,10 @@ class FellowsSeen(Struct, frozen=True):
 
 Input = (
     Observed
-    | Asked
+    | IntentAsked
     | Replied
-    | Heard
-    | Silent
+    | AgentHeard
+    | AgentSilent
     | WorkSeen
     | NodeSeen
     | Tick
@@ -251,7 +251,7 @@ def of_observation(
             node = fleet.nodes.get(node.id) or node
 
 
-def see_devices(present: Present, seen: Observation) -> bool:
+def see_devices(present: LiveState, seen: Observation) -> bool:
     """What a node's agent says of which pod has which GPUs; whether it said anything of it."""
     if seen.kind != "devices":
         return False
@@ -279,7 +279,7 @@ def of_boot(node: Node, boot_id: str, now: datetime) -> Iterator[e.Event]:
 _SILENCE_MATTERS = frozenset({Phase.onboard, Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 
 
-def of_silence(scene: Scene, node: Node, since: datetime) -> e.Event | None:
+def of_silence(scene: DecisionContext, node: Node, since: datetime) -> e.Event | None:
     """agent.lost, unless the node is meant to be away: in the middle of a plan that restarts it, or held dark.
 
     Who stands at a check that nobody has answered is meant to be up again.
@@ -310,7 +310,7 @@ def of_refusal(node: Node, one: AgentRefused, now: datetime) -> tuple[e.Event, .
     return (event,) if event else ()
 
 
-def see_work(present: Present, seen: WorkSeen, now: datetime) -> list[str]:
+def see_work(present: LiveState, seen: WorkSeen, now: datetime) -> list[str]:
     """Take over what a cluster's schedulers show; the nodes whose work changed."""
     touched = [view.node for view in seen.views if _see(present.of(view.node), seen.cluster, view, now)]
     if seen.whole or seen.lost:
@@ -326,7 +326,7 @@ def see_work(present: Present, seen: WorkSeen, now: datetime) -> list[str]:
     return touched
 
 
-def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> bool:
+def _see(here: LiveNode, cluster: str, view: WorkloadView, now: datetime) -> bool:
     """Whether it shows anything new. Who shows that our cordon was lifted does not lag behind it."""
     is_open = view.cordoned is False and not view.overridden
     before = (here.workloads.get(cluster), here.cordoned_by_other, cluster in here.open, here.idle_since is not None)
@@ -346,7 +346,7 @@ def _see(here: PresentNode, cluster: str, view: WorkloadView, now: datetime) -> 
     return is_news or before != (view.workloads, view.cordoned_by_other, is_open, idle)
 
 
-def _unlist(here: PresentNode, cluster: str) -> None:
+def _unlist(here: LiveNode, cluster: str) -> None:
     """What a cluster believed of a node that it lists no more is no witness."""
     here.listed.pop(cluster, None)
     if not here.listed:
@@ -371,7 +371,7 @@ def _is_member(node: Node, cluster: str) -> bool:
     return node.assignment is not None and node.assignment.cluster == cluster
 
 
-def see_node(present: Present, seen: NodeSeen, now: datetime) -> bool:
+def see_node(present: LiveState, seen: NodeSeen, now: datetime) -> bool:
     """Take over volatile readings; whether anything changed, or is told that is kept nowhere else."""
     here = present.of(seen.node)
     before = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
@@ -413,7 +413,7 @@ def _is_so(why: str | None) -> bool | None:
     return None if why is None else bool(why)
 
 
-class Reply(Struct, frozen=True):
+class ReplyEffect(Struct, frozen=True):
     """What a driver's reply leads to: events, or in a while its effect is observed, or it is sent again."""
 
     events: tuple[e.Event, ...] = ()
@@ -428,18 +428,18 @@ def is_known_by(node: Node, outcome: Outcome) -> bool:
     return same and outcome.result not in ("unknown", "busy")
 
 
-def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
+def of_reply(scene: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffect:
     """A driver's answer. Unknown is observed, never repeated; not_done may be sent again where that is safe."""
     operation = node.operation
     if operation is None or operation.id != outcome.operation:
-        return Reply(_late(node, outcome))
+        return ReplyEffect(_late(node, outcome))
     if outcome.attempt != operation.attempt:
-        return Reply()
+        return ReplyEffect()
     outcome = gate_requirements.as_seen(operation, outcome)
     if outcome.result in ("unknown", "busy"):
-        return Reply(observe=True)
+        return ReplyEffect(observe=True)
     if operation.kind == IDLE_CHECK:
-        return Reply(_idle_checked(scene, node, operation, outcome))
+        return ReplyEffect(_idle_checked(scene, node, operation, outcome))
     if outcome.result == "not_done":
         return _not_done(scene, node, operation)
     if operation.kind == "run_checks":
@@ -449,17 +449,17 @@ def of_reply(scene: Scene, node: Node, outcome: Outcome) -> Reply:
         return _done(scene, node, operation, outcome)
     result = outcome.result if outcome.result in ("failed", "refused") else "failed"
     failed = Outcome(outcome.operation, node.id, result, outcome.detail, outcome.facts)
-    return Reply(conclude(scene, node, operation, failed))
+    return ReplyEffect(conclude(scene, node, operation, failed))
 
 
-def _not_done(scene: Scene, node: Node, operation: Operation) -> Reply:
+def _not_done(scene: DecisionContext, node: Node, operation: Operation) -> ReplyEffect:
     row = OPERATIONS[operation.kind]
     if row.repeatable and operation.attempt > 1:
-        return Reply(resend=True)
+        return ReplyEffect(resend=True)
     if row.repeatable:
-        return Reply((e.OperationStarted(again(operation, node, scene.now)),))
+        return ReplyEffect((e.OperationStarted(again(operation, node, scene.now)),))
     failed = Outcome(operation.id, node.id, "failed", "observed not to have happened")
-    return Reply(conclude(scene, node, operation, failed))
+    return ReplyEffect(conclude(scene, node, operation, failed))
 
 
 def again(operation: Operation, node: Node, now: datetime) -> Operation:
@@ -478,7 +478,7 @@ def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
     return (late,)
 
 
-def _see_effect(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> None:
+def _see_effect(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> None:
     """What a confirmed effect shows of the present, until the next reading."""
     here, now = scene.present.of(operation.node), scene.now
     cluster = node.assignment.cluster if node.assignment else ""
@@ -507,16 +507,16 @@ def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome
     )
 
 
-def _done(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:
+def _done(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     extra: list[e.Event] = []
     if operation.kind == unanswered_checks.SANITISE:
         extra.extend(unanswered_checks.answered(scene.fleet, node, operation.kind, "observation", "it was erased"))
     if operation.kind == "collect_inventory" and outcome.parts:
         extra.extend(of_inventory(scene.fleet, node, outcome, scene.now))
-    return Reply((*extra, *conclude(scene, node, operation, outcome)))
+    return ReplyEffect((*extra, *conclude(scene, node, operation, outcome)))
 
 
-def _checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> Reply:
+def _checked(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
     """Only passed is passed, only failed is failed. What says neither is tried again, and then leaves its step open.
 
     One that was tried before is not tried at once: it has its pauses (`unanswered_checks`).
@@ -531,12 +531,12 @@ def _checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -
             told = (*_wanting(scene, node, profile, outcome.detail), *_conclusive(node, profile))
         case StepEnd.open:
             if operation.attempt < ATTEMPTS and unanswered_checks.standing(node, profile) is None:
-                return Reply((recorded, e.OperationStarted(again(operation, node, scene.now))))
-            return Reply(conclude(scene, node, operation, outcome))
+                return ReplyEffect((recorded, e.OperationStarted(again(operation, node, scene.now))))
+            return ReplyEffect(conclude(scene, node, operation, outcome))
         case other:
             assert_never(other)
     closed = _closed(scene.fleet, node, profile, f"{profile} {verdict}")
-    return Reply((recorded, *told, *closed, *conclude(scene, node, operation, outcome)))
+    return ReplyEffect((recorded, *told, *closed, *conclude(scene, node, operation, outcome)))
 
 
 def _conclusive(node: Node, profile: str) -> Iterator[e.Event]:
@@ -551,14 +551,14 @@ def _closed(fleet: Fleet, node: Node, profile: str, why: str) -> Iterator[e.Even
         yield e.TicketClosed(ticket.id, why, "hostler")
 
 
-def _wanting(scene: Scene, node: Node, profile: str, detail: str) -> tuple[e.Event, ...]:
+def _wanting(scene: DecisionContext, node: Node, profile: str, detail: str) -> tuple[e.Event, ...]:
     severity, text = CONDITIONS["check.failed"].severity, f"{profile} failed: {detail}"[:500]
     finding = Finding("check.failed", severity, text, f"check:{profile}")
     event = stand(node, finding, Evidence(scene.now, "check", finding.text), node.boot_id)
     return (event,) if event else ()
 
 
-def _idle_checked(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+def _idle_checked(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
     """An idle check has ended. Inconclusive (pre-empted, refused, gone) accuses nobody and is not tried again."""
     verdict = verdict_of(outcome)
     detail = outcome.detail or ("" if outcome.result == "done" else f"the check came to nothing: {outcome.result}")

@@ -11,7 +11,7 @@ from hostler.core.conditions.machine_identity import compare
 from hostler.core.conditions.own_conditions import concluded
 from hostler.core.conditions.recurrence import count_act
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Node, Phase
 
 Silence = dict[str, datetime]
@@ -25,21 +25,21 @@ class News(Struct, frozen=True):
     events: Iterable[e.Event] = ()
 
 
-Input = intake.Heard | intake.Silent | intake.NodeSeen | intake.AgentRefused
+Input = intake.AgentHeard | intake.AgentSilent | intake.NodeSeen | intake.AgentRefused
 
 
-def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
+def of_node(scene: DecisionContext, silent: Silence, one: Input) -> News | None:
     """What the input says that is new; None where nothing is."""
     node = scene.fleet.nodes.get(one.node)
     if node is None:
         return None
     match one:
-        case intake.Heard():
+        case intake.AgentHeard():
             silent.pop(node.id, None)
             scene.present.of(node.id).heard = True
             scene.present.of(node.id).profiles = one.profiles
             return News("heartbeat", _heard(scene, node, one.boot_id))
-        case intake.Silent():
+        case intake.AgentSilent():
             silent[node.id] = one.since
             scene.present.of(node.id).heard = False
             compare(scene.present.of(node.id), node, scene.now)
@@ -52,7 +52,7 @@ def of_node(scene: Scene, silent: Silence, one: Input) -> News | None:
             return News("reading", intake.of_reach(scene.fleet, node, one, scene.now)) if changed else None
 
 
-def _heard(scene: Scene, node: Node, boot_id: str) -> Iterator[e.Event]:
+def _heard(scene: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event]:
     yield from intake.of_boot(node, boot_id, scene.now)
     compare(scene.present.of(node.id), scene.fleet.nodes[node.id], scene.now)
     restarted = bool(node.boot_id and boot_id) and boot_id != node.boot_id
@@ -63,7 +63,7 @@ def _heard(scene: Scene, node: Node, boot_id: str) -> Iterator[e.Event]:
         yield event
 
 
-def by_clock(scene: Scene, node: Node, silent: Silence) -> tuple[e.Event, ...]:
+def by_clock(scene: DecisionContext, node: Node, silent: Silence) -> tuple[e.Event, ...]:
     """What the clock and the silence alone say of a node."""
     found = list(concluded(scene, node))
     if not node.conditions and not node.settling and node.id not in silent:

@@ -25,11 +25,11 @@ from hostler.core.policy.incidents import review
 from hostler.core.state import events as e
 from hostler.core.state import formats
 from hostler.core.state.clock_doubt import Witness, opening
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait
 from hostler.core.state.fleet import Fleet, is_spare
 from hostler.core.state.fold import evolve
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Observation, Outcome, Phase
 from hostler.core.state.syndromes import SYNDROME_OF
 from hostler.core.tables.operations import OPERATIONS
@@ -48,7 +48,7 @@ ROUNDS = 32
 class Controller:
     """One active controller of one cell. Not reentrant: step, committed, step, and so on."""
 
-    def __init__(self, fleet: Fleet, present: Present, cursors: dict[str, tuple[str, int]], epoch: int) -> None:
+    def __init__(self, fleet: Fleet, present: LiveState, cursors: dict[str, tuple[str, int]], epoch: int) -> None:
         self.fleet = fleet
         self.present = present
         self.epoch = epoch
@@ -124,7 +124,7 @@ class Controller:
 
     def _begin(self, now: datetime) -> None:
         self._now = now
-        self._scene = Scene(self.fleet, self.present, now)
+        self._scene = DecisionContext(self.fleet, self.present, now)
         self._records: list[e.Record] = []
         self._stored: list[Observation] = []
         self._moved: dict[str, tuple[str, int]] = {}
@@ -209,7 +209,7 @@ class Controller:
                 self._record_all(formats.raised(self._scene), "fellows")
             case intake.Observed():
                 self._observe(one)
-            case intake.Asked():
+            case intake.IntentAsked():
                 self._answer(one)
             case intake.Replied(outcome=outcome):
                 self._reply(outcome)
@@ -222,7 +222,7 @@ class Controller:
                 if one.whole:
                     self._touch_all(own_conditions.unlisted(self._scene, one.cluster), "scheduler")
                 self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
-            case intake.Heard() | intake.Silent() | intake.NodeSeen() | intake.AgentRefused():
+            case intake.AgentHeard() | intake.AgentSilent() | intake.NodeSeen() | intake.AgentRefused():
                 if (told := live_updates.of_node(self._scene, self.silent, one)) is not None:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
@@ -254,7 +254,7 @@ class Controller:
             self._emit(event, cause)
             self._touch_all(e.subjects_of(event), cause)
 
-    def _answer(self, one: intake.Asked) -> None:
+    def _answer(self, one: intake.IntentAsked) -> None:
         answer = answer_intent(Ask(self._scene, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
         self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))

@@ -22,7 +22,7 @@ def of_input(fleet: Fleet, one: intake.Input, cursors: Cursors) -> Iterator[e.No
     A node is heard through its agent, or through its BMC that says that it is off. Schedulers speak of others.
     """
     match one:
-        case intake.Heard(node=node_id, boot_id=boot_id) if node := fleet.nodes.get(node_id):
+        case intake.AgentHeard(node=node_id, boot_id=boot_id) if node := fleet.nodes.get(node_id):
             yield from _told(node, _boot(node, boot_id), heard=True)
         case intake.NodeSeen(node=node_id, power=power) if power in (ON, OFF) and (node := fleet.nodes.get(node_id)):
             yield from _told(node, _power(fleet, node, power), heard=power == OFF)

@@ -6,19 +6,19 @@ from datetime import datetime
 from hostler.core.planning import idle_checks
 from hostler.core.planning.domain_plans import mates
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Waiting
 from hostler.core.tables.operations import IDLE_CHECK
 
 
-def ranked(scene: Scene, node_ids: Iterable[str]) -> list[str]:
+def ranked(scene: DecisionContext, node_ids: Iterable[str]) -> list[str]:
     """Waiters rank by severity, GPU-hours at stake, age, id."""
     return [key[-1] for key in sorted(_rank(scene, i) for i in node_ids if i in scene.fleet.nodes)]
 
 
-def _rank(scene: Scene, node_id: str) -> tuple[int, float, datetime, str]:
+def _rank(scene: DecisionContext, node_id: str) -> tuple[int, float, datetime, str]:
     node = scene.fleet.nodes[node_id]
     if not node.conditions:
         return (0, 0.0, node.phase_since, node_id)
@@ -150,7 +150,7 @@ class SlotWaiters:
         self._for_room: dict[str, dict[str, None]] = {}
         self._kept: dict[str, None] = {}
 
-    def note(self, scene: Scene, node: Node) -> None:
+    def note(self, scene: DecisionContext, node: Node) -> None:
         """The node was looked at and stays as it is."""
         waiting = idle_checks.waits(scene, node)
         kept = waiting and bool(idle_checks.keeps_away(scene, node))

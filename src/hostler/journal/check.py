@@ -21,7 +21,7 @@ _UNREADABLE = (SQLAlchemyError, UnicodeError, ValueError, TypeError, OverflowErr
 """What broken bytes raise on their way through SQLite and our types: any column may hold any type, or none."""
 
 
-class Chain(Struct, frozen=True):
+class ChainState(Struct, frozen=True):
     """How far the records hold: all up to `kept` can be kept, `first_bad` is the next one and `why` its fault.
 
     `indexed` is how many index entries the kept records should have.
@@ -42,7 +42,7 @@ class SnapshotState(Struct, frozen=True):
     fault: str = ""
 
 
-class Report(Struct, frozen=True):
+class JournalReport(Struct, frozen=True):
     """What `check` found.
 
     Records up to `archived` are in files. `orphans` are index entries that name no record and `unindexed` is how many
@@ -51,7 +51,7 @@ class Report(Struct, frozen=True):
     """
 
     path: str
-    chain: Chain
+    chain: ChainState
     archived: int = 0
     epoch: int = 0
     holder: str = ""
@@ -70,7 +70,7 @@ class Report(Struct, frozen=True):
         return not (self.chain.why or faults or amiss)
 
 
-def check(place: str | Path, archive: Path | None = None) -> Report:
+def check(place: str | Path, archive: Path | None = None) -> JournalReport:
     """Read the whole journal and say what stands. Raises JournalError only where none is reached.
 
     A file is opened read-only; SQLite may put its `-shm` and an empty `-wal` beside it. A controller may go on. With
@@ -86,22 +86,22 @@ def check(place: str | Path, archive: Path | None = None) -> Report:
         database.close()
 
 
-def _report(database: Database, archive: Path | None) -> Report:
+def _report(database: Database, archive: Path | None) -> JournalReport:
     chain = _chain(database, archive)
     try:
         with database.reading() as connection:
             layout.require(database, connection)
             return _rest(connection, database, chain)
     except JournalError as error:
-        return Report(path=database.name, chain=chain, storage=(str(error),))
+        return JournalReport(path=database.name, chain=chain, storage=(str(error),))
     except _UNREADABLE as error:
         said = f"what stands beside the records cannot be read ({type(error).__name__}: {error})"
-        return Report(path=database.name, chain=chain, storage=(said,))
+        return JournalReport(path=database.name, chain=chain, storage=(said,))
 
 
-def _rest(connection: Connection, database: Database, chain: Chain) -> Report:
+def _rest(connection: Connection, database: Database, chain: ChainState) -> JournalReport:
     lease = lease_of(connection)
-    return Report(
+    return JournalReport(
         path=database.name,
         chain=chain,
         archived=queries.beginning(connection)[0],
@@ -116,7 +116,7 @@ def _rest(connection: Connection, database: Database, chain: Chain) -> Report:
     )
 
 
-def _chain(database: Database, archive: Path | None) -> Chain:
+def _chain(database: Database, archive: Path | None) -> ChainState:
     kept, digest, indexed = 0, GENESIS, 0
     try:
         if archive is not None:
@@ -126,13 +126,13 @@ def _chain(database: Database, archive: Path | None) -> Chain:
             indexed += len(set(subjects_of(unseal(row).event)))
             kept, digest = row.seq, row.digest
     except (CorruptJournalError, UnknownEventError) as error:
-        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=error.seq, why=str(error))
+        return ChainState(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=error.seq, why=str(error))
     except JournalError as error:
-        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=kept + 1, why=str(error))
+        return ChainState(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=kept + 1, why=str(error))
     except _UNREADABLE as error:
         why = f"it cannot be read ({type(error).__name__}: {error})"
-        return Chain(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=kept + 1, why=why)
-    return Chain(kept=kept, digest=digest.hex(), indexed=indexed)
+        return ChainState(kept=kept, digest=digest.hex(), indexed=indexed, first_bad=kept + 1, why=why)
+    return ChainState(kept=kept, digest=digest.hex(), indexed=indexed)
 
 
 def _unreadable(connection: Connection) -> Iterator[int]:
@@ -156,12 +156,12 @@ def _reads(body: bytes) -> bool:
     return True
 
 
-def _snapshots(connection: Connection, chain: Chain) -> Iterator[SnapshotState]:
+def _snapshots(connection: Connection, chain: ChainState) -> Iterator[SnapshotState]:
     for seq, digest, version, checksum in connection.execute(select(snapshots).order_by(snapshots.c.seq)).all():
         yield SnapshotState(seq=seq, version=version, fault=_fault(connection, chain, (seq, digest, version, checksum)))
 
 
-def _fault(connection: Connection, chain: Chain, snapshot: tuple[int, bytes, int, bytes]) -> str:
+def _fault(connection: Connection, chain: ChainState, snapshot: tuple[int, bytes, int, bytes]) -> str:
     seq, digest, version, checksum = snapshot
     if seq > chain.kept:
         return f"it was taken behind record {chain.kept}, the last that stands"
@@ -180,6 +180,6 @@ def _orphans(connection: Connection) -> tuple[str, ...]:
     return tuple(f"{subject}: record {seq}" for subject, seq in connection.execute(missing))
 
 
-def _entries(connection: Connection, chain: Chain) -> int:
+def _entries(connection: Connection, chain: ChainState) -> int:
     """The index entries that there are for the kept records."""
     return connection.execute(select(func.count()).where(subjects.c.seq <= chain.kept)).scalar_one()

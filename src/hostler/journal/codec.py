@@ -50,7 +50,7 @@ class UnknownEventError(JournalError):
         self.seq = seq
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A record as it is stored: `at` in µs since 1970 UTC, `body` the event as JSON, `digest` the chain's here."""
 
     seq: int
@@ -93,7 +93,7 @@ def moment(micros: int) -> datetime:
     return EPOCH + micros * MICROSECOND
 
 
-def seal(record: Record, before: bytes, cell: int = RELEASE.reads) -> Row:
+def seal(record: Record, before: bytes, cell: int = RELEASE.reads) -> StoredRow:
     """The row for a record that follows the digest `before`, in words that controllers of format `cell` read.
 
     Raises UnwritableError for what could not be read back (a wrong type, an infinite number, a naive moment):
@@ -107,12 +107,14 @@ def seal(record: Record, before: bytes, cell: int = RELEASE.reads) -> Row:
         if (newest := RELEASE.newest(name)) != version:
             body = _encode(downcast(_decode_body(body), newest, version))
         fields = (record.seq, micros(record.at), record.epoch, record.cause, name, version, body)
-        return Row(*fields, _chain(before, fields))
+        return StoredRow(*fields, _chain(before, fields))
     except (msgspec.MsgspecError, TypeError, ValueError, KeyError) as error:
         raise UnwritableError(f"record {record.seq} ({name}) cannot be stored: {error}") from error
 
 
-def seal_all(records: Iterable[Record], last: int, before: bytes, epoch: int, cell: int = RELEASE.reads) -> list[Row]:
+def seal_all(
+    records: Iterable[Record], last: int, before: bytes, epoch: int, cell: int = RELEASE.reads
+) -> list[StoredRow]:
     """The rows for a batch that follows record `last`; OutOfPlaceError where one has another place or epoch."""
     rows = []
     for seq, record in enumerate(records, last + 1):
@@ -127,12 +129,12 @@ def seal_all(records: Iterable[Record], last: int, before: bytes, epoch: int, ce
     return rows
 
 
-def unseal(row: Row) -> Record:
+def unseal(row: StoredRow) -> Record:
     """The record in a row; UnknownEventError where this version cannot read it."""
     return Record(seq=row.seq, at=moment(row.at), epoch=row.epoch, cause=row.cause, event=_event(row))
 
 
-def verified(rows: Iterable[Row], last: int, before: bytes) -> Iterator[Row]:
+def verified(rows: Iterable[StoredRow], last: int, before: bytes) -> Iterator[StoredRow]:
     """The rows again, each checked to follow the one before it; CorruptJournalError names the first that does not."""
     for seq, row in enumerate(rows, last + 1):
         if row.seq != seq:
@@ -143,7 +145,7 @@ def verified(rows: Iterable[Row], last: int, before: bytes) -> Iterator[Row]:
         yield row
 
 
-def known(row: Row) -> None:
+def known(row: StoredRow) -> None:
     """Raises UnknownEventError for a row that this version certainly cannot read; looks at its name only."""
     if row.name not in _decoders and not is_cast(row.name, row.version):
         raise UnknownEventError(row.seq, row.name, row.version, "this Hostler does not know the name")
@@ -202,7 +204,7 @@ def _chain(before: bytes, fields: tuple[object, ...]) -> bytes:
     return blake2b(before + _canonical(fields), digest_size=DIGEST_BYTES).digest()
 
 
-def _event(row: Row) -> Event:
+def _event(row: StoredRow) -> Event:
     known(row)
     try:
         if not is_cast(row.name, row.version) and row.name in _decoders:

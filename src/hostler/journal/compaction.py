@@ -18,9 +18,9 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from hostler.core.state.events import subjects_of
 from hostler.core.state.snapshot import SNAPSHOT_VERSION
 from hostler.journal import queries, schema, whole_files
-from hostler.journal.codec import GENESIS, Row, micros, unseal, verified
+from hostler.journal.codec import GENESIS, StoredRow, micros, unseal, verified
 from hostler.journal.database import PAGE, Database, rows_after
-from hostler.journal.line_format import FORMAT, End, RecordLine, Start, Tally, read, record_line, written
+from hostler.journal.line_format import FORMAT, FirstLine, LastLine, LineTally, RecordLine, read, record_line, written
 from hostler.journal.sql import SNAPSHOTS_KEPT
 from hostler.ports import JournalError
 
@@ -74,20 +74,20 @@ def follow(database: Database, folder: Path) -> None:
             raise JournalError(f"{folder / part.file} does not lead to record {part.last} of this journal")
 
 
-def archive_rows(path: Path) -> Iterator[Row]:
+def archive_rows(path: Path) -> Iterator[StoredRow]:
     """The records of an archive file, verified against each other and its end. Raises JournalError naming the file."""
-    tally, last, digest, end = Tally(), 0, b"", None
+    tally, last, digest, end = LineTally(), 0, b"", None
     try:
         with path.open("rb") as lines:
             for _, line, text in read(lines):
                 match line:
-                    case Start():
+                    case FirstLine():
                         last, digest = line.first - 1, bytes.fromhex(line.before)
                     case RecordLine():
                         (row,) = verified([line.row()], last, digest)
                         last, digest = row.seq, row.digest
                         yield row
-                    case End():
+                    case LastLine():
                         end = line
                         break
                     case _:
@@ -111,9 +111,9 @@ def _written(database: Database, folder: Path, before: int) -> Path | None:
     """The next records that have had their time as a file, None where there are none."""
     last, digest = beginning(database)
     unnamed = folder / "records.jsonl"
-    tally, first = Tally(), last + 1
+    tally, first = LineTally(), last + 1
     with whole_files.unfinished(unnamed).open("wb") as out:
-        _write(out, tally, Start(FORMAT, first=first, before=digest.hex()))
+        _write(out, tally, FirstLine(FORMAT, first=first, before=digest.hex()))
         for row in _expired(database, last, digest, before):
             _write(out, tally, record_line(row))
             last, digest = row.seq, row.digest
@@ -127,13 +127,13 @@ def _written(database: Database, folder: Path, before: int) -> Path | None:
     return path
 
 
-def _write(out: BinaryIO, tally: Tally, line: Start | RecordLine) -> None:
+def _write(out: BinaryIO, tally: LineTally, line: FirstLine | RecordLine) -> None:
     text = written(line)
     tally.add(line, text)
     out.write(text)
 
 
-def _expired(database: Database, after: int, digest: bytes, before: int) -> Iterator[Row]:
+def _expired(database: Database, after: int, digest: bytes, before: int) -> Iterator[StoredRow]:
     """Records that the last but one snapshot stands for, from the first on, while they are older than `before`."""
     with database.reading() as connection:
         whole = [snapshot.seq for snapshot in queries.whole_snapshots(connection, SNAPSHOT_VERSION)]
@@ -161,7 +161,7 @@ def _remove(database: Database, path: Path) -> None:
             db.execute(insert(schema.archives).values(**values))
 
 
-def _forget(db: Connection, page: list[Row]) -> None:
+def _forget(db: Connection, page: list[StoredRow]) -> None:
     c = schema.subjects.c
     entries = [{"s": s, "q": row.seq} for row in page for s in dict.fromkeys(subjects_of(unseal(row).event))]
     if entries:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from hostler.journal import queries
-from hostler.journal.codec import Row
+from hostler.journal.codec import StoredRow
 from hostler.ports import CorruptJournalError
 
 PAGE = 2_000
@@ -78,14 +78,14 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-def rows_after(database: Database, after: int) -> Iterator[Row]:
+def rows_after(database: Database, after: int) -> Iterator[StoredRow]:
     """All rows after `after`, a page at a time; CorruptJournalError for one the database itself cannot read."""
     while rows := _page(database, after):
         yield from rows
         after = rows[-1].seq
 
 
-def _page(database: Database, after: int) -> list[Row]:
+def _page(database: Database, after: int) -> list[StoredRow]:
     with database.reading() as connection:
         try:
             return queries.page(connection, after, PAGE)
@@ -95,9 +95,9 @@ def _page(database: Database, after: int) -> list[Row]:
     return _readable(database, after)
 
 
-def _readable(database: Database, after: int) -> list[Row]:
+def _readable(database: Database, after: int) -> list[StoredRow]:
     """The rows of a page up to the one that cannot be read; CorruptJournalError when that is the first."""
-    rows: list[Row] = []
+    rows: list[StoredRow] = []
     while len(rows) < PAGE:
         with database.reading() as connection:
             try:

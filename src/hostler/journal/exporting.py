@@ -13,13 +13,13 @@ from hostler.journal.line_format import (
     FORMAT,
     ArchivedLine,
     CursorLine,
-    End,
+    FirstLine,
+    LastLine,
     Line,
+    LineTally,
     ObservationLine,
     RecordLine,
     SnapshotLine,
-    Start,
-    Tally,
     observation_line,
     record_line,
     written,
@@ -29,14 +29,14 @@ from hostler.journal.opening import open_database
 PART_BYTES = 1 << 20
 
 
-def export(place: str | Path, write: Callable[[bytes], object]) -> End:
+def export(place: str | Path, write: Callable[[bytes], object]) -> LastLine:
     """Give `write` the lines of the journal at one moment, the end's line last, which is returned.
 
     A controller may go on meanwhile. Raises CorruptJournalError for a record that does not verify and JournalError
     for anything else that could not be imported again; what was written then has no end.
     """
     database = open_database(place)
-    tally = Tally()
+    tally = LineTally()
     try:
         with database.reading() as connection:
             layout.require(database, connection)
@@ -53,7 +53,7 @@ def export(place: str | Path, write: Callable[[bytes], object]) -> End:
 
 def _lines(connection: Connection) -> Iterator[Line]:
     first, before = queries.beginning(connection)
-    yield Start(FORMAT, first=first + 1, before=before.hex(), epoch=lease_of(connection).epoch)
+    yield FirstLine(FORMAT, first=first + 1, before=before.hex(), epoch=lease_of(connection).epoch)
     for archive in connection.execute(select(schema.archives).order_by(schema.archives.c.last)).all():
         yield ArchivedLine(archive.last, archive.first, archive.digest.hex(), archive.file)
     yield from _records(connection, first, before)

@@ -15,13 +15,13 @@ from hostler.journal.line_format import (
     FORMAT,
     ArchivedLine,
     CursorLine,
-    End,
+    FirstLine,
+    LastLine,
     Line,
+    LineTally,
     ObservationLine,
     RecordLine,
     SnapshotLine,
-    Start,
-    Tally,
     read,
     refuse,
 )
@@ -34,7 +34,7 @@ EPOCHS_SKIPPED = 1_000
 so a restored journal goes on behind any that there can have been."""
 
 
-def import_journal(place: str | Path, lines: Iterable[bytes], source: str, now: datetime) -> End:
+def import_journal(place: str | Path, lines: Iterable[bytes], source: str, now: datetime) -> LastLine:
     """Make the journal at `place` from these lines, marked as restored from `source` at `now`.
 
     One transaction: JournalError where a line, the chain, a count or the checksum is wrong, where the lines end
@@ -57,12 +57,12 @@ class _Filling:
 
     def __init__(self, database: Database, db: Connection) -> None:
         self._database, self._db = database, db
-        self._tally = Tally()
+        self._tally = LineTally()
         self._rows: dict[str, list[Values]] = {}
         self._snapshot: list[SnapshotLine] = []
         self._number = 0
-        self.start = Start(0)
-        self.end: End | None = None
+        self.start = FirstLine(0)
+        self.end: LastLine | None = None
         self._last, self._digest = 0, GENESIS
         self._covered = True
 
@@ -70,10 +70,10 @@ class _Filling:
         self._number = number
         if self.end is not None:
             refuse(number, "it comes behind the end")
-        if (number == 1) != isinstance(line, Start):
+        if (number == 1) != isinstance(line, FirstLine):
             refuse(number, "an export begins with one line of kind journal")
         match line:
-            case Start():
+            case FirstLine():
                 self._begin(line)
             case ArchivedLine():
                 self._archived(line)
@@ -85,12 +85,12 @@ class _Filling:
                 self._cursor(line)
             case SnapshotLine():
                 self._piece(line)
-            case End():
+            case LastLine():
                 self._finish(line)
                 return
         self._tally.add(line, text)
 
-    def finished(self) -> End:
+    def finished(self) -> LastLine:
         """Writes what is left; JournalError where the end did not come."""
         if self.end is None:
             refuse(self._number + 1, "it is missing: the export was cut off before its end")
@@ -98,7 +98,7 @@ class _Filling:
             self._flush(table)
         return self.end
 
-    def _begin(self, line: Start) -> None:
+    def _begin(self, line: FirstLine) -> None:
         if line.format != FORMAT:
             refuse(1, f"it has format {line.format}, this Hostler reads format {FORMAT}")
         if not (1 <= line.first <= INTEGER_MAX and 0 <= line.epoch <= INTEGER_MAX - EPOCHS_SKIPPED):
@@ -154,9 +154,9 @@ class _Filling:
         self._covered |= line.version == SNAPSHOT_VERSION and line.seq >= self.start.first - 1
         self._snapshot = []
 
-    def _finish(self, line: End) -> None:
+    def _finish(self, line: LastLine) -> None:
         expected = self._tally.end(self._last, self._digest)
-        for field in End.__struct_fields__:
+        for field in LastLine.__struct_fields__:
             said, is_so = getattr(line, field), getattr(expected, field)
             if said != is_so:
                 refuse(self._number, f"{field} is {said} there and {is_so} in the lines before")

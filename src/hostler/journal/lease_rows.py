@@ -4,7 +4,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from hostler.journal.lease_succession import next_holder, refuse_fenced
 from hostler.journal.schema import lease, members
-from hostler.ports import Lease, Member
+from hostler.ports import ControllerMember, Lease
 
 
 def lease_of(connection: Connection) -> Lease:
@@ -41,7 +41,7 @@ def fence(db: Connection, epoch: int) -> None:
     refuse_fenced(held(db), epoch)
 
 
-def announce(db: Connection, member: Member) -> None:
+def announce(db: Connection, member: ControllerMember) -> None:
     """Write a controller down with one beat more than before."""
     values = {"address": member.address, "reads": member.reads}
     known = update(members).where(members.c.name == member.name)
@@ -49,9 +49,9 @@ def announce(db: Connection, member: Member) -> None:
         db.execute(insert(members).values(name=member.name, **values, beats=1))
 
 
-def members_of(connection: Connection) -> tuple[Member, ...]:
+def members_of(connection: Connection) -> tuple[ControllerMember, ...]:
     """Every controller written down, by name."""
-    return tuple(Member(*row) for row in connection.execute(select(members).order_by(members.c.name)))
+    return tuple(ControllerMember(*row) for row in connection.execute(select(members).order_by(members.c.name)))
 
 
 def dismiss(db: Connection, name: str) -> None:

@@ -11,7 +11,7 @@ from typing import NoReturn
 import msgspec
 from msgspec import Raw, Struct
 
-from hostler.journal.codec import DIGEST_BYTES, GENESIS, ObservationRow, Row
+from hostler.journal.codec import DIGEST_BYTES, GENESIS, ObservationRow, StoredRow
 from hostler.ports import JournalError
 
 FORMAT = 1
@@ -19,7 +19,7 @@ LINE_MAX = 64 << 20
 """Bytes of the longest line that is read; a snapshot's part and the largest body are far shorter."""
 
 
-class Start(Struct, frozen=True, tag="journal", tag_field="line"):
+class FirstLine(Struct, frozen=True, tag="journal", tag_field="line"):
     """The first line. Records begin at `first`, behind the digest `before` (hex); `epoch` is the lease's."""
 
     format: int
@@ -38,7 +38,7 @@ class ArchivedLine(Struct, frozen=True, tag="archived", tag_field="line"):
 
 
 class RecordLine(Struct, frozen=True, tag="record", tag_field="line"):
-    """A record: `codec.Row`, `at` in µs since 1970 UTC, the digest in hex."""
+    """A record: `codec.StoredRow`, `at` in µs since 1970 UTC, the digest in hex."""
 
     seq: int
     at: int
@@ -49,9 +49,9 @@ class RecordLine(Struct, frozen=True, tag="record", tag_field="line"):
     body: Raw
     digest: str
 
-    def row(self) -> Row:
+    def row(self) -> StoredRow:
         fields = (self.seq, self.at, self.epoch, self.cause, self.name, self.version)
-        return Row(*fields, bytes(self.body), _digest(self.digest))
+        return StoredRow(*fields, bytes(self.body), _digest(self.digest))
 
 
 class ObservationLine(Struct, frozen=True, tag="observation", tag_field="line"):
@@ -86,7 +86,7 @@ class SnapshotLine(Struct, frozen=True, tag="snapshot", tag_field="line"):
     checksum: str = ""
 
 
-class End(Struct, frozen=True, tag="end", tag_field="line"):
+class LastLine(Struct, frozen=True, tag="end", tag_field="line"):
     """The last line: how many lines of each kind came before it, where the chain ends, and a checksum of all lines."""
 
     records: int
@@ -97,13 +97,13 @@ class End(Struct, frozen=True, tag="end", tag_field="line"):
     checksum: str
 
 
-Line = Start | ArchivedLine | RecordLine | ObservationLine | CursorLine | SnapshotLine | End
+Line = FirstLine | ArchivedLine | RecordLine | ObservationLine | CursorLine | SnapshotLine | LastLine
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
 
 
-class Tally:
+class LineTally:
     """Counts lines and keeps their checksum, the same way for who writes and who reads them."""
 
     def __init__(self) -> None:
@@ -116,9 +116,9 @@ class Tally:
         self.observations += isinstance(line, ObservationLine)
         self.cursors += isinstance(line, CursorLine)
 
-    def end(self, last: int, digest: bytes) -> End:
+    def end(self, last: int, digest: bytes) -> LastLine:
         checksum = self._checksum.hexdigest()
-        return End(self.records, self.observations, self.cursors, last, digest.hex(), checksum)
+        return LastLine(self.records, self.observations, self.cursors, last, digest.hex(), checksum)
 
 
 def written(line: Line) -> bytes:
@@ -135,7 +135,7 @@ def read(lines: Iterable[bytes]) -> Iterator[tuple[int, Line, bytes]]:
             refuse(number, f"it cannot be read ({error})")
 
 
-def record_line(row: Row) -> RecordLine:
+def record_line(row: StoredRow) -> RecordLine:
     """The line of a record; JournalError for a body that would not be one line."""
     return RecordLine(*row[:6], body=_raw(row.body, f"record {row.seq}"), digest=row.digest.hex())
 

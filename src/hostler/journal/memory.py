@@ -13,7 +13,7 @@ from hostler.core.state.model import Observation
 from hostler.journal.codec import (
     GENESIS,
     OutOfPlaceError,
-    Row,
+    StoredRow,
     capped,
     micros,
     seal_all,
@@ -23,7 +23,7 @@ from hostler.journal.codec import (
     verified,
 )
 from hostler.journal.lease_succession import changed_hands, next_holder, refuse_fenced
-from hostler.ports import Archived, Batch, Lease, Member, Restored, Snapshot
+from hostler.ports import Archived, Batch, ControllerMember, Lease, Restored, Snapshot
 
 
 class MemoryJournal:
@@ -33,14 +33,14 @@ class MemoryJournal:
     """
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
+        self._rows: list[StoredRow] = []
         self._about: defaultdict[str, list[int]] = defaultdict(list)
         self._observations: dict[str, Observation] = {}
         self._seen: defaultdict[str, list[Observation]] = defaultdict(list)
         self._cursors: dict[str, tuple[str, int]] = {}
         self._snapshot: Snapshot | None = None
         self._lease = Lease()
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ControllerMember] = {}
         self._changed = Condition()
 
     def lease(self) -> Lease:
@@ -63,11 +63,11 @@ class MemoryJournal:
                 self._lease = replace(self._lease, holder="", address="")
             self._changed.notify_all()
 
-    def announce(self, member: Member) -> None:
+    def announce(self, member: ControllerMember) -> None:
         known = self._members.get(member.name)
         self._members[member.name] = replace(member, beats=known.beats + 1 if known else 1)
 
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[ControllerMember, ...]:
         return tuple(self._members[name] for name in sorted(self._members))
 
     def dismiss(self, name: str) -> None:

@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from sqlalchemy import Connection, Select, func, select
 
-from hostler.journal.codec import DIGEST_BYTES, GENESIS, Row, capped, moment
+from hostler.journal.codec import DIGEST_BYTES, GENESIS, StoredRow, capped, moment
 from hostler.journal.schema import (
     archives,
     cursors,
@@ -19,18 +19,18 @@ from hostler.journal.schema import (
 from hostler.ports import Archived, Restored, Snapshot
 
 
-def page(connection: Connection, after: int, limit: int) -> list[Row]:
+def page(connection: Connection, after: int, limit: int) -> list[StoredRow]:
     """Rows after `after`, in order."""
     return _rows(connection, select(records).where(records.c.seq > after).order_by(records.c.seq), limit)
 
 
-def since(connection: Connection, at: int, limit: int) -> list[Row]:
+def since(connection: Connection, at: int, limit: int) -> list[StoredRow]:
     """Rows of moment `at` (µs) and later, by moment; to order by seq would walk the log from its start."""
     found = select(records).where(records.c.at >= at)
     return _rows(connection, found.order_by(records.c.at, records.c.seq), limit)
 
 
-def history(connection: Connection, subject: str, before: int | None, limit: int) -> list[Row]:
+def history(connection: Connection, subject: str, before: int | None, limit: int) -> list[StoredRow]:
     """Rows about one subject, newest first, older than record `before` where that is given."""
     found = select(records).join(subjects, subjects.c.seq == records.c.seq).where(subjects.c.subject == subject)
     if before is not None:
@@ -140,5 +140,5 @@ def checksum_of(body: bytes) -> bytes:
     return blake2b(body, digest_size=DIGEST_BYTES).digest()
 
 
-def _rows(connection: Connection, query: Select[tuple[object, ...]], limit: int) -> list[Row]:
-    return [Row._make(row) for row in connection.execute(query.limit(capped(limit)))]
+def _rows(connection: Connection, query: Select[tuple[object, ...]], limit: int) -> list[StoredRow]:
+    return [StoredRow._make(row) for row in connection.execute(query.limit(capped(limit)))]

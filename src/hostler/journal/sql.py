@@ -24,7 +24,16 @@ from hostler.journal.codec import (
 )
 from hostler.journal.database import Database, rows_after
 from hostler.journal.lease_succession import changed_hands
-from hostler.ports import Archived, ArchivedError, Batch, CorruptJournalError, Lease, Member, Restored, Snapshot
+from hostler.ports import (
+    Archived,
+    ArchivedError,
+    Batch,
+    ControllerMember,
+    CorruptJournalError,
+    Lease,
+    Restored,
+    Snapshot,
+)
 
 SNAPSHOTS_KEPT = 2
 SNAPSHOT_PART_BYTES = 1 << 20
@@ -66,7 +75,7 @@ class SqlJournal:
             lease_rows.resign(db, epoch)
             self._database.wake(db)
 
-    def announce(self, member: Member) -> None:
+    def announce(self, member: ControllerMember) -> None:
         with self._database.writing() as db:
             lease_rows.announce(db, member)
 
@@ -129,7 +138,7 @@ class SqlJournal:
         with self._database.reading() as connection:
             return lease_rows.lease_of(connection)
 
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[ControllerMember, ...]:
         with self._database.reading() as connection:
             return lease_rows.members_of(connection)
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hostler.controller.intake import NodeSeen
 from hostler.core.state.model import Node
-from hostler.polling.bmc_readings import SENSORS, SYSTEM, Looks, Sight
+from hostler.polling.bmc_readings import SENSORS, SYSTEM, BmcSession, Looks
 from hostler.polling.bmc_schedule import MISSED, Pace, Rota
 from hostler.ports import ExcessError, PortError, RefusedError
 from hostler.runtime.runner import Cell
@@ -18,13 +18,13 @@ ENLIST_S = 2.0
 """How often the fleet is asked who has a BMC."""
 
 
-class Eyes(Protocol):
+class BmcReader(Protocol):
     """Opens a look at one node. Raises PortError."""
 
-    async def look(self, node: Node) -> Sight: ...
+    async def look(self, node: Node) -> BmcSession: ...
 
 
-class Places(Struct, frozen=True):
+class PollLimits(Struct, frozen=True):
     """How many looks may be under way, and for how long.
 
     A look that lasts longer than `patience_s` gives its place among `quick` to the next one and goes on among `slow`;
@@ -37,7 +37,7 @@ class Places(Struct, frozen=True):
     deadline_s: float = 20.0
 
 
-class Watch:
+class BmcPoller:
     """Looks at all nodes that have a BMC. Volatile: after a restart everything is looked at anew.
 
     An object's `run` ends only when it is cancelled; every look that it began ends with it.
@@ -46,10 +46,10 @@ class Watch:
     def __init__(
         self,
         cell: Cell,
-        eyes: Eyes,
+        eyes: BmcReader,
         clock: Callable[[], datetime],
         pace: Pace = Pace(),  # noqa: B008 - frozen
-        places: Places = Places(),  # noqa: B008 - frozen
+        places: PollLimits = PollLimits(),  # noqa: B008 - frozen
     ) -> None:
         self._cell = cell
         self._eyes = eyes

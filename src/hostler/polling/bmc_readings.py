@@ -12,7 +12,7 @@ from hostler.controller.intake import NodeSeen
 from hostler.core.conditions.part_claims import is_contested
 from hostler.core.conditions.sku_match import has_unseen_kinds, is_unseen
 from hostler.core.conditions.staleness import BMC_TOO_LARGE
-from hostler.core.diagnose.debounce import Heard, forget, settle, told
+from hostler.core.diagnose.debounce import RepeatedReading, forget, settle, told
 from hostler.core.diagnose.firmware import firmware_subjects
 from hostler.core.diagnose.part_health import part_subjects
 from hostler.core.diagnose.sensors import Subject, subjects
@@ -56,7 +56,7 @@ AFFIRM_S = 3600.0
 _UNREADABLE = "observation.unreadable"
 
 
-class Sight(Protocol):
+class BmcSession(Protocol):
     """One look at a node's BMC, whose identity has been checked: its power ("on", "off", "unknown"), and more.
 
     `health` is the worst word that the system shows of its parts, `version` that of its BIOS; "" where it shows none.
@@ -87,18 +87,18 @@ class Sight(Protocol):
         ...
 
 
-class Errand(Struct, frozen=True):
+class ReadingTask(Struct, frozen=True):
     """One thing that is read. `brief`: what is well is told only where it was not, or where a condition stands."""
 
     name: str
-    read: Callable[[Sight], Awaitable[Observation]]
+    read: Callable[[BmcSession], Awaitable[Observation]]
     subjects: Callable[[Observation, Node, Sku], dict[str, Subject]]
     brief: bool = True
 
 
-SENSORS = Errand("sensors", lambda sight: sight.sensors(), subjects, brief=False)
-PARTS = Errand("parts", lambda sight: sight.parts(), part_subjects)
-FIRMWARE = Errand("firmware", lambda sight: sight.firmware(), firmware_subjects)
+SENSORS = ReadingTask("sensors", lambda sight: sight.sensors(), subjects, brief=False)
+PARTS = ReadingTask("parts", lambda sight: sight.parts(), part_subjects)
+FIRMWARE = ReadingTask("firmware", lambda sight: sight.firmware(), firmware_subjects)
 
 
 class Memory(Struct):
@@ -109,7 +109,7 @@ class Memory(Struct):
     until when it is not asked for; `spent`: the present look has had all that one may cost.
     """
 
-    heard: dict[str, dict[str, Heard]] = {}
+    heard: dict[str, dict[str, RepeatedReading]] = {}
     due: dict[str, float] = {}
     number: int = 0
     affirm_at: float = float("-inf")
@@ -149,7 +149,7 @@ class Looks:
         """Whether the readings are due, or power alone is to be looked at for now."""
         return self._of(node.id).due.get(SENSORS.name, now) <= now
 
-    async def read(self, node: Node, sight: Sight, period_s: float) -> bool:
+    async def read(self, node: Node, sight: BmcSession, period_s: float) -> bool:
         """Read and tell what is due; whether something waits to repeat itself. Raises PortError for the readings.
 
         What else is too large is told here, and kept off.
@@ -214,7 +214,7 @@ class Looks:
             return has_unseen_kinds(self._cell.view, node)
         return node.phase in _STOCKED and is_unseen(self._cell.view, node)
 
-    async def _run(self, node: Node, errand: Errand, sight: Sight, memory: Memory) -> bool:
+    async def _run(self, node: Node, errand: ReadingTask, sight: BmcSession, memory: Memory) -> bool:
         """One of the rarer errands; whether what it has brought waits to repeat itself."""
         try:
             seen = await errand.read(sight)
@@ -228,7 +228,7 @@ class Looks:
         return True
 
     @staticmethod
-    def _changed(memory: Memory, errand: Errand, sign: str, at_first: str) -> bool:
+    def _changed(memory: Memory, errand: ReadingTask, sign: str, at_first: str) -> bool:
         """Whether the sign by which an errand comes early is another one than at the last look."""
         before = memory.signs.get(errand.name, at_first)
         memory.signs[errand.name] = sign
@@ -244,7 +244,7 @@ class Looks:
         memory.due[name] = now + every_s
         return True
 
-    async def _tell(self, node: Node, errand: Errand, seen: Observation, memory: Memory) -> bool:
+    async def _tell(self, node: Node, errand: ReadingTask, seen: Observation, memory: Memory) -> bool:
         """Observe what is new and has repeated itself. Whether something still waits for that."""
         sku = self._cell.view.configuration_of(node).skus.get(node.sku)
         if sku is None or node.phase is Phase.retired:
@@ -268,7 +268,7 @@ class Looks:
             _let_go(heard)
         return settled.open
 
-    async def _take_stock(self, node: Node, sight: Sight, memory: Memory) -> None:
+    async def _take_stock(self, node: Node, sight: BmcSession, memory: Memory) -> None:
         """Observe what a node consists of of which nobody has told yet: an adopted one needs no agent for it.
 
         The same of the same boot is told once.
@@ -287,7 +287,7 @@ class Looks:
         except BusyError:
             return
 
-    async def _read_on(self, node: Node, sight: Sight, memory: Memory) -> None:
+    async def _read_on(self, node: Node, sight: BmcSession, memory: Memory) -> None:
         """Observe what came into the event log since the last reading; what it held before the first one is history."""
         if memory.log_cursor is None and memory.log_number:
             memory.log_cursor = await asyncio.to_thread(self._cursor_of, node.id, memory.log_number)
@@ -322,7 +322,7 @@ class Looks:
 
 
 def _in_brief(
-    said: dict[str, Subject], seen: Observation, heard: dict[str, Heard], node: Node
+    said: dict[str, Subject], seen: Observation, heard: dict[str, RepeatedReading], node: Node
 ) -> tuple[dict[str, Subject], Observation]:
     """Without the parts that are well and always were: fifty of them a node, each hour, would be told for nothing."""
     doubted = {condition.part for condition in node.conditions}
@@ -343,7 +343,7 @@ def stock_s(node: Node) -> float:
     return STOCK_AGAIN_S if in_vain else STOCK_S
 
 
-def _let_go(heard: dict[str, Heard]) -> None:
+def _let_go(heard: dict[str, RepeatedReading]) -> None:
     """What was told to be well again needs no more watching than any other part."""
     for part in [
         p for p, known in heard.items() if known.told == known.story and not any(s for _, s, _ in known.story)
@@ -351,7 +351,7 @@ def _let_go(heard: dict[str, Heard]) -> None:
         del heard[part]
 
 
-def _unsay(heard: dict[str, Heard], node: Node) -> None:
+def _unsay(heard: dict[str, RepeatedReading], node: Node) -> None:
     """What was told to stand and stands no more (a person or a remedy ended it) is news if it is still so."""
     standing = {condition.part for condition in node.conditions}
     for part, known in heard.items():

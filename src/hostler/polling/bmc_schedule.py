@@ -24,7 +24,7 @@ class Pace(Struct, frozen=True):
     rarest_s: float = 300.0
 
 
-class Turn(Struct):
+class PollTurn(Struct):
     """One BMC's place: `due` on the caller's monotonic clock; looks in a row that it has missed, or made too large."""
 
     due: float
@@ -40,7 +40,7 @@ class Rota:
 
     def __init__(self, pace: Pace = Pace()) -> None:  # noqa: B008 - frozen
         self._pace = pace
-        self._turns: dict[str, Turn] = {}
+        self._turns: dict[str, PollTurn] = {}
         self._queue: list[tuple[float, str]] = []
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class Rota:
         for gone in self._turns.keys() - wanted:
             del self._turns[gone]
         fresh = sorted(wanted - self._turns.keys())
-        self._turns.update((node, Turn(now)) for node in fresh)
+        self._turns.update((node, PollTurn(now)) for node in fresh)
         for node in fresh:
             self._put(node, now + self.period_s * share(node))
 

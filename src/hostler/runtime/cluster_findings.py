@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Finding(Struct, frozen=True):
+class ClusterFinding(Struct, frozen=True):
     """One thing that an examination says of a cluster.
 
     `kind`: reach, version, tool, permission or node; `name` is what is meant. `bad`: something has to be done, which
@@ -19,10 +19,10 @@ class Finding(Struct, frozen=True):
     remediator: bool = False
 
 
-def unlisted(cluster: str, scheduler: str, names: dict[str, str], listed: frozenset[str]) -> list[Finding]:
+def unlisted(cluster: str, scheduler: str, names: dict[str, str], listed: frozenset[str]) -> list[ClusterFinding]:
     """Nodes of ours (by the name they should have there) that the scheduler does not list, and the other way round."""
     found = [
-        Finding(
+        ClusterFinding(
             cluster,
             "node",
             node,
@@ -36,7 +36,7 @@ def unlisted(cluster: str, scheduler: str, names: dict[str, str], listed: frozen
     others = sorted(listed - set(names))
     if others and names:
         shown = f"{', '.join(others[:SHOWN])}{' …' if len(others) > SHOWN else ''}"
-        found.append(Finding(cluster, "node", scheduler, f"{len(others)} listed and none of ours: {shown}"))
+        found.append(ClusterFinding(cluster, "node", scheduler, f"{len(others)} listed and none of ours: {shown}"))
     return found
 
 

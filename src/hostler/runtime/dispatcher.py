@@ -8,7 +8,7 @@ from typing import Protocol
 from hostler.controller.ready import Send
 from hostler.core.state.model import Operation, Outcome
 from hostler.logs.structured import bound, logger
-from hostler.ports import ConflictError, Hand, RefusedError, UnreachableError
+from hostler.ports import ConflictError, OperationDriver, RefusedError, UnreachableError
 
 log = logger()
 
@@ -29,7 +29,7 @@ class Sender:
 
     def __init__(
         self,
-        hands: Sequence[Hand],
+        hands: Sequence[OperationDriver],
         fence: Fence,
         replied: Callable[[Send, Outcome], None],
         clock: Callable[[], datetime],
@@ -67,7 +67,7 @@ class Sender:
             elif await self._fence.passes(send):
                 self._replied(send, await self._ask(hand, send))
 
-    async def _ask(self, hand: Hand, send: Send) -> Outcome:
+    async def _ask(self, hand: OperationDriver, send: Send) -> Outcome:
         operation, node = send.operation, send.node
         left_s = (operation.deadline - self._clock()).total_seconds() + GRACE_S
         try:
@@ -83,7 +83,7 @@ class Sender:
             return _outcome(operation, "unknown", f"driver error: {type(bug).__name__}: {bug}")
         return said
 
-    async def _revoke(self, hand: Hand, send: Send) -> None:
+    async def _revoke(self, hand: OperationDriver, send: Send) -> None:
         try:
             async with asyncio.timeout(GRACE_S):
                 await hand.revoke(send.operation, send.node)

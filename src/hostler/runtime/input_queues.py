@@ -73,8 +73,8 @@ class Queues:
 
     def __init__(self) -> None:
         self._outcomes: deque[intake.Input] = deque()
-        self._easing: deque[intake.Asked] = deque()
-        self._intents: deque[intake.Asked] = deque()
+        self._easing: deque[intake.IntentAsked] = deque()
+        self._intents: deque[intake.IntentAsked] = deque()
         self._volatile: deque[intake.Input] = deque()
         self._urgent = FairQueue()
         self._news = FairQueue()
@@ -93,7 +93,7 @@ class Queues:
                 self.observations += len(observations)
                 news = any(o.kind != "inventory" for o in observations)
                 (self._urgent if one.urgent else self._news if news else self._bulk).put(one)
-            case intake.Asked(intent=intent):
+            case intake.IntentAsked(intent=intent):
                 queue = self._easing if intent.verb in _EASING_VERBS else self._intents
                 if len(queue) >= INTENTS_MAX:
                     raise BusyError(1.0)
@@ -128,6 +128,6 @@ class Queues:
         return taken
 
 
-def _drain(queue: "deque[intake.Input] | deque[intake.Asked]", most: int) -> Iterator[intake.Input]:
+def _drain(queue: "deque[intake.Input] | deque[intake.IntentAsked]", most: int) -> Iterator[intake.Input]:
     for _ in range(min(most, len(queue))):
         yield queue.popleft()

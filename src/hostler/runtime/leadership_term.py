@@ -12,11 +12,11 @@ from typing import Any
 from msgspec import Struct
 
 from hostler.controller import intake
-from hostler.controller.cell_clock import Clock
+from hostler.controller.cell_clock import CellClock
 from hostler.controller.loop import Controller
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.state.clock_doubt import Witness
-from hostler.core.state.live_state import Present, Release
+from hostler.core.state.live_state import LiveState, Release
 from hostler.ports import Journal
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.heartbeats import HeartbeatTable
@@ -54,7 +54,7 @@ class Office:
 
     def __init__(self, around: Around, epoch: int, cursors: dict[str, tuple[str, int]]) -> None:
         self.epoch = epoch
-        self.present = Present(around.release)
+        self.present = LiveState(around.release)
         self.heartbeats = HeartbeatTable()
         self.commit_ms = 0.0
         self._around = around
@@ -65,7 +65,7 @@ class Office:
         self._work = asyncio.Event()
         self._swept_at: datetime | None = None
         self._unswept: list[str] = []
-        self._time: Clock | None = None
+        self._time: CellClock | None = None
 
     async def open(self, witness: Witness | None) -> None:
         """Say so in the journal, and have what is out observed. Raises JournalError."""
@@ -74,7 +74,7 @@ class Office:
         copy = await asyncio.to_thread(around.journal.restored)
         wall, moment = around.clock(), around.moment()
         ready = controller.resume(wall, around.release.version, witness=witness, copy=copy)
-        self._time = Clock(controller.now, wall, moment)
+        self._time = CellClock(controller.now, wall, moment)
         self.heartbeats.begin(list(self._view.nodes), controller.now)
         await self._complete(ready)
 
@@ -150,7 +150,7 @@ class Office:
     def _listen(self, now: datetime) -> None:
         for node_id, since in self.heartbeats.overdue(now, self._view.policy.agent_silence_s):
             if node_id in self._view.nodes:
-                self._queues.put(intake.Silent(node_id, since))
+                self._queues.put(intake.AgentSilent(node_id, since))
 
     def _sweep(self, now: datetime) -> bool:
         """Everything is looked at once in a while, share by share; it must find nothing to do."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from hostler.ports import Lease
 
 
-class Terms(Struct, frozen=True):
+class LeaseTerms(Struct, frozen=True):
     """How long a lease lasts without renewal, and the longest that a send may take to land after its check."""
 
     lease_s: float = 5.0
@@ -34,7 +34,7 @@ class Terms(Struct, frozen=True):
 class LeaseWatch:
     """What one controller knows of its cell's lease. `holder` is its own mark in it, which no other uses."""
 
-    def __init__(self, holder: str, terms: Terms) -> None:
+    def __init__(self, holder: str, terms: LeaseTerms) -> None:
         self.holder = holder
         self.terms = terms
         self.seen: Lease | None = None

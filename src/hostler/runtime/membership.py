@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from hostler.core.state.live_state import Release
-from hostler.ports import Member
-from hostler.runtime.lease_validity import Terms
+from hostler.ports import ControllerMember
+from hostler.runtime.lease_validity import LeaseTerms
 
 
-class Seat(Struct, frozen=True):
+class ControllerIdentity(Struct, frozen=True):
     """One controller's place in the cell of that name. `mark` is its own in the lease: no other process ever uses it.
 
     `alone`: nobody else can hold this journal's lease (the caller has locked it), so that it is taken at once.
@@ -20,14 +20,14 @@ class Seat(Struct, frozen=True):
     mark: str = "controller"
     address: str = ""
     alone: bool = True
-    terms: Terms = Terms()
+    terms: LeaseTerms = LeaseTerms()
 
 
-ALONE = Seat()
+ALONE = ControllerIdentity()
 """The only controller there is."""
 
 
-class Peer(Struct, frozen=True):
+class FellowController(Struct, frozen=True):
     """A controller of the cell as this one sees it: `alive` while it goes on announcing itself."""
 
     name: str
@@ -36,7 +36,7 @@ class Peer(Struct, frozen=True):
     alive: bool
 
 
-class Health(Struct, frozen=True):
+class ControllerHealth(Struct, frozen=True):
     """How the controller is: its role and epoch, the last record, what waits, and why it is not ok.
 
     `margin_s`: for how long it may still send. `active` and `active_address`: who holds the lease. `behind` counts
@@ -60,7 +60,7 @@ class Health(Struct, frozen=True):
     behind: int = 0
     behind_s: float = 0.0
     reachable: bool = True
-    peers: tuple[Peer, ...] = ()
+    peers: tuple[FellowController, ...] = ()
     snapshot: str = ""
     snapshot_age: int = 0
     snapshots_failed: int = 0
@@ -72,15 +72,15 @@ class Roll:
     def __init__(self, gone_s: float) -> None:
         self._gone_s = gone_s
         self._seen: dict[str, tuple[int, float]] = {}
-        self.peers: tuple[Peer, ...] = ()
+        self.peers: tuple[FellowController, ...] = ()
 
-    def saw(self, members: tuple[Member, ...], moment: float) -> None:
+    def saw(self, members: tuple[ControllerMember, ...], moment: float) -> None:
         """The members as they were read at that moment."""
         before, self._seen = self._seen, {}
         for member in members:
             known = before.get(member.name)
             self._seen[member.name] = known if known and known[0] == member.beats else (member.beats, moment)
-        self.peers = tuple(Peer(m.name, m.address, m.reads, self._alive(m.name, moment)) for m in members)
+        self.peers = tuple(FellowController(m.name, m.address, m.reads, self._alive(m.name, moment)) for m in members)
 
     def silent(self, moment: float, for_s: float) -> list[str]:
         """Members that have not announced themselves for so long."""

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from hostler.controller.intake import NodeSeen, WorkSeen
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.ports import SCHEDULED, ClusterView, Hand, Scheduler, WorkloadView, name_there
+from hostler.ports import SCHEDULED, ClusterView, OperationDriver, Scheduler, WorkloadView, name_there
 
 Clusters = Mapping[str, tuple[Scheduler, ...]]
 """Each cluster's schedulers, the one that places jobs before the one whose pods carry it."""
@@ -29,7 +29,7 @@ def by_cluster(schedulers: Iterable[Scheduler]) -> Clusters:
     return found
 
 
-class SchedulerHand:
+class SchedulerDriver:
     """The Hand for `SCHEDULED`: asks the schedulers of the node's own cluster, and `rest` where that has none here.
 
     To take a node away they are asked in their order, to give it back in the opposite one, so that nothing is placed
@@ -39,7 +39,7 @@ class SchedulerHand:
 
     kinds = SCHEDULED | {IDLE_CHECK}
 
-    def __init__(self, clusters: Clusters, rest: Hand, show: Callable[[Node], None]) -> None:
+    def __init__(self, clusters: Clusters, rest: OperationDriver, show: Callable[[Node], None]) -> None:
         self._clusters = clusters
         self._rest = rest
         self._show = show
@@ -71,7 +71,7 @@ class SchedulerHand:
             self._show(node)
         return said
 
-    def _asked(self, operation: Operation, node: Node) -> Iterator[tuple[Hand, Operation]]:
+    def _asked(self, operation: Operation, node: Node) -> Iterator[tuple[OperationDriver, Operation]]:
         own = self._clusters.get(node.assignment.cluster, ()) if node.assignment else ()
         if operation.kind == IDLE_CHECK:  # of those that can only one is to do it
             own = tuple(one for one in own if IDLE_CHECK in one.kinds)[:1]
@@ -120,7 +120,7 @@ class SchedulerEye:
     `fleet` and `present` give the cell's; after a start, a gap or a change of office the present knows nothing.
     """
 
-    def __init__(self, clusters: Clusters, fleet: Callable[[], Fleet], present: Callable[[], Present]) -> None:
+    def __init__(self, clusters: Clusters, fleet: Callable[[], Fleet], present: Callable[[], LiveState]) -> None:
         self._clusters = clusters
         self._fleet = fleet
         self._present = present

@@ -17,11 +17,11 @@ from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import Fellow, Present
+from hostler.core.state.live_state import Fellow, LiveState
 from hostler.core.state.model import ActClass, Intent, Observation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs.structured import logger
-from hostler.ports import FencedError, Hand, Journal, JournalError, Lease, Member, UnreachableError
+from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, OperationDriver, UnreachableError
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.dispatcher import Sender
 from hostler.runtime.heartbeats import HeartbeatTable
@@ -29,7 +29,7 @@ from hostler.runtime.input_queues import StandbyError
 from hostler.runtime.leadership_term import TICK_S, Around, Office
 from hostler.runtime.lease_renewal import Holding
 from hostler.runtime.lease_validity import LeaseWatch
-from hostler.runtime.membership import ALONE, Health, Roll, Seat
+from hostler.runtime.membership import ALONE, ControllerHealth, ControllerIdentity, Roll
 from hostler.runtime.replica import Follower
 from hostler.runtime.subscribers import Subscribers
 
@@ -60,9 +60,9 @@ class Cell:
     def __init__(
         self,
         journal: Journal,
-        hands: Sequence[Hand],
+        hands: Sequence[OperationDriver],
         *,
-        seat: Seat = ALONE,
+        seat: ControllerIdentity = ALONE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.name = seat.cell
@@ -91,7 +91,7 @@ class Cell:
             release=seat.release,
         )
         self._roll = Roll(GONE_LEASES * seat.terms.lease_s)
-        self._nothing = (Present(), HeartbeatTable())
+        self._nothing = (LiveState(), HeartbeatTable())
         self._quiet_until = 0.0
         self._witness: Witness | None = None
         self._failures = 0
@@ -142,7 +142,7 @@ class Cell:
         return self._follower.view
 
     @property
-    def present(self) -> Present:
+    def present(self) -> LiveState:
         """What is so right now, as far as it was told in this term of office; all unknown where it stands by."""
         return self._office.present if self._office is not None else self._nothing[0]
 
@@ -166,12 +166,12 @@ class Cell:
         lease = self._watch.seen
         return lease.address if lease is not None and lease.holder not in ("", self._seat.mark) else ""
 
-    def health(self) -> Health:
+    def health(self) -> ControllerHealth:
         """How this controller is."""
         office, lease = self._office, self._watch.seen or Lease()
         behind, behind_s = (0, 0.0) if self.role == "active" else self._follower.behind()
         why = self._why or self._doubt(behind_s)
-        return Health(
+        return ControllerHealth(
             role=self.role,
             epoch=self.epoch,
             seq=self.view.cell.seq,
@@ -217,12 +217,14 @@ class Cell:
         self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None
     ) -> Reply:
         """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
-        return await self._deciding().ask(lambda token: intake.Asked(token, intent, configuration, documents or {}))
+        return await self._deciding().ask(
+            lambda token: intake.IntentAsked(token, intent, configuration, documents or {})
+        )
 
     def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
         """An agent is heard. `profiles` are the checks that it says it has; None: it says nothing of that now."""
         if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now(), profiles):
-            self.tell(intake.Heard(node, boot_id, self.heartbeats.profiles(node)))
+            self.tell(intake.AgentHeard(node, boot_id, self.heartbeats.profiles(node)))
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""
@@ -357,7 +359,7 @@ class Cell:
             while True:
                 try:
                     await asyncio.to_thread(
-                        self.journal.announce, Member(seat.controller, seat.address, seat.release.reads)
+                        self.journal.announce, ControllerMember(seat.controller, seat.address, seat.release.reads)
                     )
                     await self._checkpoints.look()
                     self._roll.saw(await asyncio.to_thread(self.journal.members), boottime())

@@ -8,7 +8,7 @@ from hostler.core.policy.guards import scopes
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.report.sentences import sentence
 from hostler.core.state.configuration import Pool
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Event, Record, name_of
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.health import is_healthy
@@ -133,7 +133,7 @@ class NodeView(Struct, frozen=True):
     addresses: dict[str, str]
 
 
-def holds_on(scene: Scene, node: Node) -> tuple[Hold, ...]:
+def holds_on(scene: DecisionContext, node: Node) -> tuple[Hold, ...]:
     """Every hold that the node feels: its own, its rack's, its pool's, the fleet's."""
     return tuple(scene.fleet.holds_on(scopes(scene, node)))
 

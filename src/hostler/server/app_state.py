@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Node
@@ -53,8 +53,8 @@ class Room:
     def now(self) -> datetime:
         return self.settings.clock()
 
-    def scene(self) -> Scene:
-        return Scene(self.cell.view, self.cell.present, self.now())
+    def scene(self) -> DecisionContext:
+        return DecisionContext(self.cell.view, self.cell.present, self.now())
 
     def node(self, who: Identity, name: str) -> Node:
         """The node by id, serial or host name. Raises ProblemError (404) where there is none in the caller's reach."""

@@ -9,10 +9,10 @@ from hostler.controller.ready import Reply
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Intent, Observation, Outcome
 from hostler.ports import Archived
-from hostler.runtime.membership import Health
+from hostler.runtime.membership import ControllerHealth
 
 
 class JournalView(Protocol):
@@ -67,7 +67,7 @@ class CellView(Protocol):
     def view(self) -> Fleet: ...
 
     @property
-    def present(self) -> Present: ...
+    def present(self) -> LiveState: ...
 
     @property
     def journal(self) -> JournalView: ...
@@ -101,4 +101,4 @@ class CellView(Protocol):
         """Records after `after`, then live; ends with an error for a consumer that does not keep up."""
         ...
 
-    def health(self) -> Health: ...
+    def health(self) -> ControllerHealth: ...

@@ -10,7 +10,7 @@ from hostler.core.planning.rollouts import waits_for
 from hostler.core.policy import pool_places
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.configuration import Pool
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Phase, Remediator, WorkClass
 from hostler.server.api_resources import IncidentRow, PoolView, WaitingRow, incident_row, waiting_row
@@ -95,7 +95,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
     ailing = _members(fleet, who, "ailing")
     waiting = [shown(who, fleet, node) for node in _members(fleet, who, "waiting")]
     phases = _phases(fleet, who)
-    dark = pool_places.dark(Scene(fleet, cell.present, now))
+    dark = pool_places.dark(DecisionContext(fleet, cell.present, now))
     pools = tuple(pool_view(cell, pool, dark) for pool in own_pools(fleet, who))
     return Status(
         cell=cell.name,
@@ -134,7 +134,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
 def _rollout(cell: CellView, now: datetime) -> str:
     """Where the rollout that runs stands, "" where none does."""
     running = cell.view.rollout
-    return f"{running.id}: {waits_for(Scene(cell.view, cell.present, now), running)}" if running else ""
+    return f"{running.id}: {waits_for(DecisionContext(cell.view, cell.present, now), running)}" if running else ""
 
 
 def _stopped(fleet: Fleet, now: datetime) -> str:

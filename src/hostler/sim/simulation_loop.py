@@ -12,18 +12,18 @@ from math import ceil
 from msgspec import Struct
 
 from hostler.controller import intake
-from hostler.controller.cell_clock import Clock
+from hostler.controller.cell_clock import CellClock
 from hostler.controller.loop import Controller
 from hostler.controller.ready import Ready, Send
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.snapshot import dump, load
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal, JournalError, Snapshot
-from hostler.runtime.lease_validity import LeaseWatch, Terms
+from hostler.runtime.lease_validity import LeaseTerms, LeaseWatch
 from hostler.sim.checkers.law import Court, Violation
 from hostler.sim.world.message_faults import APPEND, APPENDED, CRASH, FAIL, GO_ON, PAUSE, REPLY, SEND, SENT
 from hostler.sim.world.world import World
@@ -33,7 +33,7 @@ TICK = intake.Tick()
 SNAPSHOT_EVERY = 5000
 """Records between snapshots."""
 
-TERMS = Terms()
+TERMS = LeaseTerms()
 TURN_S = 30.0
 """A loop at work turns more often; so much of quiet time is read at once."""
 
@@ -65,7 +65,7 @@ class Incumbent(Struct, eq=False):
 
     controller: Controller
     lease: LeaseWatch
-    clock: Clock
+    clock: CellClock
     turned: float
 
     @property
@@ -153,9 +153,9 @@ class Drive:
         lease = LeaseWatch(name, TERMS)
         lease.renewed(self._moment)
         site.epoch = journal.acquire(name)
-        controller = Controller(restore(journal), Present(), journal.cursors(), site.epoch)
+        controller = Controller(restore(journal), LiveState(), journal.cursors(), site.epoch)
         ready = controller.resume(site.wall, VERSION, witness=self._witness())
-        who = Incumbent(controller, lease, Clock(controller.now, site.wall, self._moment), self._moment)
+        who = Incumbent(controller, lease, CellClock(controller.now, site.wall, self._moment), self._moment)
         self._active = who
         self.takeovers += 1
         site.ahead = controller.now - self.world.clock.now

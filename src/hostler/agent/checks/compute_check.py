@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from hostler.core.diagnose.gate.readings import Look
+from hostler.core.diagnose.gate.readings import GateLook
 from hostler.core.state.model import Verdict
 
 SIDE, ROUNDS, SEED = 1024, 16, 12
@@ -40,10 +40,10 @@ class Runtime(Protocol):
         ...
 
 
-def check(runtime: Runtime | None, side: int = SIDE, rounds: int = ROUNDS) -> Look:
+def check(runtime: Runtime | None, side: int = SIDE, rounds: int = ROUNDS) -> GateLook:
     """All GPUs in turn. A sum that differs is failed; a library that does not work is inconclusive."""
     if runtime is None:
-        return Look("compute", Verdict.never_verified, "the agent's Python has neither torch nor cupy")
+        return GateLook("compute", Verdict.never_verified, "the agent's Python has neither torch nor cupy")
     rng = random.Random(SEED)  # noqa: S311 - the same operands everywhere
     left, right = (rng.randbytes(side * side).translate(_FACTORS) for _ in range(2))
     expected = sums(left, right, side)
@@ -52,12 +52,14 @@ def check(runtime: Runtime | None, side: int = SIDE, rounds: int = ROUNDS) -> Lo
         for device in range(min(count, MAX_GPUS)):
             for _ in range(rounds):
                 if wrong := _wrong(expected, runtime.product(device, left, right, side)):
-                    return Look("compute", Verdict.failed, f"{runtime.name}, GPU {device}: {wrong}")
+                    return GateLook("compute", Verdict.failed, f"{runtime.name}, GPU {device}: {wrong}")
     except Exception as error:  # noqa: BLE001 - whatever a library for GPUs raises is its own
-        return Look("compute", Verdict.inconclusive, f"{runtime.name}: {type(error).__name__}: {str(error)[:120]}")
+        return GateLook("compute", Verdict.inconclusive, f"{runtime.name}: {type(error).__name__}: {str(error)[:120]}")
     if not count:
-        return Look("compute", Verdict.inconclusive, f"{runtime.name} shows no GPU")
-    return Look("compute", Verdict.passed, f"{runtime.name}, {count} GPUs, {rounds} exact products of {side} x {side}")
+        return GateLook("compute", Verdict.inconclusive, f"{runtime.name} shows no GPU")
+    return GateLook(
+        "compute", Verdict.passed, f"{runtime.name}, {count} GPUs, {rounds} exact products of {side} x {side}"
+    )
 
 
 def sums(left: bytes, right: bytes, side: int) -> Sums:

@@ -7,7 +7,7 @@ from hostler.agent.checks.host_stress import Report
 from hostler.core.diagnose.gate.expectation import decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
-from hostler.core.diagnose.gate.readings import KernelLine, Look, Readings, SeenGpu, facts_of, told, worst
+from hostler.core.diagnose.gate.readings import GateLook, GateReadings, KernelLine, SeenGpu, facts_of, told, worst
 from hostler.core.state.model import Facts, Part, Verdict
 
 LINKS = 18
@@ -39,7 +39,7 @@ def readings(
     addresses: Mapping[str, str] | None = None,
     changes: Mapping[str, Facts] = NO_FACTS,
     kernel: Iterable[KernelLine] = (),
-) -> Readings:
+) -> GateReadings:
     """What a machine of these parts shows.
 
     `addresses`: slot → PCI address, where the slot is not one itself. `changes`: slot → readings that are otherwise.
@@ -48,7 +48,7 @@ def readings(
     found = [(part, (addresses or {}).get(part.slot) or _address(part, place)) for place, part in _gpus(parts)]
     seen = [SeenGpu({**_SOUND, "serial": part.serial, "pci": pci, **changes.get(part.slot, {})}) for part, pci in found]
     on_pci = tuple(pci for _, pci in found)
-    return Readings(
+    return GateReadings(
         nvml="answers",
         gpus=tuple(seen),
         pci=on_pci,
@@ -60,17 +60,17 @@ def readings(
     )
 
 
-def answer(expects: str, seen: Readings) -> Report:
+def answer(expects: str, seen: GateReadings) -> Report:
     """What a gate makes of these readings: an emulated machine has sound memory, disk and clock, and no runtime."""
     try:
         expected = decode(expects)
     except ValueError as error:
         return Report(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
-    looks = [Look(name, Verdict.passed, "emulated") for name in ("memory", "disk", "clock")]
+    looks = [GateLook(name, Verdict.passed, "emulated") for name in ("memory", "disk", "clock")]
     gpus = look_at_gpus(expected, seen)
     looks += [*gpus, *look_at_faults(expected, seen, gpus)]
     if seen.gpus:
-        looks.append(Look("compute", Verdict.never_verified, "an emulated GPU computes nothing"))
+        looks.append(GateLook("compute", Verdict.never_verified, "an emulated GPU computes nothing"))
     return Report(worst(looks), told(looks), facts_of(looks))
 
 

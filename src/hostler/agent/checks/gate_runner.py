@@ -26,7 +26,7 @@ from hostler.agent.host_commands import ActFailedError, BusyError
 from hostler.core.diagnose.gate.expectation import Expected, decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import is_settling, look_at_gpus
-from hostler.core.diagnose.gate.readings import Look, Readings, SeenGpu, facts_of, told, worst
+from hostler.core.diagnose.gate.readings import GateLook, GateReadings, SeenGpu, facts_of, told, worst
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Verdict
 
@@ -113,18 +113,18 @@ class Gate:
         with contextlib.suppress(ActFailedError):
             self._note(Since(self._boot_id(), host.kernel.last, counts))
 
-    def _tests(self) -> list[Look]:
+    def _tests(self) -> list[GateLook]:
         """Memory, disk and clock. A test that hangs has failed: it is the host that does not go on."""
         argv = (sys.executable, "-m", f"{_CHECKS}.host_stress", str(self._place.directory))
         try:
             output = child_process.run(argv, min(TESTS_S, self._left_s())).output
-            return msgspec.json.decode(output, type=list[Look])
+            return msgspec.json.decode(output, type=list[GateLook])
         except child_process.HungError as error:
-            return [Look("memory, disk and clock", Verdict.failed, f"hung: {error}")]
+            return [GateLook("memory, disk and clock", Verdict.failed, f"hung: {error}")]
         except (OSError, *UNREADABLE) as error:
-            return [Look("memory, disk and clock", Verdict.inconclusive, f"the check crashed: {error}")]
+            return [GateLook("memory, disk and clock", Verdict.inconclusive, f"the check crashed: {error}")]
 
-    def _settled(self, expected: Expected) -> tuple[list[Look], Readings]:
+    def _settled(self, expected: Expected) -> tuple[list[GateLook], GateReadings]:
         """The GPUs as they are once the driver has had its time."""
         noted = evidence_window.load(self._place.directory, self._boot_id())
         host = self._host_side(noted.sequence, min(HOST_S, self._left_s()))
@@ -149,33 +149,35 @@ class Gate:
         except (OSError, *UNREADABLE) as error:
             return f"crashed: {error}"
 
-    def _compute(self, expected: Expected) -> Look:
+    def _compute(self, expected: Expected) -> GateLook:
         """On all GPUs, or on those that the gate looks into: others' work may run on the rest."""
         gpus = [gpu.uuid for gpu in expected.known if expected.looks_into(gpu)] if expected.only else []
         if expected.only and not all(gpus):
-            return Look("compute", Verdict.never_verified, "others' work may run on the GPUs, and UUIDs are not known")
+            return GateLook(
+                "compute", Verdict.never_verified, "others' work may run on the GPUs, and UUIDs are not known"
+            )
         deadline_s = min(COMPUTE_S, self._left_s())
         if deadline_s < 1.0:
-            return Look("compute", Verdict.never_verified, "no time was left for it")
+            return GateLook("compute", Verdict.never_verified, "no time was left for it")
         try:
             output = child_process.run(
                 (sys.executable, "-m", f"{_CHECKS}.compute_check", ",".join(gpus)), deadline_s
             ).output
-            return msgspec.json.decode(output, type=Look)
+            return msgspec.json.decode(output, type=GateLook)
         except child_process.HungError as error:
-            return Look("compute", Verdict.inconclusive, f"hung: {error}")
+            return GateLook("compute", Verdict.inconclusive, f"hung: {error}")
         except (OSError, *UNREADABLE) as error:
-            return Look("compute", Verdict.inconclusive, f"crashed: {error}")
+            return GateLook("compute", Verdict.inconclusive, f"crashed: {error}")
 
     def _left_s(self) -> float:
         return max(0.5, self._until - time.monotonic())
 
 
-def readings_of(report: gpu_state.Report, host: HostSide | str, noted: Since) -> Readings:
+def readings_of(report: gpu_state.Report, host: HostSide | str, noted: Since) -> GateReadings:
     """Everything that was read, as it is judged."""
     gpus = tuple(SeenGpu(gpu.facts, gpu.absent, gpu.lost) for gpu in report.gpus)
     reason = " ".join(filter(None, (report.reason, f"while at {report.doing}" if report.doing else "")))
-    seen = Readings(nvml=report.state, reason=reason, hung_at=report.doing.partition(" ")[0], gpus=gpus)
+    seen = GateReadings(nvml=report.state, reason=reason, hung_at=report.doing.partition(" ")[0], gpus=gpus)
     seen = replace(seen, ecc_before=noted.ecc, ecc_unknown=not noted.known)
     if isinstance(host, str):
         return replace(seen, kernel_reason=f"the host's side {host}")

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hostler.core.diagnose.gate.readings import Look
+from hostler.core.diagnose.gate.readings import GateLook
 from hostler.core.state.model import Facts, Verdict
 
 MEMORY_BYTES = 64 * 1024 * 1024
@@ -34,14 +34,14 @@ class Report(Struct, frozen=True):
     facts: Facts = {}
 
 
-def tests(directory: Path) -> list[Look]:
+def tests(directory: Path) -> list[GateLook]:
     """All of them, each with what it said."""
     said = {
         "memory": memory(MEMORY_BYTES),
         "disk": disk(directory, DISK_BYTES),
         "clock": clock(time.monotonic_ns, CLOCK_READINGS),
     }
-    return [Look(name, report.verdict, report.detail) for name, report in said.items()]
+    return [GateLook(name, report.verdict, report.detail) for name, report in said.items()]
 
 
 def memory(size: int) -> Report:

@@ -16,8 +16,8 @@ from hostler.cli.list_commands import describe
 from hostler.cli.options import SHOW_ONCE, ShowOnce
 
 if TYPE_CHECKING:
-    from hostler.journal.check import Report
-    from hostler.journal.line_format import End
+    from hostler.journal.check import JournalReport
+    from hostler.journal.line_format import LastLine
 
 app = App(name="journal", help="What stands in a journal: check, copy, keep small.")
 
@@ -143,7 +143,7 @@ def _usable(instead: str) -> Iterator[None]:
         raise unusable(f"{error.filename}: {error.strerror}", instead) from error
 
 
-def _to_file(place: str, path: Path) -> "End":
+def _to_file(place: str, path: Path) -> "LastLine":
     """An export in a file that has its name once it is whole."""
     from hostler.journal import whole_files
     from hostler.journal.exporting import export
@@ -161,12 +161,12 @@ def _to_file(place: str, path: Path) -> "End":
     return end
 
 
-def _told(end: "End") -> str:
+def _told(end: "LastLine") -> str:
     counts = f"{end.records} records, {end.observations} observations, {end.cursors} cursors"
     return f"{counts}; record {end.last}, digest {end.digest}"
 
 
-def _lines(report: "Report") -> Iterator[str]:
+def _lines(report: "JournalReport") -> Iterator[str]:
     """The report for people: the good, then each fault."""
     chain = report.chain
     first = report.archived + 1

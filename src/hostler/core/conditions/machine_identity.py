@@ -6,7 +6,7 @@ start: two machines never share one, while names, addresses and machine ids are 
 
 from datetime import datetime
 
-from hostler.core.state.live_state import PresentNode
+from hostler.core.state.live_state import LiveNode
 from hostler.core.state.model import Blocker, Node
 
 MISMATCH = "binding.mismatch"
@@ -14,7 +14,7 @@ MISBOUND_S = 300.0
 """After a start the agent and the kubelet tell the new boot id minutes apart; for longer than this both do not err."""
 
 
-def compare(here: PresentNode, node: Node, now: datetime) -> None:
+def compare(here: LiveNode, node: Node, now: datetime) -> None:
     """Note since when the scheduler and the agent, both heard, tell of different boots."""
     told = (here.scheduler_boot, node.boot_id)
     if not here.heard or not all(told) or here.scheduler_boot == node.boot_id:

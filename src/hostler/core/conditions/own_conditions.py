@@ -10,7 +10,7 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.state import events as e
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import STUCK, Evidence, Node, Phase
 from hostler.core.tables.phases import PHASES
 
@@ -21,7 +21,7 @@ UNLISTED_S = 600.0
 _NAMES = ("kubernetes", "slurm", "hostname")
 
 
-def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
+def concluded(scene: DecisionContext, node: Node) -> tuple[e.Event, ...]:
     """The events that make these conditions agree with how the node is now; mostly none."""
     standing = [c.type for c in node.conditions]
     findings = (
@@ -37,12 +37,12 @@ def concluded(scene: Scene, node: Node) -> tuple[e.Event, ...]:
     return (*moot, *(event for event in told if event is not None))
 
 
-def wakes_at(scene: Scene, node: Node) -> datetime | None:
+def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may make one of them stand."""
     return _stuck_at(scene, node) or _unlisted_at(scene, node)
 
 
-def _stuck_at(scene: Scene, node: Node) -> datetime | None:
+def _stuck_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When the node counts as stuck in its phase; None in a phase with a limit of its own, or none.
 
     Who clears the condition grants it another usual stay.
@@ -55,7 +55,7 @@ def _stuck_at(scene: Scene, node: Node) -> datetime | None:
     )
 
 
-def _stuck(scene: Scene, node: Node, stood: bool) -> Finding | None:
+def _stuck(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
     at = _stuck_at(scene, node)
     if (at is not None and at <= scene.sure) == stood:
         return None
@@ -67,7 +67,7 @@ def _stuck(scene: Scene, node: Node, stood: bool) -> Finding | None:
     return stands(STUCK, text, facts={"phase": node.phase.value, "since": node.phase_since.isoformat()})
 
 
-def is_unlisted(scene: Scene, node: Node) -> bool:
+def is_unlisted(scene: DecisionContext, node: Node) -> bool:
     """Whether the node's own cluster is heard, has told of all its nodes, and this one is not among them."""
     cluster = _serves(node)
     if not cluster or not scene.present.synced(cluster):
@@ -76,7 +76,7 @@ def is_unlisted(scene: Scene, node: Node) -> bool:
     return here is None or cluster not in here.workloads
 
 
-def unlisted(scene: Scene, cluster: str) -> Iterator[str]:
+def unlisted(scene: DecisionContext, cluster: str) -> Iterator[str]:
     """The members of the cluster's pools of which it says nothing."""
     for pool in scene.fleet.pools.values():
         if pool.cluster == cluster:
@@ -84,7 +84,7 @@ def unlisted(scene: Scene, cluster: str) -> Iterator[str]:
             yield from (node_id for node_id in members if is_unlisted(scene, scene.fleet.nodes[node_id]))
 
 
-def _unlisted(scene: Scene, node: Node, stood: bool) -> Finding | None:
+def _unlisted(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """Of a cluster that is not heard nothing follows for its nodes: what was so before may be so still."""
     cluster = _serves(node)
     if stood and (not cluster or (scene.present.synced(cluster) and not is_unlisted(scene, node))):
@@ -99,7 +99,7 @@ def _unlisted(scene: Scene, node: Node, stood: bool) -> Finding | None:
     return stands(WORK_UNKNOWN, text, facts={"cluster": cluster})
 
 
-def _unlisted_at(scene: Scene, node: Node) -> datetime | None:
+def _unlisted_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When a member that its cluster does not list, and that nobody is at work on, counts as unlisted."""
     if node.assignment is None or node.plan is not None or not is_unlisted(scene, node):
         return None
@@ -107,7 +107,7 @@ def _unlisted_at(scene: Scene, node: Node) -> datetime | None:
     return since + timedelta(seconds=UNLISTED_S)
 
 
-def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
+def _misbound(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """Once seen it stands until a person has settled who is who: that both agree again explains nothing."""
     here = scene.present.nodes.get(node.id)
     if stood or here is None or here.boots_differ_since is None or not (cluster := _serves(node)):
@@ -123,7 +123,7 @@ def _misbound(scene: Scene, node: Node, stood: bool) -> Finding | None:
     return stands(MISMATCH, text, facts={"cluster": cluster, "there": here.scheduler_boot, "here": node.boot_id})
 
 
-def _uninvited(scene: Scene, node: Node, stood: bool) -> Finding | None:
+def _uninvited(scene: DecisionContext, node: Node, stood: bool) -> Finding | None:
     """A kubelet that was restarted lists the node again, open to work, in the cluster that it has left."""
     left = node.left_cluster
     if not (left or stood) or (left and not scene.present.synced(left)):

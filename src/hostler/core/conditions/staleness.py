@@ -13,7 +13,7 @@ from msgspec import Struct
 from hostler.core.diagnose.rules import GPU_SHOWN, HOST_SHOWN, aspects_of
 from hostler.core.state import events as e
 from hostler.core.state.configuration import scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Blocker, Condition, Node
 from hostler.core.tables.conditions import CONDITIONS
 
@@ -83,21 +83,21 @@ def _check_of(condition: Condition) -> str:
     return f"check:{named}" if named else ""
 
 
-class Silent(Struct, frozen=True):
+class SilentSources(Struct, frozen=True):
     """Who is silent now among those who are asked about, and who is certainly heard; of others nothing is known."""
 
     silent: tuple[str, ...] = ()
     heard: tuple[str, ...] = ()
 
 
-def _now(scene: Scene, node: Node, unheard_agents: Iterable[str]) -> Silent:
+def _now(scene: DecisionContext, node: Node, unheard_agents: Iterable[str]) -> SilentSources:
     asked = dict.fromkeys(s for c in node.conditions for chain in sources_of(c) for s in chain)
     asked.update(dict.fromkeys(source for source, _ in node.unheard))
     states = {source: _is_silent(scene, node, source, unheard_agents) for source in asked}
-    return Silent(tuple(s for s in states if states[s]), tuple(s for s in states if states[s] is False))
+    return SilentSources(tuple(s for s in states if states[s]), tuple(s for s in states if states[s] is False))
 
 
-def _is_silent(scene: Scene, node: Node, source: str, unheard_agents: Iterable[str]) -> bool | None:
+def _is_silent(scene: DecisionContext, node: Node, source: str, unheard_agents: Iterable[str]) -> bool | None:
     """None: not known yet, as for a while after a start."""
     if source == AGENT:
         if node.id in unheard_agents or _stands(node, "agent.outdated") or _stands(node, "agent.refused"):
@@ -140,7 +140,7 @@ def silent_since(node: Node, condition: Condition) -> datetime | None:
     return max(known) if known and len(known) == len(ways) else None
 
 
-def unknown_at(scene: Scene, node: Node, condition: Condition) -> datetime | None:
+def unknown_at(scene: DecisionContext, node: Node, condition: Condition) -> datetime | None:
     """When the condition becomes unknown if nobody is heard until then; None where somebody is, or it is so already."""
     since = silent_since(node, condition) if condition.unknown_since is None else None
     row = CONDITIONS.get(condition.type)
@@ -149,7 +149,7 @@ def unknown_at(scene: Scene, node: Node, condition: Condition) -> datetime | Non
     return since + timedelta(seconds=scaled(scene.fleet.policy_of(node), row.unknown_after_s))
 
 
-def known_at(scene: Scene, node: Node, condition: Condition) -> datetime | None:
+def known_at(scene: DecisionContext, node: Node, condition: Condition) -> datetime | None:
     """When an unknown condition is believed again because who could say otherwise is back and does not."""
     if condition.unknown_since is None or node.heard_again is None or silent_since(node, condition) is not None:
         return None
@@ -160,7 +160,7 @@ def known_at(scene: Scene, node: Node, condition: Condition) -> datetime | None:
     return node.heard_again + timedelta(seconds=scaled(scene.fleet.policy_of(node), SETTLE_S))
 
 
-def next_moment(scene: Scene, node: Node) -> datetime | None:
+def next_moment(scene: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone makes a condition of the node unknown, or known again."""
     if not node.unheard and node.heard_again is None:
         return None
@@ -168,7 +168,7 @@ def next_moment(scene: Scene, node: Node) -> datetime | None:
     return min((at for at in found if at is not None), default=None)
 
 
-def review(scene: Scene, node_ids: Iterable[str], unheard_agents: Iterable[str]) -> Iterator[e.Event]:
+def review(scene: DecisionContext, node_ids: Iterable[str], unheard_agents: Iterable[str]) -> Iterator[e.Event]:
     """What silence and its end mean for these nodes, in records about many nodes each. Nothing where all is as it was.
 
     `unheard_agents` are the nodes whose agents have passed the policy's silence by now.
@@ -198,7 +198,7 @@ def review(scene: Scene, node_ids: Iterable[str], unheard_agents: Iterable[str])
         yield e.KnowledgeChanged(*part)
 
 
-def _is_due(scene: Scene, at: datetime | None) -> bool:
+def _is_due(scene: DecisionContext, at: datetime | None) -> bool:
     return at is not None and at <= scene.now
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.configuration import scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import (
@@ -91,7 +91,7 @@ class Unsaid(Struct, frozen=True):
     hint: str = ""
 
 
-def left_open(scene: Scene, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
+def left_open(scene: DecisionContext, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
     """What is recorded of an answer that says nothing: the verdict, the condition, and a ticket naming the command."""
     profile, verdict, detail = said.profile, said.verdict, said.detail
     known = standing(node, profile)
@@ -135,7 +135,7 @@ def _identity(node: Node, profile: str) -> str:
     return f"{node.id}/{UNSANITISED}" if profile == SANITISE else f"{node.id}/{INCONCLUSIVE}/check:{profile}"
 
 
-def _ticket(scene: Scene, node: Node, profile: str, text: str) -> Ticket:
+def _ticket(scene: DecisionContext, node: Node, profile: str, text: str) -> Ticket:
     return Ticket(
         id=f"{node.id}-t{scene.fleet.cell.seq}",
         node=node.id,
@@ -168,7 +168,7 @@ def _words(node: Node, profile: str) -> str:
     return vouch
 
 
-def unasked(scene: Scene, node: Node, plan: Plan) -> Answer | None:
+def unasked(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     """Why the step is not asked (again) now: its agent has said that it cannot, or its next turn is to come."""
     profile = profile_at(plan)
     condition, can = standing(node, profile), _ability(scene, node, profile)
@@ -189,7 +189,7 @@ def unasked(scene: Scene, node: Node, plan: Plan) -> Answer | None:
     return Wait(plan.name, (Blocker("check", profile, text, ends),), until=None if can is False else again)
 
 
-def pauses(scene: Scene, node: Node) -> Wait | None:
+def pauses(scene: DecisionContext, node: Node) -> Wait | None:
     """The wait of a phase whose work was given up for a person's while it waited: until the check's next turn."""
     for profile in sorted(_of_phase(node.phase)):
         condition = standing(node, profile)
@@ -199,18 +199,18 @@ def pauses(scene: Scene, node: Node) -> Wait | None:
     return None
 
 
-def _ability(scene: Scene, node: Node, profile: str) -> bool | None:
+def _ability(scene: DecisionContext, node: Node, profile: str) -> bool | None:
     """Whether the node's agent has the check; None where it has not said."""
     said = scene.present.of(node.id).profiles
     return None if said is None or profile == SANITISE else profile in said
 
 
-def _again_at(scene: Scene, node: Node, condition: Condition) -> datetime:
+def _again_at(scene: DecisionContext, node: Node, condition: Condition) -> datetime:
     pause_s = AGAIN_S[min(condition.count, len(AGAIN_S)) - 1]
     return condition.last_seen + timedelta(seconds=scaled(scene.fleet.policy_of(node), pause_s))
 
 
-def wakes_at(scene: Scene, node: Node) -> datetime | None:
+def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone makes an open step be asked again."""
     profile = profile_at(node.plan) if node.plan is not None else ""
     condition = standing(node, profile) if profile != INVENTORY else None
@@ -231,7 +231,7 @@ def asked_anew(fleet: Fleet, node: Node, person: str) -> Iterator[e.Event]:
         yield from answered(fleet, node, profile, person, "the node was worked on: it is asked anew")
 
 
-def moot(scene: Scene, node: Node) -> Iterator[e.Event]:
+def moot(scene: DecisionContext, node: Node) -> Iterator[e.Event]:
     """Ends what is asked for by nothing any more: the plan is over, or the node has left the phase."""
     asked = [c for c in node.conditions if c.type in (INCONCLUSIVE, UNSANITISED) and PATH in c.paths]
     for condition in asked:

@@ -24,7 +24,7 @@ are no more, and readings that the hardware or its driver does not give, with th
 WORD_CHARS = 80
 
 
-class Said(Struct, frozen=True):
+class AspectReading(Struct, frozen=True):
     """What the readings say of one aspect: findings (of no part yet, or of a part they name), and their mark."""
 
     mark: str = UNKNOWN
@@ -38,14 +38,14 @@ class Aspect(Struct, frozen=True):
     """
 
     name: str
-    judge: Callable[[Facts], Said]
+    judge: Callable[[Facts], AspectReading]
     raise_polls: int
     clear_polls: int
     expected: bool = False
 
 
-NOTHING = Said()
-AS_IT_WAS = Said(BETWEEN)
+NOTHING = AspectReading()
+AS_IT_WAS = AspectReading(BETWEEN)
 
 
 def stands(

@@ -14,7 +14,7 @@ Story = tuple[tuple[str, bool, int], ...]
 """What is said of a part: condition, whether it stands, how grave."""
 
 
-class Heard(Struct):
+class RepeatedReading(Struct):
     """What was last said of a part, in how many looks in a row, and what was told of it before."""
 
     story: Story
@@ -30,7 +30,7 @@ class Settled(Struct, frozen=True):
     open: bool
 
 
-def settle(heard: dict[str, Heard], observation: Observation, subjects: dict[str, Subject]) -> Settled:
+def settle(heard: dict[str, RepeatedReading], observation: Observation, subjects: dict[str, Subject]) -> Settled:
     """Count this look in `heard`; the observation that results leaves out what still waits."""
     waiting: set[str] = set()
     news = False
@@ -38,7 +38,7 @@ def settle(heard: dict[str, Heard], observation: Observation, subjects: dict[str
         story = _story(subject)
         known = heard.get(part)
         if known is None or known.story != story:
-            known = heard[part] = Heard(story, 1, known.told if known else None)
+            known = heard[part] = RepeatedReading(story, 1, known.told if known else None)
         else:
             known.looks += 1
         if known.looks < _needed(story):
@@ -51,14 +51,14 @@ def settle(heard: dict[str, Heard], observation: Observation, subjects: dict[str
     return Settled(replace(observation, facts=facts), news, bool(waiting))
 
 
-def told(heard: dict[str, Heard]) -> None:
+def told(heard: dict[str, RepeatedReading]) -> None:
     """What had repeated itself has been observed."""
     for known in heard.values():
         if known.looks >= _needed(known.story):
             known.told = known.story
 
 
-def forget(heard: dict[str, Heard]) -> None:
+def forget(heard: dict[str, RepeatedReading]) -> None:
     """All is told once more when it next repeats: who reads it may have lost it."""
     for known in heard.values():
         known.told = None

@@ -7,7 +7,7 @@ says that all is well again is not told. The severity is the BMC's own word; one
 from hostler.core.diagnose import Finding
 from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.line import printable
-from hostler.core.diagnose.part_slots import Slots
+from hostler.core.diagnose.part_slots import PartSlots
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Facts, Node, Observation, Severity
 
@@ -34,4 +34,4 @@ def judge_event_log(observation: Observation, node: Node, sku: Sku | None) -> li
     shown: Facts = {key: facts[key] for key in ("entry", "created", "severity") if key in facts}
     text = f"the BMC's event log: {printable(observation.text[:TEXT_CHARS])}"
     grave = _SEVERITIES.get(word, Severity.warning)
-    return [*found, stands("bmc.event", text, Slots(node, sku).part_of(name) if name else "", shown, grave)]
+    return [*found, stands("bmc.event", text, PartSlots(node, sku).part_of(name) if name else "", shown, grave)]

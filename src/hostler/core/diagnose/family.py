@@ -13,7 +13,7 @@ from functools import cache
 from msgspec import Struct
 
 from hostler.core.diagnose.decoded import Decoded, Fact
-from hostler.core.diagnose.line import LINE_LIMIT_CHARS, PCI, Line, normal_pci, printable
+from hostler.core.diagnose.line import LINE_LIMIT_CHARS, PCI, LogLine, normal_pci, printable
 
 INTEGERS = frozenset(
     {"cpu", "pid", "port", "link", "duration_s", "width", "width_capable", "status", "switch", "sector", "bank"}
@@ -26,7 +26,7 @@ DEVICE = rf"(?P<bdf>{PCI})"
 Facts = dict[str, Fact]
 
 
-class Row(Struct, frozen=True):
+class MessageRow(Struct, frozen=True):
     """One kind of message. `trigger` must be in the line for `pattern` to be tried at the message's start.
 
     `severity` and `action` are words for people and tools (`INVESTIGATE` where nothing better is known), `condition`
@@ -52,7 +52,7 @@ class Family(Struct, frozen=True):
 
     kind: str
     category: str
-    rows: tuple[Row, ...]
+    rows: tuple[MessageRow, ...]
     writer: str = ""
 
 
@@ -62,7 +62,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def read_line(family: Family, row: Row, line: Line) -> Decoded | None:
+def read_line(family: Family, row: MessageRow, line: LogLine) -> Decoded | None:
     """What the row makes of the line; None where it is another kind of line."""
     message = line.message
     if family.writer and (writer := compiled(family.writer).match(message)):

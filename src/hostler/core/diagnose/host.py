@@ -7,7 +7,7 @@ grow. A fact that is not there says nothing of its subject.
 from collections.abc import Callable
 
 from hostler.core.diagnose import Finding
-from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, Said, amount, number, over, stands
+from hostler.core.diagnose.aspect import AS_IT_WAS, GOOD, NOTHING, Aspect, AspectReading, amount, number, over, stands
 from hostler.core.diagnose.line import printable
 from hostler.core.state.model import Facts
 
@@ -29,7 +29,7 @@ Ruling = tuple[bool, str] | None
 """Bad or not, and in what words; None: neither."""
 
 
-def _cpus(facts: Facts) -> Said:
+def _cpus(facts: Facts) -> AspectReading:
     """Processors that are present and not online; with SMT switched off every second one is meant to be."""
     online, present = number(facts, "cpus_online", 1, 2.0**16), number(facts, "cpus_present", 1, 2.0**16)
     if online is None or present is None:
@@ -37,49 +37,57 @@ def _cpus(facts: Facts) -> Said:
     wanted = present / 2 if facts.get("smt") in ("off", "forceoff") else present
     if online < wanted:
         text = f"{wanted - online:g} of {wanted:g} processors are offline"
-        return Said(f"bad {online:g}", (stands("host.cpu_offline", text, facts={"online": online, "of": wanted}),))
-    return Said(GOOD, (over("host.cpu_offline", "every processor is online"),))
+        return AspectReading(
+            f"bad {online:g}", (stands("host.cpu_offline", text, facts={"online": online, "of": wanted}),)
+        )
+    return AspectReading(GOOD, (over("host.cpu_offline", "every processor is online"),))
 
 
-def _cpu_heat(facts: Facts) -> Said:
+def _cpu_heat(facts: Facts) -> AspectReading:
     throttles = number(facts, "cpu_throttles_per_hour")
     if throttles is None:
         return NOTHING
     if throttles >= THROTTLES_PER_HOUR:
         text = f"processors slowed down {throttles:g} times in an hour because they were hot"
-        return Said(amount(throttles), (stands("host.thermal", text, facts={"throttles_per_hour": throttles}),))
-    return Said(GOOD)
+        return AspectReading(
+            amount(throttles), (stands("host.thermal", text, facts={"throttles_per_hour": throttles}),)
+        )
+    return AspectReading(GOOD)
 
 
-def _memory(facts: Facts) -> Said:
+def _memory(facts: Facts) -> AspectReading:
     """`memory_expected_gib` is the SKU's, put in by the controller; without it nothing is judged."""
     seen = number(facts, "memory_gib", 0.01, 2.0**20)
     if seen is None:
         return NOTHING
     expected = number(facts, "memory_expected_gib", 0.01, 2.0**20)
     if expected is None:
-        return Said(GOOD)
+        return AspectReading(GOOD)
     if seen < expected * MEMORY_PERCENT / 100:
         text = f"the host has {seen:g} GiB of memory, its SKU {expected:g}"
-        return Said("bad", (stands("host.memory_short", text, facts={"seen_gib": seen, "expected_gib": expected}),))
-    return Said(GOOD, (over("host.memory_short", f"the host has {seen:g} GiB of memory"),))
+        return AspectReading(
+            "bad", (stands("host.memory_short", text, facts={"seen_gib": seen, "expected_gib": expected}),)
+        )
+    return AspectReading(GOOD, (over("host.memory_short", f"the host has {seen:g} GiB of memory"),))
 
 
-def _clock(facts: Facts) -> Said:
+def _clock(facts: Facts) -> AspectReading:
     match facts.get("clock_synchronised"):
         case True:
             error = number(facts, "clock_error_us")
             if error is not None and error >= CLOCK_ERROR_US:
                 text = f"the clock may be wrong by {error / 1e6:g} s"
-                return Said("bad", (stands("host.clock_unsynchronised", text, facts={"error_us": error}),))
-            return Said(GOOD, (over("host.clock_unsynchronised", "the clock is synchronised"),))
+                return AspectReading("bad", (stands("host.clock_unsynchronised", text, facts={"error_us": error}),))
+            return AspectReading(GOOD, (over("host.clock_unsynchronised", "the clock is synchronised"),))
         case False:
-            return Said("bad", (stands("host.clock_unsynchronised", "the clock is not synchronised"),))
+            return AspectReading("bad", (stands("host.clock_unsynchronised", "the clock is not synchronised"),))
         case _:
             return NOTHING
 
 
-def _each(facts: Facts, kind: str, condition: str, rule: Callable[[Facts, str], Ruling], part: str = "{}") -> Said:
+def _each(
+    facts: Facts, kind: str, condition: str, rule: Callable[[Facts, str], Ruling], part: str = "{}"
+) -> AspectReading:
     """What `rule` says of every subject of a kind (fact "KIND:SUBJECT"), each a finding of its own part."""
     prefix = f"{kind}:"
     findings: list[Finding] = []
@@ -102,7 +110,7 @@ def _each(facts: Facts, kind: str, condition: str, rule: Callable[[Facts, str], 
             findings.append(over(condition, text, place))
     if not findings:
         return AS_IT_WAS if between else NOTHING
-    return Said(f"bad {'; '.join(bad)}" if bad else GOOD, tuple(findings))
+    return AspectReading(f"bad {'; '.join(bad)}" if bad else GOOD, tuple(findings))
 
 
 def _counted(limit: float, what: str) -> Callable[[Facts, str], Ruling]:
@@ -161,7 +169,7 @@ def _drive(facts: Facts, name: str) -> Ruling:
             return None
 
 
-def _part_rows() -> dict[str, Callable[[Facts], Said]]:
+def _part_rows() -> dict[str, Callable[[Facts], AspectReading]]:
     downs = _counted(LINK_DOWNS_PER_HOUR, "times down in an hour")
     errors = _counted(LINK_ERRORS_PER_HOUR, "errors in an hour")
     memory, fatal = _counted(1, "uncorrected errors since boot"), _counted(1, "fatal errors since boot")

@@ -14,8 +14,8 @@ from hostler.core.diagnose.families.host import HOST
 from hostler.core.diagnose.families.network import ADAPTER, LINK, NFS, PEERMEM
 from hostler.core.diagnose.families.pcie import PCIE
 from hostler.core.diagnose.families.storage import STORAGE
-from hostler.core.diagnose.family import Family, Row, read_line
-from hostler.core.diagnose.line import Line, line_at, lines_with, printable
+from hostler.core.diagnose.family import Family, MessageRow, read_line
+from hostler.core.diagnose.line import LogLine, line_at, lines_with, printable
 from hostler.core.diagnose.reports import join
 from hostler.core.diagnose.sieve import passes
 
@@ -34,7 +34,7 @@ _REPORT_STARTS = ("NVRM: Xid (", "nvidia-nvswitch")
 class _Tried(Struct, frozen=True):
     order: int
     family: Family
-    row: Row
+    row: MessageRow
 
 
 def _by_trigger() -> tuple[tuple[str, tuple[_Tried, ...]], ...]:
@@ -82,7 +82,7 @@ def malformed(text: str) -> str:
 
 def _read_rows(text: str) -> list[tuple[int, Decoded]]:
     """What the families' rows make of the lines that hold one of their triggers."""
-    lines: dict[int, Line] = {}
+    lines: dict[int, LogLine] = {}
     tried: dict[int, list[_Tried]] = {}
     for trigger, rows in TRIGGERS:
         if trigger in text:

@@ -34,7 +34,7 @@ _PREFIX = re.compile(
 _REPEATED = re.compile(r"message repeated (\d{1,9}) times: \[", re.ASCII)
 
 
-class Line(Struct, frozen=True, gc=False):
+class LogLine(Struct, frozen=True, gc=False):
     """One line of a text: where it starts there, its message without what loggers put before it, how often it came."""
 
     offset: int
@@ -42,7 +42,7 @@ class Line(Struct, frozen=True, gc=False):
     count: int = 1
 
 
-def line_at(text: str, position: int) -> Line:
+def line_at(text: str, position: int) -> LogLine:
     """The line of `text` that holds `position`, read up to READ_LIMIT_CHARS."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
@@ -51,7 +51,7 @@ def line_at(text: str, position: int) -> Line:
     begin = prefix.end() if prefix else start
     message = text[begin:end].rstrip("\r \t")
     count = repeats(text, start, begin)
-    return Line(start, message.removesuffix("]").rstrip() if count > 1 else message, count)
+    return LogLine(start, message.removesuffix("]").rstrip() if count > 1 else message, count)
 
 
 def lines_with(text: str, trigger: str) -> Iterator[int]:

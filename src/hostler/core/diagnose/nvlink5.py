@@ -42,7 +42,7 @@ _PEER = "INVESTIGATE_PEER_DEVICE"
 _USER = "INVESTIGATE_SW_USER"
 
 
-class Cause(Struct, frozen=True):
+class Nvlink5Cause(Struct, frozen=True):
     """What an error status (or reason) asks for. `escalated`: the action if the escalation bit is set."""
 
     action: str
@@ -62,11 +62,11 @@ class Unit(Struct, frozen=True):
     names: tuple[str, ...]
     v1: int
     v2: int
-    by_status: dict[int, Cause] = {}
-    by_reason: dict[int, Cause] = {}
+    by_status: dict[int, Nvlink5Cause] = {}
+    by_reason: dict[int, Nvlink5Cause] = {}
 
 
-class Reading(Struct, frozen=True):
+class Nvlink5Reading(Struct, frozen=True):
     """What a line says; `action` is INVESTIGATE where the table has no row for its words, or doubts its own."""
 
     action: str
@@ -75,22 +75,22 @@ class Reading(Struct, frozen=True):
     facts: dict[str, Fact]
 
 
-_NOISE = Cause(IGNORE, IGNORE, "Non-fatal")
-_REPORT = Cause(IGNORE, _ASK, "Non-fatal")
-_FATAL = Cause(RESET, _ASK, "Fatal")
+_NOISE = Nvlink5Cause(IGNORE, IGNORE, "Non-fatal")
+_REPORT = Nvlink5Cause(IGNORE, _ASK, "Non-fatal")
+_FATAL = Nvlink5Cause(RESET, _ASK, "Fatal")
 _SOFTWARE = {0x8000_0000: _REPORT}
-_RX_PIPE = Cause(IGNORE, _ASK, "Non-fatal*", escalated=RESET)
-_TRANSLATION = Cause(EVAL, _FLOW, "Non-fatal")
-_FABRIC = Cause(EVAL, _ASK, "Non-fatal")
-_TIMEOUT = Cause(EVAL, IGNORE, "Non-fatal")
-_BIT_ERRORS = Cause(IGNORE, _CABLES, "Non-fatal")
-_FIRMWARE = Cause(RESET, _ASK, "Fatal**")
+_RX_PIPE = Nvlink5Cause(IGNORE, _ASK, "Non-fatal*", escalated=RESET)
+_TRANSLATION = Nvlink5Cause(EVAL, _FLOW, "Non-fatal")
+_FABRIC = Nvlink5Cause(EVAL, _ASK, "Non-fatal")
+_TIMEOUT = Nvlink5Cause(EVAL, IGNORE, "Non-fatal")
+_BIT_ERRORS = Nvlink5Cause(IGNORE, _CABLES, "Non-fatal")
+_FIRMWARE = Nvlink5Cause(RESET, _ASK, "Fatal**")
 _SAW = {0x01: _REPORT, 0x02: _FATAL, 0x04: _NOISE, 0x08: _REPORT, 0x10: _FATAL, 0x20: _NOISE}
 _TLW = {0x1: _NOISE, 0x2: _REPORT, 0x4: _FATAL, **_SOFTWARE}
 
 
-def _down(investigate: str, action: str = RESET, severity: str = "Link Fatal") -> Cause:
-    return Cause(action, investigate, severity)
+def _down(investigate: str, action: str = RESET, severity: str = "Link Fatal") -> Nvlink5Cause:
+    return Nvlink5Cause(action, investigate, severity)
 
 
 _LINK_DOWN = {
@@ -201,11 +201,11 @@ _ORDER = (RESET, EVAL, LOOK, IGNORE)
 _ESCALATED = {"V1": 1 << 10, "V2": 1 << 7}
 
 
-def read(xid: int, rest: str) -> Reading:
+def read(xid: int, rest: str) -> Nvlink5Reading:
     """What stands after the code of an Xid 144 to 150. `condition` is "" where the line is not of their form."""
     match = _LINE.search(rest)
     if match is None:
-        return Reading(LOOK, "", "", {"decode": TRUNCATED if _BEGUN.fullmatch(rest.rstrip()) else NO_RULE})
+        return Nvlink5Reading(LOOK, "", "", {"decode": TRUNCATED if _BEGUN.fullmatch(rest.rstrip()) else NO_RULE})
     word, severity, injected, link, info_word, status_word = match.groups()
     facts: dict[str, Fact] = {
         "subcode": word,
@@ -214,12 +214,12 @@ def read(xid: int, rest: str) -> Reading:
         "injected": injected != "0",
     }
     if info_word is None or status_word is None:
-        return Reading(LOOK, "decode", _LOOKED_AT, {**facts, "decode": TRUNCATED})
+        return Nvlink5Reading(LOOK, "decode", _LOOKED_AT, {**facts, "decode": TRUNCATED})
     info, status = int(info_word, 16), int(status_word, 16)
     facts |= {"intrinfo": info_word, "reason": info >> 20 & 0x3F, "error_status": status_word}
     causes = [(*row, _action(row, info, severity)) for row in _causes(xid, word, info, status)]
     if not causes:
-        return Reading(LOOK, "decode", _LOOKED_AT, {**facts, "decode": NO_RULE})
+        return Nvlink5Reading(LOOK, "decode", _LOOKED_AT, {**facts, "decode": NO_RULE})
     layouts = tuple(dict.fromkeys(layout for layout, _, _, _ in causes))
     _, unit, cause, action = min(causes, key=lambda row: _ORDER.index(row[3]))
     facts |= {
@@ -228,10 +228,10 @@ def read(xid: int, rest: str) -> Reading:
         "nvlink_severity": cause.severity,
         "investigatory": cause.investigate,
     }
-    return Reading(action, _SEVERITIES[action], _condition(action, cause.investigate), facts)
+    return Nvlink5Reading(action, _SEVERITIES[action], _condition(action, cause.investigate), facts)
 
 
-_Row = tuple[str, Unit, Cause]
+_Row = tuple[str, Unit, Nvlink5Cause]
 
 
 def _causes(xid: int, word: str, info: int, status: int) -> list[_Row]:
@@ -261,7 +261,7 @@ def _action(row: _Row, info: int, line_severity: str) -> str:
     return LOOK if cause.severity.endswith("*") else cause.action
 
 
-def _of_unit(unit: Unit, reason: int, status: int) -> list[Cause]:
+def _of_unit(unit: Unit, reason: int, status: int) -> list[Nvlink5Cause]:
     if unit.by_reason:
         return [unit.by_reason[reason]] if reason in unit.by_reason else []
     if reason:

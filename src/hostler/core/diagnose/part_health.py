@@ -12,7 +12,7 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.absorption import UNHEALTHY, joined
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
-from hostler.core.diagnose.part_slots import Slots
+from hostler.core.diagnose.part_slots import PartSlots
 from hostler.core.diagnose.sensor_rules import SENSOR_RULES
 from hostler.core.diagnose.sensors import Subject, unreadable
 from hostler.core.diagnose.serials import meaningful
@@ -46,7 +46,7 @@ def judge_part_health(observation: Observation, node: Node, sku: Sku | None) -> 
 
 def part_subjects(observation: Observation, node: Node, sku: Sku | None) -> dict[str, Subject]:
     """What the BMC says of each part, by its serial where one is known; what others have seen is left aside."""
-    slots = Slots(node, sku)
+    slots = PartSlots(node, sku)
     serials = frozenset(serial for _, serial in node.slots)
     shown = _serials(observation.facts)
     found: dict[str, Subject] = {}

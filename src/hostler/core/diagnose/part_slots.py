@@ -21,7 +21,7 @@ def plain(name: str) -> str:
     return _SEPARATORS.sub("_", name.lower()).strip("_")
 
 
-class Slots:
+class PartSlots:
     """The slots of one node under all names that they go by: its own, and those that the SKU says its BMC uses."""
 
     def __init__(self, node: Node, sku: Sku | None) -> None:

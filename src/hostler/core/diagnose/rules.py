@@ -24,7 +24,7 @@ PORT_DOWN_LOOKS, BMC_MISSED_LOOKS, PLUGIN_RUNS = 9, 3, 2
 NVML_ANSWERS_LOOKS, UNREADABLE_LOOKS = 2, 3
 
 
-class Rule(Struct, frozen=True):
+class EvidenceRule(Struct, frozen=True):
     """One row: `by` says what a way of seeing needs before the condition is raised, and before it is over.
 
     `raise_looks` and `clear_looks` in a row must agree, `every_s` apart (0: whenever it is told). `clear_looks` None:
@@ -126,8 +126,8 @@ _INVENTORIED = (
 _WISHES = ("maintenance", "reboot", "power_cycle", "gpu_reset", "replacement")
 
 
-def _rules() -> Iterator[Rule]:
-    yield from (Rule(kind, "a line of the kernel log") for kind in _LOGGED)
+def _rules() -> Iterator[EvidenceRule]:
+    yield from (EvidenceRule(kind, "a line of the kernel log") for kind in _LOGGED)
     yield from _of_aspects("NVML", GPU_ASPECTS, GPU_SHOWN, GPU_POLL_S)
     shown = {name: GPU_SHOWN[name] for name in DCGM_ASPECTS}
     yield from _of_aspects("DCGM's exporter", DCGM_ASPECTS, shown, DCGM_POLL_S)
@@ -136,41 +136,41 @@ def _rules() -> Iterator[Rule]:
         margin = f"over {rule.hysteresis_c:g} °C below the threshold" if rule.hysteresis_c else ""
         worse = "as grave as the BMC's word" if rule.words else _WORSE.get(rule.condition, "")
         by = "the BMC's sensors"
-        yield Rule(rule.condition, by, rule.raise_looks, rule.clear_looks, BMC_LOOK_S, margin, worse)
-    yield Rule("gpu.driver_unresponsive", "NVML", 1, NVML_ANSWERS_LOOKS, GPU_POLL_S)
-    yield Rule("gpu.missing", "NVML", NVML_ANSWERS_LOOKS, NVML_ANSWERS_LOOKS, GPU_POLL_S)
+        yield EvidenceRule(rule.condition, by, rule.raise_looks, rule.clear_looks, BMC_LOOK_S, margin, worse)
+    yield EvidenceRule("gpu.driver_unresponsive", "NVML", 1, NVML_ANSWERS_LOOKS, GPU_POLL_S)
+    yield EvidenceRule("gpu.missing", "NVML", NVML_ANSWERS_LOOKS, NVML_ANSWERS_LOOKS, GPU_POLL_S)
     for kind in ("reading.missing", "reading.never_verified"):
-        yield Rule(kind, "NVML and the host's readings", UNREADABLE_LOOKS, 1, GPU_POLL_S)
-    yield Rule("network.link", "ports", PORT_DOWN_LOOKS, 1, PORT_POLL_S)
-    yield from (Rule(kind, "an inventory", 1, 1) for kind in _INVENTORIED)
+        yield EvidenceRule(kind, "NVML and the host's readings", UNREADABLE_LOOKS, 1, GPU_POLL_S)
+    yield EvidenceRule("network.link", "ports", PORT_DOWN_LOOKS, 1, PORT_POLL_S)
+    yield from (EvidenceRule(kind, "an inventory", 1, 1) for kind in _INVENTORIED)
     memory = HOST_ASPECTS["memory"]
-    yield Rule("inventory.below_sku", "the host's memory", memory.raise_polls, memory.clear_polls, HOST_POLL_S)
-    yield from (Rule(kind, "the BMC's event log", 1, None) for kind in ("bmc.event", "bmc.log_overrun"))
+    yield EvidenceRule("inventory.below_sku", "the host's memory", memory.raise_polls, memory.clear_polls, HOST_POLL_S)
+    yield from (EvidenceRule(kind, "the BMC's event log", 1, None) for kind in ("bmc.event", "bmc.log_overrun"))
     yield from (
-        Rule(kind, "a plug-in that hands on", PLUGIN_RUNS, 2) for kind in ("external.fault", "external.problem")
+        EvidenceRule(kind, "a plug-in that hands on", PLUGIN_RUNS, 2) for kind in ("external.fault", "external.problem")
     )
     for kind in ("check.failed", "check.warning", "check.inconclusive"):
-        yield Rule(kind, "a check", 1, 1)
-        yield Rule(kind, "a plug-in", PLUGIN_RUNS, PLUGIN_RUNS)
-    yield from (Rule(f"agent.{kind}", "the agent", 1, 1) for kind in ("collector_failed", "spool_overflow"))
-    yield Rule("kernel_log.overrun", "the agent", 1, None)
-    yield Rule("observation.unreadable", "whoever reads it", 1, None)
-    yield Rule("power.off_unexpected", "an observation of power", 1, 1)
-    yield Rule("agent.lost", "heartbeats, by the policy's agent_silence_s", 1, 1)
-    yield Rule("agent.outdated", "the agent's requests", 1, 1)
-    yield Rule("agent.refused", "the agent's posts, refused for ten minutes", 1, 1)
-    yield Rule("bmc.unreachable", "looks at the BMC", BMC_MISSED_LOOKS, 1, BMC_LOOK_S)
-    yield Rule("bmc.refused", "looks at the BMC", 1, 1, BMC_LOOK_S)
-    yield Rule("bmc.response_too_large", "looks at the BMC", 1, 1, BMC_LOOK_S)
-    yield Rule("remedy.failed", "a remedy's failure", 1, None)
-    yield Rule("node.stuck", "the clock, by the phase's usual stay", 1, 1)
-    yield Rule("work.unknown", "the whole list of a cluster that has been heard for 10 min", 1, 1)
-    yield Rule("node.unsanitised", "the agent's answer to the order to erase", 1, 1)
-    yield Rule("node.uninvited", "what the cluster lists that it has left", 1, 1)
-    yield Rule("binding.mismatch", "the boot id that its cluster shows beside the agent's, for 5 min", 1, None)
-    yield from (Rule(f"operator.{wish}", "a person", 1, None) for wish in _WISHES)
+        yield EvidenceRule(kind, "a check", 1, 1)
+        yield EvidenceRule(kind, "a plug-in", PLUGIN_RUNS, PLUGIN_RUNS)
+    yield from (EvidenceRule(f"agent.{kind}", "the agent", 1, 1) for kind in ("collector_failed", "spool_overflow"))
+    yield EvidenceRule("kernel_log.overrun", "the agent", 1, None)
+    yield EvidenceRule("observation.unreadable", "whoever reads it", 1, None)
+    yield EvidenceRule("power.off_unexpected", "an observation of power", 1, 1)
+    yield EvidenceRule("agent.lost", "heartbeats, by the policy's agent_silence_s", 1, 1)
+    yield EvidenceRule("agent.outdated", "the agent's requests", 1, 1)
+    yield EvidenceRule("agent.refused", "the agent's posts, refused for ten minutes", 1, 1)
+    yield EvidenceRule("bmc.unreachable", "looks at the BMC", BMC_MISSED_LOOKS, 1, BMC_LOOK_S)
+    yield EvidenceRule("bmc.refused", "looks at the BMC", 1, 1, BMC_LOOK_S)
+    yield EvidenceRule("bmc.response_too_large", "looks at the BMC", 1, 1, BMC_LOOK_S)
+    yield EvidenceRule("remedy.failed", "a remedy's failure", 1, None)
+    yield EvidenceRule("node.stuck", "the clock, by the phase's usual stay", 1, 1)
+    yield EvidenceRule("work.unknown", "the whole list of a cluster that has been heard for 10 min", 1, 1)
+    yield EvidenceRule("node.unsanitised", "the agent's answer to the order to erase", 1, 1)
+    yield EvidenceRule("node.uninvited", "what the cluster lists that it has left", 1, 1)
+    yield EvidenceRule("binding.mismatch", "the boot id that its cluster shows beside the agent's, for 5 min", 1, None)
+    yield from (EvidenceRule(f"operator.{wish}", "a person", 1, None) for wish in _WISHES)
     for row in RECURRENCES.values():
-        yield Rule(row.result, f"{row.name}, on one {row.subject} within {_span(row.window_s)}", row.count)
+        yield EvidenceRule(row.result, f"{row.name}, on one {row.subject} within {_span(row.window_s)}", row.count)
 
 
 def _span(seconds: float) -> str:
@@ -180,25 +180,25 @@ def _span(seconds: float) -> str:
 
 def _of_aspects(
     by: str, aspects: dict[str, Aspect], shown: dict[str, tuple[str, ...]], every_s: float
-) -> Iterator[Rule]:
+) -> Iterator[EvidenceRule]:
     for name, kinds in shown.items():
         row = aspects[name]
-        yield from (Rule(kind, by, row.raise_polls, row.clear_polls, every_s) for kind in kinds)
+        yield from (EvidenceRule(kind, by, row.raise_polls, row.clear_polls, every_s) for kind in kinds)
 
 
-def _completed(rule: Rule) -> Rule:
+def _completed(rule: EvidenceRule) -> EvidenceRule:
     """Readings end only what readings may end: the rest is for a remedy, a person or time."""
     ends = rule.clear_looks if CONDITIONS[rule.condition].clears == "observation" else None
     margin = rule.margin or _MARGINS.get(rule.condition, "") if ends is not None else ""
     return replace(rule, clear_looks=ends, margin=margin, worse=rule.worse or _WORSE.get(rule.condition, ""))
 
 
-def _grouped(rules: Iterable[Rule]) -> dict[str, tuple[Rule, ...]]:
-    found: dict[str, list[Rule]] = {}
+def _grouped(rules: Iterable[EvidenceRule]) -> dict[str, tuple[EvidenceRule, ...]]:
+    found: dict[str, list[EvidenceRule]] = {}
     for rule in rules:
         found.setdefault(rule.condition, []).append(_completed(rule))
     return {condition: tuple(dict.fromkeys(rows)) for condition, rows in found.items()}
 
 
-RULES: dict[str, tuple[Rule, ...]] = _grouped(_rules())
+RULES: dict[str, tuple[EvidenceRule, ...]] = _grouped(_rules())
 """Condition → its rules, one for each way of seeing it; tests hold it to CONDITIONS and to the code that looks."""

@@ -13,7 +13,7 @@ from hostler.core.diagnose import Finding
 from hostler.core.diagnose.absorption import NEAR_LIMIT, joined
 from hostler.core.diagnose.findings import over, stands
 from hostler.core.diagnose.line import printable
-from hostler.core.diagnose.part_slots import NAMES_KEPT, Slots
+from hostler.core.diagnose.part_slots import NAMES_KEPT, PartSlots
 from hostler.core.diagnose.sensor_rules import NEAR_C, SENSOR_RULES
 from hostler.core.state.configuration import Sku
 from hostler.core.state.model import Facts, Node, Observation, Scalar
@@ -66,7 +66,7 @@ def subjects(observation: Observation, node: Node, sku: Sku | None) -> dict[str,
     """What is said of each part: its serial where the sensor's name leads to one, else the name itself."""
     found: dict[str, Subject] = {}
     worded: dict[tuple[str, str], list[str]] = {}
-    slots = Slots(node, sku)
+    slots = PartSlots(node, sku)
     for name in sorted(observation.facts):
         kind, subject = _kind_of(name)
         if kind == _TEMPERATURE:

@@ -1,12 +1,12 @@
 """A whole checked configuration takes the place of the one before: at once where little acts, else slice by slice."""
 
 from hostler.core.intents.ask import Ask, Granted, RefusalError
-from hostler.core.planning.rollouts import Order, begin
+from hostler.core.planning.rollouts import RolloutOrder, begin
 from hostler.core.planning.what_if import acting, decides_otherwise, disturbed, pool_changes, supposing
 from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.remediators import begins_to_act, blockers
 
 CHANGES_SHOWN = 50
@@ -20,7 +20,7 @@ def activate(ask: Ask) -> Granted:
         return f"configuration {fresh.sha256[:12]} is active already", ()
     at_once = ask.intent.args.get("at_once") == "true"
     if rolls_out(ask.scene, fresh) and not at_once:
-        order = Order(fresh, ask.documents, ask.intent.person, ask.intent.reason, ask.approved_by)
+        order = RolloutOrder(fresh, ask.documents, ask.intent.person, ask.intent.reason, ask.approved_by)
         started = begin(ask.scene, order)
         return f"configuration {fresh.sha256[:12]}: {_planned(started.rollout)}", (started,)
     return f"configuration {fresh.sha256[:12]} is active", (e.ConfigActivated(fresh, ask.documents, ask.intent.person),)
@@ -44,7 +44,7 @@ def _checked(ask: Ask) -> Configuration:
     return fresh
 
 
-def rolls_out(scene: Scene, fresh: Configuration) -> bool:
+def rolls_out(scene: DecisionContext, fresh: Configuration) -> bool:
     """Whether it decides otherwise about single nodes, and more nodes act than one person's word may disturb."""
     active = scene.fleet.configuration
     if not decides_otherwise(active, fresh):

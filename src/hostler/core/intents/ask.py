@@ -7,7 +7,7 @@ from msgspec import Struct
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import FLEET, NODES, Hold, HoldKind, Intent, Node, Phase
 
 REASON_MAX = 500
@@ -36,7 +36,7 @@ class RefusalError(Exception):
 class Ask(Struct, frozen=True):
     """An intent with everything that decides it; `approved_by` is the second person, where one has said yes."""
 
-    scene: Scene
+    scene: DecisionContext
     intent: Intent
     configuration: Configuration | None = None
     documents: dict[str, str] = {}

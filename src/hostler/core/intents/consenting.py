@@ -2,7 +2,7 @@
 
 from hostler.core.intents.ask import Ask, Granted, RefusalError, hold_of, node_of
 from hostler.core.planning.domain_plans import mates, scope_of
-from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.guards import DisruptionRequest, blockers
 from hostler.core.state import events as e
 from hostler.core.state.model import ConsentedWork, HoldKind, Node, WorkClass
 
@@ -15,7 +15,9 @@ def approve(ask: Ask) -> Granted:
         raise RefusalError(f"{node.id} has no proposed plan")
     nodes = together(ask, node)
     scope = scope_of(plan.group)
-    request = Request(plan.remedy or plan.name, plan.act_class, nodes, plan.causes, approved=True, scope=scope)
+    request = DisruptionRequest(
+        plan.remedy or plan.name, plan.act_class, nodes, plan.causes, approved=True, scope=scope
+    )
     if found := blockers(ask.scene, request):
         waits = "; ".join(f"{b.text} (ends when {b.ends_when})" for b in found[:5])
         raise RefusalError(f"{plan.name} cannot begin now: {waits}")

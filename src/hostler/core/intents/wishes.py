@@ -8,16 +8,15 @@ from hostler.core.planning.domain_plans import scope_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of
-from hostler.core.policy.disturb import Act as Disturbance
-from hostler.core.policy.disturb import may_disturb
-from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.disturb import Disturbance, may_disturb
+from hostler.core.policy.guards import DisruptionRequest, blockers
 from hostler.core.policy.response import need_of
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
 from hostler.core.tables.recipes import RECIPES
 
 
-class Wish(Struct, frozen=True):
+class RemedyRequest(Struct, frozen=True):
     """A remedy that a person may ask for: the condition it becomes and the remedy that answers it."""
 
     condition: str
@@ -25,16 +24,16 @@ class Wish(Struct, frozen=True):
     clears: str = "remedy"
 
 
-WISHES: dict[str, Wish] = {
-    "drain": Wish("operator.drain", "drain"),
-    "reset-gpu": Wish("operator.gpu_reset", "gpu_reset"),
-    "reboot": Wish("operator.reboot", "reboot"),
-    "power-cycle": Wish("operator.power_cycle", "power_cycle"),
-    "power-off": Wish("operator.power_off", "power_off"),
-    "update-firmware": Wish("operator.firmware_update", "firmware_update"),
-    "return-for-maintenance": Wish("operator.maintenance", "triage", "operator"),
-    "request-replacement": Wish("operator.replacement", "triage"),
-    "release-node": Wish("operator.release", "release"),
+WISHES: dict[str, RemedyRequest] = {
+    "drain": RemedyRequest("operator.drain", "drain"),
+    "reset-gpu": RemedyRequest("operator.gpu_reset", "gpu_reset"),
+    "reboot": RemedyRequest("operator.reboot", "reboot"),
+    "power-cycle": RemedyRequest("operator.power_cycle", "power_cycle"),
+    "power-off": RemedyRequest("operator.power_off", "power_off"),
+    "update-firmware": RemedyRequest("operator.firmware_update", "firmware_update"),
+    "return-for-maintenance": RemedyRequest("operator.maintenance", "triage", "operator"),
+    "request-replacement": RemedyRequest("operator.replacement", "triage"),
+    "release-node": RemedyRequest("operator.release", "release"),
 }
 
 
@@ -64,7 +63,7 @@ def _group(ask: Ask, nodes: tuple[Node, ...]) -> str:
     return group_of(ask.scene.fleet, ask.intent.target, ask.intent.id) or ask.intent.id
 
 
-def _wished(ask: Ask, node: Node, wish: Wish, group: str) -> Condition:
+def _wished(ask: Ask, node: Node, wish: RemedyRequest, group: str) -> Condition:
     intent = ask.intent
     hours: Facts = {HOURS: number_of(intent.args[HOURS], 24 * 365)} if intent.args.get(HOURS) else {}
     asker: Facts = {TENANT: intent.bounds.tenant} if intent.bounds.tenant else {}
@@ -97,7 +96,7 @@ def preview(ask: Ask) -> Answered:
         raise RefusalError(f"{nodes[0].id} would not be touched: its phase or profile does not allow it")
     frame = Frame(need.act_class, need.causes, need.rule, need.part, need.remedy)
     plan = freeze(ask.scene, wishing[0], RECIPES[need.remedy], frame)
-    request = Request(need.remedy, need.act_class, wishing, approved=True, scope=scope_of(group))
+    request = DisruptionRequest(need.remedy, need.act_class, wishing, approved=True, scope=scope_of(group))
     waits = [b.text for b in blockers(ask.scene, request)]
     for node in wishing:
         consents = may_disturb(node, ask.scene.present, Disturbance(need.act_class, parts=plan.parts), None)

@@ -14,7 +14,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Condition, Node, Phase, Plan
 
 
-class Stage(IntEnum):
+class DomainStage(IntEnum):
     """How far a member has come: what it does next."""
 
     cordon = 0
@@ -24,7 +24,7 @@ class Stage(IntEnum):
     done = 4
 
 
-_STAGES = {"cordon": Stage.cordon, "drain": Stage.drain, "uncordon": Stage.open}
+_STAGES = {"cordon": DomainStage.cordon, "drain": DomainStage.drain, "uncordon": DomainStage.open}
 
 
 def scope_of(group: str) -> str:
@@ -53,11 +53,11 @@ def mates(fleet: Fleet, node: Node) -> Iterator[tuple[Node, Plan]]:
             yield mate, mate.plan
 
 
-def stage_of(plan: Plan) -> Stage:
+def stage_of(plan: Plan) -> DomainStage:
     """What the plan does next."""
     if plan.index >= len(plan.steps):
-        return Stage.done
-    return _STAGES.get(plan.steps[plan.index].operation, Stage.act)
+        return DomainStage.done
+    return _STAGES.get(plan.steps[plan.index].operation, DomainStage.act)
 
 
 def behind(fleet: Fleet, node: Node, plan: Plan) -> tuple[Blocker, ...]:
@@ -105,11 +105,11 @@ def stands(fleet: Fleet, node: Node, plan: Plan) -> bool:
     return any(c.id in causes for other in found if other is not None for c in other.conditions)
 
 
-class Member(Struct, frozen=True):
+class DomainMember(Struct, frozen=True):
     """One node of a domain act: waiting to begin (`stage` None), how far it has come, or turned back."""
 
     node: Node
-    stage: Stage | None
+    stage: DomainStage | None
     state: str
     blockers: tuple[Blocker, ...]
 
@@ -122,7 +122,7 @@ class DomainAct(Struct, frozen=True):
     remedy: str
     state: str
     wish: Condition | None
-    members: tuple[Member, ...]
+    members: tuple[DomainMember, ...]
 
 
 def acts(fleet: Fleet) -> list[DomainAct]:
@@ -150,7 +150,7 @@ def _plan(node: Node, group: str) -> Plan | None:
     return node.plan if node.plan is not None and node.plan.group == group else None
 
 
-def _member(node: Node, group: str) -> Member:
+def _member(node: Node, group: str) -> DomainMember:
     plan = _plan(node, group)
     waits = node.waiting.blockers if node.waiting else ()
-    return Member(node, stage_of(plan) if plan else None, plan.state if plan else "waiting", waits)
+    return DomainMember(node, stage_of(plan) if plan else None, plan.state if plan else "waiting", waits)

@@ -11,14 +11,13 @@ from hostler.core.conditions.unanswered_checks import INVENTORY
 from hostler.core.planning import domain_plans, gate_requirements
 from hostler.core.planning.outcomes import complete, fail_plan, fail_step, has_left, undone, unsaid
 from hostler.core.planning.remediation import held, may_begin, needed, protect, remedy
-from hostler.core.policy.disturb import Act as Disturbance
-from hostler.core.policy.disturb import Consent, Lost, lost_to, may_disturb
-from hostler.core.policy.guards import GUARDS, Request, blockers, has_second_witness, scopes
+from hostler.core.policy.disturb import Consent, Disturbance, Lost, lost_to, may_disturb
+from hostler.core.policy.guards import GUARDS, DisruptionRequest, blockers, has_second_witness, scopes
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need, rank, rule_for
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool, scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.health import is_unheard
 from hostler.core.state.model import (
@@ -40,7 +39,7 @@ from hostler.core.state.model import (
     Workload,
 )
 from hostler.core.state.requalification import has_proven_itself
-from hostler.core.tables.operations import OPERATIONS, OperationRow
+from hostler.core.tables.operations import OPERATIONS, OperationKind
 from hostler.core.tables.verdicts import Conviction
 
 CHECK_ENDS_S = 60.0
@@ -50,7 +49,7 @@ DEAD_S = 60.0
 """So long the work of a node that is lost with all of it has for being told to end and shown as ended."""
 
 
-def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
+def advance(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
     """The plan's next event, or what its current step waits for."""
     if _must_protect(scene, node, plan, need):
         return Act(_drop(node, plan, scene.now))
@@ -70,7 +69,7 @@ def advance(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
     return _step(scene, node, plan)
 
 
-def _must_protect(scene: Scene, node: Node, plan: Plan, need: Need | None) -> bool:
+def _must_protect(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> bool:
     """Protection waits for nobody's plan; a node that is held dark already may go on with its own."""
     if need is None or need.act_class is not ActClass.protective or plan.act_class is need.act_class:
         return False
@@ -85,7 +84,7 @@ def _drop(node: Node, plan: Plan, now: datetime) -> tuple[e.Event, ...]:
     return (_give_up(node, operation, OPERATIONS[operation.kind], "revoked", now), ended)
 
 
-def _proposed(scene: Scene, node: Node, plan: Plan, need: Need | None) -> Answer:
+def _proposed(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> Answer:
     if not domain_plans.stands(scene.fleet, node, plan) or (need is not None and need.remedy != plan.remedy):
         return Act((e.PlanEnded(node.id, plan.id, "cancelled", "it is no longer needed"),))
     if held := holding(scene.fleet, node, plan.causes):
@@ -100,7 +99,7 @@ def step_deadline(plan: Plan) -> datetime:
     return plan.step_since + timedelta(seconds=plan.steps[plan.index].deadline_s)
 
 
-def _outstanding(scene: Scene, node: Node, plan: Plan, operation: Operation) -> Answer:
+def _outstanding(scene: DecisionContext, node: Node, plan: Plan, operation: Operation) -> Answer:
     row = OPERATIONS[operation.kind]
     first = scene.present.unobserved.get(operation.id)
     if first is not None and scene.now < first:
@@ -120,12 +119,12 @@ def _outstanding(scene: Scene, node: Node, plan: Plan, operation: Operation) -> 
     )
 
 
-def _give_up(node: Node, operation: Operation, row: OperationRow, result: str, now: datetime) -> e.Event:
+def _give_up(node: Node, operation: Operation, row: OperationKind, result: str, now: datetime) -> e.Event:
     until = now + timedelta(seconds=row.settle_s) if row.settle_s else None
     return e.OperationFinished(node.id, operation.id, operation.kind, result, settle_until=until)
 
 
-def _bring_up_fails(scene: Scene, node: Node, plan: Plan) -> str:
+def _bring_up_fails(scene: DecisionContext, node: Node, plan: Plan) -> str:
     """Why a phase's own work has failed already: over the limit, or a grave condition appeared; "" if it has not."""
     if not plan.failed_phase:
         return ""
@@ -145,7 +144,7 @@ def _bring_up_fails(scene: Scene, node: Node, plan: Plan) -> str:
     return f"{grave[0].type}: {grave[0].evidence[-1].text if grave[0].evidence else ''}" if grave else ""
 
 
-def _is_over_limit(scene: Scene, node: Node, plan: Plan) -> bool:
+def _is_over_limit(scene: DecisionContext, node: Node, plan: Plan) -> bool:
     """Whether the phase has had its time.
 
     A step that waits for an answer has a deadline of its own, and what nobody answers is no failure; the steps behind
@@ -164,7 +163,7 @@ _AWAY = ("agent.lost", "power.off_unexpected")
 """What a phase that powers its node off and on shows by itself; its waits for the agent have limits of their own."""
 
 
-def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
+def _ends_early(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
     """The events that end the plan at this boundary, None where it goes on."""
     if why := _bring_up_fails(scene, node, plan) or _down_at_its_gate(scene, node, plan):
         return fail_plan(scene, node, plan, why)
@@ -179,14 +178,14 @@ def _ends_early(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tupl
         return None
     if plan.causes and not domain_plans.stands(scene.fleet, node, plan):
         return (e.PlanUndoing(node.id, plan.id, "its cause is gone"),)
-    request = Request(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
+    request = DisruptionRequest(plan.remedy or plan.name, plan.act_class, (node,), plan.causes, approved=True)
     stops = [b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake", "incident")]
     if stops:
         return (e.PlanUndoing(node.id, plan.id, stops[0].text),)
     return None
 
 
-def _down_at_its_gate(scene: Scene, node: Node, plan: Plan) -> str:
+def _down_at_its_gate(scene: DecisionContext, node: Node, plan: Plan) -> str:
     """Why the plan has failed though nobody has answered its gate: the node is down again, and two paths say so.
 
     The check says nothing, and convicts nobody; that the node does not stay up is evidence of its own.
@@ -199,7 +198,7 @@ def _down_at_its_gate(scene: Scene, node: Node, plan: Plan) -> str:
     return f"it went down before its gate was answered: {lost.evidence[-1].text if lost.evidence else lost.type}"
 
 
-def _to_a_graver(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
+def _to_a_graver(scene: DecisionContext, node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...] | None:
     """The end of a plan that a graver need takes the place of.
 
     Where the graver plan would wait, this one goes on: its cordon would stand with nothing being done. A release of a
@@ -214,7 +213,7 @@ def _to_a_graver(scene: Scene, node: Node, plan: Plan, need: Need | None) -> tup
     return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
 
 
-def _releases(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
+def _releases(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
     """A gate that nobody can answer keeps a node from no release that a person asks for; it stays unproven.
 
     It is free of work already. What the remedy was for stands, and is answered once the tenant has let go.
@@ -237,7 +236,7 @@ def _makes_way(node: Node, plan: Plan, need: Need | None) -> tuple[e.Event, ...]
     return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is asked for"),)
 
 
-def _overridden(scene: Scene, node: Node, plan: Plan) -> str:
+def _overridden(scene: DecisionContext, node: Node, plan: Plan) -> str:
     """Who lifted our cordon, "" where nobody did, while the hardware is as it was: a drain without a cordon never ends.
 
     It does not matter that some work was ended already; hardware that was acted upon has to prove itself first.
@@ -258,7 +257,7 @@ def _is_graver(need: Need, plan: Plan) -> bool:
     return graver and not between_off_and_on
 
 
-def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
+def _step(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     step = plan.steps[plan.index]
     row = OPERATIONS[step.operation]
     if "boot" in row.needs and plan.boot_id and node.boot_id != plan.boot_id:
@@ -281,7 +280,7 @@ def _step(scene: Scene, node: Node, plan: Plan) -> Answer:
     return Act((e.OperationStarted(start(scene, node, plan, laid)),))
 
 
-def _cordon_again(scene: Scene, node: Node, plan: Plan) -> Act | None:
+def _cordon_again(scene: DecisionContext, node: Node, plan: Plan) -> Act | None:
     """The plan's own cordon once more, where a person had lifted it and has let us go on; None where none is needed.
 
     To an open node work comes while the last of it is being ended, and what disturbs would end that unasked.
@@ -299,13 +298,13 @@ def _stays_cordoned(node: Node, plan: Plan) -> bool:
     return plan.act_class is not ActClass.easing and is_unheard(node)
 
 
-def _cordoned_by_person(scene: Scene, node: Node) -> bool:
+def _cordoned_by_person(scene: DecisionContext, node: Node) -> bool:
     """A person keeps new work away too: our cordon stays until theirs is lifted, or somebody overrides it."""
     kinds = {h.kind for h in scene.fleet.holds_on(scopes(scene, node))}
     return HoldKind.physical_work in kinds or (HoldKind.cordon in kinds and HoldKind.override not in kinds)
 
 
-def start(scene: Scene, node: Node, plan: Plan, step: Step) -> Operation:
+def start(scene: DecisionContext, node: Node, plan: Plan, step: Step) -> Operation:
     """The operation of a step, meant for the boot the node is in now."""
     row = OPERATIONS[step.operation]
     return Operation(
@@ -324,14 +323,14 @@ def start(scene: Scene, node: Node, plan: Plan, step: Step) -> Operation:
     )
 
 
-def _preconditions(scene: Scene, node: Node, plan: Plan, row: OperationRow) -> tuple[Blocker, ...]:
+def _preconditions(scene: DecisionContext, node: Node, plan: Plan, row: OperationKind) -> tuple[Blocker, ...]:
     found: list[Blocker] = []
     if "drained" in row.needs and not plan.disruptive:
         found.extend(_undrained(scene, node, plan))
     if "power" in row.needs or ("power_off" in row.needs and plan.act_class is not ActClass.protective):
         found.extend(_dark(scene, node, "power" in row.needs))
     if plan.act_class is ActClass.bring_up and GUARDS["pause"][ActClass.bring_up]:
-        request = Request(plan.name, plan.act_class, (node,), approved=True)
+        request = DisruptionRequest(plan.name, plan.act_class, (node,), approved=True)
         found.extend(b for b in blockers(scene, request) if b.kind in ("hold", "pause", "brake"))
     if row.port == "bmc":
         found.extend(
@@ -342,7 +341,7 @@ def _preconditions(scene: Scene, node: Node, plan: Plan, row: OperationRow) -> t
     return tuple(found)
 
 
-def _undrained(scene: Scene, node: Node, plan: Plan) -> list[Blocker]:
+def _undrained(scene: DecisionContext, node: Node, plan: Plan) -> list[Blocker]:
     consents = _consents(scene, node, plan)
     if isinstance(consents, Blocker):
         return [consents]
@@ -351,7 +350,7 @@ def _undrained(scene: Scene, node: Node, plan: Plan) -> list[Blocker]:
     ]
 
 
-def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blocker:
+def _consents(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Consent, ...] | Blocker:
     """The answers of the customers' work on the node; a Blocker where that work is unknown."""
     if has_left(plan):
         return ()
@@ -366,7 +365,7 @@ def _consents(scene: Scene, node: Node, plan: Plan) -> tuple[Consent, ...] | Blo
     return tuple(c for c in said if c.workload.work_class is not WorkClass.infrastructure)
 
 
-def _lost_already(scene: Scene, node: Node, plan: Plan) -> tuple[Lost, ...]:
+def _lost_already(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Lost, ...]:
     """What the plan's causes have ended; the whole node's work where the rule that decided says so, or it is down."""
     policy = scene.fleet.policy_of(node)
     said = [(rule_for(policy, c), c) for c in node.conditions]
@@ -379,13 +378,13 @@ def _lost_already(scene: Scene, node: Node, plan: Plan) -> tuple[Lost, ...]:
     )
 
 
-def _is_down(scene: Scene, node: Node, condition: Condition) -> bool:
+def _is_down(scene: DecisionContext, node: Node, condition: Condition) -> bool:
     """Whether two paths say that the node is lost: then all its work is, whatever its plan was laid for."""
     sure = condition.unknown_since is None and has_second_witness(scene.present, node)
     return sure and not scene.present.of(node.id).heard
 
 
-def _agreed_at(scene: Scene, node: Node, plan: Plan, pool: Pool) -> datetime:
+def _agreed_at(scene: DecisionContext, node: Node, plan: Plan, pool: Pool) -> datetime:
     """When a pool's recorded agreement lets its work be ended; time that nobody attended to does not count."""
     return _asks_since(plan) + timedelta(seconds=scaled(scene.fleet.policy_of(node), pool.drain_deadline_s))
 
@@ -395,7 +394,7 @@ def _asks_since(plan: Plan) -> datetime:
     return plan.step_since if drains and plan.step_since else plan.recorded_at
 
 
-def _next_agreement(scene: Scene, node: Node, plan: Plan, pool: Pool | None) -> datetime | None:
+def _next_agreement(scene: DecisionContext, node: Node, plan: Plan, pool: Pool | None) -> datetime | None:
     """When some work that is waited for may be ended, by its own agreement or its pool's, or is not waited for."""
     scale = scene.fleet.policy_of(node).time_scale
     own = (w.agreed_after_s for w in scene.present.workloads(node) or ())
@@ -407,16 +406,16 @@ def _next_agreement(scene: Scene, node: Node, plan: Plan, pool: Pool | None) -> 
     return min((at for at in moments if at > scene.now), default=None)
 
 
-def _dark(scene: Scene, node: Node, powers_on: bool) -> list[Blocker]:
+def _dark(scene: DecisionContext, node: Node, powers_on: bool) -> list[Blocker]:
     kinds = (HoldKind.physical_work, HoldKind.power) if powers_on else (HoldKind.physical_work,)
     return [held(h) for h in scene.fleet.holds_on(scopes(scene, node)) if h.kind in kinds]
 
 
-def _drain(scene: Scene, node: Node, plan: Plan) -> Answer:
+def _drain(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     return _empty(scene, node, plan) or Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
 
 
-def _empty(scene: Scene, node: Node, plan: Plan) -> Answer | None:
+def _empty(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     """End the work that may be ended, wait for the rest; None where no work is left."""
     if plan.act_class is ActClass.protective:
         return None
@@ -436,13 +435,13 @@ def _empty(scene: Scene, node: Node, plan: Plan) -> Answer | None:
     return _overdue(scene, node, plan, stopped)
 
 
-def _is_past_ending(scene: Scene, node: Node, plan: Plan) -> bool:
+def _is_past_ending(scene: DecisionContext, node: Node, plan: Plan) -> bool:
     """Whether what the fault has ended may be left as its scheduler lists it: nobody there is left to take it away."""
     until = _nobody_ends_it_after(scene, node, plan)
     return until is not None and until <= scene.now
 
 
-def _nobody_ends_it_after(scene: Scene, node: Node, plan: Plan) -> datetime | None:
+def _nobody_ends_it_after(scene: DecisionContext, node: Node, plan: Plan) -> datetime | None:
     """When work on a node that is lost with all of it is waited for no longer; None while somebody there is heard.
 
     A kubelet or slurmd that is dead never says that what it ran is gone, and no budget protects what has ended.
@@ -454,7 +453,7 @@ def _nobody_ends_it_after(scene: Scene, node: Node, plan: Plan) -> datetime | No
     return max(asked, scene.present.started or asked) + timedelta(seconds=told_s)
 
 
-def _ending_check(scene: Scene, node: Node, plan: Plan) -> Wait | None:
+def _ending_check(scene: DecisionContext, node: Node, plan: Plan) -> Wait | None:
     """Our own idle check was called off when the plan came: its end is waited for, though not for ever."""
     left = next((w for w in scene.present.workloads(node) or () if w.check), None)
     until = plan.recorded_at + timedelta(seconds=CHECK_ENDS_S)
@@ -469,7 +468,7 @@ def _held_work(work: Workload) -> Blocker:
     return Blocker("scheduler", work.id, text, "that allows it, or the work ends by itself")
 
 
-def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
+def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
     """Waiting for work to end; past the deadline it becomes a named person's decision, never an eviction.
 
     A plan that can still be taken back then is. What is broken already, or must not wait, stays cordoned.
@@ -491,7 +490,7 @@ def _overdue(scene: Scene, node: Node, plan: Plan, stopped: tuple[Blocker, ...])
     return Act((*opened, e.PlanUndoing(node.id, plan.id, why)))
 
 
-def _consent_ticket(scene: Scene, node: Node, plan: Plan, waits_for: Blocker, pool: Pool | None) -> Ticket:
+def _consent_ticket(scene: DecisionContext, node: Node, plan: Plan, waits_for: Blocker, pool: Pool | None) -> Ticket:
     """Whose work it is is asked: whom the work itself names, else its pool's owner."""
     works = scene.present.workloads(node) or ()
     named = next((w.owner for w in works if w.id == waits_for.name and w.owner), "")
@@ -507,18 +506,18 @@ def _consent_ticket(scene: Scene, node: Node, plan: Plan, waits_for: Blocker, po
     )
 
 
-def _wait_boot(scene: Scene, node: Node, plan: Plan) -> Answer:
+def _wait_boot(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     """Another boot than the one that ended: a node that has restarted by itself meanwhile has not for that."""
     before = plan.boot_id if plan.left_boot is None else plan.left_boot
     booted = node.boot_id != before or not before or node.test_mode
     return _wait_heard(scene, node, plan, done=booted)
 
 
-def _wait_agent(scene: Scene, node: Node, plan: Plan) -> Answer:
+def _wait_agent(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     return _wait_heard(scene, node, plan, done=True)
 
 
-def _wait_heard(scene: Scene, node: Node, plan: Plan, *, done: bool) -> Answer:
+def _wait_heard(scene: DecisionContext, node: Node, plan: Plan, *, done: bool) -> Answer:
     if done and scene.present.of(node.id).heard:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
     if scene.now >= step_deadline(plan):
@@ -527,7 +526,7 @@ def _wait_heard(scene: Scene, node: Node, plan: Plan, *, done: bool) -> Answer:
     return Wait(plan.name, (blocker,), until=step_deadline(plan))
 
 
-def _wait_bmc(scene: Scene, node: Node, plan: Plan) -> Answer:
+def _wait_bmc(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     here = scene.present.of(node.id)
     if here.power_at is not None and not here.bmc_unreachable:
         return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
@@ -537,7 +536,7 @@ def _wait_bmc(scene: Scene, node: Node, plan: Plan) -> Answer:
     return Wait(plan.name, (blocker,), until=step_deadline(plan))
 
 
-def _verify_inventory(scene: Scene, node: Node, plan: Plan) -> Answer:
+def _verify_inventory(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     """The node is what its SKU says, as it was seen in this boot; else the step waits where it is, or convicts.
 
     What nobody has looked at convicts nobody, and neither does a part of another model, or one that it never showed.
@@ -564,7 +563,7 @@ def _verify_inventory(scene: Scene, node: Node, plan: Plan) -> Answer:
     return Wait(plan.name, (blocker,))
 
 
-def _still_missing(scene: Scene, node: Node, plan: Plan, missing: list[str]) -> Answer:
+def _still_missing(scene: DecisionContext, node: Node, plan: Plan, missing: list[str]) -> Answer:
     """A part convicts by its absence once nothing more has been seen of the node for as long as the step has.
 
     After a restart inventories come in pieces: a BMC still lists a board's parts, and adapters and drives come up late.
@@ -593,7 +592,7 @@ def undo_tail(plan: Plan) -> tuple[Step, ...]:
     return tuple(Step(name, 60.0) for name in reversed(plan.undo[: plan.reached + 1]) if name)
 
 
-def _undo(scene: Scene, node: Node, plan: Plan) -> Answer:
+def _undo(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     tail = undo_tail(plan)
     if plan.index >= len(tail):
         return Act(undone(scene, node, plan))

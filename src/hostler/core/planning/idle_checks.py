@@ -12,8 +12,8 @@ from hashlib import blake2s
 
 from hostler.core.policy.guards import scopes
 from hostler.core.state import events as e
-from hostler.core.state.configuration import Slots, scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.configuration import IdleCheckPolicy, scaled
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import CheckResult, Mode, Node, Operation, Phase, Profile, Severity, Verdict, WorkClass
@@ -40,7 +40,7 @@ def running(node: Node) -> Operation | None:
     return node.operation if node.operation is not None and node.operation.kind == IDLE_CHECK else None
 
 
-def begin(scene: Scene, node: Node) -> Act | None:
+def begin(scene: DecisionContext, node: Node) -> Act | None:
     """The check of the node's slot begins now; None where none is due, or it may not."""
     if node.operation is not None or not serves(scene.fleet, node) or not _is_due(scene, node):
         return None
@@ -49,7 +49,7 @@ def begin(scene: Scene, node: Node) -> Act | None:
     return Act((e.OperationStarted(_operation(scene, node)),))
 
 
-def end(scene: Scene, node: Node, check: Operation) -> Act | None:
+def end(scene: DecisionContext, node: Node, check: Operation) -> Act | None:
     """The check under way is called off, inconclusively, because somebody wants the node or its time is over."""
     if scene.fleet.cell.restored is not None:
         return None
@@ -64,19 +64,19 @@ def end(scene: Scene, node: Node, check: Operation) -> Act | None:
     return Act((e.CheckRecorded(node.id, verdict), finished))
 
 
-def waits(scene: Scene, node: Node) -> bool:
+def waits(scene: DecisionContext, node: Node) -> bool:
     """Whether the node would be checked now if there were room, and nothing kept it away."""
     return node.operation is None and serves(scene.fleet, node) and _is_due(scene, node) and _is_quiet(scene, node)
 
 
-def keeps_away(scene: Scene, node: Node) -> str:
+def keeps_away(scene: DecisionContext, node: Node) -> str:
     """Why no idle check may run on the node whoever works there, "" where nothing keeps it away."""
     if not serves(scene.fleet, node):
         return "its pool wants no idle checks"
     return _wanted_by_others(scene, node) or _stopped(scene, node)
 
 
-def _wanted_by_others(scene: Scene, node: Node) -> str:
+def _wanted_by_others(scene: DecisionContext, node: Node) -> str:
     if node.plan is not None:
         return f"{node.plan.name} is under way"
     if ailing := next((c for c in node.conditions if _matters(c.severity, c.type, c.part, c.remedy)), None):
@@ -90,7 +90,7 @@ def _wanted_by_others(scene: Scene, node: Node) -> str:
     return ""
 
 
-def _stopped(scene: Scene, node: Node) -> str:
+def _stopped(scene: DecisionContext, node: Node) -> str:
     cell = scene.fleet.cell
     if cell.restored is not None or cell.doubt is not None:
         return "the journal or the clock is in doubt"
@@ -111,7 +111,7 @@ def _matters(severity: Severity, kind: str, part: str, wish: str) -> bool:
     return severity >= Severity.degraded or bool(wish)
 
 
-def _busy(scene: Scene, node: Node) -> str:
+def _busy(scene: DecisionContext, node: Node) -> str:
     """Who works on the node; not known to work is not working."""
     for work in scene.present.workloads(node) or ():
         if work.work_class is not WorkClass.infrastructure:
@@ -119,7 +119,7 @@ def _busy(scene: Scene, node: Node) -> str:
     return ""
 
 
-def _is_quiet(scene: Scene, node: Node) -> bool:
+def _is_quiet(scene: DecisionContext, node: Node) -> bool:
     """Nobody works there, no check is left, for long enough by now, and its scheduler calls it ready."""
     here, works = scene.present.of(node.id), scene.present.workloads(node)
     if works is None or here.ready is not True or here.idle_since is None:
@@ -129,12 +129,12 @@ def _is_quiet(scene: Scene, node: Node) -> bool:
     return _quiet_at(scene, node, here.idle_since) <= scene.now
 
 
-def _quiet_at(scene: Scene, node: Node, idle_since: datetime) -> datetime:
+def _quiet_at(scene: DecisionContext, node: Node, idle_since: datetime) -> datetime:
     policy = scene.fleet.policy_of(node)
     return idle_since + timedelta(seconds=scaled(policy, policy.slots.quiet_s))
 
 
-def _is_due(scene: Scene, node: Node) -> bool:
+def _is_due(scene: DecisionContext, node: Node) -> bool:
     """Whether the node has not been looked at in its present slot.
 
     Nobody is due before a slot of its own has begun since it was delivered, since the configuration came into force,
@@ -151,7 +151,7 @@ def _is_due(scene: Scene, node: Node) -> bool:
     return max(at for at in moments if at is not None) < begins
 
 
-def slot_begins(scene: Scene, node: Node) -> datetime:
+def slot_begins(scene: DecisionContext, node: Node) -> datetime:
     """When the node's present slot began: a whole second, so that its end and the next one's beginning are one."""
     period_s = _period_s(scene, node)
     offset_s = int(stagger(node.id) * period_s)
@@ -159,7 +159,7 @@ def slot_begins(scene: Scene, node: Node) -> datetime:
     return datetime.fromtimestamp(passed * period_s + offset_s, UTC)
 
 
-def _period_s(scene: Scene, node: Node) -> int:
+def _period_s(scene: DecisionContext, node: Node) -> int:
     policy = scene.fleet.policy_of(node)
     return max(1, int(scaled(policy, policy.slots.period_s)))
 
@@ -170,7 +170,7 @@ def stagger(node_id: str) -> float:
     return int.from_bytes(blake2s(node_id.encode(), digest_size=6).digest(), "big") / (1 << 48)
 
 
-def _has_room(scene: Scene, node: Node) -> bool:
+def _has_room(scene: DecisionContext, node: Node) -> bool:
     """Whether pool and cluster check fewer nodes than they may at once."""
     fleet, pool = scene.fleet, scene.fleet.pool_of(node)
     assert node.assignment is not None, "only members of a pool are served"
@@ -183,7 +183,7 @@ def _has_room(scene: Scene, node: Node) -> bool:
     return in_pool < allowance(limits, pool.target) and in_cluster < limits.cluster_count
 
 
-def allowance(limits: Slots, target: int) -> int:
+def allowance(limits: IdleCheckPolicy, target: int) -> int:
     """How many nodes of a pool of this target may be checked at once: the stricter of count and percent.
 
     Where the percentage allows any at all, it allows one.
@@ -192,7 +192,7 @@ def allowance(limits: Slots, target: int) -> int:
     return min(limits.count, max(1, int(share)) if share > 0 else 0)
 
 
-def _operation(scene: Scene, node: Node) -> Operation:
+def _operation(scene: DecisionContext, node: Node) -> Operation:
     """Its id names node and slot, so that whoever is asked twice does it once."""
     policy = scene.fleet.policy_of(node)
     begins = slot_begins(scene, node)
@@ -209,7 +209,7 @@ def _operation(scene: Scene, node: Node) -> Operation:
     )
 
 
-def wakes_at(scene: Scene, node: Node) -> datetime | None:
+def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may begin or end a check of the node."""
     if (check := running(node)) is not None:
         return max(check.deadline, scene.present.unobserved.get(check.id, check.deadline))

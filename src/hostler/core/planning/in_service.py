@@ -8,10 +8,10 @@ from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import held, tired
 from hostler.core.policy import pool_places
-from hostler.core.policy.guards import Request, blockers, mode_of, reopens, scopes
+from hostler.core.policy.guards import DisruptionRequest, blockers, mode_of, reopens, scopes
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import OWNER, ActClass, Assignment, Blocker, Hold, HoldKind, Mode, Node
 from hostler.core.state.requalification import has_proven_itself
@@ -28,7 +28,7 @@ def keeping_away(holds: Iterable[Hold]) -> list[Hold]:
     return [h for h in found if h.kind in CORDONING and not (overridden and h.kind is HoldKind.cordon)]
 
 
-def serve(scene: Scene, node: Node) -> Answer:
+def serve(scene: DecisionContext, node: Node) -> Answer:
     """What a node in production needs that needs no remedy."""
     if scene.fleet.holds.bare and not node.cordons and not node.attempts:
         return _unseen(scene, node) or Rest()
@@ -48,7 +48,7 @@ def serve(scene: Scene, node: Node) -> Answer:
     return _unseen(scene, node) or Rest()
 
 
-def _unseen(scene: Scene, node: Node) -> Wait | None:
+def _unseen(scene: DecisionContext, node: Node) -> Wait | None:
     """Why a spare is delivered to nobody: it is not what its SKU says, or nobody has seen what it is in this boot."""
     if node.assignment is not None or not (found := gaps(scene.fleet, node)):
         return None
@@ -56,18 +56,18 @@ def _unseen(scene: Scene, node: Node) -> Wait | None:
     return Wait("deliver", (Blocker("inventory", text[:120], text, "it is seen as its SKU says, by its agent or BMC"),))
 
 
-def _cordon(scene: Scene, node: Node, kept: list[Hold]) -> Answer:
+def _cordon(scene: DecisionContext, node: Node, kept: list[Hold]) -> Answer:
     """A cordon counts as disruption and asks the guards; of a node that is dark anyway it takes nothing."""
     dark = any(h.kind is not HoldKind.cordon for h in kept)
     act_class = ActClass.easing if dark else ActClass.immediate
-    request = Request("cordon", act_class, (node,), approved=True)
+    request = DisruptionRequest("cordon", act_class, (node,), approved=True)
     if found := blockers(scene, request):
         return Wait("cordon", found, until=reopens(scene, found))
     plan = record(scene, node, RECIPES["cordon"], Frame(act_class, remedy="cordon"))
     return tired(scene, node, "cordon") or Act((plan,))
 
 
-def balance(scene: Scene, pool: Pool, dark: pool_places.Dark) -> tuple[e.Event, ...]:
+def balance(scene: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tuple[e.Event, ...]:
     """Deliver spares for the places that nobody fills, in id order; one call delivers all that is to be had.
 
     A place is free below the pool's target, and where a member stays dark until a person comes (`dark`). Who comes back
@@ -93,7 +93,7 @@ def balance(scene: Scene, pool: Pool, dark: pool_places.Dark) -> tuple[e.Event, 
     return tuple(found)
 
 
-def _is_deliverable(scene: Scene, node: Node, joined: Node, pool: Pool) -> bool:
+def _is_deliverable(scene: DecisionContext, node: Node, joined: Node, pool: Pool) -> bool:
     """An adopted spare is delivered only where the pool's mode says that Hostler may act there."""
     if node.profile is not pool.profile or node.provisioner == "none" or not has_proven_itself(node):
         return False
@@ -101,4 +101,6 @@ def _is_deliverable(scene: Scene, node: Node, joined: Node, pool: Pool) -> bool:
         return False
     if keeping_away(scene.fleet.holds_on(scopes(scene, node))) or gaps(scene.fleet, node):
         return False
-    return not tired(scene, node, "deliver") and not blockers(scene, Request("deliver", ActClass.bring_up, (joined,)))
+    return not tired(scene, node, "deliver") and not blockers(
+        scene, DisruptionRequest("deliver", ActClass.bring_up, (joined,))
+    )

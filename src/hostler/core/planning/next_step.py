@@ -15,12 +15,12 @@ from hostler.core.planning.outcomes import change_phase
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import needed, protect, remedy, room_at
 from hostler.core.planning.restore_freeze import standing_still
-from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.guards import DisruptionRequest, blockers
 from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow_rules import would_have
 from hostler.core.report.sentences import asked_for
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.formats import writable
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
@@ -29,7 +29,7 @@ from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.core.tables.verdicts import Conviction
 
 
-def next_step(scene: Scene, node: Node) -> Answer:
+def next_step(scene: DecisionContext, node: Node) -> Answer:
     """What to record next for this node, or what it waits for."""
     if told := would_have(scene, node):
         return Act(told)
@@ -40,7 +40,7 @@ def next_step(scene: Scene, node: Node) -> Answer:
     return writable(scene, node, standing_still(scene, node, need, answer))
 
 
-def _next(scene: Scene, node: Node, need: Need | None) -> Answer:
+def _next(scene: DecisionContext, node: Node, need: Need | None) -> Answer:
     check = idle_checks.running(node)
     if check is not None and (called_off := idle_checks.end(scene, node, check)) is not None:
         return called_off
@@ -68,7 +68,7 @@ def _settling(node: Node) -> Wait:
     )
 
 
-def _phase_work(scene: Scene, node: Node) -> Answer:
+def _phase_work(scene: DecisionContext, node: Node) -> Answer:
     row = PHASES[node.phase]
     if node.phase is Phase.production:
         return _awaiting(scene, node, serve(scene, node))
@@ -90,7 +90,7 @@ def _phase_work(scene: Scene, node: Node) -> Answer:
     return _bring_up(scene, node, RECIPES[row.recipe])
 
 
-def _awaiting(scene: Scene, node: Node, answer: Answer) -> Answer:
+def _awaiting(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
     """A node at rest about which something waits for a second person says so."""
     if not isinstance(answer, Rest) or not (asked := scene.fleet.approvals_for(node.id)):
         return answer
@@ -98,15 +98,15 @@ def _awaiting(scene: Scene, node: Node, answer: Answer) -> Answer:
     return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked))
 
 
-def _bring_up(scene: Scene, node: Node, recipe: Recipe) -> Answer:
-    request = Request(recipe.name, ActClass.bring_up, (node,))
+def _bring_up(scene: DecisionContext, node: Node, recipe: Recipe) -> Answer:
+    request = DisruptionRequest(recipe.name, ActClass.bring_up, (node,))
     found = blockers(scene, request)
     if found:
         return Wait(recipe.name, found, until=node.deadline)
     return Act((record(scene, node, recipe, Frame(ActClass.bring_up)),))
 
 
-def _enrol(scene: Scene, node: Node) -> Answer:
+def _enrol(scene: DecisionContext, node: Node) -> Answer:
     if node.adopted:
         if node.inventory_at is not None:
             return Act(change_phase(scene, node, Phase.production, "adopted, its inventory seen"))
@@ -115,13 +115,13 @@ def _enrol(scene: Scene, node: Node) -> Answer:
     if node.provisioner == "none":
         text = "no provisioner: somebody else powers it on"
         return Wait("bring_up", (Blocker("person", "operator", text, "it is adopted or given a provisioner"),))
-    found = blockers(scene, Request("initializing", ActClass.bring_up, (node,)))
+    found = blockers(scene, DisruptionRequest("initializing", ActClass.bring_up, (node,)))
     if found:
         return Wait("bring_up", found)
     return Act(change_phase(scene, node, Phase.initializing, "bring-up begins"))
 
 
-def wakes_at(scene: Scene, node: Node) -> datetime | None:
+def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may change the answer: operation, step, limits, conclusion, condition, strike, slot."""
     concluded, slot = own_conditions.wakes_at(scene, node), idle_checks.wakes_at(scene, node)
     if (node.deadline or node.plan or concluded) is None and not node.conditions and not node.settling:

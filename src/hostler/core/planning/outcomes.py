@@ -10,7 +10,7 @@ from hostler.core.conditions.recurrence import count_act
 from hostler.core.planning.domain_plans import scope_of, wish_of
 from hostler.core.state import events as e
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import (
     Condition,
@@ -32,7 +32,7 @@ from hostler.core.tables.phases import PHASES, edge
 from hostler.core.tables.verdicts import ENDS, Conviction, StepEnd, verdict_of
 
 
-def conclude(scene: Scene, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+def conclude(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
     """What a known outcome (done, failed, refused, open) of the outstanding operation means for its plan.
 
     Only a check that says *failed* convicts; what needs an ability that the agent lacks leaves the step open.
@@ -71,7 +71,9 @@ def _end_of(operation: Operation, outcome: Outcome) -> StepEnd:
     return StepEnd.open if refused else StepEnd.failed
 
 
-def _failed(scene: Scene, node: Node, plan: Plan, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
+def _failed(
+    scene: DecisionContext, node: Node, plan: Plan, operation: Operation, outcome: Outcome
+) -> tuple[e.Event, ...]:
     """A check that failed is evidence, and so are drives that defy erasing; that anything else failed is none."""
     if operation.kind == "cordon" and _leads_out(plan) and scene.present.has_left(node):
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
@@ -80,7 +82,9 @@ def _failed(scene: Scene, node: Node, plan: Plan, operation: Operation, outcome:
     return fail_step(scene, node, plan, why, ground)
 
 
-def unsaid(scene: Scene, node: Node, operation: Operation, verdict: Verdict, detail: str) -> tuple[e.Event, ...]:
+def unsaid(
+    scene: DecisionContext, node: Node, operation: Operation, verdict: Verdict, detail: str
+) -> tuple[e.Event, ...]:
     """The operation was to be an answer and was none: its step stays open, and the node where it is."""
     profile = unanswered_checks.profile_of(operation.kind, operation.args)
     return unanswered_checks.left_open(scene, node, unanswered_checks.Unsaid(profile, verdict, detail))
@@ -95,21 +99,25 @@ CURES = {"gpu_reset": "gpu_reset", "reboot": "reboot", "power_cycle": "power_on"
 """Remedy → the operation of it that cures, if any does: how often it was needed is counted."""
 
 
-def _counted(scene: Scene, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
+def _counted(scene: DecisionContext, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
     """One more cure; what a person asked for is none that has failed to last."""
     if CURES.get(plan.remedy) != operation.kind or plan.rule.startswith("operator.") or plan.state != "running":
         return ()
     return tuple(count_act(scene.fleet, node, f"act:{plan.remedy}", plan.part, scene.now))
 
 
-def fail_step(scene: Scene, node: Node, plan: Plan, why: str, ground: Conviction | None = None) -> tuple[e.Event, ...]:
+def fail_step(
+    scene: DecisionContext, node: Node, plan: Plan, why: str, ground: Conviction | None = None
+) -> tuple[e.Event, ...]:
     """An optional step (or a step of the undo tail) is passed over; any other ends the plan."""
     if plan.state == "undoing" or plan.steps[plan.index].optional:
         return (e.PlanAdvanced(node.id, plan.id, plan.index + 1),)
     return fail_plan(scene, node, plan, why, ground)
 
 
-def fail_plan(scene: Scene, node: Node, plan: Plan, why: str, ground: Conviction | None = None) -> tuple[e.Event, ...]:
+def fail_plan(
+    scene: DecisionContext, node: Node, plan: Plan, why: str, ground: Conviction | None = None
+) -> tuple[e.Event, ...]:
     """The plan has failed: its phase says where the node goes; a remedy leaves the next rung to the ladder.
 
     `ground` is the evidence, where a check has found any: without it no plan leads where only evidence may. Before
@@ -141,7 +149,7 @@ def has_left(plan: Plan) -> bool:
     return plan.state == "running" and any(s.operation == "leave_cluster" for s in plan.steps[: plan.index])
 
 
-def undone(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+def undone(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The undo tail has run. A node that could not be delivered is a spare again."""
     ended = e.PlanEnded(node.id, plan.id, plan.result, plan.reason)
     if plan.name != "deliver" or node.assignment is None:
@@ -163,7 +171,7 @@ def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition
     )
 
 
-def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+def complete(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The plan is done: its causes are answered, and the node stands where the recipe says."""
     found: list[e.Event] = [*_kept_away(scene, node, plan), e.PlanEnded(node.id, plan.id, "done", "")]
     answered = _answered(scene.fleet, node, plan)
@@ -180,7 +188,7 @@ def complete(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     return tuple(found)
 
 
-def _moved(scene: Scene, node: Node, plan: Plan, left: list[Condition]) -> tuple[e.Event, ...]:
+def _moved(scene: DecisionContext, node: Node, plan: Plan, left: list[Condition]) -> tuple[e.Event, ...]:
     """Where the finished plan leads; an examination that leaves evidence standing leads to the vendor."""
     after, shown = Phase(plan.to_phase), [c.type for c in node.conditions if c.id in plan.causes and is_evidence(c)]
     if plan.name == "examine":
@@ -196,7 +204,7 @@ HOURS = "hours"
 """How long the cordon of a drain stands that a person asked for, of a domain: in its wish's evidence."""
 
 
-def _kept_away(scene: Scene, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+def _kept_away(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """A domain that a person had drained stays cordoned from the moment that all of it is drained."""
     wish = wish_of(node, plan.group) if plan.name == "drain" and scope_of(plan.group) else None
     if wish is None:
@@ -264,7 +272,7 @@ def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
 
 
 def change_phase(
-    scene: Scene, node: Node, after: Phase, why: str, ground: Conviction | None = None
+    scene: DecisionContext, node: Node, after: Phase, why: str, ground: Conviction | None = None
 ) -> tuple[e.Event, ...]:
     """The move along an edge of the graph, with what follows from it: limit, release, ticket."""
     assert edge(node.phase, after), f"no edge from {node.phase} to {after}"
@@ -291,7 +299,7 @@ def _wished_dark(node: Node) -> tuple[Condition, ...]:
     return tuple(c for c in node.conditions if c.remedy == "power_off")
 
 
-def _probation(scene: Scene, node: Node, after: Phase) -> datetime | None:
+def _probation(scene: DecisionContext, node: Node, after: Phase) -> datetime | None:
     """Until when a node that was repaired and requalified is watched more strictly."""
     policy = scene.fleet.policy_of(node)
     if after is not Phase.production or not node.visits or not policy.probation_s:
@@ -299,7 +307,7 @@ def _probation(scene: Scene, node: Node, after: Phase) -> datetime | None:
     return scene.now + timedelta(seconds=scaled(policy, policy.probation_s))
 
 
-def _rma_ticket(scene: Scene, node: Node, why: str) -> Ticket:
+def _rma_ticket(scene: DecisionContext, node: Node, why: str) -> Ticket:
     worst = max(node.conditions, key=lambda c: (c.severity, c.id), default=None)
     part = scene.fleet.parts.get(worst.part) if worst else None
     return Ticket(

@@ -6,7 +6,7 @@ from hostler.core.planning import gate_requirements
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Reset, scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Node, Plan, Step
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.recipes import Recipe, StepRow
@@ -24,7 +24,7 @@ class Frame(Struct, frozen=True):
     proposed: bool = False
 
 
-def record(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> e.PlanRecorded:
+def record(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> e.PlanRecorded:
     """The recipe frozen for this node, with the evidence and the present facts that decided it."""
     seen = scene.present.of(node.id)
     work = scene.present.workloads(node)
@@ -37,7 +37,7 @@ def record(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> e.PlanReco
     return e.PlanRecorded(freeze(scene, node, recipe, frame), evidence, facts)
 
 
-def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
+def freeze(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> Plan:
     """A frozen copy of the recipe for this node: no table is read for it again."""
     parts = _confined(scene, node, recipe, frame)
     rows = [laid for row in recipe.steps for laid in _lay(scene, node, row, parts)]
@@ -70,7 +70,7 @@ def freeze(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> Plan:
     return gate_requirements.seeing(scene.fleet, node, plan)
 
 
-def _confined(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
+def _confined(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
     """The slots that the plan touches, where its model's GPUs are reset one by one and every cause names its GPU."""
     sku = scene.fleet.configuration_of(node).skus.get(node.sku)
     if recipe.name != "gpu_reset" or sku is None or sku.reset.domain != "gpu":
@@ -80,7 +80,7 @@ def _confined(scene: Scene, node: Node, recipe: Recipe, frame: Frame) -> tuple[s
     return tuple(sorted(dict.fromkeys(named))) if all(named) else ()
 
 
-def _lay(scene: Scene, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
+def _lay(scene: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...]) -> list[tuple[Step, str]]:
     if OPERATIONS[row.operation].port == "scheduler" and node.assignment is None:
         return []  # a spare is in no cluster
     configuration = scene.fleet.configuration_of(node)

@@ -10,12 +10,12 @@ from hostler.core.conditions.staleness import doubts
 from hostler.core.planning.domain_plans import members, scope_of, wish_of
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.policy.corroboration import unconfirmed
-from hostler.core.policy.guards import Request, blockers, incident_holds, is_harmless, mode_of, reopens, storm
+from hostler.core.policy.guards import DisruptionRequest, blockers, incident_holds, is_harmless, mode_of, reopens, storm
 from hostler.core.policy.incidents import explained
 from hostler.core.policy.response import Need, need_of, rank
 from hostler.core.state import events as e
 from hostler.core.state.configuration import REMEDIES, scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.live_state import ON
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile, Ticket
@@ -29,7 +29,7 @@ TRIES_WINDOW = timedelta(days=7)
 _NOTHING: frozenset[str] = frozenset()
 
 
-def needed(scene: Scene, node: Node) -> Need | None:
+def needed(scene: DecisionContext, node: Node) -> Need | None:
     """The gravest need that its pool's modes let be answered; where they let none, the gravest, to be shown.
 
     What nobody confirms and what an incident explains come last: they wait, and are in the way of nothing else.
@@ -45,7 +45,7 @@ def needed(scene: Scene, node: Node) -> Need | None:
     return None
 
 
-def _answerable(scene: Scene, node: Node) -> Need | None:
+def _answerable(scene: DecisionContext, node: Node) -> Need | None:
     policy = scene.fleet.policy_of(node)
     gravest = need = need_of(policy, node, scene.sure)
     observed: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def _answerable(scene: Scene, node: Node) -> Need | None:
     return need or gravest
 
 
-def remedy(scene: Scene, node: Node, need: Need) -> Answer:
+def remedy(scene: DecisionContext, node: Node, need: Need) -> Answer:
     """Lay down the plans of the remedy, or say what they wait for."""
     nodes = _group(scene, node, need)
     if asked := [b for member in nodes for b in _consents_asked(scene, member, need)]:
@@ -78,14 +78,14 @@ def remedy(scene: Scene, node: Node, need: Need) -> Answer:
     return Act(tuple(_plan(scene, member, need, proposed=proposed) for member in nodes))
 
 
-def _consents_asked(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
+def _consents_asked(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
     consent = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
     if consent is not None and need.act_class is ActClass.pending and scene.present.workloads(node) != ():
         text = f"{consent.owner} is asked to consent (ticket {consent.id}): {consent.summary}"
         yield Blocker("person", consent.owner, text, "the ticket is closed or the work ends")
 
 
-def may_begin(scene: Scene, node: Node, need: Need) -> bool:
+def may_begin(scene: DecisionContext, node: Node, need: Need) -> bool:
     """Whether nothing keeps the remedy from beginning at once, were the node's present plan out of the way."""
     own = node.plan.recorded_at if node.plan else None
     freed = replace(node, attempts=tuple(a for a in node.attempts if a.at != own))
@@ -98,7 +98,7 @@ def may_begin(scene: Scene, node: Node, need: Need) -> bool:
     return not blockers(scene, _request(need, (node,))) and not _storms(scene, need, 1)
 
 
-def room_at(scene: Scene, node: Node) -> datetime | None:
+def room_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone may let a remedy begin in the place of the node's plan, None where it never does.
 
     A try has rested, or what was done to others has left the storm brake's window or the removals' day. While the
@@ -111,7 +111,7 @@ def room_at(scene: Scene, node: Node) -> datetime | None:
     return min((at for at in moments if at > scene.now), default=None)
 
 
-def _storms(scene: Scene, need: Need, asking: int) -> str:
+def _storms(scene: DecisionContext, need: Need, asking: int) -> str:
     """Why the storm brake must latch first, "" where it need not: it is for what nobody asked for."""
     return "" if need.wished or is_harmless(need.remedy) else storm(scene, asking)
 
@@ -121,12 +121,14 @@ def _ends_with_plan(ticket: Ticket) -> bool:
     return ticket.kind == unanswered_checks.TICKET and ticket.fault != unanswered_checks.SANITISE
 
 
-def _request(need: Need, nodes: tuple[Node, ...]) -> Request:
+def _request(need: Need, nodes: tuple[Node, ...]) -> DisruptionRequest:
     scope = scope_of(need.group)
-    return Request(need.remedy, need.act_class, nodes, need.causes, need.confirm, approved=need.wished, scope=scope)
+    return DisruptionRequest(
+        need.remedy, need.act_class, nodes, need.causes, need.confirm, approved=need.wished, scope=scope
+    )
 
 
-def tired(scene: Scene, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
+def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
     """What was tried a moment ago waits a little; what was tried again and again becomes a person's decision.
 
     Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing. A person's
@@ -160,14 +162,14 @@ _LEFT = {
 """What a person can do where a remedy has come to its end and no other follows it."""
 
 
-def _stuck(scene: Scene, node: Node, name: str, tries: int, rule: str) -> Ticket:
+def _stuck(scene: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
     summary = f"{name} was tried {tries} times in a week" + (f", {rule} still stands" if rule else "")
     summary += f"; {_LEFT[name]}" if name in _LEFT else ""
     identity = f"{node.id}-t{scene.fleet.cell.seq}"
     return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator")
 
 
-def _group(scene: Scene, node: Node, need: Need) -> tuple[Node, ...]:
+def _group(scene: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]:
     """The nodes of one act: a domain whole, others of a group as far as they have nothing else under way."""
     if not need.group:
         return (node,)
@@ -181,7 +183,7 @@ def _group(scene: Scene, node: Node, need: Need) -> tuple[Node, ...]:
     return tuple(found)
 
 
-def _domain(scene: Scene, need: Need) -> tuple[Node, ...]:
+def _domain(scene: DecisionContext, need: Need) -> tuple[Node, ...]:
     """Those that somebody asked for; for a fault of the domain, all of it that is in production."""
     scope = scope_of(need.group)
     found = (
@@ -193,12 +195,12 @@ def _domain(scene: Scene, need: Need) -> tuple[Node, ...]:
     return tuple(n for n in serving if wish_of(n, need.group) or (not need.wished and n.profile is Profile.managed))
 
 
-def _busy(scene: Scene, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
+def _busy(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> tuple[Blocker, ...]:
     """A domain is taken whole: what is under way on a member, or graver for it, comes first."""
     return tuple(b for n in nodes for b in _first(scene, n, need)) if scope_of(need.group) else ()
 
 
-def _first(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
+def _first(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
     scope = scope_of(need.group)
     if node.plan is not None or node.settling:
         doing = node.plan.name if node.plan is not None else node.settling[0].kind
@@ -210,7 +212,7 @@ def _first(scene: Scene, node: Node, need: Need) -> Iterator[Blocker]:
         yield Blocker("domain", node.id, text, "that is done")
 
 
-def _is_proposed(scene: Scene, nodes: tuple[Node, ...], need: Need) -> bool:
+def _is_proposed(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> bool:
     """Whether a person says yes first: a pool wants it so, or a fault takes more nodes than one word may disturb."""
     if need.wished:
         return False
@@ -218,7 +220,7 @@ def _is_proposed(scene: Scene, nodes: tuple[Node, ...], need: Need) -> bool:
     return far or any(mode_of(scene, node, need.remedy) is Mode.propose for node in nodes)
 
 
-def _plan(scene: Scene, node: Node, need: Need, *, proposed: bool) -> e.Event:
+def _plan(scene: DecisionContext, node: Node, need: Need, *, proposed: bool) -> e.Event:
     own = needed(scene, node)
     if own is None or own.group != need.group:
         own = need
@@ -226,7 +228,7 @@ def _plan(scene: Scene, node: Node, need: Need, *, proposed: bool) -> e.Event:
     return record(scene, node, RECIPES[own.remedy], frame)
 
 
-def protect(scene: Scene, node: Node, need: Need) -> Answer | None:
+def protect(scene: DecisionContext, node: Node, need: Need) -> Answer | None:
     """Power off and hold; no guard is asked. Tried again while the node is seen on or the last try has failed.
 
     None where it is done: the node is held dark. It never begins on what is unknown; what has begun goes on.

@@ -9,12 +9,12 @@ from hostler.core.planning.remediation import protect
 from hostler.core.policy.guards import restored_at
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import ActClass, Node
 
 
-def standing_still(scene: Scene, node: Node, need: Need | None, answer: Answer) -> Answer:
+def standing_still(scene: DecisionContext, node: Node, need: Need | None, answer: Answer) -> Answer:
     """The answer, or the wait in its place where it would act on what only a copy says."""
     since = scene.fleet.cell.restored
     if since is None or not isinstance(answer, Act) or _may_go_on(scene, node, need, since):
@@ -24,7 +24,7 @@ def standing_still(scene: Scene, node: Node, need: Need | None, answer: Answer) 
     return Wait(node.plan.name if node.plan else need.remedy if need else node.phase.value, (restored_at(since),))
 
 
-def _may_go_on(scene: Scene, node: Node, need: Need | None, since: datetime) -> bool:
+def _may_go_on(scene: DecisionContext, node: Node, need: Need | None, since: datetime) -> bool:
     """Protection, and what a person has had begun since: an LED that is lit, a cordon that is lifted."""
     plan = node.plan
     if plan is not None and plan.act_class in (ActClass.protective, ActClass.easing) and plan.recorded_at >= since:

@@ -10,14 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.planning.what_if import acts_in, ailing, begins, changed, disturbed, supposing
-from hostler.core.policy.disturb import Act as Disturbance
-from hostler.core.policy.disturb import is_doomed, lost_to
+from hostler.core.policy.disturb import Disturbance, is_doomed, lost_to
 from hostler.core.policy.response import rank, rule_for
 from hostler.core.report.sentences import named
 from hostler.core.state import events as e
 from hostler.core.state.change_control import AHEAD_MOST, NODES_LISTED, Rollout, Slice, SliceError
 from hostler.core.state.configuration import Configuration, scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import FLEET, OWNER, Condition, Node, Phase, Plan, Severity, Verdict
 
@@ -25,7 +24,7 @@ EXAMINED = "suspect"
 """The profile that says whether a node in triage has anything; that its parts are all there says less."""
 
 
-class Order(Struct, frozen=True):
+class RolloutOrder(Struct, frozen=True):
     """Who wants which configuration to be rolled out, why, and who approved it."""
 
     configuration: Configuration
@@ -35,7 +34,7 @@ class Order(Struct, frozen=True):
     approved_by: str = ""
 
 
-def begin(scene: Scene, order: Order) -> e.RolloutStarted:
+def begin(scene: DecisionContext, order: RolloutOrder) -> e.RolloutStarted:
     """The rollout with its slices in their order, frozen, and the first of them reached."""
     fleet, fresh = scene.fleet, order.configuration
     policy = fleet.policy
@@ -86,7 +85,7 @@ def slices_of(fleet: Fleet, fresh: Configuration) -> tuple[Slice, ...]:
     return tuple(found)
 
 
-def _expected(scene: Scene, slice_: Slice, fresh: Configuration) -> tuple[str, ...]:
+def _expected(scene: DecisionContext, slice_: Slice, fresh: Configuration) -> tuple[str, ...]:
     """The slice's nodes that the configuration would disturb at once and the one before does not."""
     before, after = supposing(scene, scene.fleet.configuration), supposing(scene, fresh)
     nodes = [n for n in ailing(scene.fleet) if (n.id in slice_.nodes if slice_.nodes else n.pool == slice_.pool)]
@@ -96,7 +95,7 @@ def _expected(scene: Scene, slice_: Slice, fresh: Configuration) -> tuple[str, .
 # what a record shows of the slice
 
 
-def judged(scene: Scene, event: e.Event) -> tuple[e.Event, ...]:
+def judged(scene: DecisionContext, event: e.Event) -> tuple[e.Event, ...]:
     """The error that this event is, with the stop where it is one too many. Asked before the event is folded."""
     rollout = scene.fleet.rollout
     if rollout is None:
@@ -130,7 +129,7 @@ def _too_many(rollout: Rollout, last: SliceError) -> str:
     )
 
 
-def _error(scene: Scene, rollout: Rollout, event: e.Event) -> SliceError | None:
+def _error(scene: DecisionContext, rollout: Rollout, event: e.Event) -> SliceError | None:
     match event:
         case e.PlanRecorded(plan=plan):
             return _unexpected(scene, rollout, plan) if plan.state != "proposed" else None
@@ -151,7 +150,7 @@ def _error(scene: Scene, rollout: Rollout, event: e.Event) -> SliceError | None:
             return None
 
 
-def _is_new(scene: Scene, rollout: Rollout, node: Node, plan: Plan) -> bool:
+def _is_new(scene: DecisionContext, rollout: Rollout, node: Node, plan: Plan) -> bool:
     """Whether the plan is the new configuration's own: for its causes the one before would do less, or nothing."""
     if plan.config != rollout.sha256:
         return False
@@ -165,7 +164,7 @@ def _is_graver(remedy: str, before: str) -> bool:
     return bool(remedy) and (not before or rank(before) < rank(remedy))
 
 
-def _would(scene: Scene, configuration: Configuration, node: Node) -> str:
+def _would(scene: DecisionContext, configuration: Configuration, node: Node) -> str:
     return begins(supposing(scene, configuration), node)
 
 
@@ -174,7 +173,7 @@ def _fresh(rollout: Rollout) -> Configuration:
     return rollout.configuration
 
 
-def _unexpected(scene: Scene, rollout: Rollout, plan: Plan) -> SliceError | None:
+def _unexpected(scene: DecisionContext, rollout: Rollout, plan: Plan) -> SliceError | None:
     node = scene.fleet.nodes[plan.node]
     if not plan.disruptive or node.id in rollout.expected or not _is_new(scene, rollout, node, plan):
         return None
@@ -182,14 +181,14 @@ def _unexpected(scene: Scene, rollout: Rollout, plan: Plan) -> SliceError | None
     return SliceError(node.id, "unexpected", text, scene.now)
 
 
-def _failed(scene: Scene, rollout: Rollout, node: Node, why: str) -> SliceError | None:
+def _failed(scene: DecisionContext, rollout: Rollout, node: Node, why: str) -> SliceError | None:
     plan = node.plan
     if plan is None or not plan.disruptive or not _is_new(scene, rollout, node, plan):
         return None
     return SliceError(node.id, "failed", f"{plan.name} for {plan.rule}: {why}"[:300], scene.now)
 
 
-def _customer(scene: Scene, rollout: Rollout, node: Node, ids: list[str]) -> SliceError | None:
+def _customer(scene: DecisionContext, rollout: Rollout, node: Node, ids: list[str]) -> SliceError | None:
     """Work is ended that the configuration before would have left alone, and that the fault had not ended already."""
     plan = node.plan
     if plan is None or not _is_new(scene, rollout, node, plan):
@@ -204,7 +203,7 @@ def _customer(scene: Scene, rollout: Rollout, node: Node, ids: list[str]) -> Sli
     return SliceError(node.id, "customer", f"{plan.name} for {plan.rule} ends running work: {names}", scene.now)
 
 
-def _came_back(scene: Scene, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
+def _came_back(scene: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
     """The remedy that the new configuration brought has not cured what it was for."""
     ours, before = rule_for(_fresh(rollout).policy, condition).remedy, rule_for(scene.fleet.policy, condition).remedy
     if ours == before or not any(a.remedy == ours and a.at >= rollout.started for a in node.attempts):
@@ -212,7 +211,7 @@ def _came_back(scene: Scene, rollout: Rollout, node: Node, condition: Condition)
     return SliceError(node.id, "worsened", f"{condition.type} came back after {ours}", scene.now)
 
 
-def _worsened(scene: Scene, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
+def _worsened(scene: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
     """Something grave comes, or grows grave, where the two configurations have treated the node differently."""
     standing = next((c for c in node.conditions if c.id == condition.id), None)
     grown = standing is None or standing.severity < condition.severity
@@ -223,7 +222,7 @@ def _worsened(scene: Scene, rollout: Rollout, node: Node, condition: Condition) 
     return SliceError(node.id, "worsened", f"{condition.type} came on top", scene.now)
 
 
-def _ahead(scene: Scene, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
+def _ahead(scene: DecisionContext, rollout: Rollout, node: Node, condition: Condition) -> SliceError | None:
     """The node is not reached yet; what would the new configuration do about this?"""
     if node.id in rollout.foreseen or node.id in rollout.ahead:
         return None
@@ -235,7 +234,7 @@ def _ahead(scene: Scene, rollout: Rollout, node: Node, condition: Condition) -> 
     return SliceError(node.id, "ahead", f"{would} for {condition.type} would have begun", scene.now)
 
 
-def _wrong_removal(scene: Scene, rollout: Rollout, node: Node) -> SliceError | None:
+def _wrong_removal(scene: DecisionContext, rollout: Rollout, node: Node) -> SliceError | None:
     """Examined in triage, a node that the new configuration took out of its pool is found to have nothing."""
     if node.id not in rollout.removed or node.phase is not Phase.triage:
         return None
@@ -248,7 +247,7 @@ def _wrong_removal(scene: Scene, rollout: Rollout, node: Node) -> SliceError | N
 # what is next
 
 
-def advance(scene: Scene) -> tuple[e.Event, ...]:
+def advance(scene: DecisionContext) -> tuple[e.Event, ...]:
     """What the running rollout does next: nothing yet, the next slice, its end."""
     rollout = scene.fleet.rollout
     if rollout is None or scene.now < rollout.until:
@@ -266,7 +265,7 @@ def advance(scene: Scene) -> tuple[e.Event, ...]:
     return _complete(scene, rollout)
 
 
-def _complete(scene: Scene, rollout: Rollout) -> tuple[e.Event, ...]:
+def _complete(scene: DecisionContext, rollout: Rollout) -> tuple[e.Event, ...]:
     fresh, pools = _fresh(rollout), scene.fleet.configuration.pools
     if lost := sorted(n for n in pools if n not in fresh.pools and scene.fleet.index.count(f"pool:{n}")):
         why = f"pools {', '.join(lost)} have got members and are not in it"
@@ -277,7 +276,7 @@ def _complete(scene: Scene, rollout: Rollout) -> tuple[e.Event, ...]:
     )
 
 
-def unsettled(scene: Scene, rollout: Rollout) -> list[str]:
+def unsettled(scene: DecisionContext, rollout: Rollout) -> list[str]:
     """Why the slice cannot be judged yet: nothing may be disturbed, or what it began has not ended."""
     fleet = scene.fleet
     found = [f"the storm brake is latched: {fleet.cell.brake}"] if fleet.cell.brake else []
@@ -294,7 +293,7 @@ def unsettled(scene: Scene, rollout: Rollout) -> list[str]:
     return found
 
 
-def waits_for(scene: Scene, rollout: Rollout) -> str:
+def waits_for(scene: DecisionContext, rollout: Rollout) -> str:
     """What a running rollout stands at and waits for, as every surface shows it."""
     errors = f"{len(rollout.errors)} errors of at most {rollout.tolerated}"
     if scene.now < rollout.until:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.state import events as e
 from hostler.core.state.configuration import scaled
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Attempt, Blocker, Node, Ticket
 
@@ -17,7 +17,7 @@ AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
 """So long after an examination that could not be made began the next one does; the last one for good."""
 
 
-def waits(scene: Scene, node: Node) -> Answer | None:
+def waits(scene: DecisionContext, node: Node) -> Answer | None:
     """Whom a node in triage waits for, or the ticket that asks them; None where it may be examined now."""
     asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
     if asked is not None:
@@ -36,12 +36,12 @@ def waits(scene: Scene, node: Node) -> Answer | None:
     return Wait(EXAMINE, (Blocker("person", "technician", text, ends),), until=again)
 
 
-def _ticket(scene: Scene, node: Node) -> Ticket | None:
+def _ticket(scene: DecisionContext, node: Node) -> Ticket | None:
     open_ones = (scene.fleet.tickets[i] for i in scene.fleet.index.members(f"ticket:{node.id}"))
     return next((t for t in open_ones if t.kind == "stuck" and t.action == EXAMINE), None)
 
 
-def _asking(scene: Scene, node: Node, times: int) -> Ticket:
+def _asking(scene: DecisionContext, node: Node, times: int) -> Ticket:
     """The ticket of a technician; once it is closed the node is examined anew."""
     summary = (
         f"{node.id} could not be restarted for its examination {times} times: see to its power, BMC and boot; close "
@@ -57,7 +57,7 @@ def _in_vain(node: Node) -> list[Attempt]:
     return [a for a in node.attempts if a.remedy == EXAMINE and a.failed and not a.forgiven and a.at >= since]
 
 
-def _again_at(scene: Scene, node: Node, vain: list[Attempt]) -> datetime | None:
+def _again_at(scene: DecisionContext, node: Node, vain: list[Attempt]) -> datetime | None:
     if not vain:
         return None
     pause_s = AGAIN_S[min(len(vain), len(AGAIN_S)) - 1]

@@ -9,25 +9,25 @@ from hostler.core.planning.remediation import needed
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.guards import allowance, mode_of
 from hostler.core.state.configuration import Configuration, Pool, Reach
-from hostler.core.state.decision_context import Scene
-from hostler.core.state.fleet import Cell, Fleet, Table
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fleet import CellRecord, Fleet, Table
 from hostler.core.state.model import ActClass, Mode, Node
 from hostler.core.tables.recipes import RECIPES
 
 
-def supposing(scene: Scene, configuration: Configuration | None = None, **cell: Any) -> Scene:
+def supposing(scene: DecisionContext, configuration: Configuration | None = None, **cell: Any) -> DecisionContext:
     """The scene as it would be under another configuration, or with other fields of the cell. Only to be read."""
     fleet = scene.fleet
     view = Fleet()
     vars(view).update(vars(fleet))
     changes = cell if configuration is None else {**cell, "rollout": ""}
-    view.singles = Table[Cell]({"cell": replace(fleet.cell, **changes)})
+    view.singles = Table[CellRecord]({"cell": replace(fleet.cell, **changes)})
     if configuration is not None:
         view.configurations = Table({"active": configuration})
-    return Scene(view, scene.present, scene.now)
+    return DecisionContext(view, scene.present, scene.now)
 
 
-def begins(scene: Scene, node: Node) -> str:
+def begins(scene: DecisionContext, node: Node) -> str:
     """The disruptive remedy that begins by itself on the node once nothing is in its way, "" where none does."""
     need = needed(scene, node)
     if need is None or not RECIPES[need.remedy].disruptive:
@@ -37,7 +37,7 @@ def begins(scene: Scene, node: Node) -> str:
     return need.remedy if mode_of(scene, node, need.remedy) is Mode.act else ""
 
 
-def changed(before: Scene, after: Scene, nodes: Iterable[Node]) -> tuple[str, ...]:
+def changed(before: DecisionContext, after: DecisionContext, nodes: Iterable[Node]) -> tuple[str, ...]:
     """Those of the nodes on which a remedy would begin that does not begin now, or another one than now."""
     return tuple(n.id for n in nodes if (fresh := begins(after, n)) and fresh != begins(before, n))
 
@@ -47,7 +47,7 @@ def ailing(fleet: Fleet) -> list[Node]:
     return [fleet.nodes[i] for i in fleet.index.members("ailing")]
 
 
-def disturbed(scene: Scene, fresh: Configuration) -> tuple[str, ...]:
+def disturbed(scene: DecisionContext, fresh: Configuration) -> tuple[str, ...]:
     """The nodes that the configuration would disturb now and the active one does not."""
     before, after = supposing(scene, scene.fleet.configuration), supposing(scene, fresh)
     found = dict.fromkeys(changed(before, after, ailing(scene.fleet)))
@@ -56,7 +56,7 @@ def disturbed(scene: Scene, fresh: Configuration) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _unblocked(before: Scene, after: Scene, name: str) -> list[str]:
+def _unblocked(before: DecisionContext, after: DecisionContext, name: str) -> list[str]:
     """The nodes of a pool that wait for its budget, as many as the larger budget would let begin."""
     had, has = before.fleet.pools.get(name), after.fleet.pools[name]
     growth = _headroom(after.fleet, has) - max(0, _headroom(before.fleet, had) if had else 0)

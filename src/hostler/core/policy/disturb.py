@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from hostler.core.state.configuration import Pool
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import ActClass, Blocker, Condition, Node, WorkClass, Workload
 
 
@@ -29,7 +29,7 @@ class Lost(Struct, frozen=True):
     seen: datetime
 
 
-class Act(Struct, frozen=True):
+class Disturbance(Struct, frozen=True):
     """What is to be done to a node, as far as work on it is concerned.
 
     `lost` is what its faults have ended already. `overdue`: the pool's drain deadline has passed since this act began
@@ -45,7 +45,7 @@ class Act(Struct, frozen=True):
     waited_s: float = 0.0
 
 
-def unknown_work(node: Node, present: Present) -> Blocker:
+def unknown_work(node: Node, present: LiveState) -> Blocker:
     """Nobody may be disturbed of whom it is not known who they are: which cluster is silent, and why."""
     cluster = node.assignment.cluster if node.assignment else ""
     heard = f"cluster {cluster} has not been heard" if cluster else "its scheduler has not been heard"
@@ -58,7 +58,7 @@ def unknown_work(node: Node, present: Present) -> Blocker:
     return Blocker("unknown", f"cluster:{cluster}" if cluster else "scheduler", text, "the scheduler answers")
 
 
-def may_disturb(node: Node, present: Present, act: Act, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
+def may_disturb(node: Node, present: LiveState, act: Disturbance, pool: Pool | None) -> tuple[Consent, ...] | Blocker:
     """Per workload that the act touches: may it be ended now, and if not, who says so.
 
     A Blocker instead of the answers means that the work itself is unknown; unknown work may not be disturbed.
@@ -72,7 +72,7 @@ def may_disturb(node: Node, present: Present, act: Act, pool: Pool | None) -> tu
     return tuple(_consent(node, workload, act, pool) for workload in workloads if is_touched(node, workload, act))
 
 
-def is_touched(node: Node, workload: Workload, act: Act) -> bool:
+def is_touched(node: Node, workload: Workload, act: Disturbance) -> bool:
     """Whether the act reaches this workload; one of which a part is not known (a slice, a share) is reached."""
     if not act.parts or workload.parts is None:
         return True
@@ -80,7 +80,7 @@ def is_touched(node: Node, workload: Workload, act: Act) -> bool:
     return not (known.issuperset(workload.parts) and _names(node, act.parts).isdisjoint(workload.parts))
 
 
-def _consent(node: Node, workload: Workload, act: Act, pool: Pool | None) -> Consent:
+def _consent(node: Node, workload: Workload, act: Disturbance, pool: Pool | None) -> Consent:
     if act.act_class is ActClass.protective:
         return Consent(workload, allowed=True, why="protective acts ask nobody")
     if workload.work_class is WorkClass.infrastructure:
@@ -106,7 +106,7 @@ def lost_to(condition: Condition, dooms: str) -> tuple[Lost, ...]:
     return (Lost(condition.part, condition.last_seen),) if dooms == "part" and condition.part else ()
 
 
-def is_doomed(node: Node, workload: Workload, act: Act) -> bool:
+def is_doomed(node: Node, workload: Workload, act: Disturbance) -> bool:
     """A fault has already ended this very workload: it used the faulted part when that was last seen to be at fault.
 
     Unknown use is not doomed, and who came later and runs is not either.

@@ -11,18 +11,18 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.diagnose.gate.gpus import GPU_READINGS
-from hostler.core.policy.yaml_tree import Tree, read
+from hostler.core.policy.yaml_tree import YamlTree, read
 from hostler.core.state.configuration import (
     REMEDIES,
     RESET_DOMAINS,
     STRIKES_KEPT_S,
     Configuration,
+    IdleCheckPolicy,
     Policy,
     Pool,
     Rule,
     Rung,
     Sku,
-    Slots,
 )
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import RESET_CLIENTS, Mode
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 class _Loaded(Struct):
     name: str
-    tree: Tree
+    tree: YamlTree
     data: dict[str, Any]
 
 
@@ -137,7 +137,7 @@ def _misnamed(document: _Loaded, section: str) -> Iterator[Problem]:
             yield Problem(*where, told, f"write {field}: {str(key)[:100]}, or leave it out")
 
 
-def _line_of(tree: Tree, path: str) -> int:
+def _line_of(tree: YamlTree, path: str) -> int:
     """The line of the deepest node of a msgspec error path that can be followed.
 
     A path through a mapping's values reads `[...]`, which names no key: the search stops at that mapping.
@@ -151,7 +151,7 @@ def _line_of(tree: Tree, path: str) -> int:
     return line
 
 
-def _child(tree: Tree, step: str) -> tuple[int, Tree] | None:
+def _child(tree: YamlTree, step: str) -> tuple[int, YamlTree] | None:
     place = step.strip("[]")
     if tree.items and place.isdigit() and int(place) < len(tree.items):
         item = tree.items[int(place)]
@@ -201,7 +201,7 @@ def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield path, tree
 
 
-def _slot_problems(slots: Slots, line: tuple[str, int]) -> Iterator[Problem]:
+def _slot_problems(slots: IdleCheckPolicy, line: tuple[str, int]) -> Iterator[Problem]:
     if not 0 < slots.limit_s < slots.period_s:
         told = f"slots: a check of at most {slots.limit_s:g} s every {slots.period_s:g} s"
         yield Problem(*line, told, "write a limit_s above 0 and below period_s")

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.policy import incidents, pool_places
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 
 ENTRIES = (
@@ -25,7 +25,7 @@ ENTRIES = (
 """Events after which something may begin or end by the clock alone."""
 
 
-def ended(scene: Scene) -> Iterator[e.Event]:
+def ended(scene: DecisionContext) -> Iterator[e.Event]:
     """What has run out by now: holds with an end, windows, incidents. Each is folded before the next is asked for."""
     fleet, now = scene.fleet, scene.sure
     holds = [h for h in fleet.holds.values() if h.until is not None and h.until <= now]

@@ -13,8 +13,8 @@ from hostler.core.policy.corroboration import doubted
 from hostler.core.policy.incidents import holding
 from hostler.core.state import remediators
 from hostler.core.state.configuration import Budget, Pool
-from hostler.core.state.decision_context import Scene
-from hostler.core.state.live_state import OFF, Present
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.live_state import OFF, LiveState
 from hostler.core.state.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
 from hostler.core.tables.recipes import RECIPES
 
@@ -43,7 +43,7 @@ GUARDS: dict[str, dict[ActClass, bool]] = {
 for a physical-work hold, easing passes but its power stays off (`operations.OperationRow.needs` "power")."""
 
 
-class Request(Struct, frozen=True):
+class DisruptionRequest(Struct, frozen=True):
     """A disruption that asks to pass: what, under which class, for which conditions, on which nodes.
 
     `scope`: the failure domain that is taken whole.
@@ -58,7 +58,7 @@ class Request(Struct, frozen=True):
     scope: str = ""
 
 
-def blockers(scene: Scene, request: Request) -> tuple[Blocker, ...]:
+def blockers(scene: DecisionContext, request: DisruptionRequest) -> tuple[Blocker, ...]:
     """Everything that makes the request wait, in the table's order; empty means that it may go on."""
     found: list[Blocker] = []
     harmless = is_harmless(request.remedy)
@@ -78,7 +78,7 @@ def is_harmless(remedy: str) -> bool:
     return recipe is not None and not recipe.disruptive and recipe.act_class is None
 
 
-def scopes(scene: Scene, node: Node) -> tuple[str, ...]:
+def scopes(scene: DecisionContext, node: Node) -> tuple[str, ...]:
     """Every scope that a hold, pause or window on the node may be placed on."""
     pool = scene.fleet.pool_of(node)
     names = [FLEET, node.id, *node.domains, f"rack:{node.position.rack}"]
@@ -87,7 +87,7 @@ def scopes(scene: Scene, node: Node) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _restored(scene: Scene, _request: Request) -> list[Blocker]:
+def _restored(scene: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:
     since = scene.fleet.cell.restored
     return [] if since is None else [restored_at(since)]
 
@@ -98,20 +98,20 @@ def restored_at(since: datetime) -> Blocker:
     return Blocker("restored", "journal", text, "a person releases it (hostler restore release)")
 
 
-def _pause(scene: Scene, request: Request) -> list[Blocker]:
+def _pause(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if not scene.fleet.cell.paused:
         return []
     paused = sorted({s for node in request.nodes for s in scopes(scene, node)} & set(scene.fleet.cell.paused))
     return [Blocker("pause", s, f"disruption is paused for {s}", "somebody resumes it") for s in paused]
 
 
-def _brake(scene: Scene, _request: Request) -> list[Blocker]:
+def _brake(scene: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:
     if not scene.fleet.cell.brake:
         return []
     return [Blocker("brake", "storm", f"the storm brake is latched: {scene.fleet.cell.brake}", "a person releases it")]
 
 
-def _holds(scene: Scene, request: Request, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
+def _holds(scene: DecisionContext, request: DisruptionRequest, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
     if not len(scene.fleet.holds):
         return []
     wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
@@ -123,28 +123,28 @@ def _holds(scene: Scene, request: Request, kinds: tuple[HoldKind, ...]) -> list[
     ]
 
 
-def _hold(scene: Scene, request: Request) -> list[Blocker]:
+def _hold(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     kinds = [HoldKind.operator, HoldKind.override, HoldKind.power]
     return _holds(scene, request, tuple(kinds))
 
 
-def _remediator(scene: Scene, request: Request) -> list[Blocker]:
+def _remediator(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Beside a second remediator of the cluster nothing is disturbed until a person has accepted it."""
     if not scene.fleet.cell.remediators:
         return []
     return remediators.blockers(scene.fleet, {node.pool for node in request.nodes})
 
 
-def _binding(_scene: Scene, request: Request) -> list[Blocker]:
+def _binding(_scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Where another machine answers to a node's name, nothing is done under it."""
     return [found for node in request.nodes if (found := misbound(node)) is not None]
 
 
-def _physical_work(scene: Scene, request: Request) -> list[Blocker]:
+def _physical_work(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     return _holds(scene, request, (HoldKind.physical_work,))
 
 
-def incident_holds(scene: Scene, request: Request) -> list[Blocker]:
+def incident_holds(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """The shared part is dealt with first: remedies of single nodes for what an incident explains wait."""
     if scene.fleet.incidents.bare:
         return []
@@ -164,12 +164,12 @@ def allowance(budget: Budget, target: int, act_class: ActClass) -> int:
     return limit + budget.reserve if act_class is ActClass.immediate else limit
 
 
-def unavailable(scene: Scene, pool: Pool) -> int:
+def unavailable(scene: DecisionContext, pool: Pool) -> int:
     """The pool's target less its members in service: a node moved away counts, one that merely ails does not yet."""
     return max(0, pool.target - scene.fleet.index.count(f"serving:{pool.name}"))
 
 
-def _budget(scene: Scene, request: Request) -> list[Blocker]:
+def _budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if request.act_class is ActClass.bring_up:
         return _bring_up_budget(scene, request)
     found: list[Blocker] = []
@@ -186,7 +186,7 @@ def _budget(scene: Scene, request: Request) -> list[Blocker]:
     return found
 
 
-def _pool_budget(scene: Scene, pool: Pool, members: list[Node], request: Request) -> list[Blocker]:
+def _pool_budget(scene: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest) -> list[Blocker]:
     serving = frozenset(scene.fleet.index.members(f"serving:{pool.name}")) if len(members) > 1 else None
     cost = sum(1 for node in members if _is_serving(node, serving))
     if cost == 0:
@@ -204,7 +204,9 @@ def _is_serving(node: Node, serving: frozenset[str] | None) -> bool:
     return (node.plan is None or node.plan.state == "proposed") and not node.cordons
 
 
-def _removal_budget(scene: Scene, pool: Pool, members: list[Node], request: Request) -> list[Blocker]:
+def _removal_budget(
+    scene: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
+) -> list[Blocker]:
     if request.remedy != "triage":
         return []
     day = scene.sure - timedelta(days=1)
@@ -215,7 +217,7 @@ def _removal_budget(scene: Scene, pool: Pool, members: list[Node], request: Requ
     return [Blocker("budget", f"removals:{pool.name}", text, "a day has passed since the first of them")]
 
 
-def _spares_floor(scene: Scene, pool: Pool, request: Request) -> list[Blocker]:
+def _spares_floor(scene: DecisionContext, pool: Pool, request: DisruptionRequest) -> list[Blocker]:
     """A merely degraded node leaves its pool only where a spare may take its place; what is broken is out anyway."""
     floor = pool.budget.spares_floor
     if request.remedy != "triage" or request.act_class is not ActClass.pending or not floor:
@@ -228,7 +230,7 @@ def _spares_floor(scene: Scene, pool: Pool, request: Request) -> list[Blocker]:
     return [Blocker("budget", f"spares:{pool.sku}", text, "another spare is ready")]
 
 
-def reopens(scene: Scene, found: tuple[Blocker, ...]) -> datetime | None:
+def reopens(scene: DecisionContext, found: tuple[Blocker, ...]) -> datetime | None:
     """When the clock alone changes a blocker: a removal budget has room again; None where it never does."""
     if not any(b.kind == "budget" and b.name.startswith("removals:") for b in found):
         return None
@@ -236,7 +238,7 @@ def reopens(scene: Scene, found: tuple[Blocker, ...]) -> datetime | None:
     return min((r.at + day for r in scene.fleet.cell.recent if r.at + day > scene.now), default=None)
 
 
-def _bring_up_budget(scene: Scene, request: Request) -> list[Blocker]:
+def _bring_up_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if request.remedy != "initializing":
         return []
     limit = scene.fleet.policy.bring_up_at_once
@@ -247,7 +249,7 @@ def _bring_up_budget(scene: Scene, request: Request) -> list[Blocker]:
     return [Blocker("budget", "bring_up", text, "one of them has finished")]
 
 
-def _domain(scene: Scene, request: Request) -> list[Blocker]:
+def _domain(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     found: list[Blocker] = []
     ids = frozenset(node.id for node in request.nodes)
     for domain in sorted({domain for node in request.nodes for domain in node.domains}):
@@ -267,13 +269,13 @@ def _domain(scene: Scene, request: Request) -> list[Blocker]:
     return found
 
 
-def _is_whole(scene: Scene, domain: str, asking: frozenset[str]) -> bool:
+def _is_whole(scene: DecisionContext, domain: str, asking: frozenset[str]) -> bool:
     """Whether all of the domain that is in production is asked for at once: nothing of it is left to be spared."""
     others = [i for i in scene.fleet.index.members(f"member:{domain}") if i not in asking]
     return all(scene.fleet.nodes[i].phase is not Phase.production for i in others)
 
 
-def _window(scene: Scene, request: Request) -> list[Blocker]:
+def _window(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     if not len(scene.fleet.windows):
         return []
     wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
@@ -288,7 +290,7 @@ def _window(scene: Scene, request: Request) -> list[Blocker]:
     return [Blocker("window", windows[0].scope, text, f"the window opens at {opens:%Y-%m-%d %H:%M} UTC")]
 
 
-def mode_of(scene: Scene, node: Node, remedy: str) -> Mode:
+def mode_of(scene: DecisionContext, node: Node, remedy: str) -> Mode:
     """The mode of the node's pool × remedy: what was set by intent, else the pool's document, else observe.
 
     Nodes outside every pool (spares, bring-up) act: there is no customer to ask. An adopted spare is only observed:
@@ -311,7 +313,7 @@ def mode_of(scene: Scene, node: Node, remedy: str) -> Mode:
     return Mode.observe
 
 
-def _mode(scene: Scene, request: Request) -> list[Blocker]:
+def _mode(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Observe blocks here; propose lets the plan be recorded, and it waits as proposed for a person's yes."""
     if request.approved:
         return []
@@ -328,7 +330,7 @@ def _mode(scene: Scene, request: Request) -> list[Blocker]:
     ]
 
 
-def _confirmation(scene: Scene, request: Request) -> list[Blocker]:
+def _confirmation(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
     """Absence alone convicts nobody, nor does a kernel log that a tenant can write: somebody else must say so too."""
     doubts = [b for node in request.nodes for b in doubted(scene.fleet, node, request.causes)]
     if not request.confirm or doubts:
@@ -345,13 +347,13 @@ def _confirmation(scene: Scene, request: Request) -> list[Blocker]:
     ]
 
 
-def has_second_witness(present: Present, node: Node) -> bool:
+def has_second_witness(present: LiveState, node: Node) -> bool:
     """The scheduler calls the node not ready, or its BMC says that it is off."""
     seen = present.of(node.id)
     return seen.ready is False or seen.power == OFF
 
 
-Answer = Callable[[Scene, Request], list[Blocker]]
+Answer = Callable[[DecisionContext, DisruptionRequest], list[Blocker]]
 
 _ANSWERS: dict[str, Answer] = {
     "restored": _restored,
@@ -370,7 +372,7 @@ _ANSWERS: dict[str, Answer] = {
 }
 
 
-def storm(scene: Scene, asking: int) -> str:
+def storm(scene: DecisionContext, asking: int) -> str:
     """Why the storm brake must latch before `asking` more nodes are disturbed, "" where it need not."""
     brake = scene.fleet.policy.brake
     since = scene.sure - timedelta(seconds=brake.window_s)

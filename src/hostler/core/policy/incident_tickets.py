@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Incident, Ticket
 from hostler.core.state.syndromes import SYNDROMES
 
@@ -31,12 +31,12 @@ def part_name(scope: str) -> str:
     return f"{_PARTS.get(kind, kind)} {name}"
 
 
-def opened(scene: Scene, incident: Incident) -> Iterator[e.Event]:
+def opened(scene: DecisionContext, incident: Incident) -> Iterator[e.Event]:
     """The ticket is opened."""
     yield e.TicketOpened(_ticket(scene, incident))
 
 
-def told_again(scene: Scene, incident: Incident) -> Iterator[e.Event]:
+def told_again(scene: DecisionContext, incident: Incident) -> Iterator[e.Event]:
     """The ticket as the incident now stands; nothing where somebody has closed it."""
     known = scene.fleet.tickets.get(incident.ticket)
     if known is not None:
@@ -44,7 +44,7 @@ def told_again(scene: Scene, incident: Incident) -> Iterator[e.Event]:
         yield e.TicketUpdated(fresh)
 
 
-def superfluous(scene: Scene, incident: Incident, ids: Iterable[str]) -> Iterator[e.Event]:
+def superfluous(scene: DecisionContext, incident: Incident, ids: Iterable[str]) -> Iterator[e.Event]:
     """Tickets about single members are closed where the incident explains what they are about."""
     types = SYNDROMES[incident.syndrome].conditions
     for node_id in ids:
@@ -53,7 +53,7 @@ def superfluous(scene: Scene, incident: Incident, ids: Iterable[str]) -> Iterato
                 yield e.TicketClosed(ticket.id, f"explained by incident {incident.id}", "hostler")
 
 
-def _ticket(scene: Scene, incident: Incident) -> Ticket:
+def _ticket(scene: DecisionContext, incident: Incident) -> Ticket:
     kind, _, name = incident.scope.partition(":")
     asset = scene.fleet.assets.get(name)
     serial = next((b.value for b in asset.bindings if b.kind == "serial" and b.until is None), "") if asset else ""
@@ -71,7 +71,7 @@ def _ticket(scene: Scene, incident: Incident) -> Ticket:
     )
 
 
-def _summary(scene: Scene, incident: Incident) -> str:
+def _summary(scene: DecisionContext, incident: Incident) -> str:
     """The shared part, who shows what since when, in whose words."""
     members = sorted(incident.members)
     since = min(incident.members.values(), default=incident.opened)
@@ -85,7 +85,7 @@ def _summary(scene: Scene, incident: Incident) -> str:
     )
 
 
-def _evidence(scene: Scene, incident: Incident, members: list[str]) -> Iterator[str]:
+def _evidence(scene: DecisionContext, incident: Incident, members: list[str]) -> Iterator[str]:
     for node_id in members[:EVIDENCE_SHOWN]:
         node = scene.fleet.nodes.get(node_id)
         conditions = node.conditions if node is not None else ()

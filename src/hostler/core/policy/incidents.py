@@ -13,7 +13,7 @@ from msgspec import Struct
 from hostler.core.policy.incident_tickets import opened, part_name, superfluous, told_again
 from hostler.core.policy.response import rule_for
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet, syndromes_of
 from hostler.core.state.model import Blocker, Condition, Incident, Node
 from hostler.core.state.syndromes import SYNDROME_OF, SYNDROMES, Syndrome
@@ -22,7 +22,7 @@ HOSTLER = "hostler"
 OPEN, OVERDUE, INDIVIDUAL = "open", "overdue", "individual"
 
 
-def review(scene: Scene, suspects: Iterable[str]) -> Iterator[e.Event]:
+def review(scene: DecisionContext, suspects: Iterable[str]) -> Iterator[e.Event]:
     """What follows for incidents from nodes whose conditions have changed.
 
     Each event must be folded before the next is asked for.
@@ -33,7 +33,7 @@ def review(scene: Scene, suspects: Iterable[str]) -> Iterator[e.Event]:
         yield from _blame(scene, SYNDROMES[syndrome], scopes)
 
 
-def _follow(scene: Scene, ids: list[str]) -> Iterator[e.Event]:
+def _follow(scene: DecisionContext, ids: list[str]) -> Iterator[e.Event]:
     """Members that recovered leave their incident; nodes of the blamed part that show the same join it."""
     fleet = scene.fleet
     standing = {(i.syndrome, i.scope): i for i in fleet.incidents.values()}
@@ -62,7 +62,7 @@ def _follow(scene: Scene, ids: list[str]) -> Iterator[e.Event]:
         yield from _moved(scene, incident, joined.get(incident.id, {}), tuple(gone), changed)
 
 
-def _belongs(scene: Scene, node: Node, incident: Incident) -> datetime | None:
+def _belongs(scene: DecisionContext, node: Node, incident: Incident) -> datetime | None:
     """Since when the node shows what the incident explains; None where that is an older story."""
     window = timedelta(seconds=scene.fleet.policy.incidents.window_s)
     since = _first(node, incident.syndrome, incident.opened - window)
@@ -70,7 +70,7 @@ def _belongs(scene: Scene, node: Node, incident: Incident) -> datetime | None:
 
 
 def _moved(
-    scene: Scene, incident: Incident, joined: dict[str, datetime], left: tuple[str, ...], changed: list[str]
+    scene: DecisionContext, incident: Incident, joined: dict[str, datetime], left: tuple[str, ...], changed: list[str]
 ) -> Iterator[e.Event]:
     after = len(incident.members) + len(joined) - len(left)
     calm = (incident.calm_since or scene.now) if after < _release_below(scene.fleet, incident) else None
@@ -90,7 +90,7 @@ def _release_below(fleet: Fleet, incident: Incident) -> int:
     return max(1, ceil(incident.needed * fleet.policy.incidents.release_percent / 100))
 
 
-def _questions(scene: Scene, ids: list[str]) -> dict[str, list[str]]:
+def _questions(scene: DecisionContext, ids: list[str]) -> dict[str, list[str]]:
     """Syndrome → the parts that changed nodes share, that could cause it, and that are not blamed for it yet.
 
     Where a part is blamed already, only wider ones can explain more.
@@ -128,7 +128,7 @@ class _Suspect(Struct, frozen=True):
         return (-len(self.shown), self.size, self.scope)
 
 
-def _blame(scene: Scene, syndrome: Syndrome, scopes: list[str]) -> Iterator[e.Event]:
+def _blame(scene: DecisionContext, syndrome: Syndrome, scopes: list[str]) -> Iterator[e.Event]:
     """Open incidents: for the part that explains most, then for parts that explain what is left."""
     found = [suspect for scope in scopes if (suspect := _suspect(scene, syndrome, scope)) is not None]
     while found:
@@ -143,7 +143,7 @@ def _without(suspect: _Suspect, explained: Container[str]) -> _Suspect | None:
     return _Suspect(suspect.scope, suspect.size, suspect.needed, shown) if len(shown) >= suspect.needed else None
 
 
-def _suspect(scene: Scene, syndrome: Syndrome, scope: str) -> _Suspect | None:
+def _suspect(scene: DecisionContext, syndrome: Syndrome, scope: str) -> _Suspect | None:
     fleet = scene.fleet
     threshold = fleet.policy.incidents.domains[scope.partition(":")[0]]
     key, size = f"shows:{syndrome.name}:{scope}", fleet.index.count(fleet.sharers(scope))
@@ -154,7 +154,7 @@ def _suspect(scene: Scene, syndrome: Syndrome, scope: str) -> _Suspect | None:
     return _Suspect(scope, size, needed, shown) if len(shown) >= needed else None
 
 
-def _burst(scene: Scene, syndrome: Syndrome, scope: str) -> dict[str, datetime]:
+def _burst(scene: DecisionContext, syndrome: Syndrome, scope: str) -> dict[str, datetime]:
     """The largest number of the part's nodes that began to show the syndrome within one window, with since when."""
     fleet = scene.fleet
     over = {c.scope: c.at for c in fleet.cell.closures if c.syndrome == syndrome.name}
@@ -187,7 +187,7 @@ def _first(node: Node, syndrome: str, after: datetime | None) -> datetime | None
     return min((at for at in began if after is None or at > after), default=None)
 
 
-def _is_suspect(scene: Scene, node: Node, scope: str, since: datetime) -> bool:
+def _is_suspect(scene: DecisionContext, node: Node, scope: str, since: datetime) -> bool:
     """Firmware is suspected for a while after it was changed; the management network where a scheduler sees life."""
     kind = scope.partition(":")[0]
     if kind == "firmware":
@@ -196,7 +196,7 @@ def _is_suspect(scene: Scene, node: Node, scope: str, since: datetime) -> bool:
     return kind != "pool" or scene.present.of(node.id).ready is True
 
 
-def _open(scene: Scene, syndrome: Syndrome, suspect: _Suspect, also: tuple[str, ...]) -> Iterator[e.Event]:
+def _open(scene: DecisionContext, syndrome: Syndrome, suspect: _Suspect, also: tuple[str, ...]) -> Iterator[e.Event]:
     """The incident with its ticket; narrower ones of the same syndrome that it explains become part of it."""
     fleet, ids = scene.fleet, suspect.shown.keys()
     touching = {i.id: i for node_id in ids for i in fleet.incidents_of(node_id) if i.syndrome == syndrome.name}
@@ -244,7 +244,7 @@ def closed(incident: Incident, by: str, reason: str) -> tuple[e.Event, ...]:
     return (ended, e.TicketClosed(incident.ticket, reason, by))
 
 
-def by_clock(scene: Scene) -> Iterator[e.Event]:
+def by_clock(scene: DecisionContext) -> Iterator[e.Event]:
     """Incidents that have been calm for long enough are released; those past their deadline become their owner's."""
     limits = scene.fleet.policy.incidents
     for incident in list(scene.fleet.incidents.values()):

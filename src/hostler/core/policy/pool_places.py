@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core.policy.incident_tickets import part_name
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, Condition, HoldKind, Incident, Node
@@ -24,7 +24,7 @@ Dark = dict[str, str]
 """Members of one pool that stay dark until a person comes → by what."""
 
 
-def dark(scene: Scene) -> dict[str, Dark]:
+def dark(scene: DecisionContext) -> dict[str, Dark]:
     """By pool; found by the incidents and holds that stand, never by a walk over the fleet."""
     fleet = scene.fleet
     found: dict[str, Dark] = {}
@@ -73,7 +73,7 @@ def _silent(fleet: Fleet) -> list[Incident]:
     return [i for i in fleet.incidents.values() if i.holds and (s := SYNDROMES.get(i.syndrome)) is not None and s.mute]
 
 
-def _runs_nothing(scene: Scene, node: Node) -> bool:
+def _runs_nothing(scene: DecisionContext, node: Node) -> bool:
     """Its agent is lost, and its BMC says that it is off, or its scheduler has not seen it ready either for a while."""
     lost = _lost(node)
     if lost is None:

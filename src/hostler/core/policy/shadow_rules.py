@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from hostler.core.policy.guards import Request, blockers
+from hostler.core.policy.guards import DisruptionRequest, blockers
 from hostler.core.policy.response import Need, shadow_need
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Node, Shadow, WorkClass
 
 AGAIN = timedelta(hours=1)
@@ -13,7 +13,7 @@ AGAIN = timedelta(hours=1)
 BLOCKER_TEXT = 200
 
 
-def would_have(scene: Scene, node: Node) -> tuple[e.Event, ...]:
+def would_have(scene: DecisionContext, node: Node) -> tuple[e.Event, ...]:
     """What has not been told yet of the rules in shadow that this node's conditions meet.
 
     An instance's first mention is due when its condition begins to stand, another when its remedy has changed; of
@@ -34,8 +34,8 @@ def would_have(scene: Scene, node: Node) -> tuple[e.Event, ...]:
     return tuple(found.values())
 
 
-def _shadow(scene: Scene, node: Node, need: Need) -> Shadow:
-    found = blockers(scene, Request(need.remedy, need.act_class, (node,), confirm=need.confirm))
+def _shadow(scene: DecisionContext, node: Node, need: Need) -> Shadow:
+    found = blockers(scene, DisruptionRequest(need.remedy, need.act_class, (node,), confirm=need.confirm))
     works = scene.present.workloads(node)
     return Shadow(
         rule=need.rule,

@@ -33,17 +33,17 @@ _ENDS = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
 _TAG = "tag:yaml.org,2002:"
 
 
-class Tree(Struct):
+class YamlTree(Struct):
     """A value with its line. `value` is plain data; `entries` are a mapping's by key, each with its key's line."""
 
     line: int
     value: Any
-    entries: dict[str, tuple[int, "Tree"]] = {}
-    items: list["Tree"] = []
+    entries: dict[str, tuple[int, "YamlTree"]] = {}
+    items: list["YamlTree"] = []
     key: tuple[int, str, Any] | None = None
 
 
-def read(name: str, text: str) -> Tree:
+def read(name: str, text: str) -> YamlTree:
     """The document's mapping. Raises InvalidInputError."""
     check_size(name, text)
     reader = _Reader(name)
@@ -86,10 +86,10 @@ class _Reader:
     """Builds the tree from the parser's events; the open mappings and lists are on a stack of its own."""
 
     def __init__(self, name: str) -> None:
-        self.root: Tree | None = None
+        self.root: YamlTree | None = None
         self.duplicates: list[Problem] = []
         self._name = name
-        self._open: list[Tree] = []
+        self._open: list[YamlTree] = []
         self._nodes = 0
 
     def take(self, event: Any) -> None:
@@ -99,7 +99,7 @@ class _Reader:
             raise _refused(self._name, 0, "uses a YAML alias", "write the value out")
         if isinstance(event, yaml.ScalarEvent):
             self._count()
-            self._put(Tree(line, self._scalar(event, line)), str(event.value))
+            self._put(YamlTree(line, self._scalar(event, line)), str(event.value))
         elif isinstance(event, _STARTS):
             self._count()
             self._begin(event, line)
@@ -119,12 +119,12 @@ class _Reader:
             raise _not_yaml(self._name, line, "a mapping or list stands as a key")
         if len(self._open) >= MAX_DEPTH:
             raise _refused(self._name, line, "nested too deeply", "the schema has a few levels only")
-        self._open.append(Tree(line, {} if mapping else []))
+        self._open.append(YamlTree(line, {} if mapping else []))
 
     def _end(self) -> None:
         self._put(self._open.pop(), "")
 
-    def _put(self, tree: Tree, word: str) -> None:
+    def _put(self, tree: YamlTree, word: str) -> None:
         """Hang the tree where it belongs: a key, a key's value, a list's item, or the document itself."""
         if not self._open:
             if self.root is not None:
@@ -143,7 +143,7 @@ class _Reader:
             above.entries[name] = (line, tree)
             above.key = None
 
-    def _key(self, above: Tree, tree: Tree, word: str) -> None:
+    def _key(self, above: YamlTree, tree: YamlTree, word: str) -> None:
         before = above.entries.get(word)
         if before is not None:
             what = f"'{word[:100]}' stands here again (first in line {before[0]})"

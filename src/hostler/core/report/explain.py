@@ -42,7 +42,7 @@ class Link(Struct, frozen=True):
     unknown: datetime | None = None
 
 
-class Act(Struct, frozen=True):
+class OperationStory(Struct, frozen=True):
     """An operation: what was asked, and how it ended. `result` "" while it is under way.
 
     `looked`: what a gate looked at, part by part, with what it found.
@@ -86,7 +86,7 @@ class Move(Struct, frozen=True):
     reason: str
 
 
-class Chain(Struct, frozen=True):
+class CausalChain(Struct, frozen=True):
     """One story: what was seen, what it meant, what was done, how it ended. `open` while it goes on."""
 
     at: datetime
@@ -95,7 +95,7 @@ class Chain(Struct, frozen=True):
     outcome: str
     conditions: tuple[Link, ...] = ()
     remedy: Remedy | None = None
-    operations: tuple[Act, ...] = ()
+    operations: tuple[OperationStory, ...] = ()
     moves: tuple[Move, ...] = ()
 
 
@@ -115,7 +115,7 @@ class Explanation(Struct, frozen=True):
     phase: Phase | None
     phase_since: datetime | None
     waiting: Waiting | None
-    chains: tuple[Chain, ...]
+    chains: tuple[CausalChain, ...]
     notes: tuple[Note, ...]
     partial: bool = False
 
@@ -176,7 +176,7 @@ class _Course:
         self.id = plan_id
         self.plan = plan
         self.episodes: list[_Episode] = []
-        self.acts: dict[str, Act] = {}
+        self.acts: dict[str, OperationStory] = {}
         self.moves: list[Move] = []
         self.index = 0
         self.approved_by = ""
@@ -211,11 +211,11 @@ class _Course:
         waits = self.plan is not None and self.plan.state == "proposed" and not self.approved_by
         return "proposed" if waits else "running"
 
-    def chain(self) -> Chain:
+    def chain(self) -> CausalChain:
         remedy = self.remedy()
         links = tuple(episode.link() for episode in self.episodes)
         first = min((link.since for link in links), default=self.at)
-        return Chain(
+        return CausalChain(
             at=first,
             seq=self.seq,
             open=self.ended is None,
@@ -239,9 +239,9 @@ class _Story:
         self._episodes: list[_Episode] = []
         self._courses: dict[str, _Course] = {}
         self._last: _Course | None = None
-        self._alone: list[Chain] = []
+        self._alone: list[CausalChain] = []
 
-    def chains(self) -> list[Chain]:
+    def chains(self) -> list[CausalChain]:
         """Plans with what led to them; then conditions that no plan answered, and moves outside any plan."""
         answered = {id(episode) for course in self._courses.values() for episode in course.episodes}
         watched = [_watched(episode) for episode in self._episodes if id(episode) not in answered]
@@ -399,7 +399,7 @@ class _Story:
     def _start(self, record: e.Record, operation: Operation) -> None:
         course = self._course(record, operation.plan)
         known = course.acts.get(operation.id)
-        course.acts[operation.id] = Act(
+        course.acts[operation.id] = OperationStory(
             operation.id,
             operation.kind,
             known.started if known else operation.started,
@@ -415,7 +415,7 @@ class _Story:
         known = course.acts.get(event.operation)
         started = known.started if known else None
         self.partial = self.partial or known is None
-        course.acts[event.operation] = Act(
+        course.acts[event.operation] = OperationStory(
             event.operation,
             event.kind,
             started,
@@ -437,7 +437,7 @@ class _Story:
             return
         act = course.acts[event.operation]
         told = "; ".join(part for part in (act.detail, sentence(event)) if part)
-        course.acts[event.operation] = Act(
+        course.acts[event.operation] = OperationStory(
             act.id, act.kind, act.started, act.finished, act.seconds, act.result, told, act.attempt, act.looked
         )
 
@@ -449,10 +449,10 @@ class _Story:
             course.moves.append(move)
             return
         outcome = f"{event.before} → {event.after}: {event.reason}"
-        self._alone.append(Chain(record.at, record.seq, open=False, outcome=outcome, moves=(move,)))
+        self._alone.append(CausalChain(record.at, record.seq, open=False, outcome=outcome, moves=(move,)))
 
 
-def _watched(episode: _Episode) -> Chain:
+def _watched(episode: _Episode) -> CausalChain:
     """A condition that no plan answered."""
     link = episode.link()
     if link.cleared:
@@ -461,7 +461,7 @@ def _watched(episode: _Episode) -> Chain:
         outcome = "unknown: nobody is heard who could say whether it still stands"
     else:
         outcome = "stands; nothing has been done about it"
-    return Chain(link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,))
+    return CausalChain(link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,))
 
 
 def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[Move]) -> str:
@@ -514,7 +514,7 @@ def _moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _told(chain: Chain) -> list[str]:
+def _told(chain: CausalChain) -> list[str]:
     lines = [f"{_moment(chain.at)}  {chain.outcome}"]
     for link in chain.conditions:
         where = f" on {link.part}" if link.part else ""
@@ -543,7 +543,7 @@ def _remedy_told(remedy: Remedy) -> list[str]:
     return lines
 
 
-def _act_told(act: Act) -> str:
+def _act_told(act: OperationStory) -> str:
     began = f"{act.started:%H:%M:%S}" if act.started else "earlier "
     took = f" in {duration(act.seconds)}" if act.seconds is not None else ""
     detail = f": {act.detail}" if act.detail else ""

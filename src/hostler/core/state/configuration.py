@@ -192,7 +192,7 @@ class Incidents(Struct, frozen=True, forbid_unknown_fields=True):
     owner: str = "operator"
 
 
-class Slots(Struct, frozen=True, forbid_unknown_fields=True):
+class IdleCheckPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """When idle nodes are checked (`core.slots`), in pools whose mode for `idle_check` is act.
 
     Each node once in `period_s`, at a moment of its own, after `quiet_s` without work, for `limit_s` at most. Of a pool
@@ -221,7 +221,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     brake: Brake = field(default_factory=Brake)
     reach: Reach = field(default_factory=Reach)
     incidents: Incidents = field(default_factory=Incidents)
-    slots: Slots = field(default_factory=Slots)
+    slots: IdleCheckPolicy = field(default_factory=IdleCheckPolicy)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0

@@ -5,14 +5,14 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 
 
-class Scene(Struct, frozen=True):
+class DecisionContext(Struct, frozen=True):
     """The world at one moment, as far as it is known."""
 
     fleet: Fleet
-    present: Present
+    present: LiveState
     now: datetime
 
     def may_write(self, name: str) -> bool:

@@ -176,7 +176,7 @@ class Closure(Struct, frozen=True):
     at: datetime
 
 
-class Act(Struct, frozen=True):
+class DisturbanceByPerson(Struct, frozen=True):
     """Whom one person's word let be disturbed."""
 
     at: datetime
@@ -184,7 +184,7 @@ class Act(Struct, frozen=True):
     nodes: tuple[str, ...]
 
 
-class Cell(Struct, frozen=True):
+class CellRecord(Struct, frozen=True):
     """What concerns the whole cell: counters for ids, the brake, pauses, modes, recent disturbances and incidents.
 
     `doubt`: the clock is not believed. `format`: up to which format events may be written. `restored`: since when the
@@ -202,7 +202,7 @@ class Cell(Struct, frozen=True):
     recent: tuple[Removal, ...] = ()
     closures: tuple[Closure, ...] = ()
     intents: int = 0
-    acts: tuple[Act, ...] = ()
+    acts: tuple[DisturbanceByPerson, ...] = ()
     rollout: str = ""
     doubt: Doubt | None = None
     format: int = 1
@@ -211,7 +211,7 @@ class Cell(Struct, frozen=True):
     remediators: tuple[Remediator, ...] = ()
 
 
-class Answered(Struct, frozen=True):
+class StoredAnswer(Struct, frozen=True):
     """An intent's answer, kept so that the same key gets the same answer. `content`: as in `events.IntentRecorded`."""
 
     intent: str
@@ -225,7 +225,7 @@ class Answered(Struct, frozen=True):
 class State(Struct, frozen=True):
     """Everything that is committed, as one value."""
 
-    cell: Cell
+    cell: CellRecord
     configuration: Configuration
     nodes: list[Node]
     assets: list[Asset]
@@ -237,7 +237,7 @@ class State(Struct, frozen=True):
     approvals: list[Approval]
     rollouts: list[Rollout]
     incidents: list[Incident]
-    answers: list[tuple[str, Answered]]
+    answers: list[tuple[str, StoredAnswer]]
     retired: list[tuple[str, datetime]]
     tallies: list[tuple[str, tuple[Tally, ...]]] = []
 
@@ -378,17 +378,17 @@ class Fleet:
         self.approvals: Table[Approval] = Table()
         self.rollouts: Table[Rollout] = Table()
         self.incidents: Table[Incident] = Table()
-        self.answers: Table[Answered] = Table()
+        self.answers: Table[StoredAnswer] = Table()
         self.retired: Table[datetime] = Table()
         self.tallies: Table[tuple[Tally, ...]] = Table()
         self.index = Index()
-        self.singles: Table[Cell] = Table({"cell": Cell()})
+        self.singles: Table[CellRecord] = Table({"cell": CellRecord()})
         self.configurations: Table[Configuration] = Table(
             {"active": configuration or Configuration(Policy(rules={}, rungs={}))}
         )
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> CellRecord:
         return self.singles["cell"]
 
     @property

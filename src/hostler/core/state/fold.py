@@ -11,7 +11,7 @@ from hostler.core.state import fold_change_control, fold_restore, most_parts_see
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.configuration import STRIKES_KEPT_S
 from hostler.core.state.deadlines import extend
-from hostler.core.state.fleet import ANSWERS_KEPT, SHELF_KEPT, Answered, Closure, Fleet, Removal
+from hostler.core.state.fleet import ANSWERS_KEPT, SHELF_KEPT, Closure, Fleet, Removal, StoredAnswer
 from hostler.core.state.model import (
     HELD,
     LIFTED,
@@ -561,7 +561,7 @@ def _record_intent(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
     if event.intent.key:
         fleet.answers.put(
             event.intent.key,
-            Answered(event.intent.id, event.answer, event.granted, at, event.approval, event.content),
+            StoredAnswer(event.intent.id, event.answer, event.granted, at, event.approval, event.content),
         )
         if len(fleet.answers) > ANSWERS_KEPT:
             fleet.answers.put(next(iter(fleet.answers)), None)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.change_control import ERRORS_KEPT, ROLLOUTS_KEPT, Rollout
-from hostler.core.state.fleet import ACTS_KEPT, Act, Fleet
+from hostler.core.state.fleet import ACTS_KEPT, DisturbanceByPerson, Fleet
 from hostler.core.state.model import Node, Phase, Plan
 
 CONSENTS_KEPT = 64
@@ -17,7 +17,9 @@ def count_act(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
     if not event.granted or not event.disturbs:
         return
     day = at - timedelta(days=1)
-    acts = (*(a for a in fleet.cell.acts if a.at > day), Act(at, event.intent.person, event.disturbs))[-ACTS_KEPT:]
+    acts = (*(a for a in fleet.cell.acts if a.at > day), DisturbanceByPerson(at, event.intent.person, event.disturbs))[
+        -ACTS_KEPT:
+    ]
     fleet.singles.put("cell", replace(fleet.cell, acts=acts))
 
 

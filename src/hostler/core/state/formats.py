@@ -7,7 +7,7 @@ first) and raised only when every live controller reads it; until then what need
 from collections.abc import Iterable
 
 from hostler.core.state import events as e
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import Blocker, Node
 
@@ -25,7 +25,7 @@ def check(written: int, reads: int) -> None:
         )
 
 
-def needs(scene: Scene, events: Iterable[e.Event]) -> int:
+def needs(scene: DecisionContext, events: Iterable[e.Event]) -> int:
     """The highest format that any of the events needs, 0 where the cell may be given them all."""
     release, cell = scene.present.release, scene.fleet.cell.format
     if release.reads <= cell:
@@ -34,7 +34,7 @@ def needs(scene: Scene, events: Iterable[e.Event]) -> int:
     return max((number for number in came if number > cell), default=0)
 
 
-def too_old(scene: Scene, needed: int) -> str:
+def too_old(scene: DecisionContext, needed: int) -> str:
     """Why events of the format may not be written yet: which controller does not read it, and what ends that."""
     cell, fellows = scene.fleet.cell.format, scene.present.fellows
     if fellows is None:
@@ -46,7 +46,7 @@ def too_old(scene: Scene, needed: int) -> str:
     return f"this needs events of format {needed}, the cell is at {cell}: {who}"
 
 
-def writable(scene: Scene, node: Node, answer: Answer) -> Answer:
+def writable(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
     """The answer, or the visible wait in its place where it needs what not every controller reads."""
     if not isinstance(answer, Act) or not (needed := needs(scene, answer.events)):
         return answer
@@ -54,7 +54,7 @@ def writable(scene: Scene, node: Node, answer: Answer) -> Answer:
     return Wait(node.plan.name if node.plan else node.phase.value, (blocker,))
 
 
-def raised(scene: Scene) -> tuple[e.FormatRaised, ...]:
+def raised(scene: DecisionContext) -> tuple[e.FormatRaised, ...]:
     """The raise that every live controller is ready for, if there is one."""
     release, fellows = scene.present.release, scene.present.fellows
     if not fellows:

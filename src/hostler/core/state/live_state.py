@@ -18,7 +18,7 @@ OFF = "off"
 UNKNOWN = "unknown"
 
 
-class PresentNode(Struct):
+class LiveNode(Struct):
     """The volatile side of one node. `workloads` by the cluster that told of them; one that is missing has not told.
 
     `devices`: which work has which GPUs, as its agent says, by the work's `uid`.
@@ -81,7 +81,7 @@ class Fellow(Struct, frozen=True):
     reads: int
 
 
-class Present:
+class LiveState:
     """The volatile side of the fleet, and of the controllers. `fellows` None: it is not known yet who there is.
 
     `clusters`: "" where the cluster's schedulers have told all they know and are heard, else why they are not.
@@ -92,7 +92,7 @@ class Present:
     def __init__(self, release: Release = Release()) -> None:  # noqa: B008 - frozen
         self.release = release
         self.fellows: tuple[Fellow, ...] | None = None
-        self.nodes: dict[str, PresentNode] = {}
+        self.nodes: dict[str, LiveNode] = {}
         self.clusters: dict[str, str] = {}
         self.whole_since: dict[str, datetime] = {}
         self.started: datetime | None = None
@@ -111,11 +111,11 @@ class Present:
         """What came of it is known; whether it was to be observed first."""
         return self.unobserved.pop(operation, None) is not None
 
-    def of(self, node_id: str) -> PresentNode:
+    def of(self, node_id: str) -> LiveNode:
         """The node's present, all unknown where nothing is known."""
         found = self.nodes.get(node_id)
         if found is None:
-            found = self.nodes[node_id] = PresentNode()
+            found = self.nodes[node_id] = LiveNode()
         return found
 
     def synced(self, cluster: str) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.fleet import Cell, Fleet
+from hostler.core.state.fleet import CellRecord, Fleet
 from hostler.core.state.model import Blocker, Mode, Remediator
 
 
@@ -18,7 +18,7 @@ def unaccepted(fleet: Fleet, cluster: str) -> tuple[Remediator, ...]:
     return tuple(one for one in fleet.cell.remediators if one.cluster == cluster and not one.accepted_by)
 
 
-def found(cell: Cell, cluster: str, names: tuple[str, ...], at: datetime) -> Cell:
+def found(cell: CellRecord, cluster: str, names: tuple[str, ...], at: datetime) -> CellRecord:
     """These are there now: who is new begins unaccepted, who is gone takes the acceptance along."""
     others = tuple(one for one in cell.remediators if one.cluster != cluster)
     known = {one.name: one for one in cell.remediators if one.cluster == cluster}
@@ -26,7 +26,7 @@ def found(cell: Cell, cluster: str, names: tuple[str, ...], at: datetime) -> Cel
     return replace(cell, remediators=(*others, *here))
 
 
-def accepted(cell: Cell, cluster: str, name: str, person: str) -> Cell:
+def accepted(cell: CellRecord, cluster: str, name: str, person: str) -> CellRecord:
     """Accepted by this person; by "" no longer."""
     return replace(
         cell,

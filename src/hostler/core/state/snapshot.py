@@ -23,7 +23,7 @@ PIECE = 200
 """Values encoded at a stretch: about a millisecond's worth."""
 
 
-class Row(Struct, frozen=True, array_like=True):
+class NodePartsRow(Struct, frozen=True, array_like=True):
     """A node's parts: their serials, the number of their layout, since when they are there."""
 
     node: str
@@ -32,7 +32,7 @@ class Row(Struct, frozen=True, array_like=True):
     since: tuple[datetime | None, ...]
 
 
-class Body(Struct, frozen=True):
+class SnapshotBody(Struct, frozen=True):
     """A snapshot's body. `nodes` and `rows` are encoded on their own; `others` is all that is neither.
 
     A node whose slots are those of its row is written without them; `bare` are the nodes with a row and without slots.
@@ -53,7 +53,7 @@ def dump(state: State, pause: Callable[[], None] = lambda: None) -> bytes:
     for row in state.fitted.values():
         if numbers.setdefault(id(row.layout), len(layouts)) == len(layouts):
             layouts.append(row.layout)
-    rows = (Row(node, row.serials, numbers[id(row.layout)], row.since) for node, row in state.fitted.items())
+    rows = (NodePartsRow(node, row.serials, numbers[id(row.layout)], row.since) for node, row in state.fitted.items())
     body = {
         "version": SNAPSHOT_VERSION,
         "nodes": _in_pieces((_without_slots(node, state.fitted) for node in state.nodes), len(state.nodes), pause),
@@ -95,13 +95,13 @@ def _opening(length: int) -> bytes:
 
 def load(body: bytes) -> Fleet:
     """The fleet of a snapshot's body. Raises ValueError on a format that this version does not read."""
-    stored = msgspec.msgpack.decode(body, type=Body)
+    stored = msgspec.msgpack.decode(body, type=SnapshotBody)
     if stored.version != SNAPSHOT_VERSION:
         raise ValueError(f"snapshot format {stored.version}; this version reads {SNAPSHOT_VERSION}")
     fleet = Fleet(stored.others.configuration)
     _take_others(fleet, stored.others)
     parts = fleet.parts.base
-    row_of = Decoder(Row)
+    row_of = Decoder(NodePartsRow)
     for raw in stored.rows:
         row = row_of.decode(raw)
         parts.take(row.node, Fitted(row.serials, stored.layouts[row.layout], row.since))
@@ -111,7 +111,7 @@ def load(body: bytes) -> Fleet:
     return fleet
 
 
-def _nodes(stored: Body, parts: PackedParts) -> Iterable[Node]:
+def _nodes(stored: SnapshotBody, parts: PackedParts) -> Iterable[Node]:
     """The nodes, their slots as of their parts' rows where they were written without."""
     node_of, bare = Decoder(Node), frozenset(stored.bare)
     for raw in stored.nodes:

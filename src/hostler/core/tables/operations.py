@@ -6,7 +6,7 @@ A driver may be asked only for kinds in this table. `waits` kinds send nothing: 
 from msgspec import Struct
 
 
-class OperationRow(Struct, frozen=True):
+class OperationKind(Struct, frozen=True):
     """One kind of operation.
 
     `port` is bmc, agent, scheduler or present. `needs` are preconditions: "drained" (no customer work left),
@@ -36,13 +36,13 @@ class OperationRow(Struct, frozen=True):
 IDLE_CHECK = "idle_check"
 """The one operation without a plan, and the name of its mode (`core.slots`)."""
 
-OPERATIONS: dict[str, OperationRow] = {
+OPERATIONS: dict[str, OperationKind] = {
     row.kind: row
     for row in (
         # the BMC
-        OperationRow("set_boot_network", "bmc", "the boot override is read back", ("power",)),
-        OperationRow("power_on", "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
-        OperationRow(
+        OperationKind("set_boot_network", "bmc", "the boot override is read back", ("power",)),
+        OperationKind("power_on", "bmc", "power state is on", ("power",), settle_s=30, restarts=True),
+        OperationKind(
             "power_off",
             "bmc",
             "power state is off",
@@ -53,10 +53,10 @@ OPERATIONS: dict[str, OperationRow] = {
             touches=True,
             restarts=True,
         ),
-        OperationRow("locate_on", "bmc", "the LED is lit"),
-        OperationRow("locate_off", "bmc", "the LED is dark"),
-        OperationRow("collect_inventory", "bmc", "the reply is the effect"),
-        OperationRow(
+        OperationKind("locate_on", "bmc", "the LED is lit"),
+        OperationKind("locate_off", "bmc", "the LED is dark"),
+        OperationKind("collect_inventory", "bmc", "the reply is the effect"),
+        OperationKind(
             "update_firmware",
             "bmc",
             "the component reports the new version",
@@ -67,11 +67,11 @@ OPERATIONS: dict[str, OperationRow] = {
             disrupts=True,
             touches=True,
         ),
-        OperationRow("verify_firmware", "bmc", "the reply is the effect"),
-        OperationRow("reset_bmc", "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
+        OperationKind("verify_firmware", "bmc", "the reply is the effect"),
+        OperationKind("reset_bmc", "bmc", "the BMC answers again", ("power",), repeatable=False, settle_s=240),
         # the node's agent
-        OperationRow("collect_evidence", "agent", "the reply is the effect", ("boot",), revocable=True),
-        OperationRow(
+        OperationKind("collect_evidence", "agent", "the reply is the effect", ("boot",), revocable=True),
+        OperationKind(
             "gpu_reset",
             "agent",
             "the agent's mark of this operation",
@@ -81,7 +81,7 @@ OPERATIONS: dict[str, OperationRow] = {
             disrupts=True,
             touches=True,
         ),
-        OperationRow(
+        OperationKind(
             "reboot",
             "agent",
             "the boot id has changed",
@@ -92,31 +92,31 @@ OPERATIONS: dict[str, OperationRow] = {
             touches=True,
             restarts=True,
         ),
-        OperationRow(
+        OperationKind(
             "bmc_cold_reset",
             "agent",
             "the agent's mark of this operation",
             ("power", "boot"),
             settle_s=240,
         ),
-        OperationRow(
+        OperationKind(
             "run_checks", "agent", "the agent's mark of this operation", ("drained",), revocable=True, answers=True
         ),
-        OperationRow(
+        OperationKind(
             "sanitise", "agent", "the agent's mark of this operation", ("drained",), settle_s=60, answers=True
         ),
         # the scheduler
-        OperationRow("cordon", "scheduler", "the scheduler lists our cordon"),
-        OperationRow("uncordon", "scheduler", "the scheduler lists no cordon of ours"),
-        OperationRow("evict", "scheduler", "the workload is gone", disrupts=True),
-        OperationRow("join_cluster", "scheduler", "the cluster lists the node", revocable=True),
-        OperationRow("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
-        OperationRow(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
+        OperationKind("cordon", "scheduler", "the scheduler lists our cordon"),
+        OperationKind("uncordon", "scheduler", "the scheduler lists no cordon of ours"),
+        OperationKind("evict", "scheduler", "the workload is gone", disrupts=True),
+        OperationKind("join_cluster", "scheduler", "the cluster lists the node", revocable=True),
+        OperationKind("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
+        OperationKind(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
         # nothing is sent: the present shows it
-        OperationRow("drain", "present", "the scheduler shows no customer work on the node"),
-        OperationRow("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),
-        OperationRow("wait_boot", "present", "the agent is heard with another boot id than before the restart"),
-        OperationRow("wait_agent", "present", "the agent is heard"),
-        OperationRow("wait_bmc", "present", "the BMC answers a look"),
+        OperationKind("drain", "present", "the scheduler shows no customer work on the node"),
+        OperationKind("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),
+        OperationKind("wait_boot", "present", "the agent is heard with another boot id than before the restart"),
+        OperationKind("wait_agent", "present", "the agent is heard"),
+        OperationKind("wait_bmc", "present", "the BMC answers a look"),
     )
 }

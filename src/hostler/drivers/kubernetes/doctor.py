@@ -15,7 +15,7 @@ from hostler.drivers.kubernetes.rbac import JOINING, RIGHTS, Right
 from hostler.drivers.kubernetes.reflector import PAGE, Kind
 from hostler.drivers.kubernetes.wire import K, KubeNode, KubePod, Malformed, read_page
 from hostler.ports import PortError, UnreachableError
-from hostler.runtime.cluster_findings import Finding, unlisted
+from hostler.runtime.cluster_findings import ClusterFinding, unlisted
 
 OLDEST, TRIED = (1, 29), (1, 36)
 """The oldest version whose APIs are all used as they are, and the one that tests run."""
@@ -58,12 +58,12 @@ class _Groups(Struct, frozen=True):
 
 async def examine(
     api: Api, cluster: str, names: Mapping[str, str], actors: tuple[Actor, ...] = ACTORS
-) -> list[Finding]:
+) -> list[ClusterFinding]:
     """Everything that can be told of the cluster; `names` are our nodes by the names they should have there.
 
     A cluster that does not answer is a finding, not an error.
     """
-    found: list[Finding] = []
+    found: list[ClusterFinding] = []
     try:
         found.append(await _version(api, cluster))
         found.extend(await _permissions(api, cluster))
@@ -71,7 +71,7 @@ async def examine(
         signs = signs_of(nodes, pods, await _standing(api, actors))
     except PortError as error:
         instead = "check the kubeconfig with `kubectl --kubeconfig=FILE get nodes`"
-        return [*found, Finding(cluster, "reach", "api", str(error), bad=True, instead=instead)]
+        return [*found, ClusterFinding(cluster, "reach", "api", str(error), bad=True, instead=instead)]
     found.extend(_tool(cluster, actor, sign) for actor, sign in at_work(signs, actors) if _is_told(actor))
     found.extend(unlisted(cluster, "kubernetes", dict(names), frozenset(node.key for node in nodes)))
     return found
@@ -101,23 +101,23 @@ def _is_told(actor: Actor) -> bool:
     return actor.duty != OBSERVE or bool(actor.images or actor.apis)
 
 
-def _tool(cluster: str, actor: Actor, sign: str) -> Finding:
+def _tool(cluster: str, actor: Actor, sign: str) -> ClusterFinding:
     refused = actor.duty == REFUSE
     instead = f"take it away, or say that both may: hostler doctor accept {cluster} '{actor.name}' --reason …"
     text = f"{actor.duty}: {sign}; {DUTIES[actor.duty]}"
-    return Finding(cluster, "tool", actor.name, text, refused, instead if refused else "", remediator=refused)
+    return ClusterFinding(cluster, "tool", actor.name, text, refused, instead if refused else "", remediator=refused)
 
 
-async def _version(api: Api, cluster: str) -> Finding:
+async def _version(api: Api, cluster: str) -> ClusterFinding:
     said = _decoded(checked(await api.get("/version"), "its version"), _Version)
     minor = "".join(c for c in said.minor if c.isdigit())
     known = (int(said.major), int(minor)) if said.major.isdigit() and minor else (0, 0)
     text = f"Kubernetes {said.gitVersion}; tried with {TRIED[0]}.{TRIED[1]}"
     old = known < OLDEST
-    return Finding(cluster, "version", "api", text, old, f"upgrade to {OLDEST[0]}.{OLDEST[1]}" if old else "")
+    return ClusterFinding(cluster, "version", "api", text, old, f"upgrade to {OLDEST[0]}.{OLDEST[1]}" if old else "")
 
 
-async def _permissions(api: Api, cluster: str) -> list[Finding]:
+async def _permissions(api: Api, cluster: str) -> list[ClusterFinding]:
     """Each right that is missing; that all are there is told too."""
     granted = await asyncio.gather(*(_may(api, right) for right in (*RIGHTS, *JOINING)))
     may = dict(zip((*RIGHTS, *JOINING), granted, strict=True))
@@ -125,15 +125,19 @@ async def _permissions(api: Api, cluster: str) -> list[Finding]:
     lacking = [right for right in JOINING if not may[right]]
     if lacking:
         text = f"no nodes are admitted by tokens: not granted is {'; '.join(map(str, lacking))}"
-        found.append(Finding(cluster, "permission", "joining", text))
+        found.append(ClusterFinding(cluster, "permission", "joining", text))
     if not any(one.bad for one in found):
-        found.append(Finding(cluster, "permission", "all", f"{len(RIGHTS)} rights are granted, all that are needed"))
+        found.append(
+            ClusterFinding(cluster, "permission", "all", f"{len(RIGHTS)} rights are granted, all that are needed")
+        )
     return found
 
 
-def _missing(cluster: str, right: Right, *, bad: bool) -> Finding:
+def _missing(cluster: str, right: Right, *, bad: bool) -> ClusterFinding:
     text = f"not granted; without it Hostler cannot {right.what_for}"
-    return Finding(cluster, "permission", str(right), text, bad, "apply deploy/kubernetes/rbac.yaml, or its Helm chart")
+    return ClusterFinding(
+        cluster, "permission", str(right), text, bad, "apply deploy/kubernetes/rbac.yaml, or its Helm chart"
+    )
 
 
 async def _may(api: Api, right: Right) -> bool:

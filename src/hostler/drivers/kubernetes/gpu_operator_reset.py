@@ -17,7 +17,7 @@ from hostler.drivers.kubernetes.cluster_cache import Book
 from hostler.drivers.kubernetes.gpu_operator import PAUSED_FOR, Look, Operands
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.logs.structured import logger
-from hostler.ports import Hand, PortError, RefusedError, UnreachableError, name_there
+from hostler.ports import OperationDriver, PortError, RefusedError, UnreachableError, name_there
 
 log = logger()
 
@@ -50,7 +50,7 @@ class Resetter:
     def __init__(
         self,
         places: Iterable[Place],
-        agents: Callable[[], Hand | None],
+        agents: Callable[[], OperationDriver | None],
         fleet: Callable[[], Fleet],
         clear_s: float = CLEAR_S,
     ) -> None:
@@ -84,7 +84,7 @@ class Resetter:
         """The agent is told; who waits for pods sees that the operation is no longer recorded."""
         await self._hand().revoke(operation, node)
 
-    def _hand(self) -> Hand:
+    def _hand(self) -> OperationDriver:
         hand = self._agents()
         if hand is None:
             raise UnreachableError("the controller has not started; nothing was sent")

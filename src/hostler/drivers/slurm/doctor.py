@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from hostler.drivers.slurm.transport import Transport
 from hostler.ports import PortError, RefusedError
-from hostler.runtime.cluster_findings import Finding, unlisted
+from hostler.runtime.cluster_findings import ClusterFinding, unlisted
 
 TRIED = "22.05"
 NONE = ("", "(null)", "0", "none")
@@ -35,7 +35,7 @@ PROGRAMS = (
 )
 
 
-async def examine(transport: Transport, cluster: str, names: Mapping[str, str]) -> list[Finding]:
+async def examine(transport: Transport, cluster: str, names: Mapping[str, str]) -> list[ClusterFinding]:
     """Everything that can be told; `names` are our nodes by the names they should have there.
 
     A cluster that does not answer is a finding, not an error.
@@ -44,15 +44,15 @@ async def examine(transport: Transport, cluster: str, names: Mapping[str, str]) 
         listed = frozenset(await transport.nodes())
     except PortError as error:
         instead = "check with `sinfo` as the user that Hostler runs as"
-        return [Finding(cluster, "reach", "slurm", str(error), bad=True, instead=instead)]
+        return [ClusterFinding(cluster, "reach", "slurm", str(error), bad=True, instead=instead)]
     found = unlisted(cluster, "slurm", dict(names), listed)
     try:
         settings = await transport.settings()
     except PortError as error:
         instead = "look for HealthCheckProgram and SuspendProgram in its slurm.conf yourself"
-        return [*found, Finding(cluster, "tool", "slurm.conf", f"not read: {error}", bad=True, instead=instead)]
+        return [*found, ClusterFinding(cluster, "tool", "slurm.conf", f"not read: {error}", bad=True, instead=instead)]
     version = f"Slurm {settings.get('SLURM_VERSION', 'of an unknown version')}; tried with {TRIED}"
-    found.append(Finding(cluster, "version", "slurm", version))
+    found.append(ClusterFinding(cluster, "version", "slurm", version))
     found.extend(_told(cluster, program, settings) for program in PROGRAMS if _is_set(program, settings))
     return found
 
@@ -70,8 +70,8 @@ def _is_set(program: Program, settings: Mapping[str, str]) -> bool:
     return settings.get(program.setting, "") not in NONE
 
 
-def _told(cluster: str, program: Program, settings: Mapping[str, str]) -> Finding:
+def _told(cluster: str, program: Program, settings: Mapping[str, str]) -> ClusterFinding:
     text = f"{settings[program.setting]}: {program.text}"
     instead = f"take it away, or say that both may: hostler doctor accept {cluster} {program.setting} --reason …"
     bad = program.refuse
-    return Finding(cluster, "tool", program.setting, text, bad, instead if bad else "", remediator=bad)
+    return ClusterFinding(cluster, "tool", program.setting, text, bad, instead if bad else "", remediator=bad)

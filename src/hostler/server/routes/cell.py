@@ -13,7 +13,7 @@ from hostler.core.policy.guards import GUARDS
 from hostler.core.state.configuration import Policy, Pool, Sku
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import ActClass
-from hostler.core.tables.operations import OPERATIONS, OperationRow
+from hostler.core.tables.operations import OPERATIONS, OperationKind
 from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
 from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.server.api_resources import IntentView
@@ -90,7 +90,7 @@ class Lifecycle(Struct, frozen=True):
     transitions: tuple[Edge, ...]
     asset_transitions: tuple[tuple[str, str, str], ...]
     recipes: tuple[Recipe, ...]
-    operations: tuple[OperationRow, ...]
+    operations: tuple[OperationKind, ...]
     guards: dict[str, dict[ActClass, bool]]
     verbs: dict[str, Permission]
 

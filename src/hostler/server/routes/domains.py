@@ -6,7 +6,7 @@ from litestar import Router, get
 from litestar.params import FromPath
 from msgspec import Struct
 
-from hostler.core.planning.domain_plans import DomainAct, Member, Stage, acts
+from hostler.core.planning.domain_plans import DomainAct, DomainMember, DomainStage, acts
 from hostler.core.policy.blast_radius import resolve
 from hostler.core.state.model import Blocker, Phase
 from hostler.server.app_state import Room
@@ -94,12 +94,12 @@ def _row(act: DomainAct) -> DomainActRow:
         reason=act.wish.evidence[0].text if act.wish else "",
         since=act.wish.since if act.wish else None,
         nodes=len(act.members),
-        stages={stage.name: count for stage in Stage if (count := staged.count(stage))},
+        stages={stage.name: count for stage in DomainStage if (count := staged.count(stage))},
         waits_for=tuple(dict.fromkeys(waits))[:20],
     )
 
 
-def _member(member: Member) -> MemberRow:
+def _member(member: DomainMember) -> MemberRow:
     since = member.node.waiting.since if member.node.waiting else None
     stage = member.stage.name if member.stage is not None else ""
     return MemberRow(member.node.id, stage, member.state, since, member.blockers)

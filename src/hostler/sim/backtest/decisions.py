@@ -10,10 +10,10 @@ from hostler.core.planning.remediation import needed
 from hostler.core.policy.response import rule_for
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.decision_context import Scene
+from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.fleet import Fleet, Table
-from hostler.core.state.live_state import Present
+from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Shadow, WorkClass, Workload
 
 NOTHING, TELLS, OBSERVES, WAITS, PROPOSES, ACTS = "nothing", "tells", "observes", "waits", "proposes", "acts"
@@ -74,7 +74,7 @@ class Eyes:
     """The volatile present as far as it was recorded: what a plan's record says of power, readiness and work."""
 
     def __init__(self) -> None:
-        self.present = Present()
+        self.present = LiveState()
 
     def see(self, recorded: e.PlanRecorded, cluster: str) -> None:
         here = self.present.of(recorded.plan.node)
@@ -87,9 +87,9 @@ class Eyes:
         here.workloads = {} if told == "unknown" else {cluster: works}
 
 
-def decide(fleet: Fleet, present: Present, node: Node, now: datetime) -> Decision:
+def decide(fleet: Fleet, present: LiveState, node: Node, now: datetime) -> Decision:
     """What would be recorded next about this node, or what it would wait for; of one with a plan, what it needs."""
-    scene = Scene(fleet, present, now)
+    scene = DecisionContext(fleet, present, now)
     if node.plan is not None:
         return _needs(scene, node)
     told = ""
@@ -110,14 +110,14 @@ def _shadows(answer: Answer) -> list[Shadow]:
     return [event.shadow for event in answer.events if isinstance(event, e.ShadowNoted)]
 
 
-def _needs(scene: Scene, node: Node) -> Decision:
+def _needs(scene: DecisionContext, node: Node) -> Decision:
     need = needed(scene, node)
     if need is None:
         return _NOTHING
     return Decision(ACTS, need.remedy, need.act_class.value, need.dooms, need.rule)
 
 
-def _read(scene: Scene, node: Node, answer: Answer) -> Decision:
+def _read(scene: DecisionContext, node: Node, answer: Answer) -> Decision:
     need = needed(scene, node)
     if isinstance(answer, Wait) and need is not None:
         blockers = tuple(sorted({(b.kind, b.name) for b in answer.blockers}))

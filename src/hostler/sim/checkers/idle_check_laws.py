@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core.state import events as e
-from hostler.core.state.configuration import Slots
+from hostler.core.state.configuration import IdleCheckPolicy
 from hostler.core.state.model import Severity
 from hostler.sim.checkers.journal_reading import Page
 from hostler.sim.checkers.law import Case
@@ -75,7 +75,7 @@ def _wrong(case: Case, page: Page, at: datetime) -> Iterator[str]:
         yield f"{limit} of {pool.name} are being checked already"
 
 
-def _limit(slots: Slots, target: int) -> int:
+def _limit(slots: IdleCheckPolicy, target: int) -> int:
     """The stricter of count and percent of the target; where the percentage allows any, it allows one."""
     share = target * slots.percent / 100
     return min(slots.count, max(1, int(share)) if share > 0 else 0)

@@ -19,7 +19,7 @@ from hostler.agent.host_commands import ActFailedError, NotPossibleError
 from hostler.agent.kubelet import JoinOffer, bootstrap_kubeconfig
 from hostler.agent.machine import ANSWERED, Senseless
 from hostler.agent.main import AgentSettings, serve
-from hostler.core.diagnose.gate.readings import KernelLine, Readings
+from hostler.core.diagnose.gate.readings import GateReadings, KernelLine
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.state.model import Facts, Part, Verdict
@@ -198,7 +198,7 @@ class EmulatedServer(Senseless):
             return Report(Verdict.failed, f"{standing[0].name} is still there")
         return Report(Verdict.passed, "emulated")
 
-    def _readings(self) -> Readings:
+    def _readings(self) -> GateReadings:
         """What it shows: the kernel says again what is still wrong, and holds the clocks of a GPU that it names."""
         lines = [one for t in self._host.trouble if t.cures for one in decode(t.line)]
         lost: dict[str, Facts] = {f"pci:{one.pci}": {"clock_event_reasons": HW_SLOWDOWN} for one in lines if one.pci}

@@ -16,7 +16,7 @@ from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 from hostler.drivers.standalone.scheduler import StandaloneHand
 from hostler.ports import ConflictError, PortError
 from hostler.runtime.dispatcher import fate
-from hostler.runtime.merged_schedulers import SchedulerHand, by_cluster
+from hostler.runtime.merged_schedulers import SchedulerDriver, by_cluster
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.redfish_twin import Twin, at_once, images_by_name
 from hostler.sim.world.fault_kinds import Fault, pci_of
@@ -63,7 +63,7 @@ class Hands:
         self._site = site
         self._hosts = hosts
         self._scheduler = scheduler
-        self._placing = SchedulerHand(
+        self._placing = SchedulerDriver(
             by_cluster([scheduler]), StandaloneHand(), lambda node: scheduler.tell_of([node.id])
         )
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}

@@ -96,7 +96,7 @@ class Blow(Struct, frozen=True):
     lasts_s: float
 
 
-_OVERTAKING = (intake.Observed, intake.Replied, intake.Asked)
+_OVERTAKING = (intake.Observed, intake.Replied, intake.IntentAsked)
 _RESENT = (intake.Observed, intake.Replied)
 SEEN_KEPT = 64
 

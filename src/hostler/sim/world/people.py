@@ -308,7 +308,7 @@ class People:
             args=errand.args,
             key=key,
         )
-        site.tell(intake.Asked(site.token(heard), intent, request.configuration, request.documents))
+        site.tell(intake.IntentAsked(site.token(heard), intent, request.configuration, request.documents))
         site.clock.after(RETRY_S, again)
 
 

@@ -10,7 +10,7 @@ from hostler.agent.checks import emulated_gate
 from hostler.agent.collectors.network_ports import DOWN_S
 from hostler.agent.node_operations import PROFILES
 from hostler.controller import intake
-from hostler.core.diagnose.gate.readings import Readings
+from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state.model import Facts, Part
 from hostler.sim.bmc.emulated_machine import MEMORY_KIB, Delays, Machine, gpu_server
 from hostler.sim.bmc.redfish_service import Service
@@ -172,7 +172,7 @@ class Host:
                 return "failed", f"{fault.component} {fault.slot} ({fault.kind.name})".replace("  ", " ")
         return "passed", ""
 
-    def shows(self) -> Readings:
+    def shows(self) -> GateReadings:
         """What a gate reads of it: the parts that are there, and where; a port whose fault stands is down."""
         dead = frozenset(fault.slot for fault in self.faults if fault.kind.part == "nic")
         addresses = {f"gpu{n}": pci_of(f"gpu{n}") for n in range(self.gpus)}
@@ -411,14 +411,14 @@ class Host:
     def _late(self, boot_id: str) -> None:
         """A heartbeat of a boot that is over arrives; who waits for the next hears none unless an agent runs again."""
         if not self.severed:
-            self.site.tell(intake.Heard(self.node, boot_id, self.profiles))
+            self.site.tell(intake.AgentHeard(self.node, boot_id, self.profiles))
             self.site.clock.after(self.site.silence_s, lambda: self._silent(self._life))
             self.site.clock.after(BEAT_S, self._beat)
 
     def _beat(self) -> None:
         """The agent that runs tells its boot again, as it does all the time; told apart only where it is news."""
         if self.heard:
-            self.site.tell(intake.Heard(self.node, self.boot_id, self.profiles))
+            self.site.tell(intake.AgentHeard(self.node, self.boot_id, self.profiles))
 
     def _again(self, fault: Fault) -> None:
         if fault.active and self.heard:
@@ -430,7 +430,7 @@ class Host:
 
     def _silent(self, _life: int) -> None:
         if not self.heard and self.down_since is not None:
-            self.site.tell(intake.Silent(self.node, self.down_since))
+            self.site.tell(intake.AgentSilent(self.node, self.down_since))
 
 
 def _story(facts: Facts) -> tuple[tuple[str, str], ...]:

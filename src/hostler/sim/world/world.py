@@ -222,4 +222,4 @@ class World:
             host.show_present()
             host.greet()
             if not host.heard and host.down_since is not None:
-                self.site.tell(intake.Silent(host.node, host.down_since))
+                self.site.tell(intake.AgentSilent(host.node, host.down_since))

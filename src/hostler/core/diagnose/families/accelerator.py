@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from hostler.core.diagnose.decoded import Decoded
-from hostler.core.diagnose.family import DEVICE, Family, Row
+from hostler.core.diagnose.family import DEVICE, Family, MessageRow
 from hostler.core.diagnose.sxid_catalog import SXIDS
 
 _NVRM = r"NVRM: (?:GPU ?\d{1,4}:? )?"
@@ -12,7 +12,7 @@ DRIVER = Family(
     "nvidia_driver",
     "nvlink",
     (
-        Row(
+        MessageRow(
             "nvlink_post_rx_detect_failure",
             "ostRxDetLinkMask failed",
             _NVRM + r"(?:\w{1,80}: )?Getting peer ?(?P<peer>\d{1,4})(?:'s)? postRxDetLinkMask failed",
@@ -20,7 +20,7 @@ DRIVER = Family(
             "warning",
             "gpu.driver_investigate",
         ),
-        Row(
+        MessageRow(
             "nvlink_post_rx_detect_failure",
             "Rx Detect Link mask",
             _NVRM + r"(?:\w{1,80}: )?Failed to update Rx Detect Link mask",
@@ -28,7 +28,7 @@ DRIVER = Family(
             "warning",
             "gpu.driver_investigate",
         ),
-        Row(
+        MessageRow(
             "gpu_init_failed",
             "RmInitAdapter failed",
             rf"NVRM: (?:GPU {DEVICE}: )?RmInitAdapter failed!",
@@ -38,7 +38,7 @@ DRIVER = Family(
             "RESET_GPU",
             "init",
         ),
-        Row(
+        MessageRow(
             "driver_version_mismatch",
             "API mismatch",
             r"NVRM: API mismatch: ",
@@ -61,12 +61,12 @@ def _of_switch(one: Decoded) -> Decoded:
     return replace(one, code=code, known=known, action=action, facts=facts)
 
 
-def _fm(event: str, trigger: str, pattern: str, text: str, severity: str = "warning") -> Row:
-    return Row(event, trigger, pattern, text, severity, "nvswitch.fabric_manager")
+def _fm(event: str, trigger: str, pattern: str, text: str, severity: str = "warning") -> MessageRow:
+    return MessageRow(event, trigger, pattern, text, severity, "nvswitch.fabric_manager")
 
 
-def _fm_switch(event: str, word: str, severity: str) -> Row:
-    return Row(
+def _fm_switch(event: str, word: str, severity: str) -> MessageRow:
+    return MessageRow(
         event,
         "NVSwitch",
         rf"(?:\[\w{{1,12}}\] )?[Dd]etected NVSwitch {word} error (?P<switch_code>\d{{1,9}}) on fid (?P<fid>\d{{1,9}}) "
@@ -125,7 +125,7 @@ NEURON = Family(
     "neuron",
     "accelerator_other",
     (
-        Row(
+        MessageRow(
             "",
             "NEURON_HW_ERR=",
             r"(?:[\w ./:,()-]{0,80}[ :])?NEURON_HW_ERR=(?P<error>[A-Z][A-Z0-9_]{1,60})",

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from hostler.core.diagnose.decoded import Decoded
-from hostler.core.diagnose.family import Family, Row
+from hostler.core.diagnose.family import Family, MessageRow
 
 _WRONG, _RIGHTED, _CPU = "memory.uncorrectable", "memory.correctable", "cpu.machine_check"
 _TOLD = "kernel_log.informational"
@@ -37,7 +37,7 @@ def _machine_check(one: Decoded) -> Decoded | None:
 
 
 ROWS = (
-    Row(
+    MessageRow(
         "mce_corrected",
         "Machine Check",
         rf"{_HW}CPU (?P<cpu>\d{{1,6}}): Machine Check(?: Exception|:)?:? (?P<mcg>[0-9a-f]{{1,16}}) "
@@ -49,7 +49,7 @@ ROWS = (
         "memory_host",
         detail=_machine_check,
     ),
-    Row(
+    MessageRow(
         "mce_logged",
         "achine check events logged",
         rf"{_HW}Machine check events logged",
@@ -59,7 +59,7 @@ ROWS = (
         category="cpu",
         ambiguous="the line says neither what failed nor whether it was corrected",
     ),
-    Row(
+    MessageRow(
         "memory_uncorrectable",
         "Uncorrected hardware memory error",
         rf"{_HW}Uncorrected hardware memory error in user-access at (?P<address>[0-9a-f]{{1,16}})",
@@ -68,7 +68,7 @@ ROWS = (
         _WRONG,
         category="memory_host",
     ),
-    Row(
+    MessageRow(
         "memory_uncorrectable",
         "emory failure",
         r"(?:MCE|Memory failure):? (?P<address>0x[0-9a-f]{1,16}): (?:(?!already)[^\n]){0,200}",
@@ -78,7 +78,7 @@ ROWS = (
         category="memory_host",
         detail=lambda one: None if "unpoison" in one.line else one,
     ),
-    Row(
+    MessageRow(
         "memory_uncorrectable",
         " UE ",
         r"EDAC (?:\w{1,24} )?MC(?P<controller>\d{1,4}): (?:\d{1,9} )?UE (?:page|memory|row|[\w ]{0,60} on |on )"
@@ -88,7 +88,7 @@ ROWS = (
         _WRONG,
         category="memory_host",
     ),
-    Row(
+    MessageRow(
         "memory_correctable",
         "CE ",
         r"EDAC (?:\w{1,24} )?MC(?P<controller>\d{1,4}): (?:\d{1,9} )?CE (?:page|memory|row|[\w ]{0,60} on |on )"
@@ -99,7 +99,7 @@ ROWS = (
         "NONE",
         "memory_host",
     ),
-    Row(
+    MessageRow(
         "memory_correctable",
         "CE memory read error",
         r"(?:[^\n]{1,60}: )?CE memory (?:read|scrubbing) error",
@@ -109,7 +109,7 @@ ROWS = (
         "NONE",
         "memory_host",
     ),
-    Row(
+    MessageRow(
         "hardware_error_fatal",
         "everity: ",
         r"(?:\{\d{1,6}\})?(?:\[Hardware Error\]: ?)?:? ?event severity: (?P<level>fatal)",
@@ -118,7 +118,7 @@ ROWS = (
         _CPU,
         category="cpu",
     ),
-    Row(
+    MessageRow(
         "hardware_error_uncorrected",
         "everity: recoverable",
         r"(?:\{\d{1,6}\})?(?:\[Hardware Error\]: ?)?:? ?event severity: recoverable",
@@ -128,7 +128,7 @@ ROWS = (
         category="cpu",
         ambiguous="the lines that follow say which part failed",
     ),
-    Row(
+    MessageRow(
         "hardware_error_fatal",
         "ystem Fatal error",
         rf"{_HW}System Fatal error",
@@ -137,7 +137,7 @@ ROWS = (
         _CPU,
         category="cpu",
     ),
-    Row(
+    MessageRow(
         "hardware_error_uncorrected",
         "Uncorrected",
         rf"{_HW}Uncorrected, software (?:containable|restartable) error",
@@ -147,7 +147,7 @@ ROWS = (
         category="cpu",
         ambiguous="the lines that follow say which part failed",
     ),
-    Row(
+    MessageRow(
         "mce_corrected",
         "Corrected error, no action required",
         rf"{_HW}Corrected error, no action required",

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from hostler.core.diagnose.decoded import Decoded, Victim
-from hostler.core.diagnose.family import Family, Row
+from hostler.core.diagnose.family import Family, MessageRow
 
 _TASK = r"\[(?P<process>[^\]\n]{1,80})\]"
 _SECONDS = r"(?P<duration_s>\d{1,10})"
@@ -55,8 +55,8 @@ def _killed(one: Decoded) -> Decoded:
     return replace(one, condition=condition, facts=kept, ambiguous=ambiguous)
 
 
-def _oom(trigger: str, pattern: str, *, system_wide: bool | None = None) -> Row:
-    return Row(
+def _oom(trigger: str, pattern: str, *, system_wide: bool | None = None) -> MessageRow:
+    return MessageRow(
         "oom_kill",
         trigger,
         pattern,
@@ -71,7 +71,7 @@ def _oom(trigger: str, pattern: str, *, system_wide: bool | None = None) -> Row:
 
 
 OOM = (
-    Row(
+    MessageRow(
         "oom_kill",
         "oom-kill:constraint=",
         r"oom-kill:constraint=(?P<constraint>[A-Z_]{1,40})"
@@ -105,8 +105,8 @@ OOM = (
 )
 
 
-def _lockup(event: str, trigger: str, pattern: str, text: str, severity: str = "warning") -> Row:
-    return Row(event, trigger, pattern, text, severity, "host.lockup", category="cpu", detail=_task)
+def _lockup(event: str, trigger: str, pattern: str, text: str, severity: str = "warning") -> MessageRow:
+    return MessageRow(event, trigger, pattern, text, severity, "host.lockup", category="cpu", detail=_task)
 
 
 ROWS = (
@@ -133,7 +133,7 @@ ROWS = (
         r"(?:rcu: )?INFO: (?:rcu\w{0,24}|\w{1,24}) (?:self-)?detected (?:expedited )?(?:stalls?|stall on CPU)\b",
         "a processor or task held up the kernel's read-copy-update",
     ),
-    Row(
+    MessageRow(
         "hung_task",
         "blocked for more than ",
         r"(?:INFO: )?task (?P<process>[^\n]{1,64}?:\d{1,10}) (?:blocked|is blocked)(?: in I/O wait)? for more than "
@@ -144,7 +144,7 @@ ROWS = (
         category="cpu",
         detail=_task,
     ),
-    Row(
+    MessageRow(
         "kernel_panic",
         "not syncing",
         r"(?:---\[ end )?Kernel [Pp]anic - not syncing: ?(?P<reason>[^\n]{0,200})",
@@ -152,7 +152,7 @@ ROWS = (
         "fatal",
         "host.kernel_panic",
     ),
-    Row(
+    MessageRow(
         "kernel_bug",
         "kernel BUG at",
         r"(?:------------\[ cut here \]------------ )?kernel BUG at (?P<place>[^\n]{1,200}?)!",
@@ -160,7 +160,7 @@ ROWS = (
         "fatal",
         _OOPS,
     ),
-    Row(
+    MessageRow(
         "kernel_oops",
         "BUG: ",
         r"BUG: (?P<reason>unable to handle (?:kernel )?(?:NULL pointer dereference|paging request|page fault)|"
@@ -170,7 +170,7 @@ ROWS = (
         "fatal",
         _OOPS,
     ),
-    Row(
+    MessageRow(
         "kernel_bug",
         "BUG: ",
         r"BUG: (?P<reason>[^\n:]{1,80})",
@@ -178,7 +178,7 @@ ROWS = (
         "warning",
         "host.kernel_warning",
     ),
-    Row(
+    MessageRow(
         "kernel_oops",
         "nable to handle",
         r"Unable to handle kernel (?P<reason>NULL pointer dereference|paging request|[\w ]{1,40}) at "
@@ -187,7 +187,7 @@ ROWS = (
         "fatal",
         _OOPS,
     ),
-    Row(
+    MessageRow(
         "kernel_oops",
         "#",
         r"(?P<reason>Oops|general protection fault(?:, [^\n:]{1,120})?|divide error|invalid opcode|stack segment|"
@@ -197,7 +197,7 @@ ROWS = (
         "fatal",
         _OOPS,
     ),
-    Row(
+    MessageRow(
         "app_segfault",
         "segfault at ",
         r"(?:(?P<process>[^\n\[]{1,64})\[(?P<pid>\d{1,10})\]: )?segfault at [0-9a-f]{1,16} "
@@ -210,7 +210,7 @@ ROWS = (
         "app_or_channel",
         detail=_segfault,
     ),
-    Row(
+    MessageRow(
         "app_trap",
         "traps: ",
         r"traps: (?P<process>[^\n\[]{1,64})\[(?P<pid>\d{1,10})\] (?:general protection fault|trap [\w ]{1,40}) "
@@ -221,7 +221,7 @@ ROWS = (
         "CHECK_APP",
         "app_or_channel",
     ),
-    Row(
+    MessageRow(
         "file_max_reached",
         "file-max limit ",
         r"VFS: file-max limit (?P<limit>\d{1,20}) reached",
@@ -230,7 +230,7 @@ ROWS = (
         "host.resource_exhausted",
         category="os",
     ),
-    Row(
+    MessageRow(
         "conntrack_full",
         "conntrack",
         r"(?:\S{1,40}: )?(?:nf_conntrack|ip_conntrack)(?:: nf_conntrack)?: (?:table full, dropping packet|"
@@ -240,7 +240,7 @@ ROWS = (
         "host.resource_exhausted",
         category="network",
     ),
-    Row(
+    MessageRow(
         "process_limit_reached",
         "fork rejected",
         r"cgroup: fork rejected by pids controller in (?P<cgroup>\S{1,400})",
@@ -250,7 +250,7 @@ ROWS = (
         "CHECK_APP",
         "app_or_channel",
     ),
-    Row(
+    MessageRow(
         "netdevice_stuck",
         "unregister_netdevice",
         r"unregister_netdevice: waiting for (?P<device>[\w.-]{1,32}) to become free",
@@ -259,7 +259,7 @@ ROWS = (
         "host.kernel_warning",
         category="network",
     ),
-    Row(
+    MessageRow(
         "thermal_throttle",
         "temperature above threshold",
         r"(?:mce: )?CPU(?P<cpu>\d{1,6}): (?:Core|Package) temperature above threshold, cpu clock (?:is )?throttled",

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from hostler.core.diagnose.family import DEVICE, Family, Row
+from hostler.core.diagnose.family import DEVICE, Family, MessageRow
 
 _WHERE = rf"(?:mlx5_core(?: {DEVICE})?:? ?(?:[\w.-]{{1,32}}(?: \(\w{{1,20}}\))?: )?)?"
 _SAYS = r"(?:[a-z]\w{1,60}(?::\d{1,6})?(?::?\(pid \d{1,10}\))?: ?)?"
@@ -12,17 +12,17 @@ _EVENT = r"Port module event(?:\[\w{1,12}\])?(?::| -)? "
 _MODULE = _EVENT + r"module (?P<port>\d{1,4})[:,] "
 
 
-def _dead(event: str, trigger: str, pattern: str, text: str) -> Row:
+def _dead(event: str, trigger: str, pattern: str, text: str) -> MessageRow:
     """The adapter's control plane is gone: whatever runs over it has lost it already."""
-    return Row(event, trigger, pattern, text, "fatal", _DOWN, "REPLACE_VM", facts={"fatal": True})
+    return MessageRow(event, trigger, pattern, text, "fatal", _DOWN, "REPLACE_VM", facts={"fatal": True})
 
 
-def _warns(event: str, trigger: str, pattern: str, text: str) -> Row:
+def _warns(event: str, trigger: str, pattern: str, text: str) -> MessageRow:
     """The driver says so and goes on, or recovers by itself."""
-    return Row(event, trigger, pattern, text, "warning", _WARNS, "NONE", facts={"fatal": False})
+    return MessageRow(event, trigger, pattern, text, "warning", _WARNS, "NONE", facts={"fatal": False})
 
 
-def _accuses_nobody(row: Row, condition: str, ambiguous: str) -> Row:
+def _accuses_nobody(row: MessageRow, condition: str, ambiguous: str) -> MessageRow:
     """Healthy machines have these words too."""
     return replace(row, condition=condition, ambiguous=ambiguous)
 
@@ -142,7 +142,7 @@ LINK = Family(
     "link",
     "nic",
     tuple(
-        Row(
+        MessageRow(
             "link_down",
             trigger,
             pattern,
@@ -172,8 +172,8 @@ _WRITEBACK = (
 )
 
 
-def _nfs(event: str, trigger: str, pattern: str, text: str, ambiguous: str = "") -> Row:
-    return Row(event, trigger, pattern, text, "warning", "storage.remote", ambiguous=ambiguous)
+def _nfs(event: str, trigger: str, pattern: str, text: str, ambiguous: str = "") -> MessageRow:
+    return MessageRow(event, trigger, pattern, text, "warning", "storage.remote", ambiguous=ambiguous)
 
 
 NFS = Family(
@@ -186,7 +186,7 @@ NFS = Family(
             rf"(?:nfs|NFS|nfs4|rpc|lockd|statd): ?server {_SERVER} not responding(?:, (?:still trying|timed out))?",
             "a file server does not answer",
         ),
-        Row(
+        MessageRow(
             "nfs_server_ok",
             "server ",
             rf"(?:nfs|NFS|nfs4|rpc|lockd): ?server {_SERVER} OK$",
@@ -216,7 +216,7 @@ PEERMEM = Family(
     "peermem",
     "nic",
     (
-        Row(
+        MessageRow(
             "peermem_invalid_context",
             "ERROR detected invalid context",
             r"(?:nvidia[-_]peermem|nv_peer_mem)[: ]{1,2}(?:nv_\w{1,60}(?::\d{1,6})?:? )?ERROR detected invalid context",
@@ -224,7 +224,7 @@ PEERMEM = Family(
             "warning",
             "network.peermem",
         ),
-        Row(
+        MessageRow(
             "peermem_error",
             "peer",
             r"(?:nvidia[-_]peermem|nv_peer_mem)[: ]{1,2}(?:nv_\w{1,60}(?::\d{1,6})?:? )?(?:ERROR|error)\b",

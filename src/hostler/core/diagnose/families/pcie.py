@@ -4,7 +4,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.diagnose.decoded import Decoded
-from hostler.core.diagnose.family import DEVICE, Family, Row
+from hostler.core.diagnose.family import DEVICE, Family, MessageRow
 from hostler.core.diagnose.line import PCI, normal_pci
 
 _DRIVER = rf"(?:[\w-]{{1,32}} {DEVICE}: )?"
@@ -57,7 +57,7 @@ _GRADES = (
 )
 
 
-def _aer(grade: _Grade) -> tuple[Row, Row]:
+def _aer(grade: _Grade) -> tuple[MessageRow, MessageRow]:
     """What the port says of an error, and what is said of the device that had it.
 
     A dying machine may write no more than the line's first words; those alone tell what happened.
@@ -69,8 +69,8 @@ def _aer(grade: _Grade) -> tuple[Row, Row]:
     layer = rf"{_AER}PCIe Bus Error: severity={grade.words}(?:, (?:type|id)=(?P<layer>[\w ]{{1,40}}))?"
     rest = (grade.text, grade.severity, grade.condition, grade.action)
     return (
-        Row(grade.event, " received", received, *rest, detail=_source),
-        Row(grade.event, "PCIe Bus Error: severity=", layer, *rest),
+        MessageRow(grade.event, " received", received, *rest, detail=_source),
+        MessageRow(grade.event, "PCIe Bus Error: severity=", layer, *rest),
     )
 
 
@@ -124,7 +124,7 @@ def _of_interest(one: Decoded) -> Decoded | None:
 
 ROWS = (
     *(row for grade in _GRADES for row in _aer(grade)),
-    Row(
+    MessageRow(
         "aer_recovery_failed",
         "recover",
         rf"{_AER}(?:device recovery failed|can't recover \()",
@@ -132,7 +132,7 @@ ROWS = (
         "fatal",
         "pcie.uncorrectable",
     ),
-    Row(
+    MessageRow(
         "dpc_containment",
         "DPC: containment event",
         rf"{_DRIVER}DPC: containment event, status:(?P<dpc_status>0x[0-9a-f]{{1,8}})",
@@ -140,7 +140,7 @@ ROWS = (
         "fatal",
         "pcie.uncorrectable",
     ),
-    Row(
+    MessageRow(
         "pcie_bandwidth_limited",
         "available PCIe bandwidth, limited by",
         rf"(?:(?P<driver>[\w-]{{1,32}}) {DEVICE}: )?"
@@ -156,7 +156,7 @@ ROWS = (
         ambiguous="a slot that is narrower or slower by design says the same",
         detail=_of_interest,
     ),
-    Row(
+    MessageRow(
         "pcie_link_down",
         "Link Down",
         rf"{_DRIVER}(?:pciehp: )?Slot\((?P<slot>[\w-]{{1,24}})\): Link Down",
@@ -165,7 +165,7 @@ ROWS = (
         "pcie.error",
         kind="pcie_link",
     ),
-    Row(
+    MessageRow(
         "pcie_link_training_failed",
         "rain",
         rf"{_DRIVER}(?:pciehp: )?Slot\((?P<slot>[\w-]{{1,24}})\): (?:Link Training Error occurs|Cannot train link)",
@@ -174,7 +174,7 @@ ROWS = (
         "pcie.error",
         kind="pcie_link",
     ),
-    Row(
+    MessageRow(
         "pcie_link_retrained",
         "retraining",
         rf"[\w-]{{1,32}} {DEVICE}: (?:broken device, retraining non-functional downstream link at "

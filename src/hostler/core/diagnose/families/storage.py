@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from hostler.core.diagnose.decoded import Decoded
-from hostler.core.diagnose.family import Family, Row
+from hostler.core.diagnose.family import Family, MessageRow
 from hostler.core.diagnose.line import PCI
 
 _FAILED, _READ_ONLY, _ERROR = "storage.failed", "storage.read_only", "storage.io_error"
@@ -28,9 +28,9 @@ def _removable(one: Decoded) -> Decoded:
     return replace(one, condition="kernel_log.informational", ambiguous="a drive without a medium says the same")
 
 
-def _turned(trigger: str, pattern: str) -> Row:
+def _turned(trigger: str, pattern: str) -> MessageRow:
     text = "a file system went read-only after an error"
-    return Row("filesystem_read_only", trigger, pattern, text, "fatal", _READ_ONLY)
+    return MessageRow("filesystem_read_only", trigger, pattern, text, "fatal", _READ_ONLY)
 
 
 ROWS = (
@@ -44,7 +44,7 @@ ROWS = (
         r"(?:set|remounted|forced|turned) read-only",
     ),
     _turned("forced readonly", rf"BTRFS{_ON}:? ?[^\n]{{0,200}}?forced readonly"),
-    Row(
+    MessageRow(
         "filesystem_shutdown",
         "hut",
         rf"XFS{_ON}:? [^\n]{{0,200}}?(?:Shutting down filesystem|"
@@ -54,7 +54,7 @@ ROWS = (
         _READ_ONLY,
         detail=lambda one: None if "User initiated" in one.line else one,
     ),
-    Row(
+    MessageRow(
         "superblock_write_error",
         "superblock",
         rf"(?:{_FS}{_ON}:? )?(?:I/O error while writing superblock|previous I/O error to superblock detected|"
@@ -65,7 +65,7 @@ ROWS = (
         "fatal",
         _FAILED,
     ),
-    Row(
+    MessageRow(
         "filesystem_error",
         "EXT",
         r"EXT[234]-fs error (?:\((?:device )?(?P<device>[\w./-]{1,64})\))",
@@ -73,7 +73,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "filesystem_error",
         "ext4_end_bio",
         r"EXT4-fs warning \(device (?P<device>[\w./-]{1,64})\): ext4_end_bio:\d{1,6}: I/O error",
@@ -81,7 +81,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "filesystem_error",
         "XFS",
         r"XFS \((?P<device>[\w./-]{1,64})\): (?:metadata I/O error|Metadata (?:corruption|CRC error) detected|"
@@ -90,7 +90,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "filesystem_error",
         "BTRFS",
         r"BTRFS(?:: error| error| critical) \(device (?P<device>[\w./-]{1,64})[^)]{0,80}\):? ?"
@@ -99,7 +99,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "filesystem_error",
         "borting journal",
         r"(?:JBD2: |EXT[34]-fs[^:]{0,60}: )?(?:Detected aborted journal|Aborting journal on device "
@@ -108,7 +108,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "buffer_io_error",
         "Buffer I/O error",
         rf"Buffer I/O error on (?:dev|device) {_BLOCK}"
@@ -118,7 +118,7 @@ ROWS = (
         _ERROR,
         detail=_removable,
     ),
-    Row(
+    MessageRow(
         "block_io_error",
         " error, dev ",
         r"(?:blk_update_request: |print_req_error: |end_request: )?"
@@ -131,7 +131,7 @@ ROWS = (
         _ERROR,
         detail=_removable,
     ),
-    Row(
+    MessageRow(
         "nvme_command_error",
         " @ LBA ",
         r"(?P<device>nvme\w{1,24}): (?:I/O Cmd|\w[\w ]{0,24})\(0x[0-9a-f]{1,2}\) @ LBA (?P<sector>\d{1,20}), "
@@ -140,7 +140,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "disk_offline",
         "rejecting I/O to offline device",
         r"(?:sd [\d:]{5,32}: )?(?:\[(?P<device>\w{1,32})\] )?rejecting I/O to offline device",
@@ -149,7 +149,7 @@ ROWS = (
         _ERROR,
         ambiguous="a BMC's virtual drive that is taken away says the same",
     ),
-    Row(
+    MessageRow(
         "beyond_end_of_device",
         "beyond end of device",
         r"(?:(?P<process>[^\n]{1,64}?): )?attempt to access beyond end of device",
@@ -158,7 +158,7 @@ ROWS = (
         _ERROR,
         ambiguous="a damaged file system, a shrunken device and a program's mistake all look like this",
     ),
-    Row(
+    MessageRow(
         "nvme_timeout",
         "timeout",
         rf"(?:{_NVME}|nvme {PCI}: )(?:I/O(?: tag)? \d{{1,9}}[^\n]{{0,100}} QID \d{{1,6}} timeout|"
@@ -167,7 +167,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "nvme_controller_down",
         "controller is down",
         rf"{_NVME}controller is down; will reset: CSTS=(?P<csts>0x[0-9a-f]{{1,8}})",
@@ -175,7 +175,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "nvme_not_ready",
         "evice not ready",
         rf"{_NVME}Device not ready; aborting (?:reset|initiali[sz]ation|shutdown)",
@@ -183,7 +183,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "nvme_device_disabled",
         "isabling device after reset failure",
         rf"{_NVME}Disabling device after reset failure: (?P<status>-?\d{{1,6}})",
@@ -191,7 +191,7 @@ ROWS = (
         "fatal",
         _FAILED,
     ),
-    Row(
+    MessageRow(
         "nvme_device_disabled",
         "emoving after probe failure",
         rf"{_NVME}Removing after probe failure(?: status: (?P<status>-?\d{{1,6}}))?",
@@ -199,7 +199,7 @@ ROWS = (
         "fatal",
         _FAILED,
     ),
-    Row(
+    MessageRow(
         "nvme_path_failure",
         "no available path",
         r"block (?P<device>nvme\w{1,24}): no available path - failing I/O",
@@ -207,7 +207,7 @@ ROWS = (
         "fatal",
         _FAILED,
     ),
-    Row(
+    MessageRow(
         "nvme_path_lost",
         "no usable path",
         r"block (?P<device>nvme\w{1,24}): no usable path - requeu?ing I/O",
@@ -215,7 +215,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "nvme_critical_warning",
         "critical warning",
         rf"{_NVME}(?:[^\n]{{0,40}})?critical warning",
@@ -223,7 +223,7 @@ ROWS = (
         "warning",
         _ERROR,
     ),
-    Row(
+    MessageRow(
         "raid_array_failure",
         "Disk failure on",
         r"md/raid\d{0,2}:?(?:md(?P<array>[\w-]{1,32}))?: ?Disk failure on (?P<device>[\w./-]{1,64})",
@@ -231,7 +231,7 @@ ROWS = (
         "fatal",
         _FAILED,
     ),
-    Row(
+    MessageRow(
         "raid_array_failure",
         "md/raid",
         r"md/raid\d{0,2}:?(?:md(?P<array>[\w-]{1,32}))?: ?(?:Cannot continue operation|"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hostler.core.diagnose.aspect import GOOD
 from hostler.core.diagnose.gate.expectation import Expected, Faulted
 from hostler.core.diagnose.gate.gpus import match
-from hostler.core.diagnose.gate.readings import Look, Readings, worst
+from hostler.core.diagnose.gate.readings import GateLook, GateReadings, worst
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.state.model import Facts, Verdict
 
@@ -17,21 +17,21 @@ NOBODY = "nobody"
 """The reader of a condition that no agent can see gone."""
 
 Said = tuple[Verdict, str]
-Seen = tuple[Faulted, Expected, Readings, dict[str, Look]]
+Seen = tuple[Faulted, Expected, GateReadings, dict[str, GateLook]]
 """The fault, what is expected, what was read, and the looks at GPUs by name."""
 
 
-def look_at_faults(expected: Expected, readings: Readings, gpus: list[Look]) -> list[Look]:
+def look_at_faults(expected: Expected, readings: GateReadings, gpus: list[GateLook]) -> list[GateLook]:
     """A look for every condition that is to be gone."""
     by_name = {look.name: look for look in gpus}
     return [_look((fault, expected, readings, by_name)) for fault in expected.faulted]
 
 
-def _look(seen: Seen) -> Look:
+def _look(seen: Seen) -> GateLook:
     fault = seen[0]
-    said = [Look(name, *READERS.get(name, _nobody)(seen)) for name in fault.readers]
+    said = [GateLook(name, *READERS.get(name, _nobody)(seen)) for name in fault.readers]
     text = "; ".join(f"{one.name}: {one.found}" for one in said)
-    return Look(f"gone {fault.name}", worst(said), text)
+    return GateLook(f"gone {fault.name}", worst(said), text)
 
 
 def _nobody(seen: Seen) -> Said:
@@ -70,7 +70,7 @@ def _pci(seen: Seen) -> Said:
     return (Verdict.passed if count >= expected.gpus else Verdict.failed), text
 
 
-def _address(fault: Faulted, readings: Readings) -> str:
+def _address(fault: Faulted, readings: GateReadings) -> str:
     """The PCI address of the part: of record, else where NVML shows it, else the condition's own words."""
     if fault.gpu is None:
         return fault.part.removeprefix("pci:") if fault.part.startswith("pci:") else ""

@@ -5,9 +5,9 @@ The rules of single readings are those of the watch (`diagnose.gpu`). Here a rea
 
 from collections.abc import Sequence
 
-from hostler.core.diagnose.aspect import BETWEEN, GOOD, Said, number
+from hostler.core.diagnose.aspect import BETWEEN, GOOD, AspectReading, number
 from hostler.core.diagnose.gate.expectation import Expected, ExpectedGpu
-from hostler.core.diagnose.gate.readings import Look, Readings, SeenGpu
+from hostler.core.diagnose.gate.readings import GateLook, GateReadings, SeenGpu
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.state.model import Facts, Verdict
 
@@ -23,7 +23,7 @@ _READING_OF = {"row_remap": ("remap", "retired_pages"), "thermal": ("temperature
 _ALSO_OF = {"slowdown": ("clock_events",), "pcie": ("pcie_width", "pcie_width_max"), "lost": ("handle",)}
 
 
-def look_at_gpus(expected: Expected, readings: Readings) -> list[Look]:
+def look_at_gpus(expected: Expected, readings: GateReadings) -> list[GateLook]:
     """A look for every GPU that is expected or there, and one for their number."""
     if not expected.gpus and not expected.known and not readings.gpus and not readings.pci_gpus:
         return []
@@ -40,13 +40,13 @@ def look_at_gpus(expected: Expected, readings: Readings) -> list[Look]:
     put_in = [_look(name_of(seen), seen, expected, readings) for seen in left]
     if gone and not expected.same and len(left) == len(gone):
         names = ", ".join(gpu.name for gpu in gone)
-        put_in = [Look(one.name, one.verdict, f"in place of {names}: {one.found}") for one in put_in]
+        put_in = [GateLook(one.name, one.verdict, f"in place of {names}: {one.found}") for one in put_in]
         gone, left = [], []
     looks += [_look(gpu, None, expected, readings) for gpu in gone]
     return [*looks, *put_in, _count(expected, readings, left)]
 
 
-def is_settling(expected: Expected, readings: Readings) -> bool:
+def is_settling(expected: Expected, readings: GateReadings) -> bool:
     """Whether a driver that has just started may show something else in a moment."""
     if readings.nvml != "answers":
         return readings.nvml in ("absent", "crashed", "busy")
@@ -73,46 +73,48 @@ def name_of(seen: SeenGpu) -> ExpectedGpu:
     return ExpectedGpu("", str(serial or ""), str(uuid or ""), seen.pci)
 
 
-def _unseen(expected: Expected, readings: Readings) -> list[Look]:
+def _unseen(expected: Expected, readings: GateReadings) -> list[GateLook]:
     """NVML tells nothing: a GPU that PCI misses, and one whose call hangs, have failed; nobody has seen the others."""
     why = f"NVML is {readings.nvml}: {readings.reason}"
     looks = []
     for gpu in expected.known:
         if gpu.pci and readings.pci is not None and gpu.pci not in readings.pci:
-            looks.append(Look(f"gpu {gpu.name}", Verdict.failed, f"not on PCI at {gpu.pci}; {why}"))
+            looks.append(GateLook(f"gpu {gpu.name}", Verdict.failed, f"not on PCI at {gpu.pci}; {why}"))
         elif readings.nvml == "hung" and gpu.pci and readings.hung_at == gpu.pci and _is_faulted(gpu, expected):
-            looks.append(Look(f"gpu {gpu.name}", Verdict.failed, f"a call about it does not return: {readings.reason}"))
+            looks.append(
+                GateLook(f"gpu {gpu.name}", Verdict.failed, f"a call about it does not return: {readings.reason}")
+            )
         else:
-            looks.append(Look(f"gpu {gpu.name}", Verdict.inconclusive, why))
-    return looks or [Look("gpus", Verdict.inconclusive, f"{expected.gpus} expected; {why}")]
+            looks.append(GateLook(f"gpu {gpu.name}", Verdict.inconclusive, why))
+    return looks or [GateLook("gpus", Verdict.inconclusive, f"{expected.gpus} expected; {why}")]
 
 
 def _is_faulted(gpu: ExpectedGpu, expected: Expected) -> bool:
     return any(fault.gpu is not None and fault.gpu.name == gpu.name for fault in expected.faulted)
 
 
-def _count(expected: Expected, readings: Readings, unexpected: list[SeenGpu]) -> Look:
+def _count(expected: Expected, readings: GateReadings, unexpected: list[SeenGpu]) -> GateLook:
     wanted, seen = max(expected.gpus, len(expected.known)), len(readings.gpus)
     on_pci = readings.pci_gpus
     shown = f"{seen} answer NVML, {'unknown' if on_pci is None else len(on_pci)} on PCI, {wanted or 'any'} expected"
     if on_pci is None:
-        return Look("gpus", Verdict.inconclusive, f"{shown}: PCI could not be read")
+        return GateLook("gpus", Verdict.inconclusive, f"{shown}: PCI could not be read")
     if seen < max(wanted, len(on_pci)):
-        return Look("gpus", Verdict.failed, shown)
+        return GateLook("gpus", Verdict.failed, shown)
     if wanted and seen > wanted:
         names = ", ".join(name_of(gpu).name for gpu in unexpected)
-        return Look("gpus", Verdict.inconclusive, f"{shown}; nobody expected {names}")
-    return Look("gpus", Verdict.passed, shown)
+        return GateLook("gpus", Verdict.inconclusive, f"{shown}; nobody expected {names}")
+    return GateLook("gpus", Verdict.passed, shown)
 
 
-def _look(gpu: ExpectedGpu, seen: SeenGpu | None, expected: Expected, readings: Readings) -> Look:
+def _look(gpu: ExpectedGpu, seen: SeenGpu | None, expected: Expected, readings: GateReadings) -> GateLook:
     name = f"gpu {gpu.name}"
     if seen is None:
         on_pci = readings.pci is not None and gpu.pci in readings.pci
         where = f"on PCI at {gpu.pci}, " if on_pci else f"not on PCI at {gpu.pci}, " if gpu.pci else ""
         there = next((s for s in readings.gpus if gpu.pci and s.pci == gpu.pci), None)
         other = f"; {name_of(there).name} is in its place" if there is not None else ""
-        return Look(name, Verdict.failed, f"{where}and NVML does not show it{other}")
+        return GateLook(name, Verdict.failed, f"{where}and NVML does not show it{other}")
     into = expected.looks_into(gpu)
     bad, missing = _readings_of(seen, expected, readings) if into else ([], [])
     if gpu.uuid and (uuid := seen.facts.get("uuid")) and uuid != gpu.uuid:
@@ -121,13 +123,15 @@ def _look(gpu: ExpectedGpu, seen: SeenGpu | None, expected: Expected, readings: 
     if seen.pci and readings.pci is not None and seen.pci not in readings.pci:
         bad.append(f"NVML shows it at {seen.pci}, PCI does not")
     if bad:
-        return Look(name, Verdict.failed, "; ".join(bad))
+        return GateLook(name, Verdict.failed, "; ".join(bad))
     if missing:
-        return Look(name, Verdict.inconclusive, "; ".join(missing))
-    return Look(name, Verdict.passed, _sound(seen) if into else f"{seen.pci}, it answers; others' work may run on it")
+        return GateLook(name, Verdict.inconclusive, "; ".join(missing))
+    return GateLook(
+        name, Verdict.passed, _sound(seen) if into else f"{seen.pci}, it answers; others' work may run on it"
+    )
 
 
-def _readings_of(seen: SeenGpu, expected: Expected, readings: Readings) -> tuple[list[str], list[str]]:
+def _readings_of(seen: SeenGpu, expected: Expected, readings: GateReadings) -> tuple[list[str], list[str]]:
     """What is bad, and what is missing."""
     facts = _prepared(seen, expected, readings)
     needed = {*NEEDED, *(("nvlinks",) if expected.links else ()), *(("fabric",) if expected.fabric else ())}
@@ -149,7 +153,7 @@ def _readings_of(seen: SeenGpu, expected: Expected, readings: Readings) -> tuple
     return bad, missing
 
 
-def _prepared(seen: SeenGpu, expected: Expected, readings: Readings) -> Facts:
+def _prepared(seen: SeenGpu, expected: Expected, readings: GateReadings) -> Facts:
     """The readings with what they are held against: links expected, errors counted since the remedy."""
     facts: Facts = {**seen.facts, "lost": seen.lost}
     if "handle" in seen.absent and not seen.lost:
@@ -167,7 +171,7 @@ def _prepared(seen: SeenGpu, expected: Expected, readings: Readings) -> Facts:
 _PLACES = ("ecc_uncorrectable", "ecc_dram_uncorrectable", "ecc_sram_uncorrectable")
 
 
-def _meant(aspect: str, said: Said, facts: Facts) -> bool:
+def _meant(aspect: str, said: AspectReading, facts: Facts) -> bool:
     """Neither good nor bad on purpose: links have nothing to say in MIG mode, an idle PCIe link trains down."""
     if said.mark != BETWEEN:
         return False

@@ -31,7 +31,7 @@ class KernelLine(Struct, frozen=True):
     text: str = ""
 
 
-class Readings(Struct, frozen=True):
+class GateReadings(Struct, frozen=True):
     """All that was read for one gate. None, or a reason, where something could not be.
 
     `nvml` is answers, absent, hung, crashed or busy, with its `reason`; `hung_at` the PCI address of the GPU that a
@@ -57,7 +57,7 @@ class Readings(Struct, frozen=True):
     parts: dict[str, int] | None = None
 
 
-class Look(Struct, frozen=True):
+class GateLook(Struct, frozen=True):
     """One thing that a gate looked at, or could not; `found` is for people.
 
     `never_verified`: there is nothing here to look at it with, which is told and decides nothing.
@@ -71,13 +71,13 @@ class Look(Struct, frozen=True):
 _ORDER = (Verdict.failed, Verdict.inconclusive, Verdict.passed)
 
 
-def worst(looks: list[Look]) -> Verdict:
+def worst(looks: list[GateLook]) -> Verdict:
     """The verdict of the whole; nothing looked at is inconclusive."""
     counted = [look.verdict for look in looks if look.verdict in _ORDER]
     return min(counted, key=_ORDER.index, default=Verdict.inconclusive)
 
 
-def told(looks: list[Look]) -> str:
+def told(looks: list[GateLook]) -> str:
     """One sentence: what is not as expected, or that all is, and what nobody looked at."""
     wrong = [look for word in _ORDER[:2] for look in looks if look.verdict is word]
     blind = [look for look in looks if look.verdict is Verdict.never_verified]
@@ -94,7 +94,7 @@ def told(looks: list[Look]) -> str:
     return "; ".join([seen, *(f"{look.name} not looked at: {look.found}" for look in blind)])
 
 
-def facts_of(looks: list[Look]) -> Facts:
+def facts_of(looks: list[GateLook]) -> Facts:
     """The looks as facts of an outcome; bounded."""
     facts: Facts = {f"{LOOK}{look.name}": f"{look.verdict}: {look.found[:FOUND_CHARS]}" for look in looks[:MAX_LOOKS]}
     sound = (look for look in looks if look.name.startswith("gpu ") and look.verdict is Verdict.passed)
