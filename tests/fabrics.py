@@ -1,5 +1,6 @@
 """Fabrics to try the validation on: a design, what is wrong with it by plan, and what tools would find of it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
 
@@ -14,6 +15,10 @@ SMALL = RailRule(hosts=12, adapters=ADAPTERS, unit=6, radix=16, spines=4, rate="
 """12 hosts of 4 adapters, 8 leaves of 8 lower ports of which two are free, 4 spines."""
 
 
+LARGE = RailRule(hosts=224, unit=28, rate="4xHDR", host_model="x")
+"""224 hosts of 8 adapters, 64 leaves, 64 spines, 32 core switches in three tiers."""
+
+
 class Fabric:
     """Cables as they lie now. What a fault takes it marks as `used`, so that the next one is independent of it."""
 
@@ -26,8 +31,11 @@ class Fabric:
         self.silent: set[str] = set()
         self.used: set[str] = set()
         self.guids = _guids(design)
+        self._ports: defaultdict[str, list[Port]] = defaultdict(list)
         for cable in design.cables:
             self.join(cable.a, cable.z)
+            for port in (cable.a, cable.z):
+                self._ports[port.device].append(port)
             if cable.rate:
                 self.rates[cable.a] = self.rates[cable.z] = cable.rate
 
@@ -57,31 +65,38 @@ class Fabric:
         return found
 
     def ports(self, device: str) -> list[Port]:
-        return [port for cable in self.design.cables for port in (cable.a, cable.z) if port.device == device]
+        """The designed ones."""
+        return list(self._ports[device])
 
     def discovery(self) -> Discovery:
         """What a tool finds: each device by GUID, each link once, in any order."""
-        lit = {port for port in self.links if not self.silent & {port.device, self.links[port].device}}
         devices, links = {}, []
-        for port in lit:
-            at = self._identity(port)
+        for port in self.lit():
+            at = self.identity(port)
             switch = at.port == ""
-            devices[self.guids[at]] = FoundDevice(self.guids[at], switch, self._description(at))
+            devices[self.guids[at]] = FoundDevice(self.guids[at], switch, self.description(at))
             if port < self.links[port]:
-                links.append(FoundLink(self._found(port), self._found(self.links[port]), self.rates.get(port)))
+                links.append(FoundLink(self.found(port), self.found(self.links[port]), self.rates.get(port)))
         self.rng.shuffle(links)
         order = list(devices.items())
         self.rng.shuffle(order)
         return Discovery(dict(order), tuple(links))
 
-    def _identity(self, port: Port) -> Port:
+    def lit(self) -> set[Port]:
+        """The ports that have a link: neither end is of a device that is off."""
+        return {port for port in self.links if not self.silent & {port.device, self.links[port].device}}
+
+    def identity(self, port: Port) -> Port:
+        """What has a GUID of its own: a switch, or a host's adapter."""
         return Port(port.device, "") if self.design.devices[port.device].kind is DeviceKind.switch else port
 
-    def _found(self, port: Port) -> FoundPort:
-        at = self._identity(port)
+    def found(self, port: Port) -> FoundPort:
+        """The port as tools name it."""
+        at = self.identity(port)
         return FoundPort(self.guids[at], 1 if at.port else int(port.port))
 
-    def _description(self, at: Port) -> str:
+    def description(self, at: Port) -> str:
+        """What a device calls itself."""
         if at in self.descriptions:
             return self.descriptions[at]
         return f"{at.device} {at.port}" if at.port else f"MF0;{at.device}:MQM9700/U1"
@@ -264,8 +279,9 @@ def _exchange(fabric: Fabric, one: Port, other: Port) -> None:
 
 
 def _lower_ports(fabric: Fabric, leaf: str) -> Iterator[Port]:
-    taken = {port.port for port in fabric.ports(leaf)} | {p.port for p in fabric.links if p.device == leaf}
-    return (Port(leaf, str(number)) for number in range(1, 17) if str(number) not in taken)
+    designed = {int(port.port) for port in fabric.ports(leaf)}
+    taken = designed | {int(port.port) for port in fabric.links if port.device == leaf}
+    return (Port(leaf, str(number)) for number in range(1, max(designed)) if number not in taken)
 
 
 def _has_free(fabric: Fabric, leaf: str) -> bool:

@@ -39,9 +39,11 @@ def parse(text: str) -> Discovery:
         return Discovery({}, (), f"{len(text):,} characters; at most {MOST_BYTES:,} are read")
     page = _Page()
     _read(page, text)
-    if not page.devices and not page.wrong:
-        page.wrong = "no device on the page"
     links = tuple(_links(page))
+    if text and not text.endswith("\n"):
+        page.doubt(text.count("\n") + 1, "the last line has no end: the page was cut off")
+    if not page.devices:
+        page.wrong = page.wrong or "no device on the page"
     return Discovery(page.devices, links, page.wrong)
 
 
