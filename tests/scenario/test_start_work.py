@@ -94,3 +94,119 @@ def test_the_serial_at_the_rack_is_the_nodes_or_the_tickets() -> None:
     assert not drive.ask("start-work", "a", person="tina").granted
     assert answer(drive) == ""
     assert [h.hold.kind for h in drive.events(e.HoldPlaced)] == [HoldKind.physical_work]
+
+
+# --- kept powered off
+
+
+def at_its_seatrial() -> Drive:
+    """A node that stands at a check of its Seatrial that nobody answers."""
+    drive = Drive(ONE, [a_node("a", pool="", phase=Phase.seatrial, deadline=after(hours=6))])
+    drive.script("run_checks", *["inconclusive"] * 40)
+    drive.step()
+    drive.wait(minutes=10)
+    assert drive.node("a").phase is Phase.seatrial
+    assert drive.is_on("a")
+    return drive
+
+
+def powered_off(person: str = "tina") -> Drive:
+    """The same, and a person has powered it off."""
+    drive = at_its_seatrial()
+    assert drive.ask("power-off", "a", person=person).granted
+    drive.wait(hours=2)
+    assert not drive.is_on("a"), "its phase would power it on"
+    return drive
+
+
+def blockers(drive: Drive) -> list[tuple[str, str]]:
+    waiting = drive.node("a").waiting
+    return [(b.text, b.ends_when) for b in waiting.blockers] if waiting else []
+
+
+def test_what_a_person_powers_off_stays_off_until_the_work_on_it_is_done() -> None:
+    """Mutants: its phase powers it on again; the hold outlives the work; nobody says which command ends it."""
+    drive = powered_off()
+    (hold,) = drive.fleet.holds_on(["a"])
+    ends = f"hostler node start-work a, or hostler hold release {hold.id}"
+    assert blockers(drive) == [("tina keeps a powered off: because", ends)]
+    assert answer(drive) == ""
+    assert [h.kind for h in drive.fleet.holds_on(["a"])] == [HoldKind.physical_work]
+    drive.wait(hours=2)
+    assert not drive.is_on("a")
+    assert drive.ask("end-work", "a", person="tina").granted
+    drive.wait(hours=1)
+    assert drive.is_on("a")
+
+
+def test_who_had_a_node_powered_off_lets_it_go_without_working_on_it() -> None:
+    """A controller that takes over keeps it off as well. Mutant: the hold is the memory of one controller."""
+    drive = powered_off()
+    drive.restart(gap_s=60)
+    drive.wait(hours=1)
+    assert not drive.is_on("a")
+    (hold,) = drive.fleet.holds_on(["a"])
+    assert drive.ask("release", hold.id, person="tina").granted
+    drive.wait(hours=1)
+    assert drive.is_on("a")
+
+
+def test_what_is_kept_off_and_was_switched_on_at_the_rack_is_powered_off_again() -> None:
+    """Mutants: its own hold stands in the way; each power-off leaves another hold."""
+    drive = powered_off()
+    drive.power["a"] = True
+    drive.step(intake.NodeSeen("a", "on"))
+    assert drive.ask("power-off", "a", person="ann").granted
+    drive.wait(minutes=5)
+    assert not drive.is_on("a")
+    assert [h.owner for h in drive.fleet.holds_on(["a"])] == ["tina"]
+    drive.wait(hours=2)
+    assert not drive.is_on("a")
+
+
+def test_work_begun_by_another_than_had_it_powered_off_ends_in_a_node_that_runs() -> None:
+    """The operator powers it off, the technician works. Mutant: the operator's hold stays behind."""
+    drive = powered_off("olga")
+    assert answer(drive) == ""
+    assert drive.ask("end-work", "a", person="tina").granted
+    drive.wait(hours=1)
+    assert drive.is_on("a")
+
+
+# --- several people
+
+
+def test_hands_that_are_out_leave_the_node_dark_for_those_that_are_in() -> None:
+    """Mutant: whoever ends their work ends everybody's, and the server is powered on under somebody's hands."""
+    drive = powered_off()
+    assert answer(drive) == ""
+    drive.run()
+    assert drive.ask("start-work", "a", person="tom", serial="S-a").granted
+    said = drive.ask("end-work", "a", person="tina")
+    assert said.granted
+    assert said.text == "your work on a is ended; it stays dark, for tom works on it still"
+    drive.wait(days=1)
+    assert not drive.is_on("a")
+    assert not drive.ask("end-work", "a", person="tina").granted
+    assert drive.ask("end-work", "a", person="tom").granted
+    drive.wait(hours=1)
+    assert drive.is_on("a")
+
+
+def test_a_shift_lead_ends_the_work_of_all() -> None:
+    drive = powered_off()
+    assert answer(drive) == ""
+    drive.run()
+    assert drive.ask("start-work", "a", person="tom", serial="S-a").granted
+    assert drive.ask("end-work", "a", person="lea", shift_lead="true").granted
+    drive.wait(hours=1)
+    assert drive.is_on("a")
+
+
+def test_who_starts_work_twice_ends_it_once() -> None:
+    """Mutant: a scan that was made twice leaves a second hold."""
+    drive = powered_off()
+    assert answer(drive) == ""
+    assert drive.ask("start-work", "a", person="tina", serial="S-a").granted
+    assert not drive.ask("start-work", "a", person="tina", serial="S-b").granted, "another machine than before"
+    assert len(list(drive.fleet.holds_on(["a"]))) == 1

@@ -145,7 +145,12 @@ ACTS: tuple[Act, ...] = (
     Act("reset-gpu", _REMEDY, "Reset the node's GPUs.", Timing),
     Act("reboot", _REMEDY, "Reboot, verify, return to work.", Timing),
     Act("power-cycle", _REMEDY, "Power off and on, verify, return to work.", Timing),
-    Act("power-off", _REMEDY, "Power off a node that is out of production.", Timing),
+    Act(
+        "power-off",
+        _REMEDY,
+        "Power off, and keep off until work begins, a node that is out of production.",
+        Timing,
+    ),
     Act("update-firmware", _REMEDY, "Bring firmware to the baseline of its SKU.", Timing),
     Act("return-for-maintenance", _HANDS, "Take it out of its cluster, for people to work on.", Timing),
     Act("request-replacement", _HANDS, "Take it out of its pool for good; a spare takes its place.", Timing),

@@ -9,7 +9,7 @@ from hostler.core.intents.bounds import is_theirs
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.state import events as e
 from hostler.core.state.live_state import OFF
-from hostler.core.state.model import ActClass, HoldKind, Phase, Window, WorkClass
+from hostler.core.state.model import OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -87,6 +87,13 @@ def cancel_window(ask: Ask) -> Granted:
 def start_work(ask: Ask) -> Granted:
     """Hands in the machine: drained and dark, the right one, and nothing will power it until the work is ended."""
     node = node_of(ask)
+    scanned, ticket = ask.intent.args.get("serial", ""), ask.scene.fleet.tickets.get(ask.intent.args.get("ticket", ""))
+    expected = {node.binding("serial"), ticket.hardware if ticket and ticket.node == node.id else ""} - {""}
+    if scanned not in expected:
+        raise RefusalError(f"scanned serial '{scanned}' is not {' or '.join(sorted(expected))}: wrong machine")
+    held = (h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work)
+    if any(h.owner == ask.intent.person for h in held):
+        return f"{node.id} stays dark until end-work: you work on it already", ()
     work = ask.scene.present.workloads(node) if node.assignment else ()
     if work is None or any(w.work_class is not WorkClass.infrastructure for w in work):
         raise RefusalError(f"{node.id} is not drained: return it for maintenance first")
@@ -96,27 +103,33 @@ def start_work(ask: Ask) -> Granted:
         raise RefusalError(f"{node.id}: an operation is under way or may still land; wait for it")
     if ask.scene.present.of(node.id).power != OFF:
         raise RefusalError(f"{node.id} is not seen powered off: `hostler node power-off {node.id}` first")
-    scanned, ticket = ask.intent.args.get("serial", ""), ask.scene.fleet.tickets.get(ask.intent.args.get("ticket", ""))
-    expected = {node.binding("serial"), ticket.hardware if ticket and ticket.node == node.id else ""} - {""}
-    if scanned not in expected:
-        raise RefusalError(f"scanned serial '{scanned}' is not {' or '.join(sorted(expected))}: wrong machine")
     hold = hold_of(ask, node.id, HoldKind.physical_work, ticket.id if ticket else "")
-    events: list[e.Event] = [e.HoldPlaced(hold)]
+    events: list[e.Event] = [e.HoldPlaced(hold), *_no_longer_kept_dark(ask, node)]
     if node.plan is None:
         events.append(e.PlanRecorded(freeze(ask.scene, node, RECIPES["locate"], Frame(ActClass.easing))))
     return f"{node.id} stays dark until end-work", tuple(events)
 
 
+def _no_longer_kept_dark(ask: Ask, node: Node) -> list[e.Event]:
+    """What persons had it powered off for has begun: the work keeps it dark from now on."""
+    dark = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER]
+    return [e.HoldReleased(h.id, h.scope, ask.intent.person, "work on it has begun") for h in dark]
+
+
 def end_work(ask: Ask) -> Granted:
-    """The hands are out of the machine: its holds end, and what it was taken out for is done."""
+    """The hands are out of the machine: their holds end; with the last of them what it was taken out for is done."""
     node = node_of(ask)
     holds = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work]
     if not holds:
         raise RefusalError(f"nobody works on {node.id}")
     lead = ask.intent.args.get("shift_lead") == "true"
-    if holds[0].owner != ask.intent.person and not lead:
-        raise RefusalError(f"{holds[0].owner} works on {node.id}: only they or a shift lead end it")
-    events: list[e.Event] = [e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in holds]
+    stays = [] if lead else [h.owner for h in holds if h.owner != ask.intent.person]
+    if len(stays) == len(holds):
+        raise RefusalError(f"{stays[0]} works on {node.id}: only they or a shift lead end it")
+    own = [h for h in holds if h.owner not in stays]
+    events: list[e.Event] = [e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own]
+    if stays:
+        return f"your work on {node.id} is ended; it stays dark, for {stays[0]} works on it still", tuple(events)
     events.extend(
         e.ConditionCleared(node.id, c.id, ask.intent.person, "the work is done")
         for c in node.conditions

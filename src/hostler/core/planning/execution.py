@@ -10,9 +10,9 @@ from hostler.core.conditions.sku_match import gaps
 from hostler.core.conditions.unanswered_checks import INVENTORY
 from hostler.core.planning import domain_plans, gate_requirements
 from hostler.core.planning.outcomes import complete, fail_plan, fail_step, has_left, undone, unsaid
-from hostler.core.planning.remediation import held, may_begin, needed, protect, remedy
+from hostler.core.planning.remediation import may_begin, needed, protect, remedy
 from hostler.core.policy.disturb import Consent, Disturbance, Lost, lost_to, may_disturb
-from hostler.core.policy.guards import GUARDS, DisruptionRequest, blockers, has_second_witness, scopes
+from hostler.core.policy.guards import GUARDS, DisruptionRequest, blockers, has_second_witness, held, scopes
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need, rank, rule_for
 from hostler.core.state import events as e

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning.plan_builder import Frame, record
-from hostler.core.planning.remediation import held, tired
+from hostler.core.planning.remediation import tired
 from hostler.core.policy import pool_places
-from hostler.core.policy.guards import DisruptionRequest, blockers, mode_of, reopens, scopes
+from hostler.core.policy.guards import DisruptionRequest, blockers, held, mode_of, reopens, scopes
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext

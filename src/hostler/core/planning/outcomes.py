@@ -173,7 +173,8 @@ def _failed_remedy(node: Node, plan: Plan, why: str, now: datetime) -> Condition
 
 def complete(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The plan is done: its causes are answered, and the node stands where the recipe says."""
-    found: list[e.Event] = [*_kept_away(scene, node, plan), e.PlanEnded(node.id, plan.id, "done", "")]
+    kept = (*_kept_away(scene, node, plan), *_kept_dark(scene, node, plan))
+    found: list[e.Event] = [*kept, e.PlanEnded(node.id, plan.id, "done", "")]
     answered = _answered(scene.fleet, node, plan)
     found.extend(e.ConditionCleared(node.id, c.id, "remedy", f"{plan.name} done") for c in answered)
     found.extend(
@@ -216,6 +217,17 @@ def _kept_away(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event,
     tenant = str(told.facts.get(TENANT, ""))
     hold = Hold(identity, node.id, HoldKind.cordon, wish.owner, told.text, scene.now, until, tenant=tenant)
     return (e.HoldPlaced(hold),)
+
+
+def _kept_dark(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
+    """What a person has powered off stays off, whatever its phase would do next, until work begins or they let go."""
+    wish = next((c for c in _wished_dark(node) if c.id in plan.causes), None) if plan.name == "power_off" else None
+    if wish is None or any(h.kind is HoldKind.power for h in scene.fleet.holds_on([node.id])):
+        return ()
+    told = wish.evidence[0]
+    identity = f"h{scene.fleet.cell.seq}-power-{node.id}"[:100]
+    tenant = str(told.facts.get(TENANT, ""))
+    return (e.HoldPlaced(Hold(identity, node.id, HoldKind.power, wish.owner, told.text, scene.now, tenant=tenant)),)
 
 
 _RETURNED = frozenset(kind.type for kind in CONDITIONS.values() if kind.returned)

@@ -10,7 +10,16 @@ from hostler.core.conditions.staleness import doubts
 from hostler.core.planning.domain_plans import members, scope_of, wish_of
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.policy.corroboration import unconfirmed
-from hostler.core.policy.guards import DisruptionRequest, blockers, incident_holds, is_harmless, mode_of, reopens, storm
+from hostler.core.policy.guards import (
+    DisruptionRequest,
+    blockers,
+    held,
+    incident_holds,
+    is_harmless,
+    mode_of,
+    reopens,
+    storm,
+)
 from hostler.core.policy.incidents import explained
 from hostler.core.policy.response import Need, need_of, rank
 from hostler.core.state import events as e
@@ -254,8 +263,3 @@ def protect(scene: DecisionContext, node: Node, need: Need) -> Answer | None:
         blocker = Blocker("clock", need.remedy, f"{need.remedy} is tried again", f"{rested:%H:%M:%S} UTC")
         return Wait("power", (held(dark), blocker), until=rested)
     return Act((record(scene, node, RECIPES[need.remedy], frame),))
-
-
-def held(hold: Hold) -> Blocker:
-    """A hold as the blocker it is."""
-    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", "the hold is released")

@@ -15,7 +15,7 @@ from hostler.core.state import remediators
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import OFF, LiveState
-from hostler.core.state.model import FLEET, ActClass, Blocker, HoldKind, Mode, Node, Phase
+from hostler.core.state.model import FLEET, OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase
 from hostler.core.tables.recipes import RECIPES
 
 _CLASSES = (ActClass.protective, ActClass.easing, ActClass.immediate, ActClass.pending, ActClass.bring_up)
@@ -116,16 +116,21 @@ def _holds(scene: DecisionContext, request: DisruptionRequest, kinds: tuple[Hold
         return []
     wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
     found = [h for h in scene.fleet.holds.values() if h.scope in wanted and h.kind in kinds]
-    return [
-        Blocker("hold", h.id, f"{h.owner} holds {h.scope}: {h.reason}", "the hold is released")
-        for h in sorted(found, key=lambda h: h.id)
-        if h.until is None or h.until > scene.sure
-    ]
+    return [held(h) for h in sorted(found, key=lambda h: h.id) if h.until is None or h.until > scene.sure]
+
+
+def held(hold: Hold) -> Blocker:
+    """A hold as the blocker it is."""
+    if hold.kind is HoldKind.power and hold.owner != OWNER:
+        ends = f"hostler node start-work {hold.scope}, or hostler hold release {hold.id}"
+        return Blocker("hold", hold.id, f"{hold.owner} keeps {hold.scope} powered off: {hold.reason}", ends)
+    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", "the hold is released")
 
 
 def _hold(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
-    kinds = [HoldKind.operator, HoldKind.override, HoldKind.power]
-    return _holds(scene, request, tuple(kinds))
+    """What is kept powered off may be powered off again: somebody may have pressed its button."""
+    kinds = (HoldKind.operator, HoldKind.override, HoldKind.power)
+    return _holds(scene, request, kinds[:2] if request.remedy == "power_off" else kinds)
 
 
 def _remediator(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:

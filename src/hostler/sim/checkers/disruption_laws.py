@@ -38,6 +38,8 @@ class Budgets:
                 protective = page.plan is not None and page.plan.act_class is ActClass.protective
                 if not protective and case.book.held(page, "physical_work"):
                     yield f"{operation.kind} on {page.id} while somebody's hands are in it"
+                if operation.kind == "power_on" and (dark := case.book.held(page, "power")):
+                    yield f"power_on of {page.id}, which {dark[0].owner} keeps powered off"
             case _:
                 pass
 

@@ -24,6 +24,7 @@ ASK_AGAIN = "ask again"
 """In the reason why an approval was refused: the intent would do more by now than was asked for."""
 
 REFUSALS_KEPT = 100
+PUT_RIGHT = "put right what is named"
 PATIENCE = 3
 """How often a customer says no before they give in."""
 
@@ -80,14 +81,15 @@ class People:
         self._incidents: dict[str, Errand] = {}
         self._waits: dict[str, Approval] = {}
         self._puts_right: dict[str, None] = {}
+        self._dark: dict[str, None] = {}
 
     def see(self, event: e.Event) -> None:
         """Something was recorded; whoever it concerns sets out."""
         match event:
             case e.PhaseChanged(node=node, after=after):
                 self._phase(node, after)
-            case e.HoldPlaced(hold=hold):
-                self._held(hold)
+            case e.HoldPlaced() | e.HoldReleased():
+                self._hold(event)
             case e.BrakeLatched():
                 self._go(self._paces.operator, Errand("release-brake", "fleet", "olga", "looked at: no storm"))
             case e.ApprovalRequested() | e.ApprovalEnded():
@@ -133,13 +135,27 @@ class People:
             case _:
                 pass
 
+    def _hold(self, event: e.HoldPlaced | e.HoldReleased) -> None:
+        if isinstance(event, e.HoldReleased):
+            self._dark.pop(event.hold, None)
+        else:
+            self._held(event.hold)
+
     def _held(self, hold: Hold) -> None:
         if hold.kind is HoldKind.power and hold.owner == "hostler":
             self._later(self._paces.technician, f"cool {hold.scope}", lambda: self._mend(hold.scope, hold.id))
-        if hold.kind is HoldKind.physical_work and hold.scope in self._puts_right:
+        if hold.kind is HoldKind.physical_work and hold.reason == PUT_RIGHT:
             self._works(hold.scope)
+        if hold.kind is HoldKind.power and hold.owner != "hostler":
+            self._dark[hold.id] = None
+            self._later(self._paces.technician, f"power {hold.scope}", partial(self._lets_go, hold))
         if hold.kind is HoldKind.override:
             self._go(self._paces.technician, Errand("release", hold.id, "olga", "looked at: Hostler may go on"))
+
+    def _lets_go(self, hold: Hold) -> None:
+        """Whoever had a node powered off and never came to work on it lets it go."""
+        if hold.id in self._dark:
+            self.ask(Errand("release", hold.id, hold.owner, "nobody works on it"))
 
     def _condition(self, condition: Condition) -> None:
         cleared = {"condition": condition.id}
@@ -193,15 +209,15 @@ class People:
             self.mention(Errand("vouch", node, "erik", "examined by hand: sound", {"profile": ticket.fault}))
         elif "rma-send" in ticket.action:
             self.mention(Errand("rma-send", node, "erik", "examined by hand: it is faulty"))
-        else:
+        elif node not in self._puts_right:
             self._puts_right[node] = None
-            self.ask(Errand("power-off", node, "tina", "put right what is named"))
-            self.ask(Errand("start-work", node, "tina", "put right what is named", {"serial": host.serial}))
+            self.ask(Errand("power-off", node, "tina", PUT_RIGHT))
+            self.ask(Errand("start-work", node, "tina", PUT_RIGHT, {"serial": host.serial}))
         self.mention(Errand("close-ticket", ticket.id, "erik", "looked at"))
 
     def _works(self, node: str) -> None:
         """The technician who was let to work on the node repairs it."""
-        del self._puts_right[node]
+        self._puts_right.pop(node, None)
         self._hosts[node].repair()
         self.ask(Errand("end-work", node, "tina", "it is put right"))
 
