@@ -16,12 +16,12 @@ SAMPLE ?= 20
 SEED ?= 1
 MODULES ?=
 MINUTES ?= 60
-CODE := src tests $(wildcard bench)
+CODE := src tests $(wildcard bench) packages
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-detection sim soak mutants peers docs docs-check fmt lint clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-detection sim soak mutants peers docs docs-check fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -89,6 +89,10 @@ docs-check: environment ## check that docs/reference is what the code says today
 	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \
 	$(BIN)/python -m hostler.cli.main docs generate --out "$$fresh" && \
 	diff -r docs/reference "$$fresh" || { echo "docs/reference differs from the code: run make docs" >&2; exit 1; }
+
+wheels: environment ## build both distributions into dist: hostler, and hostler-agent for nodes
+	$(BIN)/python -m hatchling build -t wheel -d dist
+	cd packages/agent && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(CURDIR)/dist
 
 # --- environments ----------------------------------------------------------------------------------------------------
 # Each stamp is newer than what it was made from, so an environment is touched only when its lock changed.

@@ -1,5 +1,6 @@
 """The agent's size and speed: the real process at work, controller away, and how many log lines it takes in."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.figures import Figures
 from hostler.agent.collectors.kernel_log import Intake, Position
@@ -20,6 +22,11 @@ IDLE_S = 60.0
 """Six polls of the GPUs, two of the host, twelve heartbeats that nobody answers."""
 TWIN = Path(__file__).parents[1] / "tests/nvml_states/healthy_h100x8.json"
 
+COMPILE = """
+import hostler.agent.main, pynvml
+from hostler.agent.collectors import dcgm_reader, host_reader, nvml_state_reader
+"""
+"""The library is installed compiled (`compileall`, docs/how-to/install-the-agent.md)."""
 UNIT = Path(__file__).parents[1] / "src/hostler/agent/hostler-agent.service"
 
 LINES = 200_000
@@ -70,7 +77,7 @@ def main() -> Figures:
     """Start the agent, let it settle, read what the kernel says of it; then feed lines to its intake."""
     figures = Figures("agent")
     _rates(figures)
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as compiled:
         (Path(directory) / "token").write_text("none")
         (Path(directory) / "token").chmod(0o600)
         (Path(directory) / "state").mkdir()
@@ -80,30 +87,65 @@ def main() -> Figures:
         argv = [sys.executable, "-m", "hostler.agent.main", "--node", "bench", "--server", "https://127.0.0.1:9"]
         argv += ["--token-file", f"{directory}/token", "--state-dir", f"{directory}/state", "--kernel-log", log]
         argv += ["--ca-file", trusted, "--nvml-twin", str(TWIN)]
-        agent = subprocess.Popen(argv, stderr=subprocess.DEVNULL, env={**os.environ, **_as_the_unit(trusted)})
+        environment = {**os.environ, **as_the_unit(trusted), "PYTHONPYCACHEPREFIX": compiled}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        subprocess.run([sys.executable, "-c", COMPILE], env=environment, check=True)
+        agent = subprocess.Popen(argv, stderr=subprocess.DEVNULL, env=environment)
         time.sleep(SETTLE_S)
-        pids = {"agent": agent.pid, **_children(agent.pid)}
-        before = {name: _cpu_s(pid) for name, pid in pids.items()}
-        time.sleep(IDLE_S)
+        pids = {"agent": agent.pid, **children(agent.pid)}
+        before, waited_before_s = {name: _cpu_s(pid) for name, pid in pids.items()}, _waited_for_s(agent.pid)
+        most = _most_together(agent.pid, IDLE_S)
         for name, pid in pids.items():
-            status = Path(f"/proc/{pid}/status").read_text()
             where = f"kernel log {log or 'not readable'}" if name == "agent" else "its child"
-            figures.add(f"{name} RSS", _kib(status, "VmRSS") * 1024 / 1e6, "MB", where)
+            figures.add(f"{name} RSS", memory_mb(pid).rss, "MB", f"PSS {memory_mb(pid).pss:.1f}; {where}")
             spent_s = _cpu_s(pid) - before[name]
             figures.add(f"{name} CPU, idle", spent_s / IDLE_S * 100, "%", "of one core; GPUs are a twin of eight H100")
+        looks_s = _waited_for_s(agent.pid) - waited_before_s
+        figures.add(
+            "readers that ended, CPU", looks_s / IDLE_S * 100, "%", "of one core; the host's lives for one look"
+        )
+        rest = [memory_mb(pid) for pid in pids.values()]
+        figures.add("together, at rest, RSS", sum(m.rss for m in rest), "MB", f"PSS {sum(m.pss for m in rest):.1f}")
+        figures.add(
+            "together, most in that time, RSS", most.rss, "MB", f"PSS {most.pss:.1f}; looked at 20 times a second"
+        )
         agent.send_signal(signal.SIGTERM)
         agent.wait(20)
     return figures
 
 
-def _as_the_unit(trusted: str) -> dict[str, str]:
+class Memory(NamedTuple):
+    """Of one process or several, in 10⁶ bytes: resident, and with what is shared counted by its share."""
+
+    rss: float
+    pss: float
+
+
+def memory_mb(pid: int) -> Memory:
+    """What the kernel says of a process. Raises OSError where it has ended."""
+    told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return Memory(*(_kib(told, name) * 1024 / 1e6 for name in ("Rss:", "Pss:")))
+
+
+def _most_together(pid: int, for_s: float) -> Memory:
+    """The most that the agent and its children took at one moment."""
+    most, end_s = Memory(0, 0), time.monotonic() + for_s
+    while time.monotonic() < end_s:
+        time.sleep(0.05)
+        with contextlib.suppress(OSError, StopIteration):  # one has ended in between
+            now = [memory_mb(one) for one in (pid, *children(pid).values())]
+            most = max(most, Memory(sum(m.rss for m in now), sum(m.pss for m in now)))
+    return most
+
+
+def as_the_unit(trusted: str) -> dict[str, str]:
     """The environment that the systemd unit sets, with the bench's own authority."""
     lines = [line for line in UNIT.read_text().splitlines() if line.startswith("Environment=")]
     words = [word for line in lines for word in line.removeprefix("Environment=").split()]
     return {**dict(word.split("=", 1) for word in words), "SSL_CERT_FILE": trusted}
 
 
-def _children(pid: int) -> dict[str, int]:
+def children(pid: int) -> dict[str, int]:
     """The agent's children by the module that they run."""
     listed = [file.read_text().split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
     found = {}
@@ -115,6 +157,12 @@ def _children(pid: int) -> dict[str, int]:
 
 def _kib(status: str, name: str) -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name))
+
+
+def _waited_for_s(pid: int) -> float:
+    """Processor time of the children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
 def _cpu_s(pid: int) -> float:

@@ -64,6 +64,19 @@ async def served_beside(
     folder: Path, cluster: str, bound: dict[str, str], how: Sequence[str], patience_s: float, policy: Path = POLICY
 ) -> AsyncIterator[Served]:
     """The node, `bound` to its name in the cluster, in production; `how` tells `serve` where the cluster is."""
+    async with (
+        served_without_agent(folder, cluster, bound, how, patience_s, policy) as (world, agent),
+        process(HOSTLER, *agent, "--kernel-log", "", log=folder / "log"),
+    ):
+        await world.until('"phase":"production"')
+        yield world
+
+
+@asynccontextmanager
+async def served_without_agent(
+    folder: Path, cluster: str, bound: dict[str, str], how: Sequence[str], patience_s: float, policy: Path = POLICY
+) -> AsyncIterator[tuple[Served, list[str]]]:
+    """The same, adopted and never heard of; and the words after `hostler` that start its agent."""
     data, log = folder / "data", folder / "log"
     data.mkdir(mode=0o700)
     (folder / "pools.yaml").write_text(POOLS.replace("CLUSTER", cluster))
@@ -78,7 +91,7 @@ async def served_beside(
     server = f"http://127.0.0.1:{(port := free_port())}"
     documents = ["--config", str(policy), "--config", str(folder / "pools.yaml")]
     serve = ["serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", *how, *documents]
-    agent = ["agent", "--server", server, "--node", NODE, "--token-file", str(token), "--kmsg", ""]
+    agent = ["agent", "--server", server, "--node", NODE, "--token-file", str(token)]
     async with aiohttp.ClientSession() as session, process(HOSTLER, *serve, log=log) as serving:
         world = Served(server, operator, session, patience_s)
         try:
@@ -86,6 +99,4 @@ async def served_beside(
         except (AssertionError, TimeoutError) as why:
             raise AssertionError(f"{why}\n{log.read_text()[-2_000:]}") from None
         await world.say("adopt", str(folder / "fleet.json"), "--reason", "test")
-        async with process(HOSTLER, *agent, "--state-dir", str(folder / "agent"), log=log):
-            await world.until('"phase":"production"')
-            yield world
+        yield world, [*agent, "--state-dir", str(folder / "agent")]

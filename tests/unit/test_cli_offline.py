@@ -4,13 +4,15 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import pytest
 
-from hostler.agent.main import AgentSettings
+from hostler.agent.main import AgentSettings, settings_from
 from hostler.cli.command_errors import CommandError
 from hostler.cli.commands import kernel_log, run
 from hostler.cli.exit_codes import MEANINGS, ExitCode
@@ -243,7 +245,9 @@ def test_an_agent_without_its_identity_does_not_start(capsys: pytest.CaptureFixt
 
 def test_an_agents_defaults_are_its_settings_own() -> None:
     agent = AgentSettings("n", "s", Path("t"), Path("d"))
-    assert (run.AGENT.kmsg, run.AGENT.allow_actions) == (agent.kernel_log, agent.allow_actions)
+    ours, theirs = asdict(run.AGENT), msgspec.structs.asdict(agent)
+    assert ours.pop("state_dir") == str(settings_from([]).state_dir)  # type: ignore[union-attr]
+    assert {name: theirs[name] for name in ours} == ours
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -10,8 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-
-from msgspec import Struct
+from typing import NamedTuple
 
 MAX_ABANDONED = 8
 """Children that even SIGKILL does not end; with so many, no more are started."""
@@ -23,7 +22,7 @@ MAX_ANSWER, READ_BYTES, DESK_BYTES = 4 * 1024 * 1024, 65_536, 120
 _abandoned: list[subprocess.Popen[bytes]] = []
 
 
-class Finished(Struct, frozen=True):
+class Finished(NamedTuple):
     """How a child ended. `code` is negative for a signal; `output` and `errors` as it wrote them."""
 
     code: int

@@ -235,7 +235,10 @@ class RealBody:
             return gpu_state.nothing("absent", f"its answer cannot be read: {error}")
 
     def host(self) -> Facts | None:
-        return host_state.decoded(self._host.ask("read", HOST_S))
+        try:
+            return host_state.decoded(self._host.ask("read", HOST_S))
+        finally:
+            self._host.close()  # asked twice a minute, it would take its memory all the time
 
     def drives(self) -> Facts:
         return smart_health.read(Path("/"))

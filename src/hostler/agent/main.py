@@ -358,8 +358,21 @@ def settings_from(arguments: Sequence[str] | None) -> AgentSettings | None:
     return AgentSettings(**{**given, "scratch": tuple(given["scratch"]), "units": tuple(given["units"])})
 
 
+def command() -> None:
+    """Run `hostler` where the agent alone is installed: `hostler agent …`, with the options of `hostler-agent`."""
+    match sys.argv[1:]:
+        case ["agent", *options]:
+            main(options)
+        case ["--version"]:
+            print(VERSION)  # noqa: T201 - what was asked for
+        case _:
+            sys.exit(
+                "hostler: only the agent is installed here: hostler agent --help; all commands: pip install hostler"
+            )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command `python -m hostler.agent.main`."""
+    """Run the commands `hostler-agent` and `python -m hostler.agent.main`."""
     settings = settings_from(arguments)
     if settings is None:
         print(f"{rss_kib()} KiB")  # noqa: T201 - what was asked for

@@ -2,6 +2,12 @@
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
+{{/* The agents' image: their own where it is named, else everybody's. */}}
+{{- define "hostler.agentImage" -}}
+{{- $own := .Values.agent.image -}}
+{{- printf "%s:%s" ($own.repository | default .Values.image.repository) ($own.tag | default .Values.image.tag) -}}
+{{- end -}}
+
 {{- define "hostler.image" -}}
 {{- printf "%s:%s" .Values.image.repository .Values.image.tag -}}
 {{- end -}}

@@ -61,11 +61,11 @@ class Transport:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class AgentOptions:
-    """Where the agent keeps what it has not delivered yet, and what it reads."""
+    """Where the agent keeps what it has not delivered yet, and what it reads. `agent/main.py` has the same options."""
 
     state_dir: Annotated[str, Parameter(help="What is not delivered yet is kept here.")] = "/var/lib/hostler-agent"
-    ca: Annotated[str, Parameter(show_default=False, help="Trust these authorities, not the system's.")] = ""
-    kmsg: Annotated[str, Parameter(help='The kernel log; "" reads none.')] = "/dev/kmsg"
+    ca_file: Annotated[str, Parameter(show_default=False, help="Trust these authorities, not the system's.")] = ""
+    kernel_log: Annotated[str, Parameter(help='The kernel log, or "journal"; "" reads none.')] = "/dev/kmsg"
     allow_actions: Annotated[bool, Parameter(negative=(), help="Permit reboot, gpu_reset and sanitise.")] = False
     cluster_server: Annotated[
         str, Parameter(show_default=False, help="API servers that the kubelet may join, with commas between.")
@@ -73,12 +73,19 @@ class AgentOptions:
     cluster_ca: Annotated[
         str, Parameter(show_default=False, help="PEM file of the authorities that these are known by.")
     ] = ""
+    scratch: Annotated[
+        tuple[str, ...], Parameter(negative=(), show_default=False, help="Devices that sanitise may erase.")
+    ] = ()
     units: Annotated[
         tuple[str, ...], Parameter(negative=(), show_default=False, help="systemd units that must run.")
     ] = ()
     nvml_twin: Annotated[
         str, Parameter(show_default=False, help="Recorded GPUs in place of the driver's, in labs.")
     ] = ""
+    dcgm: Annotated[
+        str, Parameter(help='DCGM exporter\'s page on loopback, read where one answers; "" reads none.')
+    ] = "http://127.0.0.1:9400/metrics"
+    checks_dir: Annotated[str, Parameter(help="The site's own checks, owned by root.")] = "/etc/hostler/checks.d"
     log_format: LogFormat = "auto"
 
 
@@ -230,11 +237,14 @@ def agent(
         server=server,
         token_file=Path(token_file),
         state_dir=Path(options.state_dir),
-        ca_file=options.ca,
-        kernel_log=options.kmsg,
+        ca_file=options.ca_file,
+        kernel_log=options.kernel_log,
         allow_actions=options.allow_actions,
         cluster_server=options.cluster_server,
         cluster_ca=options.cluster_ca,
+        scratch=options.scratch,
+        checks_dir=options.checks_dir,
+        dcgm=options.dcgm,
         units=options.units,
         nvml_twin=options.nvml_twin,
     )
