@@ -42,11 +42,12 @@ test: system-packages lint ## everything: lint, types, imports and all tests (un
 check: lint ## the fast part, under a minute: lint, types, imports, unit and property tests
 	$(BIN)/pytest tests/unit tests/property -n $(JOBS) --dist loadgroup
 
-lint: environment-test ## lint, format check, types and import contracts
+lint: environment-test ## lint, format check, types, import contracts and the shape of the code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/house_rules.py
 
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)
