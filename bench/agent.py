@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.figures import Figures
-from hostler.agent.collectors.kernel_log import Intake, Position
+from hostler.agent.collectors.kernel_log import Intake, LogPosition
 from hostler.core.diagnose.kernel_log import decode
 from hostler.sim.bmc.tls_certificates import self_signed
 
@@ -64,7 +64,7 @@ def _rates(figures: Figures) -> None:
 
 
 def _taken_s(raw: list[bytes]) -> float:
-    intake = Intake(Position("bench"))
+    intake = Intake(LogPosition("bench"))
     begin_s = time.process_time()
     for number, record in enumerate(raw):
         intake.take(record, number / LINES)

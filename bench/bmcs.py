@@ -18,7 +18,7 @@ import msgspec
 import uvloop
 
 from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
-from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
 from hostler.sim.bmc.resource_parts import Document
 from hostler.sim.bmc.tls_certificates import Certificate
 
@@ -64,7 +64,7 @@ class _Documents:
         key = (rendering, path)
         if key not in self._bodies:
             bare, _, query = path.partition("?")
-            reply = self._services[rendering].handle(Request("GET", bare, query), datetime.now(UTC))
+            reply = self._services[rendering].handle(ServiceRequest("GET", bare, query), datetime.now(UTC))
             found: Document | None = reply.body if reply.status == 200 else None
             self._bodies[key] = msgspec.json.encode(found) if found is not None else b""
         return self._bodies[key]

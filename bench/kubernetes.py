@@ -29,7 +29,7 @@ from hostler.agent.main import AgentSettings
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_page
 from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
-from hostler.sim.emulated.emulated_server import Host, gpu_address, h100
+from hostler.sim.emulated.emulated_server import EmulatedHost, gpu_address, h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
 from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run
@@ -116,7 +116,9 @@ def _add(figures: Figures, pace: str, took: list[float]) -> None:
 
 
 @asynccontextmanager
-async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[str]) -> AsyncIterator[list[Host]]:
+async def _served(
+    folder: Path, plane: ControlPlane, admin: Admin, names: list[str]
+) -> AsyncIterator[list[EmulatedHost]]:
     """A served cell with these nodes in production, and the machines under them."""
     data = folder / "data"
     data.mkdir(mode=0o700)
@@ -146,7 +148,7 @@ async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[s
         words = ("adopt", str(folder / "fleet.json"), "--reason", "bench", "--server", server)
         code, said = await run(HOSTLER, *words, "--token-file", str(operator))
         assert code == 0, said
-        hosts = [Host(s.node, h100(f"S-{s.node}"), s, lambda: datetime.now(UTC), 1.0) for s in settings]
+        hosts = [EmulatedHost(s.node, h100(f"S-{s.node}"), s, lambda: datetime.now(UTC), 1.0) for s in settings]
         for host in hosts:
             host.wake()
         try:
@@ -175,7 +177,7 @@ async def _in_production(admin: Admin, number: int) -> None:
             await asyncio.sleep(1.0)
 
 
-async def _faults(admin: Admin, hosts: list[Host], pause_s: float) -> list[float]:
+async def _faults(admin: Admin, hosts: list[EmulatedHost], pause_s: float) -> list[float]:
     """Seconds from the write of each line until the watch tells of the taint; `pause_s` between it and the next."""
     cordoned: dict[str, asyncio.Future[float]] = {
         host.node: asyncio.get_running_loop().create_future() for host in hosts

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.sim.comparison import page, sensitivity
-from hostler.sim.comparison.comparison_run import Asked, Reports, Run, Trial, hold, run_all
+from hostler.sim.comparison.comparison_run import ComparisonRequest, Reports, Run, Trial, hold, run_all
 from hostler.sim.comparison.constant_ranges import Sway
-from hostler.sim.comparison.report_store import Store
+from hostler.sim.comparison.report_store import ReportStore
 from hostler.sim.difficulty import Hardship
 from hostler.sim.peers.peer_table import PEERS
 from hostler.sim.pool_run import SimSettings
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after so long; what is done is kept")
     asked = parser.parse_args()
-    store = Store(asked.keep)
+    store = ReportStore(asked.keep)
     left = _run(store, asked.jobs, time.monotonic() + asked.minutes * 60)
     plain, hard = (_whole(plan, store) for plan in (PLAIN, HARD))
     if min(plain, hard) > 1:
@@ -62,7 +62,7 @@ def main() -> int:
     return UNFINISHED if left else 0
 
 
-def _run(store: Store, jobs: int, until: float) -> int:
+def _run(store: ReportStore, jobs: int, until: float) -> int:
     """Run what is not kept yet, as long as there is time; how many are left."""
     waiting = [one for one in _wanted() if store.get(*one) is None]
     while waiting and time.monotonic() < until:
@@ -86,7 +86,7 @@ def _compared(order: list[tuple[Plan, int]]) -> list[Run]:
     return [(replace(plan.settings, seed=seed), name) for plan, seed in worlds for name in plan.peers]
 
 
-def _whole(plan: Plan, store: Store) -> int:
+def _whole(plan: Plan, store: ReportStore) -> int:
     """How many seeds from 1 on are there of every peer."""
     for seed in range(1, plan.seeds + 1):
         if any(store.get(replace(plan.settings, seed=seed), name) is None for name in plan.peers):
@@ -95,10 +95,10 @@ def _whole(plan: Plan, store: Store) -> int:
 
 
 def _held(plan: Plan, seeds: int, keep: Path) -> Trial:
-    return hold(Asked(plan.settings, (plan.settings.rates,), plan.peers, seeds, 1, str(keep)))
+    return hold(ComparisonRequest(plan.settings, (plan.settings.rates,), plan.peers, seeds, 1, str(keep)))
 
 
-def _sway(store: Store) -> Sway:
+def _sway(store: ReportStore) -> Sway:
     """The rows whose runs are all there."""
     kept = {one: store.get(*one) for one in sensitivity.runs(SWAY.settings, SWAY.seeds, SWAY.peers)}
     reports: Reports = {one: report for one, report in kept.items() if report is not None}

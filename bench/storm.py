@@ -34,7 +34,7 @@ from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.runner import Cell
 from hostler.server.admission import URGENT
-from hostler.server.agent_mailbox import KINDS, AgentDesk
+from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
@@ -224,7 +224,7 @@ async def measure(directory: Path, figures: Figures) -> None:
     (directory / "tokens").write_text("\n".join(made))
     operator = tokens.create(Grant("olga", Role.operator))
     hand = NotingHand()
-    desk = AgentDesk(lambda: cell.epoch)
+    desk = AgentMailboxes(lambda: cell.epoch)
     cell = Cell(journal, [desk, hand])
     await cell.start()
     async with (

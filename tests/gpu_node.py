@@ -7,10 +7,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from hostler.agent.checks import evidence_window, gate_host_readings, gate_runner
-from hostler.agent.checks.host_stress import Report
+from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.collectors import gpu_state, nvml_state_reader
-from hostler.agent.collectors.nvml_twin import Twin
-from hostler.agent.machine import Eyes, Powers, RealBody
+from hostler.agent.collectors.nvml_twin import NvmlTwin
+from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.core.diagnose.gate.expectation import Expected, ExpectedGpu, Faulted, encode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
@@ -53,7 +53,7 @@ class Node:
         for address in ADDRESSES:
             self.plug(address)
         self.adapter("mlx5_0", "0000:1a:00", "4: ACTIVE")
-        self._bodies: list[RealBody] = []
+        self._bodies: list[RealHostMachine] = []
 
     def plug(self, address: str, vendor: str = "0x10de", pci_class: str = "0x030200") -> None:
         path = self.root / f"sys/bus/pci/devices/{address}.0"
@@ -74,34 +74,36 @@ class Node:
         (base / "ports/1/state").write_text(state)
         (base / "device").symlink_to(self.root / f"sys/bus/pci/devices/{address}.0")
 
-    def body(self, state: str | Path, scratch: tuple[str, ...] = ()) -> RealBody:
+    def body(self, state: str | Path, scratch: tuple[str, ...] = ()) -> RealHostMachine:
         twin = STATES / f"{state}.json" if isinstance(state, str) else state
-        eyes = Eyes(nvml_twin=str(twin), kernel_log=str(self.log), root=str(self.root))
-        self._bodies.append(RealBody("n1", self.state, Powers(actions=True, scratch=scratch), eyes))
+        eyes = SensorSources(nvml_twin=str(twin), kernel_log=str(self.log), root=str(self.root))
+        self._bodies.append(RealHostMachine("n1", self.state, Powers(actions=True, scratch=scratch), eyes))
         return self._bodies[-1]
 
-    def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> Report:
+    def look(self, state: str | Path, want: Expected | None = None, profile: str = "gate") -> StressResult:
         return self.body(state).check(profile, encode(want or expected()))
 
-    def gate(self, state: Path) -> gate_runner.Gate:
+    def gate(self, state: Path) -> gate_runner.GateRunner:
         """The gate by itself, with NVML read in this process."""
 
-        def gpus() -> gpu_state.Report:
-            told = nvml_state_reader.Reader(Twin(str(state)), lambda _doing: None).report(0.0)
+        def gpus() -> gpu_state.GpuPoll:
+            told = nvml_state_reader.NvmlStateReader(NvmlTwin(str(state)), lambda _doing: None).report(0.0)
             return gpu_state.decoded(json.dumps(told).encode())
 
-        return gate_runner.Gate(gate_runner.Place("n1", self.state, self.root, str(self.log)), gpus, lambda: "b1")
+        return gate_runner.GateRunner(
+            gate_runner.GatePlace("n1", self.state, self.root, str(self.log)), gpus, lambda: "b1"
+        )
 
-    def judged(self, state: str | Path, want: Expected) -> Report:
+    def judged(self, state: str | Path, want: Expected) -> StressResult:
         """The same looking within this process: the reader, the host's side and the judgement, without the tests."""
         twin = STATES / f"{state}.json" if isinstance(state, str) else state
-        told = nvml_state_reader.Reader(Twin(str(twin)), lambda _doing: None).report(0.0)
+        told = nvml_state_reader.NvmlStateReader(NvmlTwin(str(twin)), lambda _doing: None).report(0.0)
         noted = evidence_window.load(self.state, "b1")
         host = gate_host_readings.read(self.root, str(self.log), noted.sequence, "n1")
         readings = gate_runner.readings_of(gpu_state.decoded(json.dumps(told).encode()), host, noted)
         gpus = look_at_gpus(want, readings)
         looks = [*gpus, *look_at_faults(want, readings, gpus)]
-        return Report(worst(looks), what_was_told(looks), facts_of(looks))
+        return StressResult(worst(looks), what_was_told(looks), facts_of(looks))
 
     def close(self) -> None:
         for body in self._bodies:

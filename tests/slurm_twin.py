@@ -15,7 +15,7 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.drivers.slurm.rest_transport import Rest, RestTransport
+from hostler.drivers.slurm.rest_transport import RestEndpoint, RestTransport
 from hostler.drivers.slurm.transport import Change, Transport, failure
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import PortError
@@ -272,4 +272,4 @@ async def by_rest(app: web.Application, folder: Path, **more: Any) -> AsyncItera
     token.write_text(f"SLURM_JWT={TOKEN}\n")
     token.chmod(0o600)
     async with served(app) as origin, aiohttp.ClientSession() as session:
-        yield RestTransport(session, Rest(origin, "slurm", str(token), **more))
+        yield RestTransport(session, RestEndpoint(origin, "slurm", str(token), **more))

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from bench.detection.plants import GPUS, Placed, gpu_address, serial
 from bench.detection.table import Quiet, Seen
-from hostler.agent.collectors.kernel_log import Intake, Position
-from hostler.agent.local_observation import Sighting
+from hostler.agent.collectors.kernel_log import Intake, LogPosition
+from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spooled
 from hostler.agent.spool_upload import observation
 from hostler.controller import intake
@@ -60,7 +60,7 @@ class Ear:
     def __init__(self, node: str, boot_id: str) -> None:
         self._node = node
         self._boot_id = boot_id
-        self._intake = Intake(Position(boot_id))
+        self._intake = Intake(LogPosition(boot_id))
         self._records = self._told = 0
 
     def hear(self, lines: tuple[str, ...], now_s: float, facility: int = 0) -> list[Observation]:
@@ -71,7 +71,7 @@ class Ear:
         seen, _ = self._intake.batch(now_s)
         return [self._observation(one, now_s) for one in seen]
 
-    def _observation(self, seen: Sighting, now_s: float) -> Observation:
+    def _observation(self, seen: LocalObservation, now_s: float) -> Observation:
         self._told += 1
         return observation(Spooled(self._told, self._boot_id, now_s - seen.seen_s, seen), self._node, "spool")
 

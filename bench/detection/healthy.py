@@ -14,7 +14,7 @@ from functools import partial
 from bench.detection.boot_logs import SERVERS, boot_log
 from bench.detection.decided import record
 from bench.detection.table import Quiet
-from hostler.agent.collectors.kernel_log import Intake, Position
+from hostler.agent.collectors.kernel_log import Intake, LogPosition
 from hostler.core.state import events as e
 from hostler.core.state.model import Severity
 from hostler.sim.downtime_accounts import HARMLESS
@@ -22,8 +22,8 @@ from hostler.sim.failure_rates import load
 from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.fault_kinds import pci_of
-from hostler.sim.world.message_spool import Said
-from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.message_spool import ObservationContent
+from hostler.sim.world.simulated_host import SimulatedHost
 
 DAY_S = 86_400.0
 GPUS = 8
@@ -54,9 +54,9 @@ _LINKS = ("mlx5_core 0000:18:00.0 ens0f0np0: Link down", "mlx5_core 0000:18:00.0
 class Ears:
     """The collector of a host's kernel log: what it lets through goes into the host's spool."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: SimulatedHost) -> None:
         self._host = host
-        self._intake = Intake(Position(host.boot_id))
+        self._intake = Intake(LogPosition(host.boot_id))
         self.lines = 0
 
     def hear(self, *lines: str) -> None:
@@ -67,14 +67,14 @@ class Ears:
             self.lines += 1
         seen, _ = self._intake.batch(now_s)
         for one in seen:
-            said = Said(one.text, one.facts, facility=one.facility)
+            said = ObservationContent(one.text, one.facts, facility=one.facility)
             self._host.spool.put(one.kind, said, self._host.boot_id)
 
 
 class Life:
     """What befalls one healthy host: each kind of thing at its own times, drawn from the host's own stream."""
 
-    def __init__(self, host: Host, until_s: float, lived: Counter[str]) -> None:
+    def __init__(self, host: SimulatedHost, until_s: float, lived: Counter[str]) -> None:
         self._host = host
         self._chance = host.site.stream(f"life of {host.node}")
         self._until_s = until_s
@@ -144,7 +144,7 @@ class Life:
     def _restart(self) -> None:
         """The agent's process ends in good order and is back within seconds, with its spool."""
         host = self._host
-        host.spool.put("agent", Said(facts={"event": "stopped"}), host.boot_id)
+        host.spool.put("agent", ObservationContent(facts={"event": "stopped"}), host.boot_id)
         host.spool.open = False
         host.site.clock.after(self._chance.uniform(2, 20), partial(self._back, host.boot_id))
 
@@ -153,8 +153,10 @@ class Life:
         if host.boot_id != boot_id or host.severed:
             return
         host.spool.open = True
-        host.spool.put("agent", Said(facts={"event": "started"}), boot_id)
-        host.spool.put("agent", Said(facts={"event": "collector_started", "collector": "kernel_log"}), boot_id)
+        host.spool.put("agent", ObservationContent(facts={"event": "started"}), boot_id)
+        host.spool.put(
+            "agent", ObservationContent(facts={"event": "collector_started", "collector": "kernel_log"}), boot_id
+        )
         host.spool.rewind()
         host.report_inventory()
         host.report_ports()

@@ -29,8 +29,8 @@ from bench.detection.states import HEALTHY_FACTS, HEALTHY_HOST
 from bench.detection.watched import HEALTHY, STATES, gpu_parts, machine_of, twin_addresses, write
 from hostler.agent.child_process import Companion
 from hostler.agent.collectors import gpu_state, host_state, network_ports
-from hostler.agent.collectors.inventory import Inventory
-from hostler.agent.machine import EmulatedBody, Eyes, Powers, RealBody
+from hostler.agent.collectors.inventory import NodeInventory
+from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.state.model import Facts
 from hostler.journal.opening import open_journal
@@ -49,7 +49,7 @@ HOST_S = 20.0
 ASK_S = 0.2
 
 
-class Machinery(EmulatedBody):
+class Machinery(EmulatedHostMachine):
     """The machine of one node: GPUs from a file, a host from a directory of files, both read by the real children.
 
     What a node does not need it does not have: `gpus` and `host` say which children it gets.
@@ -63,7 +63,7 @@ class Machinery(EmulatedBody):
         self.become(HEALTHY)
         write(self.files, HEALTHY_HOST)
         self._reads_gpus = gpus
-        self._real = RealBody(self.node, place, Powers(), Eyes((), str(self.twin)))
+        self._real = RealHostMachine(self.node, place, Powers(), SensorSources((), str(self.twin)))
         argv = (sys.executable, "-m", "hostler.agent.collectors.host_reader", str(self.files), "")
         self._host = Companion(argv) if host else None
 
@@ -76,11 +76,11 @@ class Machinery(EmulatedBody):
     def boot_id(self) -> str:
         return self._boot
 
-    def inventory(self) -> Inventory:
+    def inventory(self) -> NodeInventory:
         addresses: Facts = {f"pci:{pci}": f"gpu{gpu}" for gpu, pci in enumerate(self._addresses)}
-        return Inventory(self.parts, {"covers": "gpu", **addresses})
+        return NodeInventory(self.parts, {"covers": "gpu", **addresses})
 
-    def gpus(self) -> gpu_state.Report:
+    def gpus(self) -> gpu_state.GpuPoll:
         return self._real.gpus() if self._reads_gpus else super().gpus()
 
     def host(self) -> Facts | None:

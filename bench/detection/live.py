@@ -14,7 +14,7 @@ from bench.detection.states import State
 from bench.detection.table import Name, Quiet, Seen, Truth, truth
 from bench.detection.watched import ail, wish_of, write
 from hostler.core.state.model import Severity
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.request_faults import RequestFaultRule
 
 LINES_PER_S = 40.0
 SETTLE_S = 45.0
@@ -121,7 +121,7 @@ def _plant(node: LabNode, state: State) -> None:
         case states.Silent():
             node.stop.set()
         case states.Bmc(refuses=word):
-            node.spoilt.add(Rule(status=401, times=0) if word else Rule(drop="before", times=0))
+            node.spoilt.add(RequestFaultRule(status=401, times=0) if word else RequestFaultRule(drop="before", times=0))
         case states.Reports(facts={"event": "kernel_log.overrun", "lost": int(lost)}):
             node.lose(lost)
         case _:

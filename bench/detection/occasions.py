@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from bench.detection.decided import name_of
 from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent, Stays, Swapped, Unlisted
-from hostler.agent.local_observation import Sighting
+from hostler.agent.local_observation import LocalObservation
 from hostler.controller import intake
 from hostler.core.state.model import Observation
 from tests.kit import NOW
 
 Told = (
-    Sighting
+    LocalObservation
     | Observation
     | intake.AgentSilent
     | intake.AgentRefused

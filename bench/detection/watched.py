@@ -29,16 +29,16 @@ from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
 from hostler.agent.collectors.network_ports import Ports
-from hostler.agent.limited_command import Ended
-from hostler.agent.local_observation import Sighting
+from hostler.agent.limited_command import CommandEnd
+from hostler.agent.local_observation import LocalObservation
 from hostler.core.diagnose.debounce import RepeatedReading, settle, told
 from hostler.core.state.model import Binding, Condition, Node, Observation, Part
 from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, ReadingTask
 from hostler.sim.bmc.emulated_machine import Ailment, Machine, gpu_server
-from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
 from tests.kit import NOW, Drive
 
 STATES = Path(__file__).parents[2] / "tests/nvml_states"
@@ -119,13 +119,13 @@ class _Life:
 
     def _tell(self, one: Told) -> tuple[Condition, ...]:
         drive, node = self._drive, name_of(0)
-        if isinstance(one, Sighting | Observation):
+        if isinstance(one, LocalObservation | Observation):
             return tell(drive, node, [self._posted(one)])
         before = {condition.id: condition for condition in drive.node(node).conditions}
         drive.step(one)
         return tuple(c for c in drive.node(node).conditions if before.get(c.id) is not c)
 
-    def _posted(self, one: Sighting | Observation) -> Observation:
+    def _posted(self, one: LocalObservation | Observation) -> Observation:
         self._posts += 1
         spool = f"s{self._posts}"
         if isinstance(one, Observation):
@@ -188,10 +188,10 @@ def _gpus(name: str, *, fresh: bool) -> Poll:
     return poll
 
 
-def _report(state: str) -> gpu_state.Report:
+def _report(state: str) -> gpu_state.GpuPoll:
     if state in _CHILD_ENDS:
         return _CHILD_ENDS[state]
-    reader = nvml_state_reader.Reader(nvml_twin.Twin(str(STATES / f"{state}.json")), lambda _: None)
+    reader = nvml_state_reader.NvmlStateReader(nvml_twin.NvmlTwin(str(STATES / f"{state}.json")), lambda _: None)
     return gpu_state.decoded(json.dumps({**reader.report(0.0), "gpus_on_pci": GPUS}).encode())
 
 
@@ -222,7 +222,7 @@ def _host(place: Path, files: dict[str, str], facts: dict[str, Any]) -> Poll:
         read |= {"inodes_free_percent:/": 40.0, "drive:nvme3n1": "ok", "drive_used_percent:nvme3n1": 3}
         seen = follower.take({**read, **(facts if bad else {})}, now_s)
         if news := looks.news(network_ports.read(place), now_s):
-            seen.append(Sighting("ports", now_s, facts={f"port:{port}": word for port, word in news.items()}))
+            seen.append(LocalObservation("ports", now_s, facts={f"port:{port}": word for port, word in news.items()}))
         return [*seen]
 
     return poll
@@ -253,7 +253,7 @@ def _inventory(shows: states.Gone | states.Extra | states.Alike) -> Poll:
         parts = (*parts, replace(parts[0], slot=shows.slot))
 
     def poll(now_s: float, bad: bool) -> list[Told]:
-        return [Sighting("inventory", now_s, facts={"covers": "gpu"}, parts=parts if bad else gpu_parts(0))]
+        return [LocalObservation("inventory", now_s, facts={"covers": "gpu"}, parts=parts if bad else gpu_parts(0))]
 
     return poll
 
@@ -262,7 +262,7 @@ def _check(check: states.Check) -> Poll:
     plugin = Plugin("site", Path("/etc/hostler/checks.d/site"), Schedule())
 
     def poll(now_s: float, bad: bool) -> list[Told]:
-        ended = Ended(check.code if bad else 0, (check.says if bad else "OK").encode())
+        ended = CommandEnd(check.code if bad else 0, (check.says if bad else "OK").encode())
         return [*sightings(plugin, read_answers(ended), now_s)]
 
     return poll
@@ -342,11 +342,11 @@ def _eyes(machine: Machine) -> RedfishEyes:
     """The Redfish driver over the emulated service, with no socket between."""
     service = Service([machine])
 
-    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
+    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         bare, _, query = path.partition("?")
-        reply = service.handle(Request(method, bare, query, body or b""), NOW)
+        reply = service.handle(ServiceRequest(method, bare, query, body or b""), NOW)
         headers = {name.lower(): value for name, value in reply.headers.items()}
-        return Answer(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"", headers)
+        return HttpResponse(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"", headers)
 
     client = RedfishClient(exchange, ORIGIN)
     return RedfishEyes(lambda _origin: client)
@@ -365,10 +365,10 @@ class _Kept:
     """A spool in memory."""
 
     def __init__(self) -> None:
-        self.seen: list[Sighting] = []
+        self.seen: list[LocalObservation] = []
         self._cursors: dict[str, bytes] = {}
 
-    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         self.seen += sightings
         if cursor is not None:
             self._cursors[cursor[0]] = cursor[1]

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
-from hostler.agent.controller_client import Order
+from hostler.agent.controller_client import OperationOrder
 from hostler.core.state.model import Observation, Outcome
 
 DEADLINE_S = 60.0
@@ -27,7 +27,7 @@ class FakeController:
         self.cursors: dict[str, int] = {}
         self.kept: list[Observation] = []
         self.heartbeats: list[dict[str, object]] = []
-        self.orders: list[Order] = []
+        self.orders: list[OperationOrder] = []
         self.outcomes: list[Outcome] = []
         self.poison = ""
         self.changed = asyncio.Event()
@@ -73,7 +73,7 @@ class FakeController:
             await self.changed.wait()
         return web.Response(body=msgspec.json.encode({"operations": waiting}), content_type="application/json")
 
-    def waiting(self) -> list[Order]:
+    def waiting(self) -> list[OperationOrder]:
         """The orders whose outcome was not heard."""
         heard = {(outcome.operation, outcome.attempt) for outcome in self.outcomes if outcome.result != "busy"}
         return [order for order in self.orders if (order.operation.id, order.operation.attempt) not in heard]

@@ -16,7 +16,7 @@ from hostler.journal.memory import MemoryJournal
 from hostler.ports import WorkloadView
 from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.runner import Cell
-from hostler.server.agent_mailbox import KINDS, AgentDesk
+from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.server_settings import Settings
@@ -130,7 +130,7 @@ class Client:
 class House:
     """The cell, its server, and a client per role."""
 
-    def __init__(self, cell: Cell, tokens: TokenStore, desk: AgentDesk, hand: ObligingHand, url: str) -> None:
+    def __init__(self, cell: Cell, tokens: TokenStore, desk: AgentMailboxes, hand: ObligingHand, url: str) -> None:
         self.cell = cell
         self.tokens = tokens
         self.desk = desk
@@ -208,7 +208,7 @@ async def house(
     hand = ObligingHand(kinds - KINDS if agents else kinds)
     tokens = TokenStore(folder / "tokens.sqlite")
     offers: dict[str, JoinOffer] = {}
-    desk = AgentDesk(lambda: cell.epoch, offered=offers.get)
+    desk = AgentMailboxes(lambda: cell.epoch, offered=offers.get)
     cell = Cell(MemoryJournal(), [hand, desk])
     hand.cell = cell
     await cell.start()

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from hostler.drivers.kubernetes.kube_api import Answer, Api
+from hostler.drivers.kubernetes.kube_api import Api, KubeResponse
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -31,7 +31,7 @@ class Kubelet:
         self.name = name
         self._key = ec.generate_private_key(ec.SECP256R1())
 
-    async def ask(self, api: Api, request: str, name: str = "", groups: str = "system:nodes") -> Answer:
+    async def ask(self, api: Api, request: str, name: str = "", groups: str = "system:nodes") -> KubeResponse:
         """Ask for the certificate of the node `name` (its own) with the credentials of `api`."""
         subject = [
             x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, groups),

@@ -9,12 +9,12 @@ from hostler.core.state.model import Node, Part
 from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader
 from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.ports import UnreachableError
 from hostler.sim.bmc import vendor_behaviour
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
-from hostler.sim.bmc.redfish_service import Request, Service
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
 from hostler.sim.bmc.resource_parts import Document
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_world import START, node_at
@@ -57,15 +57,15 @@ class Bmc:
         self.eyes = RedfishEyes(lambda _: self.client)
         self.hand = RedfishHand(lambda _: self.client, lambda: self.now)
 
-    async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         self.asked.append((method, path))
         if method != "GET":
             self.sent.append((path, headers, msgspec.json.decode(body or b"null")))
         bare, _, query = path.partition("?")
-        reply = self.service.handle(Request(method, bare, query, body or b"", headers), self.now)
+        reply = self.service.handle(ServiceRequest(method, bare, query, body or b"", headers), self.now)
         if reply.dropped:
             raise UnreachableError(f"no answer to {method} {bare}")
-        return Answer(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"")
+        return HttpResponse(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"")
 
     def documents(self) -> dict[str, Document]:
         """Everything that the BMC would show, by path."""

@@ -24,8 +24,8 @@ from hostler.ports import OperationDriver
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
-from hostler.sim.bmc.redfish_twin import Twin, images_by_name
-from hostler.sim.bmc.request_faults import FaultBook, Rule
+from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
+from hostler.sim.bmc.request_faults import FaultBook, RequestFaultRule
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 from hostler.sim.bmc.vendors import VENDORS
 from tests.end_to_end.processes import free_port
@@ -113,7 +113,7 @@ async def a_hand(access: Access = ACCESS, clock: Callable[[], datetime] = lambda
 async def emulated(
     backend: str = "http",
     machine: Machine | None = None,
-    rules: tuple[Rule, ...] = (),
+    rules: tuple[RequestFaultRule, ...] = (),
     timeout_s: float = 30,
 ) -> AsyncIterator[World]:
     """Our emulated BMC: over "http", "https", as one of many systems in a "shared" service, or as the "twin".
@@ -129,7 +129,7 @@ async def emulated(
         clock.pass_by(seconds)
 
     if backend == "twin":
-        twin = _TwinHand(Twin({"https://twin": service}, images_by_name), clock)
+        twin = _TwinHand(RedfishTwin({"https://twin": service}, images_by_name), clock)
         node = node_at("https://twin", machine.hardware.serial)
         yield World(twin, node, pass_by, machine, "http://images/BIOS/2.0.0", faults)
         return
@@ -171,7 +171,7 @@ async def _image_server() -> AsyncIterator[str]:
 class _TwinHand:
     """The twin in the shape of a Hand, so that one suite tries both."""
 
-    def __init__(self, twin: Twin, clock: Clock) -> None:
+    def __init__(self, twin: RedfishTwin, clock: Clock) -> None:
         self.kinds = twin.kinds
         self._twin = twin
         self._clock = clock

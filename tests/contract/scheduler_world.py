@@ -12,18 +12,18 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass, Workload
-from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.workloads import GRACEFUL, INTERRUPTIBLE
-from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
+from hostler.drivers.slurm.scheduler import SlurmMethod, SlurmScheduler
 from hostler.ports import ConflictError, Scheduler, WorkloadView
 from hostler.sim.emulated.emulated_scheduler import EmulatedScheduler, JobSpec
-from hostler.sim.world.simulated_host import Host
-from hostler.sim.world.simulated_scheduler import Scheduler as SimulatedScheduler
-from hostler.sim.world.virtual_clock import Clock
+from hostler.sim.world.simulated_host import SimulatedHost
+from hostler.sim.world.simulated_scheduler import SimulatedScheduler
+from hostler.sim.world.virtual_clock import VirtualClock
 from hostler.sim.world.world_context import Site
 from tests.contract.kubernetes_world import PATIENCE_S, Admin, an_admin, as_hostler, let_go, running, until
 from tests.controlplane.plane import ControlPlane
@@ -136,8 +136,8 @@ class SimulatedWorld:
 
     def __init__(self) -> None:
         self.node = replace(a_node("n1"), bindings=_bound("simulated"))
-        self.site = Site(Clock(NOW), 1, silence_s=30.0)
-        self.host = Host(self.site, "box-1", 1)
+        self.site = Site(VirtualClock(NOW), 1, silence_s=30.0)
+        self.host = SimulatedHost(self.site, "box-1", 1)
         self.host.start_running()
         self.scheduler = SimulatedScheduler(self.site, {"box-1": self.host})
         self.scheduler.seat("box-1").joined = True
@@ -157,7 +157,7 @@ class SimulatedWorld:
 class KubernetesWorld:
     """A real API server."""
 
-    def __init__(self, scheduler: KubernetesScheduler, admin: Admin, api: Api, book: Book) -> None:
+    def __init__(self, scheduler: KubernetesScheduler, admin: Admin, api: Api, book: ClusterCache) -> None:
         self.api = api
         self.book = book
         self.node = replace(a_node("n1"), bindings=_bound("kubernetes"))
@@ -203,7 +203,7 @@ class SlurmWorld:
 async def slurm_world(people: RealSlurm | SlurmTwin) -> AsyncIterator[SlurmWorld]:
     """A node in a Slurm cluster that is looked at all the time."""
     transport = people if isinstance(people, SlurmTwin) else people.transport()
-    manner = Manner(period_s=0.05)
+    manner = SlurmMethod(period_s=0.05)
     world = SlurmWorld(people, SlurmScheduler("k1", transport, lambda: None, lambda: datetime.now(UTC), manner))
     async with running(world.scheduler.watch()):
         await until(lambda: view(world) and world.scheduler.views().ready.get("box-1"), "the node to be ready")
@@ -221,7 +221,7 @@ async def kubernetes_world(plane: ControlPlane) -> AsyncIterator[KubernetesWorld
         admin = await stack.enter_async_context(an_admin(plane))
         hostler = await as_hostler(plane, admin)
         api = await stack.enter_async_context(Api(load_kubeconfig(str(hostler)), lambda: None))
-        book = Book(api, OWNER, Random(1).random, patience=Patience(landing_s=0.1))
+        book = ClusterCache(api, OWNER, Random(1).random, patience=Patience(landing_s=0.1))
         world = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), admin, api, book)
         await admin.space("acme")
         await admin.node("box-1")

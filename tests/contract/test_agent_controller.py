@@ -17,9 +17,16 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from hostler.agent import controller_client
-from hostler.agent.controller_client import About, Controller, Order, RejectedError, UnavailableError, backoff_s
-from hostler.agent.local_observation import Sighting
-from hostler.agent.machine import EmulatedBody
+from hostler.agent.controller_client import (
+    About,
+    ControllerClient,
+    OperationOrder,
+    RejectedError,
+    UnavailableError,
+    backoff_s,
+)
+from hostler.agent.local_observation import LocalObservation
+from hostler.agent.machine import EmulatedHostMachine
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
@@ -37,8 +44,8 @@ def token(tmp_path: Path) -> Path:
     return path
 
 
-def line(text: str) -> Sighting:
-    return Sighting("kernel_log", 1.0, text=text, facility=0)
+def line(text: str) -> LocalObservation:
+    return LocalObservation("kernel_log", 1.0, text=text, facility=0)
 
 
 def spool_in(directory: Path) -> Spool:
@@ -60,7 +67,7 @@ async def send_stubbornly(uploader: Uploader, tries: int) -> None:
 @asynccontextmanager
 async def uploading(url: str, spool: Spool, token: Path) -> AsyncIterator[Uploader]:
     async with controller_client.session(url, "") as session:
-        yield Uploader("n1", spool, Controller(session, url, token, "n1"), lambda: 0.0)
+        yield Uploader("n1", spool, ControllerClient(session, url, token, "n1"), lambda: 0.0)
     spool.close()
 
 
@@ -108,7 +115,7 @@ async def test_a_503_says_when_to_come_back(tmp_path: Path, token: Path) -> None
 
     async with one_route(busy) as url, aiohttp.ClientSession() as session:
         with pytest.raises(UnavailableError) as caught:
-            await Controller(session, url, token, "n1").heartbeat("b", About("1", 1))
+            await ControllerClient(session, url, token, "n1").heartbeat("b", About("1", 1))
     assert caught.value.retry_after_s == 7.0
 
 
@@ -122,7 +129,7 @@ async def test_statuses(status: int, error: type[Exception], token: Path) -> Non
 
     async with one_route(answer) as url, aiohttp.ClientSession() as session:
         with pytest.raises(error):
-            await Controller(session, url, token, "n1").heartbeat("b", About("1", 1))
+            await ControllerClient(session, url, token, "n1").heartbeat("b", About("1", 1))
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"spool": 3}', b"\xff" * 100, b"<html>"])
@@ -132,7 +139,7 @@ async def test_an_answer_without_sense_is_no_acknowledgement(body: bytes, token:
 
     async with one_route(answer) as url, aiohttp.ClientSession() as session:
         with pytest.raises(UnavailableError):
-            await Controller(session, url, token, "n1").observations("s", "b", [])
+            await ControllerClient(session, url, token, "n1").observations("s", "b", [])
 
 
 @asynccontextmanager
@@ -156,7 +163,7 @@ def test_backoff_grows_with_jitter_to_a_limit() -> None:
 
 
 @asynccontextmanager
-async def agent(url: str, directory: Path, token: Path, body: EmulatedBody) -> AsyncIterator[None]:
+async def agent(url: str, directory: Path, token: Path, body: EmulatedHostMachine) -> AsyncIterator[None]:
     """A whole agent on an emulated machine."""
     stop = asyncio.Event()
     settings = AgentSettings("n1", url, token, directory / "state", kernel_log="")
@@ -168,13 +175,13 @@ async def agent(url: str, directory: Path, token: Path, body: EmulatedBody) -> A
         await asyncio.wait_for(task, DEADLINE_S)
 
 
-def order(kind: str, number: int, mode: str = "perform", **args: str) -> Order:
+def order(kind: str, number: int, mode: str = "perform", **args: str) -> OperationOrder:
     made = Operation(f"op{number}", kind, "n1", "plan", 0, NOW, NOW, args)
-    return Order(made, 3, "observe" if mode == "observe" else "perform")
+    return OperationOrder(made, 3, "observe" if mode == "observe" else "perform")
 
 
 async def test_a_whole_agent_beats_observes_and_acts(tmp_path: Path, token: Path) -> None:
-    fake, body = FakeController(), EmulatedBody("n1")
+    fake, body = FakeController(), EmulatedHostMachine("n1")
     fake.orders = [
         order("run_checks", 1, profile="gate"),
         order("sh", 2),
@@ -205,7 +212,7 @@ async def test_a_whole_agent_beats_observes_and_acts(tmp_path: Path, token: Path
 
 
 async def test_a_reboot_is_reported_by_the_agent_that_comes_up_after_it(tmp_path: Path, token: Path) -> None:
-    fake, body = FakeController(), EmulatedBody("n1")
+    fake, body = FakeController(), EmulatedHostMachine("n1")
     fake.orders = [order("reboot", 1)]
     async with served(fake) as url:
         async with agent(url, tmp_path, token, body):

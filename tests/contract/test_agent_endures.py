@@ -13,9 +13,9 @@ import pytest
 
 import hostler.agent
 from hostler.agent import controller_client
-from hostler.agent.controller_client import Controller, UnavailableError
-from hostler.agent.local_observation import Sighting
-from hostler.agent.machine import EmulatedBody
+from hostler.agent.controller_client import ControllerClient, UnavailableError
+from hostler.agent.local_observation import LocalObservation
+from hostler.agent.machine import EmulatedHostMachine
 from hostler.agent.main import AgentSettings, serve
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
@@ -40,7 +40,7 @@ async def agent(url: str, directory: Path, token: Path, log: Path) -> AsyncItera
     """A whole agent on an emulated machine that reads this kernel log."""
     stop = asyncio.Event()
     settings = AgentSettings("n1", url, token, directory / "state", kernel_log=str(log))
-    task = asyncio.create_task(serve(settings, EmulatedBody("n1"), stop))
+    task = asyncio.create_task(serve(settings, EmulatedHostMachine("n1"), stop))
     try:
         yield
     finally:
@@ -128,11 +128,11 @@ async def test_a_controller_that_was_away_a_day_hears_all_of_it_in_order(tmp_pat
 
     spool, tries = opened(), 0
     async with served(fake) as url, controller_client.session(url, "") as session:
-        controller = Controller(session, url, token, "n1")
+        controller = ControllerClient(session, url, token, "n1")
         uploader = Uploader("n1", spool, controller, lambda: 0.0)
         for minute in range(24 * 60):
             now_s = 1_000.0 + minute * 60.0
-            spool.append([Sighting("kernel_log", now_s, text=f"minute {minute}", facility=0)])
+            spool.append([LocalObservation("kernel_log", now_s, text=f"minute {minute}", facility=0)])
             if minute == 12 * 60:
                 spool.close()
                 spool = opened()

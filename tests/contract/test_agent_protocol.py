@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 
 from hostler.agent import controller_client
-from hostler.agent.controller_client import Controller
-from hostler.agent.local_observation import Sighting
+from hostler.agent.controller_client import ControllerClient
+from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
 from hostler.server import agent_protocol
@@ -148,10 +148,10 @@ async def test_our_agent_understands_a_controller_of_the_version_before(older: s
     (tmp_path / "token").write_text("hst_x")
     (tmp_path / "token").chmod(0o600)
     async with aiohttp.ClientSession() as session:
-        controller = Controller(session, older, tmp_path / "token", "n0")
+        controller = ControllerClient(session, older, tmp_path / "token", "n0")
         assert (
             await controller.heartbeat(
-                "boot-1", controller_client.About("0.2.0", 1), controller_client.Receipt("s1", 2)
+                "boot-1", controller_client.About("0.2.0", 1), controller_client.SpoolReceipt("s1", 2)
             )
             is None
         )
@@ -170,12 +170,12 @@ async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(wor
     spool = Spool(tmp_path / "spool", "boot-1", lambda: moment_s[0], lambda: "s9")
     (tmp_path / "token").write_text(world.agent("n0").token)
     (tmp_path / "token").chmod(0o600)
-    controller = Controller(world.session, world.url, tmp_path / "token", "n0")
+    controller = ControllerClient(world.session, world.url, tmp_path / "token", "n0")
     uploader = Uploader("n0", spool, controller, lambda: 0.0)
-    spool.append([Sighting("kernel_log", 100.0, text=str(number), facility=0) for number in range(1, 8)])
+    spool.append([LocalObservation("kernel_log", 100.0, text=str(number), facility=0) for number in range(1, 8)])
     await uploader.send_all()
     assert spool.acknowledged == 7
-    had = controller_client.Receipt(spool.id, spool.acknowledged)
+    had = controller_client.SpoolReceipt(spool.id, spool.acknowledged)
     world.cell._office._controller.cursors["n0/agent"] = (spool.id, 3)  # type: ignore[union-attr]  # noqa: SLF001 - lost
     await uploader.rewind(await controller.heartbeat("b", controller_client.About("0.2.0", 1), had), had)
     assert spool.waiting == 4

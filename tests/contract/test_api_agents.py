@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.controller_client import About, Controller, UnavailableError
-from hostler.agent.local_observation import Sighting
+from hostler.agent.controller_client import About, ControllerClient, UnavailableError
+from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
 from hostler.core.state import snapshot
@@ -39,11 +39,11 @@ def batch(*seen: dict[str, Any], node: str = "n0", spool: str = "s1") -> dict[st
     return {"node": node, "spool": spool, "boot_id": "b", "observations": list(seen)}
 
 
-async def controller(world: House, folder: Path, session: aiohttp.ClientSession) -> Controller:
+async def controller(world: House, folder: Path, session: aiohttp.ClientSession) -> ControllerClient:
     file = folder / "agent.token"
     file.write_text(world.agent("n0").token)
     file.chmod(0o600)
-    return Controller(session, world.url, file, "n0")
+    return ControllerClient(session, world.url, file, "n0")
 
 
 async def test_the_agents_own_client_is_understood(world: House, tmp_path: Path) -> None:
@@ -79,12 +79,12 @@ async def test_an_agent_goes_on_to_the_next_controller(world: House, tmp_path: P
     file = tmp_path / "agent.token"
     file.write_text(world.agent("n0").token)
     file.chmod(0o600)
-    agent = Controller(world.session, f"http://127.0.0.1:1, {world.url}/", file, "n0")
+    agent = ControllerClient(world.session, f"http://127.0.0.1:1, {world.url}/", file, "n0")
     await agent.heartbeat("boot-9", About("1.2.3", 40_960))
     assert (await agent.observations("s1", "boot-9", [])).acknowledged == 1
     with pytest.raises(ValueError, match="no server"):
-        Controller(world.session, " , ", file, "n0")
-    alone = Controller(world.session, "http://127.0.0.1:1,http://127.0.0.1:2", file, "n0")
+        ControllerClient(world.session, " , ", file, "n0")
+    alone = ControllerClient(world.session, "http://127.0.0.1:1,http://127.0.0.1:2", file, "n0")
     with pytest.raises(UnavailableError):
         await alone.heartbeat("boot-9", About("1.2.3", 40_960))
 
@@ -257,7 +257,9 @@ async def test_a_number_that_no_snapshot_holds_is_refused_whole(
 async def test_the_agents_stream_goes_on_behind_a_number_that_is_refused(world: House, tmp_path: Path) -> None:
     """Mutant: 400 is no word about the content, so the agent sends the same for ever."""
     spool = Spool(tmp_path, "b", time.monotonic, lambda: "s9")
-    spool.append([Sighting("kernel_log", 0.0, text=XID79, facility=0, count=10**30), Sighting("kernel_log", 0.0)])
+    spool.append(
+        [LocalObservation("kernel_log", 0.0, text=XID79, facility=0, count=10**30), LocalObservation("kernel_log", 0.0)]
+    )
     agent = await controller(world, tmp_path, world.session)
     async with asyncio.timeout(PATIENCE_S):
         await Uploader("n0", spool, agent, lambda: 0.5).send_all()

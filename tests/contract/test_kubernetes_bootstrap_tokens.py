@@ -14,10 +14,10 @@ from hostler.agent import kubelet as agents
 from hostler.core.conditions.own_conditions import UNINVITED
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Binding, Condition, Hold, HoldKind, Node, Operation, Phase, Severity
-from hostler.drivers.kubernetes.csr_approver import Admitter
+from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.rejoin_guard import Doorkeeper
+from hostler.drivers.kubernetes.rejoin_guard import RejoinGuard
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.ports import RefusedError
 from hostler.runtime.join_offer import JoinOffer
@@ -60,7 +60,7 @@ async def issued(world: KubernetesWorld, ttl_s: str = "600") -> tuple[Operation,
 
 def kubeconfig_of(offer: JoinOffer, folder: Path) -> Path:
     """The bootstrap kubeconfig as the agent lays it down."""
-    given = msgspec.convert(msgspec.to_builtins(offer), agents.JoinOffer)
+    given = msgspec.convert(msgspec.to_builtins(offer), agents.KubeletJoinOffer)
     assert agents.invite(folder, agents.bootstrap_kubeconfig(given))
     return folder / "bootstrap-kubelet.conf"
 
@@ -73,7 +73,7 @@ async def test_a_kubelet_joins_by_the_token_of_its_node_and_the_token_is_over(
     ours = await world.admin.get(f"{SECRETS}/bootstrap-token-{offer.token[:6]}")
     assert ours["metadata"]["labels"] == {"hostler.dev/node": "n1", "hostler.dev/operation": join.id}
     config, box = kubeconfig_of(offer, tmp_path), Kubelet(tmp_path, "box-1")
-    async with running(Admitter(world.api, world.scheduler.joining).run()):
+    async with running(CsrApprover(world.api, world.scheduler.joining).run()):
         await box.join(config, "first")
         async with box.bootstrapping(config) as bearer:  # as long as it is there it lets nobody else in
             assert (await box.ask(bearer, "second")).status == 201
@@ -86,7 +86,7 @@ async def test_a_kubelet_joins_by_the_token_of_its_node_and_the_token_is_over(
     assert world.scheduler.joining.offer("n1") is None
     async with box.bootstrapping(config) as bearer:  # the API server remembers whom it has just let in for 10 s
         late = await box.ask(bearer, "third")
-    await Admitter(world.api, world.scheduler.joining).turn()
+    await CsrApprover(world.api, world.scheduler.joining).turn()
     if late.status != 401:
         seen = await world.admin.get(f"{REQUESTS}/third")
         assert not seen["status"].get("conditions")
@@ -125,7 +125,7 @@ async def test_what_another_node_would_be_is_not_signed(
     thief = Kubelet(tmp_path, "box-1")
     async with (
         thief.bootstrapping(kubeconfig_of(offer, tmp_path)) as bearer,
-        running(Admitter(world.api, world.scheduler.joining).run()),
+        running(CsrApprover(world.api, world.scheduler.joining).run()),
     ):
         await thief.let_in(bearer)
         answer = await thief.ask(bearer, "theft", **asked)
@@ -142,7 +142,7 @@ async def test_requests_of_others_are_left_to_others(world: KubernetesWorld, tmp
     await issued(world)
     admin = Kubelet(tmp_path, "box-1")
     assert (await admin.ask(world.admin.api, "theirs")).status == 201
-    await Admitter(world.api, world.scheduler.joining).turn()
+    await CsrApprover(world.api, world.scheduler.joining).turn()
     seen = await world.admin.get(f"{REQUESTS}/theirs")
     said = [one["reason"] for one in seen["status"].get("conditions", [])]
     assert set(said) <= {"AutoApproved"}  # Kubernetes' own approver lets an admin have it
@@ -206,7 +206,7 @@ async def test_a_node_that_has_left_and_is_listed_again_is_shut_and_taken_off_on
 ) -> None:
     """Mutants: it is deleted with a customer's pod on it; another machine of that name is shut; holds do not count."""
     fleet, gone = _left()
-    keeper = Doorkeeper(world.scheduler, lambda: fleet)
+    keeper = RejoinGuard(world.scheduler, lambda: fleet)
     await world.admin.node("box-1")  # its kubelet was started again
     await world.admin.pod("acme", "landed", "box-1", gpus=1)
     await until(lambda: list(world.book.on("box-1")), "the pod to be seen")
@@ -233,13 +233,13 @@ async def test_a_node_that_has_left_and_is_listed_again_is_shut_and_taken_off_on
     assert not (await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False)
 
 
-async def _is_shut(world: KubernetesWorld, keeper: Doorkeeper) -> bool:
+async def _is_shut(world: KubernetesWorld, keeper: RejoinGuard) -> bool:
     """A turn may find that others write at the same time; the next one tries again."""
     await keeper.turn()
     return bool((await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False))
 
 
-async def _is_gone(world: KubernetesWorld, keeper: Doorkeeper) -> bool:
+async def _is_gone(world: KubernetesWorld, keeper: RejoinGuard) -> bool:
     await keeper.turn()
     return (await world.api.get("/api/v1/nodes/box-1")).status == 404
 

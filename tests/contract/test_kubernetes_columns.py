@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Binding, Condition, Severity
-from hostler.drivers.kubernetes.node_status_writer import Marker
+from hostler.drivers.kubernetes.node_status_writer import NodeStatusWriter
 from hostler.drivers.kubernetes.public_names import LABELS
 from tests.contract.kubernetes_world import PATIENCE_S, until
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world, perform
@@ -50,7 +50,7 @@ async def test_kubectl_shows_where_a_node_stands_what_ails_it_and_why_it_is_shut
     fleet.put_node("n1", node)
     await perform(world, "cordon")
     await until(lambda: world.book.nodes.items["box-1"].unschedulable, "the cordon to be seen")
-    await Marker(world.scheduler, world.api, world.book, lambda: fleet).turn()
+    await NodeStatusWriter(world.scheduler, world.api, world.book, lambda: fleet).turn()
 
     labels = kubectl(control_plane, "-L", ",".join(name.name for name in LABELS))
     assert labels[1] == "Ready,SchedulingDisabled"

@@ -13,7 +13,7 @@ import pytest
 
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.drivers.kubernetes import credentials, kubeconfig
-from hostler.drivers.kubernetes.kube_api import Answer, Api
+from hostler.drivers.kubernetes.kube_api import Api, KubeResponse
 from hostler.drivers.kubernetes.kubeconfig import IN_CLUSTER, load_kubeconfig
 from hostler.ports import FencedError, UnreachableError
 from tests.controlplane.plane import ControlPlane
@@ -42,7 +42,7 @@ def written(folder: Path, server: str, user: dict[str, Any], **cluster: Any) -> 
     return str(path)
 
 
-async def asked(path: str, times: int = 1) -> list[Answer]:
+async def asked(path: str, times: int = 1) -> list[KubeResponse]:
     async with Api(load_kubeconfig(path), lambda: None) as api:
         return [await api.get(NODES) for _ in range(times)]
 

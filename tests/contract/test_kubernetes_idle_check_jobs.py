@@ -10,7 +10,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Operation, Verdict, WorkClass
 from hostler.drivers.kubernetes.idle_check_jobs import JOBS, Tidier, job_name
 from hostler.drivers.kubernetes.jobs import OWNER
-from hostler.drivers.kubernetes.liveness_lease import Presence
+from hostler.drivers.kubernetes.liveness_lease import LivenessLease
 from hostler.drivers.kubernetes.workloads import CHECKS
 from hostler.ports import RefusedError
 from tests.contract.kubernetes_world import running, until
@@ -108,7 +108,7 @@ async def test_a_lease_shows_that_hostler_is_up_and_who_decides(slots: Kubernete
     path = f"/apis/coordination.k8s.io/v1/namespaces/{CHECKS}/leases/{CELL}"
     seen: list[tuple[str, str]] = []
     for holder in ("ctl-1", "ctl-1", "ctl-2"):
-        await Presence(slots.world.api, CELL, holder).renew()
+        await LivenessLease(slots.world.api, CELL, holder).renew()
         spec = (await slots.world.admin.get(path))["spec"]
         assert spec["leaseDurationSeconds"] == 40
         seen.append((spec["holderIdentity"], spec["renewTime"]))

@@ -9,7 +9,7 @@ import pytest
 
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
+from hostler.drivers.kubernetes.reflector import ObjectKind, Patience, Reflector
 from hostler.drivers.kubernetes.wire import KubeNode, read_node
 from tests.contract.kubernetes_world import Admin, Proxy, a_proxy, an_admin, let_go, running, until, until_asked
 from tests.controlplane.plane import ControlPlane
@@ -27,7 +27,7 @@ class Copy:
         self.proxy = proxy
         self.told: dict[str, KubeNode] = {}
         self.deleted: list[str] = []
-        kind = Kind("nodes", "/api/v1/nodes", read_node)
+        kind = ObjectKind("nodes", "/api/v1/nodes", read_node)
         self.reflector = Reflector(api, kind, self._heard, Random(1).random, QUICK)
 
     def _heard(self, before: KubeNode | None, after: KubeNode | None) -> None:
@@ -136,7 +136,7 @@ async def test_nothing_counts_before_a_whole_list_was_read(copy: Copy) -> None:
     copy.proxy.limit = "1"
     api = copy.reflector._api  # noqa: SLF001 - another reflector on the same way
     fresh: Reflector[KubeNode] = Reflector(
-        api, Kind("nodes", "/api/v1/nodes", read_node), lambda _before, _after: None, Random(2).random, QUICK
+        api, ObjectKind("nodes", "/api/v1/nodes", read_node), lambda _before, _after: None, Random(2).random, QUICK
     )
     copy.proxy.mood = "error"
     async with running(fresh.run()):

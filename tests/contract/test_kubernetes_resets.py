@@ -13,16 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import gpu_reset as resetting_by_agent
-from hostler.agent.gpu_reset import Wanted, reset
-from hostler.agent.machine import EmulatedBody
-from hostler.agent.node_operations import Hands
-from hostler.agent.operation_log import Marks
+from hostler.agent.gpu_reset import ResetRequest, reset
+from hostler.agent.machine import EmulatedHostMachine
+from hostler.agent.node_operations import NodeOperations
+from hostler.agent.operation_log import OperationLog
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, Node, Operation, Outcome
 from hostler.drivers.kubernetes import gpu_operator_reset
 from hostler.drivers.kubernetes.gpu_operator import DEPLOY, OPERANDS, PAUSED_FOR, Operands
-from hostler.drivers.kubernetes.gpu_operator_reset import Place, Resetter, Restorer
-from hostler.drivers.kubernetes.kube_api import Answer, Api
+from hostler.drivers.kubernetes.gpu_operator_reset import ResetCluster, Resetter, Restorer
+from hostler.drivers.kubernetes.kube_api import Api, KubeResponse
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from tests.contract.kubernetes_world import PATIENCE_S, until
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
@@ -38,7 +38,7 @@ STATE = "nvidia.com/gpu-driver-upgrade-state"
 BOX = "/api/v1/nodes/box-1"
 
 
-class Agent(EmulatedBody):
+class Agent(EmulatedHostMachine):
     """The node's agent: its own marks, verbs and reset, on a machine where each pod of the node holds GPU 0."""
 
     kinds = frozenset({"gpu_reset"})
@@ -47,11 +47,11 @@ class Agent(EmulatedBody):
         super().__init__("n1")
         self.machine = machine
         self.site = site
-        self.marks = Marks(machine.home / "marks.sqlite")
-        self.hands = Hands("n1", self, self.marks)
+        self.marks = OperationLog(machine.home / "marks.sqlite")
+        self.hands = NodeOperations("n1", self, self.marks)
         self.orders: list[str] = []
 
-    def reset_gpus(self, wanted: Wanted) -> str:
+    def reset_gpus(self, wanted: ResetRequest) -> str:
         return reset(wanted, self.machine.root)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
@@ -88,7 +88,7 @@ class Site:
         return fleet
 
     def resetter(self, clear_s: float = 20.0, operands: Operands | None = None) -> Resetter:
-        place = Place(self.world.scheduler, operands or self.operands)
+        place = ResetCluster(self.world.scheduler, operands or self.operands)
         return Resetter([place], lambda: self.agent, self.fleet, clear_s)
 
     def restorer(self) -> Restorer:
@@ -222,7 +222,7 @@ class CutApi(Api):
         super().__init__(load_kubeconfig(str(kubeconfig)), lambda: None)
         self.left, self.happens, self.after = at, happens, after
 
-    async def _ask(self, *args: Any) -> Answer:
+    async def _ask(self, *args: Any) -> KubeResponse:
         self.left -= 1
         if self.left == 0 and not self.after:
             self.happens()

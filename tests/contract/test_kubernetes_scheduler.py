@@ -12,10 +12,10 @@ from hostler.controller.ready import Reply
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Binding, Condition, Intent, Severity, WorkClass, Workload
 from hostler.drivers.kubernetes.annotation_requests import Requester
-from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.node_status_writer import Marker
+from hostler.drivers.kubernetes.node_status_writer import NodeStatusWriter
 from hostler.drivers.kubernetes.reflector import Patience
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.ports import RefusedError
@@ -284,10 +284,10 @@ async def test_users_see_phase_place_and_health_on_the_node_and_only_changes_are
     fleet.put_node("n1", replace(fleet.nodes["n1"], bindings=world.node.bindings))
     kubeconfig = load_kubeconfig(str(control_plane.kubeconfig("hostler")))
     async with Api(kubeconfig, lambda: writes.append(None)) as api:
-        await _is_marked(world, Marker(world.scheduler, api, world.book, lambda: fleet), writes)
+        await _is_marked(world, NodeStatusWriter(world.scheduler, api, world.book, lambda: fleet), writes)
 
 
-async def _is_marked(world: KubernetesWorld, marker: Marker, writes: list[None]) -> None:
+async def _is_marked(world: KubernetesWorld, marker: NodeStatusWriter, writes: list[None]) -> None:
     await marker.turn()
     seen = await world.admin.get(BOX)
     ours = {key: value for key, value in seen["metadata"]["labels"].items() if key.startswith("hostler.dev/")}
@@ -313,7 +313,7 @@ async def test_a_fault_shows_as_a_condition_with_its_reason_and_as_an_event(worl
     fleet = _members()
     fault = Condition("c1", "gpu.fallen_off_bus", "n1", Severity.catastrophic, NOW, NOW, "remedy", "hostler")
     fleet.put_node("n1", replace(fleet.nodes["n1"], bindings=world.node.bindings, conditions=(fault,)))
-    await Marker(world.scheduler, world.api, world.book, lambda: fleet).turn()
+    await NodeStatusWriter(world.scheduler, world.api, world.book, lambda: fleet).turn()
     conditions = (await world.admin.get(BOX))["status"]["conditions"]
     told = next(c for c in conditions if c["type"] == "HostlerHealthy")
     assert (told["status"], told["reason"]) == ("False", "GpuFallenOffBus")
@@ -375,7 +375,7 @@ async def test_who_came_while_the_watch_was_silent_is_shown_before_the_cordon_is
     async with a_proxy(control_plane) as proxy:
         behind = control_plane.kubeconfig("proxied", "admin-token", proxy.url)
         async with Api(load_kubeconfig(str(behind)), lambda: None) as api:
-            book = Book(api, OWNER, Random(1).random, patience=Patience(landing_s=0.0))
+            book = ClusterCache(api, OWNER, Random(1).random, patience=Patience(landing_s=0.0))
             late = KubernetesWorld(KubernetesScheduler("k1", api, book, OWNER), world.admin, api, book)
             async with running(book.run()):
                 await until(lambda: not book.lost, "the lists")

@@ -14,14 +14,14 @@ from hostler.drivers.redfish import bmc_event_logs, operation_driver
 from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.connection_pool import Connections
-from hostler.drivers.redfish.http_exchange import MAX_ANSWER_BYTES, Access, Answer, HttpExchange, parse_address
+from hostler.drivers.redfish.http_exchange import MAX_ANSWER_BYTES, Access, HttpExchange, HttpResponse, parse_address
 from hostler.drivers.redfish.operation_driver import RedfishHand
-from hostler.drivers.redfish.wire import Component
+from hostler.drivers.redfish.wire import FirmwareComponent
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import Machine, Quirks, gpu_server
-from hostler.sim.bmc.redfish_service import Request, Service
-from hostler.sim.bmc.redfish_twin import Twin, images_by_name
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.contract.redfish_world import (
     CERTIFICATE,
     PASSWORD,
@@ -56,7 +56,7 @@ def running_machine(quirks: Quirks | None = None) -> Machine:
 
 async def test_a_power_off_whose_reply_is_lost_is_observed_and_not_repeated(backend: str) -> None:
     """Mutant: `perform` sends without looking at the power state first, and the BMC counts two."""
-    async with emulated(backend, running_machine(), (Rule(RESET, drop="after"),)) as world:
+    async with emulated(backend, running_machine(), (RequestFaultRule(RESET, drop="after"),)) as world:
         with pytest.raises(UnreachableError):
             await world.perform("power_off")
         assert (await world.observe_until("done", "power_off", within_s=12)).result == "done"
@@ -65,7 +65,7 @@ async def test_a_power_off_whose_reply_is_lost_is_observed_and_not_repeated(back
 
 
 async def test_a_power_off_that_never_arrived_is_seen_not_done_and_may_be_sent_again(backend: str) -> None:
-    async with emulated(backend, running_machine(), (Rule(RESET, drop="before"),)) as world:
+    async with emulated(backend, running_machine(), (RequestFaultRule(RESET, drop="before"),)) as world:
         with pytest.raises(UnreachableError):
             await world.perform("power_off")
         assert (await world.observe("power_off")).result == "unknown", "it may still land"
@@ -76,7 +76,7 @@ async def test_a_power_off_that_never_arrived_is_seen_not_done_and_may_be_sent_a
 
 
 async def test_a_late_answer_is_no_answer(backend: str) -> None:
-    async with emulated(backend, running_machine(), (Rule(RESET, latency_s=40),), timeout_s=1.5) as world:
+    async with emulated(backend, running_machine(), (RequestFaultRule(RESET, latency_s=40),), timeout_s=1.5) as world:
         with pytest.raises(UnreachableError, match="gave no answer"):
             await world.perform("power_off")
         assert (await world.observe_until("done", "power_off", within_s=12)).result == "done"
@@ -135,7 +135,7 @@ async def test_two_bmcs_swapped_in_the_middle_of_a_plan_cost_nobody_power() -> N
 def test_two_bmcs_swapped_in_virtual_time_cost_nobody_power() -> None:
     machines = [a_machine("SN1"), a_machine("SN2")]
     services = {f"https://b{n}": Service([machine]) for n, machine in enumerate(machines, 1)}
-    twin = Twin(services, images_by_name)
+    twin = RedfishTwin(services, images_by_name)
     nodes = [node_at(origin, machine.hardware.serial) for origin, machine in zip(services, machines, strict=True)]
     for machine, node in zip(machines, nodes, strict=True):
         machine.start_powered()
@@ -149,7 +149,7 @@ def test_two_bmcs_swapped_in_virtual_time_cost_nobody_power() -> None:
 
 def test_a_binding_without_a_system_is_refused_where_the_bmc_serves_many() -> None:
     machines = [a_machine(f"SN{n}") for n in range(3)]
-    twin = Twin({"https://many": Service(machines)}, images_by_name)
+    twin = RedfishTwin({"https://many": Service(machines)}, images_by_name)
     node = node_at("https://many", "SN1")
     with pytest.raises(RefusedError, match=r"serves 3 systems.*#system-id"):
         twin.perform(operation("power_on", node), node, START)
@@ -175,7 +175,7 @@ def test_a_binding_without_a_system_is_refused_where_the_bmc_serves_many() -> No
     ],
 )
 async def test_a_status_becomes_advice_in_the_bmcs_own_words(backend: str, status: int, error: type[Exception]) -> None:
-    async with emulated(backend, running_machine(), (Rule(RESET, status=status),)) as world:
+    async with emulated(backend, running_machine(), (RequestFaultRule(RESET, status=status),)) as world:
         with pytest.raises(error, match=f"A fault rule answers {status}"):
             await world.perform("power_off")
         assert not world.ours.counts
@@ -183,7 +183,7 @@ async def test_a_status_becomes_advice_in_the_bmcs_own_words(backend: str, statu
 
 async def test_a_refusal_in_the_wrong_state_is_looked_into(backend: str) -> None:
     """The state was read as On, changed meanwhile, and the BMC answers 400: the wish is fulfilled."""
-    stale = Rule("/redfish/v1/Systems/*", "GET", patch={"PowerState": "On"}, times=1)
+    stale = RequestFaultRule("/redfish/v1/Systems/*", "GET", patch={"PowerState": "On"}, times=1)
     async with emulated(backend, None, (stale,)) as world:
         outcome = await world.perform("power_off")
         assert outcome.result == "done"
@@ -259,7 +259,7 @@ async def test_an_image_that_cannot_be_fetched_fails_its_task(backend: str) -> N
 
 def test_an_update_of_another_system_behind_one_service_keeps_nobody_waiting() -> None:
     machines = [a_machine("SN1"), a_machine("SN2")]
-    twin = Twin({"https://many": Service(machines)}, images_by_name)
+    twin = RedfishTwin({"https://many": Service(machines)}, images_by_name)
     for serial in ("SN1", "SN2"):
         node = node_at(f"https://many#sys-{serial}", serial)
         update = operation("update_firmware", node, image="http://images/BIOS/2.0.0", **BIOS)
@@ -316,7 +316,7 @@ def test_eyes_show_each_reading_as_it_came() -> None:
     machine.spike("gpu0_temp_c", 99.0)
     machine.leaks["manifold"] = "Critical"
     machine.supplies["psu5"] = "Critical"
-    twin = Twin({"https://b": Service([machine])}, images_by_name)
+    twin = RedfishTwin({"https://b": Service([machine])}, images_by_name)
     node = node_at("https://b", "SN1")
     power, first = twin.look(node, START)
     _, second = twin.look(node, START)
@@ -328,7 +328,7 @@ def test_eyes_show_each_reading_as_it_came() -> None:
 
 
 def test_eyes_never_show_another_machines_readings() -> None:
-    twin = Twin({"https://b": Service([running_machine()])}, images_by_name)
+    twin = RedfishTwin({"https://b": Service([running_machine()])}, images_by_name)
     with pytest.raises(RefusedError, match="binding mismatch"):
         twin.look(node_at("https://b", "SN9"), START)
 
@@ -336,8 +336,8 @@ def test_eyes_never_show_another_machines_readings() -> None:
 def test_sensors_that_fail_are_told_in_the_observation() -> None:
     machine = running_machine()
     service = Service([machine])
-    service.faults.add(Rule("*/Sensors", status=500, times=0))
-    twin = Twin({"https://b": service}, images_by_name)
+    service.faults.add(RequestFaultRule("*/Sensors", status=500, times=0))
+    twin = RedfishTwin({"https://b": service}, images_by_name)
     _, sensors = twin.look(node_at("https://b", "SN1"), START)
     assert "500" in sensors.text
     assert sensors.facts["gpu0_temp_c"] == 38.0, "the older Thermal resource stands in"
@@ -370,15 +370,15 @@ async def test_a_link_to_another_host_is_never_followed(how: str) -> None:
     async with a_server(trap) as evil:
         elsewhere = f"http://x@{evil[7:]}/loot" if how == "userinfo" else f"{evil}/redfish/v1/Systems/loot"
         rules = {
-            "systems": Rule("/redfish/v1", patch={"Systems": {"@odata.id": elsewhere}}, times=0),
-            "userinfo": Rule("/redfish/v1", patch={"Systems": {"@odata.id": elsewhere}}, times=0),
-            "reset": Rule(
+            "systems": RequestFaultRule("/redfish/v1", patch={"Systems": {"@odata.id": elsewhere}}, times=0),
+            "userinfo": RequestFaultRule("/redfish/v1", patch={"Systems": {"@odata.id": elsewhere}}, times=0),
+            "reset": RequestFaultRule(
                 "/redfish/v1/Systems/*",
                 "GET",
                 patch={"Actions": {"#ComputerSystem.Reset": {"target": elsewhere}}},
                 times=0,
             ),
-            "next page": Rule(
+            "next page": RequestFaultRule(
                 "/redfish/v1/Systems", patch={"Members": [], "Members@odata.nextLink": elsewhere}, times=0
             ),
         }
@@ -477,14 +477,14 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
     service = Service([machine])
     under_way, most = 0, 0
 
-    async def slow(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
+    async def slow(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         nonlocal under_way, most
         under_way += method != "GET"
         most = max(most, under_way)
         await asyncio.sleep(0)
-        reply = service.handle(Request(method, path.partition("?")[0], "", body or b""), START)
+        reply = service.handle(ServiceRequest(method, path.partition("?")[0], "", body or b""), START)
         under_way -= method != "GET"
-        return Answer(reply.status, msgspec.json.encode(reply.body))
+        return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(slow, "https://b")
     hand = RedfishHand(lambda _: client, Clock())
@@ -539,11 +539,11 @@ async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned
     machine, asked = running_machine(), []
     service = Service([machine])
 
-    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
+    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         asked.append(path)
         bare, _, query = path.partition("?")
-        reply = service.handle(Request(method, bare, query, body or b""), START)
-        return Answer(reply.status, msgspec.json.encode(reply.body))
+        reply = service.handle(ServiceRequest(method, bare, query, body or b""), START)
+        return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
     eyes = RedfishEyes(lambda _: client)
@@ -551,7 +551,7 @@ async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned
     asked.clear()
     assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
     assert len(asked) == 4, asked
-    service.faults.add(Rule("*/Sensors", status=503))
+    service.faults.add(RequestFaultRule("*/Sensors", status=503))
     await (await eyes.look(node_at("https://b", "SN1"))).sensors()
     asked.clear()
     assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts
@@ -572,7 +572,7 @@ async def test_a_connection_is_kept_unless_its_bmc_chokes_on_that_or_there_are_t
 
 def test_what_is_staged_does_not_run_wherever_the_bmc_lists_it() -> None:
     """Mutant: what is staged counts as running where it is listed first."""
-    staged, running = Component("BIOS", "2.0.0", "/s", staged=True), Component("BIOS", "1.0.0", "/r")
+    staged, running = FirmwareComponent("BIOS", "2.0.0", "/s", staged=True), FirmwareComponent("BIOS", "1.0.0", "/r")
     for listed in ((staged, running), (running, staged)):
         assert operation_driver._running(listed, "bios") is running  # noqa: SLF001 - the inventory in either order
     assert operation_driver._running((staged,), "bios") is None  # noqa: SLF001 - none is known to run

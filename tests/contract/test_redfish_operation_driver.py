@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from hostler.core.state.model import Outcome
 from hostler.drivers.redfish import operation_driver as redfish_hand
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.ports import RefusedError, UnreachableError
-from hostler.sim.bmc.emulated_machine import Boot, Delays, Machine, Quirks, gpu_server
-from hostler.sim.bmc.redfish_service import Request, Service
-from hostler.sim.bmc.redfish_twin import Twin, images_by_name
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.emulated_machine import Delays, EmulatedBootOverride, Machine, Quirks, gpu_server
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.contract.redfish_world import START, World, a_machine, emulated, node_at, operation
 
 SYSTEM, MANAGER, TASK = "/redfish/v1/Systems/*", "/redfish/v1/Managers/*", "/redfish/v1/TaskService/Tasks/*"
@@ -30,9 +30,9 @@ def running_machine(**quirks: Any) -> Machine:
     return machine
 
 
-def shows(path: str, times: int = 0, **patch: Any) -> Rule:
+def shows(path: str, times: int = 0, **patch: Any) -> RequestFaultRule:
     """The BMC shows these keys of a document so, for ever or so many times."""
-    return Rule(path, "GET", patch=patch, times=times)
+    return RequestFaultRule(path, "GET", patch=patch, times=times)
 
 
 # power
@@ -92,7 +92,7 @@ async def test_an_effect_may_appear_until_its_landing_time_or_its_deadline(
     passed_s: float, deadline_s: float, result: str
 ) -> None:
     """Mutants: the later of the two counts; the last moment still counts; the landing time is not looked up."""
-    async with emulated("twin", running_machine(), (Rule("*.Reset", drop="before"),)) as world:
+    async with emulated("twin", running_machine(), (RequestFaultRule("*.Reset", drop="before"),)) as world:
         asked = replace(operation("power_off", world.node), deadline=START + timedelta(seconds=deadline_s))
         with pytest.raises(UnreachableError):
             await world.hand.perform(asked, world.node)
@@ -102,7 +102,7 @@ async def test_an_effect_may_appear_until_its_landing_time_or_its_deadline(
 
 async def test_the_landing_time_counts_from_the_last_sending() -> None:
     """Mutant: it counts from the record although this process has sent later."""
-    async with emulated("twin", running_machine(), (Rule("*.Reset", drop="before", times=2),)) as world:
+    async with emulated("twin", running_machine(), (RequestFaultRule("*.Reset", drop="before", times=2),)) as world:
         asked = replace(operation("power_off", world.node), started=START)
         for _ in range(2):
             with pytest.raises(UnreachableError):
@@ -115,8 +115,8 @@ def test_what_is_remembered_of_operations_is_bounded_and_the_oldest_go(monkeypat
     """Mutants: nothing is forgotten; the newest is, whose effect is still to come."""
     monkeypatch.setattr(redfish_hand, "MAX_REMEMBERED", 2)
     rules = Service([running_machine()])
-    rules.faults.add(Rule("*.Reset", drop="before", times=0))
-    twin, node = Twin({"https://b": rules}, images_by_name), node_at("https://b", "SN1")
+    rules.faults.add(RequestFaultRule("*.Reset", drop="before", times=0))
+    twin, node = RedfishTwin({"https://b": rules}, images_by_name), node_at("https://b", "SN1")
     asked = [replace(operation("power_off", node), id=f"op{n}") for n in range(3)]
     for one in asked:
         with pytest.raises(UnreachableError):
@@ -131,13 +131,15 @@ def test_what_is_remembered_of_operations_is_bounded_and_the_oldest_go(monkeypat
 @pytest.mark.parametrize(
     ("boot", "result"),
     [
-        (Boot("Once", "UefiHttp"), "done"),
-        (Boot("Continuous", "UefiHttp"), "done"),
-        (Boot("Once", "Pxe"), "not_done"),
-        (Boot("Disabled", "UefiHttp"), "not_done"),
+        (EmulatedBootOverride("Once", "UefiHttp"), "done"),
+        (EmulatedBootOverride("Continuous", "UefiHttp"), "done"),
+        (EmulatedBootOverride("Once", "Pxe"), "not_done"),
+        (EmulatedBootOverride("Disabled", "UefiHttp"), "not_done"),
     ],
 )
-async def test_the_boot_override_counts_where_it_is_on_and_for_this_target(boot: Boot, result: str) -> None:
+async def test_the_boot_override_counts_where_it_is_on_and_for_this_target(
+    boot: EmulatedBootOverride, result: str
+) -> None:
     """Mutants: an override that is used up counts; one for another target does; one that stays does not."""
     machine = running_machine()
     machine.boot = boot
@@ -229,7 +231,7 @@ async def test_without_wanted_versions_those_that_run_are_read() -> None:
 
 async def test_an_update_that_may_not_have_arrived_is_unknown_for_as_long_as_it_may_land() -> None:
     """Mutant: the moment of sending is not noted, and the record is a day old."""
-    async with emulated("twin", running_machine(), (Rule("*.SimpleUpdate", drop="before"),)) as world:
+    async with emulated("twin", running_machine(), (RequestFaultRule("*.SimpleUpdate", drop="before"),)) as world:
         with pytest.raises(UnreachableError):
             await world.perform("update_firmware", image=world.image, **BIOS)
         assert (await world.observe("update_firmware", image=world.image, **BIOS)).result == "unknown"
@@ -289,7 +291,7 @@ async def _another_tool_updates(world: World, targets: list[str]) -> None:
 
 async def test_firmware_that_cannot_be_listed_leaves_a_gap_in_the_inventory() -> None:
     """Mutants: the whole inventory fails with it; the gap is not told."""
-    rule = Rule("/redfish/v1/UpdateService*", "GET", status=404, times=0)
+    rule = RequestFaultRule("/redfish/v1/UpdateService*", "GET", status=404, times=0)
     async with emulated("twin", running_machine(), (rule,)) as world:
         outcome = await world.perform("collect_inventory")
         assert (outcome.result, len(outcome.parts) > 0) == ("done", True)
@@ -305,7 +307,7 @@ async def test_the_inventory_names_the_versions_that_run_and_says_where_it_is_in
         assert (whole.facts["complete"], whole.facts["firmware.BIOS"]) == (True, "1.0.0")
         assert whole.detail == f"{len(whole.parts)} parts"
         assert {part.node for part in whole.parts} == {world.node.id}
-        world.faults.add(Rule(f"{SYSTEM}/Memory*", "GET", status=500, times=0))
+        world.faults.add(RequestFaultRule(f"{SYSTEM}/Memory*", "GET", status=500, times=0))
         partial = await world.perform("collect_inventory")
         assert partial.detail.startswith(f"{len(partial.parts)} parts, incomplete; ")
 
@@ -321,7 +323,9 @@ async def _restarted(world: World) -> Outcome:
 
 async def test_a_restart_is_known_by_its_moment() -> None:
     """Mutants: the same moment as before counts; another one does not."""
-    async with emulated("twin", running_machine(), (Rule("*/Actions/Manager.Reset", drop="before"),)) as world:
+    async with emulated(
+        "twin", running_machine(), (RequestFaultRule("*/Actions/Manager.Reset", drop="before"),)
+    ) as world:
         with pytest.raises(UnreachableError):
             await world.perform("reset_bmc")
         assert (await world.observe("reset_bmc")).result == "unknown", "it may still go away"
@@ -332,7 +336,7 @@ async def test_a_restart_is_known_by_its_moment() -> None:
 
 async def test_a_restart_before_ours_was_sent_is_not_ours() -> None:
     """Mutants: any restart since the record counts, though this process knows the one before its own."""
-    rules = (Rule("*/Actions/Manager.Reset", drop="before"), shows(MANAGER, 1))
+    rules = (RequestFaultRule("*/Actions/Manager.Reset", drop="before"), shows(MANAGER, 1))
     async with emulated("twin", running_machine(), rules) as world:
         world.ours.manager_reset_at = START - timedelta(hours=1)
         with pytest.raises(UnreachableError):
@@ -394,9 +398,9 @@ async def test_a_reading_does_not_wait_for_an_act_and_each_has_a_budget_of_its_o
     """Mutants: readings are taken one at a time with acts; what one operation has read is missing at the next."""
     service = Service([running_machine()])
 
-    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
-        reply = service.handle(Request(method, path.partition("?")[0], "", body or b""), START)
-        return Answer(reply.status, msgspec.json.encode(reply.body))
+    async def exchange(method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
+        reply = service.handle(ServiceRequest(method, path.partition("?")[0], "", body or b""), START)
+        return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
     hand, node = RedfishHand(lambda _: client, lambda: START), node_at("https://b", "SN1")

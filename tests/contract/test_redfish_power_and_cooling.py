@@ -9,11 +9,11 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.state.model import Observation, Part, Severity
 from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.ports import UnreachableError
 from hostler.sim.bmc.emulated_machine import Ailment, Machine, Quirks
-from hostler.sim.bmc.redfish_service import Request, Service
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.contract.redfish_world import START, a_machine, node_at
 from tests.kit import a_node, configuration
 
@@ -32,13 +32,13 @@ class Bmc:
         client = RedfishClient(self._exchange, "https://b")
         self.eyes = RedfishEyes(lambda _: client)
 
-    async def _exchange(self, method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> Answer:
+    async def _exchange(self, method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         self.asked.append(path)
         if path.endswith(self.silent_at):
             raise UnreachableError("no answer")
         bare, _, query = path.partition("?")
-        reply = self.service.handle(Request(method, bare, query, body or b""), START)
-        return Answer(reply.status, msgspec.json.encode(reply.body))
+        reply = self.service.handle(ServiceRequest(method, bare, query, body or b""), START)
+        return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     async def sensors(self) -> Observation:
         self.asked.clear()
@@ -69,15 +69,15 @@ async def test_a_bmc_that_is_met_for_the_first_time_is_asked_little(levels: int,
 @pytest.mark.parametrize(
     "rule",
     [
-        Rule("*Subsystem", status=400, skip=2),
-        Rule("*Subsystem", status=501, skip=2),
-        Rule("*Subsystem", status=400, times=1),
-        Rule("*ThermalSubsystem", patch={"Fans": {"Members@odata.nextLink": "/more"}}, times=1),
-        Rule("*ThermalSubsystem", patch={"Fans": {"Members@odata.count": 99}}, times=1),
-        Rule("*ThermalSubsystem", patch={"Fans": {"Members": [{"@odata.id": "/x"}]}}, times=1),
+        RequestFaultRule("*Subsystem", status=400, skip=2),
+        RequestFaultRule("*Subsystem", status=501, skip=2),
+        RequestFaultRule("*Subsystem", status=400, times=1),
+        RequestFaultRule("*ThermalSubsystem", patch={"Fans": {"Members@odata.nextLink": "/more"}}, times=1),
+        RequestFaultRule("*ThermalSubsystem", patch={"Fans": {"Members@odata.count": 99}}, times=1),
+        RequestFaultRule("*ThermalSubsystem", patch={"Fans": {"Members": [{"@odata.id": "/x"}]}}, times=1),
     ],
 )
-async def test_a_bmc_that_does_not_inline_what_it_promised_is_read_link_by_link(rule: Rule) -> None:
+async def test_a_bmc_that_does_not_inline_what_it_promised_is_read_link_by_link(rule: RequestFaultRule) -> None:
     """Mutant: `deep` never ends; half a list counts as the whole of it, or each look fails anew."""
     bmc = Bmc()
     whole = await facts_of(Quirks())
@@ -92,7 +92,7 @@ async def test_a_bmc_that_inlines_half_without_naming_it_is_learned_link_by_link
     """Mutant: `_BELOW` is not asked; a link that is missing where a subsystem was read whole is then never known."""
     bmc = Bmc()
     half = {"@odata.id": "", "Members@odata.nextLink": "/more"}
-    bmc.service.faults.add(Rule("*ThermalSubsystem", patch={"Fans": half}, times=1))
+    bmc.service.faults.add(RequestFaultRule("*ThermalSubsystem", patch={"Fans": half}, times=1))
     for _ in range(2):
         assert dict((await bmc.sensors()).facts) == await facts_of(Quirks())
 
@@ -232,7 +232,7 @@ async def test_a_part_that_its_bmc_calls_unwell_is_known_by_its_serial(slot: str
 async def test_parts_that_cannot_be_read_say_nothing_of_themselves_and_the_others_are_read() -> None:
     """Mutant: a collection that fails ends the reading."""
     bmc = Bmc()
-    bmc.service.faults.add(Rule("*/Processors", status=500, times=0))
+    bmc.service.faults.add(RequestFaultRule("*/Processors", status=500, times=0))
     read = await (await bmc.eyes.look(NODE)).parts()
     assert read.facts["complete"] is False
     assert "500" in read.text

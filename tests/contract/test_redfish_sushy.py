@@ -11,9 +11,9 @@ import pytest
 import sushy
 from sushy import auth
 
-from hostler.sim.bmc.emulated_machine import BmcRefusalError, Boot, Machine, make_image
-from hostler.sim.bmc.redfish_service import Request, Service
-from hostler.sim.bmc.request_faults import FaultBook, Rule, merge
+from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, Machine, make_image
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.request_faults import FaultBook, RequestFaultRule, merge
 from tests.contract.redfish_world import CERTIFICATE, PASSWORD, START, USER, Clock, a_farm, a_machine
 
 
@@ -72,7 +72,7 @@ async def test_sushy_reads_identity_and_sets_the_boot_device(judge: Judge) -> No
 
     expected = ("SN1", sushy.BOOT_SOURCE_TARGET_PXE, sushy.BOOT_SOURCE_ENABLED_ONCE, 1, 1)
     assert await asyncio.to_thread(boot) == expected
-    assert judge.machine.boot == Boot("Once", "Pxe")
+    assert judge.machine.boot == EmulatedBootOverride("Once", "Pxe")
 
 
 async def test_sushy_reads_parts_firmware_bios_and_tasks(judge: Judge) -> None:
@@ -120,7 +120,7 @@ def test_a_machine_tells_its_fleet_what_happens_when_it_happened() -> None:
     told: list[tuple[str, str, datetime]] = []
     machine = a_machine()
     machine.on_power = machine.on_boot = lambda *event: told.append(event)
-    machine.set_boot(Boot("Once", "UefiHttp", "http://boot/x"), START)
+    machine.set_boot(EmulatedBootOverride("Once", "UefiHttp", "http://boot/x"), START)
     machine.reset("On", START)
     due = machine.next_due()
     machine.advance(START + timedelta(hours=1))
@@ -185,7 +185,7 @@ def test_power_lost_while_host_firmware_is_written_fails_the_update() -> None:
     ],
 )
 def test_a_service_answers_what_it_cannot_do(method: str, path: str, body: bytes, status: int) -> None:
-    reply = Service([a_machine()]).handle(Request(method, path, "", body), START)
+    reply = Service([a_machine()]).handle(ServiceRequest(method, path, "", body), START)
     assert reply.status == status
     assert reply.body
     assert "error" in reply.body
@@ -200,13 +200,13 @@ def test_settings_the_bios_does_not_have_are_refused() -> None:
 
 
 def test_a_rule_lets_some_pass_then_spoils_so_many() -> None:
-    book = FaultBook(Rule("/a/*", "GET", "s*", status=500, skip=1, times=2))
+    book = FaultBook(RequestFaultRule("/a/*", "GET", "s*", status=500, skip=1, times=2))
     hits = [book.spoil("GET", "/a/b", "s1") is not None for _ in range(5)]
     assert hits == [False, True, True, False, False]
     assert book.spoil("POST", "/a/b", "s1") is None
     assert book.spoil("GET", "/b", "s1") is None
     assert book.spoil("GET", "/a/b", "t1") is None
-    book.add(Rule(status=503, times=0))
+    book.add(RequestFaultRule(status=503, times=0))
     assert [book.spoil("PUT", "/x", "") is not None for _ in range(3)] == [True] * 3
     book.clear()
     assert book.spoil("PUT", "/x", "") is None

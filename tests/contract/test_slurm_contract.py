@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass
 from hostler.drivers.slurm.cluster_view import MARK, OURS, PERSON, UNSEEN, Classes, Lens, is_drained, seen
-from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
+from hostler.drivers.slurm.scheduler import SlurmMethod, SlurmScheduler
 from hostler.drivers.slurm.transport import Transport
 from hostler.drivers.slurm.wire import SlurmNode
 from hostler.ports import ConflictError, RefusedError, UnreachableError, WorkloadView
@@ -38,7 +38,7 @@ class World(Struct):
 
     def __post_init__(self) -> None:
         self.now = self.now or self.began
-        manner = Manner(LENS, requeue=self.way != "rest")
+        manner = SlurmMethod(LENS, requeue=self.way != "rest")
         self.scheduler = SlurmScheduler("k1", self.transport, self.fence, lambda: self.now, manner)
 
     def fence(self) -> None:

@@ -22,10 +22,10 @@ from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClas
 from hostler.drivers.slurm import command_transport, rest_transport
 from hostler.drivers.slurm.command_transport import Commands, CommandTransport
 from hostler.drivers.slurm.doctor import examine
-from hostler.drivers.slurm.rest_transport import Rest, RestTransport
-from hostler.drivers.slurm.scheduler import Manner, SlurmScheduler
+from hostler.drivers.slurm.rest_transport import RestEndpoint, RestTransport
+from hostler.drivers.slurm.scheduler import SlurmMethod, SlurmScheduler
 from hostler.drivers.slurm.settings import SlurmSettings, parse
-from hostler.drivers.slurm.shared_reads import Reader
+from hostler.drivers.slurm.shared_reads import SharedReads
 from hostler.drivers.slurm.transport import Change
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError, WorkloadView
@@ -70,7 +70,7 @@ async def test_a_real_slurm_shows_its_settings_and_treats_no_node_by_itself(slur
 
 async def test_what_was_seen_grows_stale_and_is_fresh_again() -> None:
     twin, now = _Moody(), NOW
-    scheduler = SlurmScheduler("k1", twin, lambda: None, lambda: now, Manner(stale_s=20))
+    scheduler = SlurmScheduler("k1", twin, lambda: None, lambda: now, SlurmMethod(stale_s=20))
     assert scheduler.views().lost == "not listed yet"
     await scheduler.look()
     assert (scheduler.views().lost, set(scheduler.views().nodes)) == ("", {"gpu001", "gpu002", "box-1"})
@@ -166,7 +166,7 @@ async def test_a_reading_has_begun_after_it_was_asked_for() -> None:
     """Else an act would be judged by what was so before it. Mutant: who asks meanwhile shares the one under way."""
     twin = _Moody()
     twin.gate.clear()
-    reader = Reader(twin)
+    reader = SharedReads(twin)
     first = asyncio.ensure_future(reader.read())
     await twin.begun.wait()
     second = asyncio.ensure_future(reader.read())
@@ -180,7 +180,7 @@ async def test_a_reading_has_begun_after_it_was_asked_for() -> None:
 
 async def test_a_reading_that_fails_fails_for_all_who_asked_and_not_for_the_next() -> None:
     twin = _Moody()
-    reader = Reader(twin)
+    reader = SharedReads(twin)
     twin.mood = UnreachableError("away")
     said = await asyncio.gather(*(reader.read() for _ in range(3)), return_exceptions=True)
     assert [str(one) for one in said] == ["away"] * 3
@@ -191,7 +191,7 @@ async def test_a_reading_that_fails_fails_for_all_who_asked_and_not_for_the_next
 async def test_who_goes_away_takes_nothing_along() -> None:
     twin = _Moody()
     twin.gate.clear()
-    reader = Reader(twin)
+    reader = SharedReads(twin)
     gone, stays = asyncio.ensure_future(reader.read()), asyncio.ensure_future(reader.read())
     await asyncio.sleep(0)
     gone.cancel()
@@ -278,11 +278,11 @@ async def test_a_real_slurmrestd_reads_our_requests_and_is_too_old(
     token.touch(0o600)
     token.write_text(slurm.run("scontrol", "token", "username=slurm", "lifespan=600"))
     number = await slurm.submit("gpu001", gpus=2)
-    async with slurm.rest() as url, Rest(url, "slurm", str(token)).session() as session:
+    async with slurm.rest() as url, RestEndpoint(url, "slurm", str(token)).session() as session:
         with pytest.raises(RefusedError, match=r"v0\.0\.40 among its versions"):
-            await RestTransport(session, Rest(url, "slurm", str(token))).nodes()
+            await RestTransport(session, RestEndpoint(url, "slurm", str(token))).nodes()
         monkeypatch.setattr(rest_transport, "FIRST_API", 38)
-        transport = RestTransport(session, Rest(url, "slurm", str(token), "v0.0.38"))
+        transport = RestTransport(session, RestEndpoint(url, "slurm", str(token), "v0.0.38"))
         assert await transport.nodes() == await slurm.transport().nodes()
         assert [(job.id, job.gpus) for job in await transport.jobs()] == [(number, ((0, 1),))]
         token.write_text("a.token.of.somebody.else")
@@ -295,7 +295,7 @@ async def test_nobody_listens(tmp_path: Path) -> None:
         pass
     async with aiohttp.ClientSession() as session:
         with pytest.raises(UnreachableError, match="no answer"):
-            await RestTransport(session, Rest(origin, "slurm", _token(tmp_path))).nodes()
+            await RestTransport(session, RestEndpoint(origin, "slurm", _token(tmp_path))).nodes()
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ async def test_nobody_listens(tmp_path: Path) -> None:
 async def test_what_could_not_work_is_refused_at_once(given: dict[str, str], says: str) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(RefusedError, match=says):
-            RestTransport(session, replace(Rest("https://x", "slurm", "t"), **given))
+            RestTransport(session, replace(RestEndpoint("https://x", "slurm", "t"), **given))
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ async def test_a_token_that_is_none_is_not_sent(tmp_path: Path, text: str, mode:
     path.chmod(mode)
     async with aiohttp.ClientSession() as session:
         with pytest.raises(RefusedError, match=says):
-            await RestTransport(session, Rest("https://x.invalid", "slurm", str(path))).nodes()
+            await RestTransport(session, RestEndpoint("https://x.invalid", "slurm", str(path))).nodes()
 
 
 # the document
@@ -390,7 +390,7 @@ async def test_a_cluster_that_cannot_be_used_keeps_the_cell_from_starting(
 async def test_slurm_reboots_where_it_is_told_to_and_agents_do_elsewhere() -> None:
     """Mutant: every reboot goes to Slurm, or none."""
     asked: list[str] = []
-    own = SlurmScheduler("k1", SlurmTwin(), lambda: None, lambda: NOW, Manner(reboots=True))
+    own = SlurmScheduler("k1", SlurmTwin(), lambda: None, lambda: NOW, SlurmMethod(reboots=True))
     for clusters, says in (([own], "not idle and drained by us"), ([_scheduler(SlurmTwin())], ""), ([], "")):
         rebooter = Rebooter(clusters, lambda: _Agents(asked))
         if says:

@@ -18,7 +18,7 @@ from hostler.journal.opening import open_journal
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
-from hostler.sim.emulated.emulated_server import Host, h100
+from hostler.sim.emulated.emulated_server import EmulatedHost, h100
 from tests.contract.kubelet import Kubelet
 from tests.contract.kubernetes_world import Admin, as_hostler, running
 from tests.controlplane.plane import WORKS, ControlPlane
@@ -46,7 +46,7 @@ class Clustered:
 
     def __init__(self, folder: Path, plane: ControlPlane, admin: Admin, session: aiohttp.ClientSession) -> None:
         self.admin = admin
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, EmulatedHost] = {}
         self._folder = folder
         self._plane = plane
         self._session = session
@@ -285,7 +285,7 @@ class Machines:
             kernel_log=str(state / "kmsg"),
             allow_actions=True,
         )
-        host = self._world.hosts[node] = Host(node, h100(f"S-{node}"), settings, now, FASTER)
+        host = self._world.hosts[node] = EmulatedHost(node, h100(f"S-{node}"), settings, now, FASTER)
         kubelet = Kubelet(state, node)
         host.kubelet = lambda kubeconfig: self._world.enter(kubelet, kubeconfig)
         bmc = await self._farm.serve(Service([host.machine]))

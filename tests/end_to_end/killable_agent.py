@@ -16,11 +16,11 @@ from contextlib import closing
 from pathlib import Path
 
 from hostler.agent.checks import emulated_gate
-from hostler.agent.checks.host_stress import Report
-from hostler.agent.collectors.inventory import Inventory
-from hostler.agent.gpu_reset import Wanted
-from hostler.agent.kubelet import JoinOffer
-from hostler.agent.machine import ANSWERED, Senseless
+from hostler.agent.checks.host_stress import StressResult
+from hostler.agent.collectors.inventory import NodeInventory
+from hostler.agent.gpu_reset import ResetRequest
+from hostler.agent.kubelet import KubeletJoinOffer
+from hostler.agent.machine import ANSWERED, NoSensors
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.state.model import Facts, Part, Verdict
 
@@ -28,8 +28,8 @@ TAKES_S = {"gpu_reset": 0.4, "run_checks": 0.4, "collect_evidence": 0.1}
 """How long an act takes: long enough to be killed in."""
 
 
-class WrittenBody(Senseless):
-    """A machine (`agent.machine.Body`) that does nothing but write down what it is made to do, for which operation."""
+class WrittenBody(NoSensors):
+    """A machine (`agent.machine.HostMachine`) that only writes down what it is made to do, for which operation."""
 
     def __init__(self, node: str, directory: Path) -> None:
         self._node = node
@@ -42,7 +42,7 @@ class WrittenBody(Senseless):
     def reboot(self) -> None:
         self._act("reboot")
 
-    def reset_gpus(self, wanted: Wanted) -> str:
+    def reset_gpus(self, wanted: ResetRequest) -> str:
         del wanted
         self._act("gpu_reset")
         return "reset"
@@ -54,15 +54,15 @@ class WrittenBody(Senseless):
         self._act("collect_evidence")
         return {"emulated": True}
 
-    def inventory(self) -> Inventory:
+    def inventory(self) -> NodeInventory:
         replaced = self._directory / "gpu"
         serial = replaced.read_text() if replaced.exists() else f"{self._node}-GPU0"
-        return Inventory((Part(serial, "gpu", "emulated", "gpu0"),))
+        return NodeInventory((Part(serial, "gpu", "emulated", "gpu0"),))
 
-    def check(self, profile: str, expects: str) -> Report:
+    def check(self, profile: str, expects: str) -> StressResult:
         self._act("run_checks")
         if profile not in ANSWERED:
-            return Report(Verdict.passed, "emulated")
+            return StressResult(Verdict.passed, "emulated")
         return emulated_gate.answer(expects, emulated_gate.readings(self.inventory().parts))
 
     def call_off(self) -> None:
@@ -72,7 +72,7 @@ class WrittenBody(Senseless):
         self._act("sanitise")
         return "emulated"
 
-    def invite_kubelet(self, offer: JoinOffer) -> None:
+    def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         self._act("join_cluster")
 
     def dismiss_kubelet(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from hostler.agent.collectors.kernel_log import CURSOR, Position
+from hostler.agent.collectors.kernel_log import CURSOR, LogPosition
 from hostler.agent.machine import this_boot
 from hostler.agent.spool import Spool
 from hostler.journal.opening import open_journal
@@ -152,7 +152,7 @@ def read_up(state: Path) -> None:
     os.close(log)
     boot = this_boot()
     spool = Spool(state, boot, time.monotonic, lambda: secrets.token_hex(8))
-    spool.append([], (CURSOR, msgspec.json.encode(Position(boot, newest))))
+    spool.append([], (CURSOR, msgspec.json.encode(LogPosition(boot, newest))))
     spool.close()
 
 

@@ -15,14 +15,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.controller_client import About, Controller
+from hostler.agent.controller_client import About, ControllerClient
 from hostler.agent.machine import ANSWERED
 from hostler.agent.node_operations import PROFILES
 from hostler.cli import server_context
 from hostler.cli.exit_codes import ExitCode
 from hostler.journal.sqlite import SqliteJournal
 from hostler.runtime.runner import Cell
-from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
@@ -48,7 +48,7 @@ async def running(data: Path) -> AsyncIterator[str]:
     journal, tokens = SqliteJournal(data / "journal.db"), TokenStore(data / "tokens.db")
     tokens.bootstrap(data / "operator.token")
     cell = Cell(journal, [])
-    desk = AgentDesk(lambda: cell.epoch)
+    desk = AgentMailboxes(lambda: cell.epoch)
     config = Settings(port=0)
     try:
         await cell.start()
@@ -237,7 +237,7 @@ async def hears(data: Path, node: str, profiles: tuple[str, ...]) -> None:
     token.chmod(0o600)
     store.close()
     async with aiohttp.ClientSession() as session:
-        await Controller(session, server_context.read().server, token, node).heartbeat(
+        await ControllerClient(session, server_context.read().server, token, node).heartbeat(
             "b1", About("1.0", profiles=profiles)
         )
 

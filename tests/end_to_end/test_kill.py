@@ -15,7 +15,7 @@ import pytest
 
 from hostler.cli.exit_codes import ExitCode
 from hostler.journal.check import check
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.end_to_end.kill_world import (
     POLICY,
     POLL_S,
@@ -57,7 +57,7 @@ async def test_a_controller_killed_after_each_commit_still_cycles_the_power_once
     async with world(tmp_path, machines=2) as cell, witnessed(cell, seed=0), talking(cell, seed=0):
         (box, mute), before = cell.boxes, cell.journal.last()
         box.machine.delays = SLOW
-        mute.faults.add(Rule(path="*/Systems/n2", method="GET", latency_s=30.0, times=0))
+        mute.faults.add(RequestFaultRule(path="*/Systems/n2", method="GET", latency_s=30.0, times=0))
         await wish(cell, mute, "power-cycle")
         await recorded(cell, mute, "operation_started power_off", before)
         await cell.served.kill()
@@ -100,7 +100,7 @@ async def test_a_reply_lost_together_with_the_controller_costs_no_second_actuati
         box.machine.delays = SLOW
         for kind in ("ForceOff", "On"):
             box.faults.clear()
-            box.faults.add(Rule(path="*/ComputerSystem.Reset", method="POST", drop="after"))
+            box.faults.add(RequestFaultRule(path="*/ComputerSystem.Reset", method="POST", drop="after"))
             if kind == "ForceOff":
                 await wish(cell, box, "power-cycle")
             await until(lambda kind=kind: box.machine.counts[kind], f"{kind} at the BMC")  # type: ignore[misc]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hostler.cli.exit_codes import ExitCode
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.end_to_end.kill_world import SLOW, Box, World, check_spool, until, world
 from tests.end_to_end.processes import HOSTLER, run
 
@@ -85,7 +85,7 @@ async def go_on_after_the_backup(cell: World, backup: Path) -> None:
         said = f"said after the backup on {box.name}"
         await until(lambda b=box, s=said: s in json.dumps(cell.journal.observed(b.name)), said)  # type: ignore[misc]
     await retired.stop_agent()
-    retired.faults.add(Rule(drop="before", times=0))
+    retired.faults.add(RequestFaultRule(drop="before", times=0))
 
 
 async def test_a_restored_cell_compares_and_touches_nothing_until_it_is_released(tmp_path: Path) -> None:

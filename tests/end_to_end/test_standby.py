@@ -17,7 +17,7 @@ import pytest
 from hostler.journal.check import check
 from hostler.server.standby_proxy import MARK
 from hostler.sim.bmc.http_farm import Farm
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from tests.end_to_end.kill_world import DEADLINE_S, Box, Served, Witness, adopt, drive, ended, heard, now, until
 from tests.end_to_end.standby_world import LEASE_S, Cluster, Process, cluster, well
 from tests.postgres import PostgresServer
@@ -36,7 +36,7 @@ async def test_a_controller_stopped_between_its_commit_and_its_send_acts_no_more
     """
     async with cluster(tmp_path, postgres_url) as cell, machine(cell) as box:
         old, before = await cell.active(), cell.journal.last()
-        box.faults.add(Rule(path=f"*/Systems/{box.name}", method="GET", latency_s=3 * LEASE_S, times=0))
+        box.faults.add(RequestFaultRule(path=f"*/Systems/{box.name}", method="GET", latency_s=3 * LEASE_S, times=0))
         body = {"reason": "a test that stops", "args": {"now": "true"}}
         await cell.ask(f"/v1/nodes/{box.name}/power-cycle", body)
         await until(lambda: started(cell, "power_off", before), "the power-off in the journal")

@@ -5,7 +5,7 @@ import tracemalloc
 from datetime import UTC, datetime
 
 from hostler.agent.collectors import kmsg
-from hostler.agent.collectors.kernel_log import Intake, Position
+from hostler.agent.collectors.kernel_log import Intake, LogPosition
 from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.kernel_log import TEXT_LIMIT_CHARS, decode
@@ -47,7 +47,7 @@ def hold_for_text(text: str) -> None:
 
 def hold_for_bytes(raw: bytes) -> None:
     """The same for what a log device may give: the agent takes it in, and what it keeps is read."""
-    intake = Intake(Position("b"))
+    intake = Intake(LogPosition("b"))
     records, rest = kmsg.split(raw)
     for record in (*records, rest, b"4,1,1,-;" + raw):
         intake.take(record, 1.0)

@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from hostler.agent import check_plugins
 from hostler.agent.collectors import dcgm_reader, gpu_state, kubelet_devices, pstore, smart_health
-from hostler.agent.limited_command import Ended
-from hostler.agent.local_observation import Sighting
+from hostler.agent.limited_command import CommandEnd
+from hostler.agent.local_observation import LocalObservation
 from hostler.core.diagnose.judge import judge
 from hostler.core.intents import registration
 from hostler.core.policy import documents
@@ -31,7 +31,7 @@ from hostler.core.state.model import Observation
 from hostler.core.state.number_limits import outside
 from hostler.drivers.kubernetes import wire as kubernetes
 from hostler.drivers.redfish import wire
-from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.drivers.slurm import wire as slurm
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
@@ -128,7 +128,7 @@ class _Spool:
     def __init__(self) -> None:
         self.kept: dict[str, bytes] = {}
 
-    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         keepable([(s.text, s.facts) for s in sightings])
         self.kept |= dict([cursor]) if cursor else {}
 
@@ -153,7 +153,7 @@ def yaml_documents(raw: bytes) -> None:
 def plugin_answers(raw: bytes) -> None:
     """What a program of the operator's prints, with every end it may have."""
     for code in (0, 1, 2, 3, 9, -9):
-        for answer in check_plugins.read_answers(Ended(code, raw, "some error")):
+        for answer in check_plugins.read_answers(CommandEnd(code, raw, "some error")):
             keepable(answer)
 
 
@@ -201,13 +201,13 @@ def redfish_look(raw: bytes) -> None:
     wrong = rng.choice((0.02, 0.1, 0.5))
 
     class Wrong(Bmc):
-        async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
             right = await super().exchange(method, path, body, headers)
             if rng.random() > wrong:
                 return right
             if rng.random() < 0.8 and right.body:
-                return Answer(right.status, json.dumps(mutated_json(rng, json.loads(right.body))).encode())
-            return Answer(rng.choice((200, 200, 202, 404, 500, 999)), mutated(rng, [right.body or b"{}"]))
+                return HttpResponse(right.status, json.dumps(mutated_json(rng, json.loads(right.body))).encode())
+            return HttpResponse(rng.choice((200, 200, 202, 404, 500, 999)), mutated(rng, [right.body or b"{}"]))
 
     bmc = Wrong(rng.choice(sorted(VENDORS)))
     with suppress(PortError):

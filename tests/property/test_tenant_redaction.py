@@ -24,7 +24,7 @@ from hostler.core.state.model import Assignment, Binding, Bounds, Intent, Observ
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
 from hostler.runtime.membership import ControllerHealth
-from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.cell_view import CellView
 from hostler.server.event_stream import keeper
@@ -188,7 +188,7 @@ class Answers:
     """What one token is answered by a server over that cell."""
 
     def __init__(self, cell: Still, tokens: TokenStore, token: str, now: datetime) -> None:
-        desk = AgentDesk(lambda: 1)
+        desk = AgentMailboxes(lambda: 1)
         self.cell = cell
         self.app = create_app(cast("CellView", cell), tokens, desk, Settings(clock=lambda: now))
         self._headers = [(b"authorization", f"Bearer {token}".encode()), (b"host", b"127.0.0.1")]

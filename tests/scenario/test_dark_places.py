@@ -12,9 +12,9 @@ from hostler.controller import intake
 from hostler.core.policy import pool_places
 from hostler.core.state import events as e
 from hostler.core.state.model import Node
-from hostler.sim.checkers.journal_reading import Book
-from hostler.sim.checkers.law import Case
-from hostler.sim.checkers.policy_limit_laws import Limits
+from hostler.sim.checkers.journal_reading import JournalReading
+from hostler.sim.checkers.law import LawCase
+from hostler.sim.checkers.policy_limit_laws import PolicyLimits
 from tests.kit import Drive, a_node, configuration, digest, fold, pool_document
 
 RACK = ["a0", "a1", "a2", "a3"]
@@ -214,8 +214,8 @@ def said(drive: Drive, *, works: bool) -> Iterator[str]:
     """What the watcher of law 4 says of this journal where the rack's work went on, or did not."""
     hosts = {n: SimpleNamespace(severed=works, running=works, boot_id="", faults=()) for n in drive.fleet.nodes}
     world = SimpleNamespace(hosts=hosts, scheduler=SimpleNamespace(works=lambda _node: ()))
-    limits, book = Limits(), Book()
-    case = cast("Case", SimpleNamespace(book=book, world=world, met=Counter()))
+    limits, book = PolicyLimits(), JournalReading()
+    case = cast("LawCase", SimpleNamespace(book=book, world=world, met=Counter()))
     for record in drive.journal:
         yield from limits.record(case, record)
         book.turn(record)

@@ -15,8 +15,8 @@ from hostler.core.state.health import DOUBTS
 from hostler.core.state.model import ActClass, Condition, Evidence, Operation, Phase
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.sim.checkers.disruption_laws import DoubtIsNotHealth
-from hostler.sim.checkers.journal_reading import UNSURE, Book, Page
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.journal_reading import UNSURE, JournalReading, NodeHistory
+from hostler.sim.checkers.law import LawCase
 from tests.kit import NOW, Drive, a_node, configuration, pool_document
 
 
@@ -73,16 +73,16 @@ def test_who_falls_silent_while_it_is_delivered_is_let_to_work_once_it_is_heard(
 # --- the judge of simulated worlds can say no
 
 
-def said(page: Page, event: e.Event) -> list[str]:
-    book = Book()
+def said(page: NodeHistory, event: e.Event) -> list[str]:
+    book = JournalReading()
     book.pages[page.id] = page
-    case = Case(cast("Any", None), book)
+    case = LawCase(cast("Any", None), book)
     found: Iterator[str] = DoubtIsNotHealth().record(case, e.Record(1, NOW, 1, "", event))
     return list(found)
 
 
-def a_page(*conditions: Condition, **fields: Any) -> Page:
-    page = Page("a", Phase.production, "train", (), (), True, "S", conditions={c.id: c for c in conditions})
+def a_page(*conditions: Condition, **fields: Any) -> NodeHistory:
+    page = NodeHistory("a", Phase.production, "train", (), (), True, "S", conditions={c.id: c for c in conditions})
     for name, value in fields.items():
         setattr(page, name, value)
     return page

@@ -18,8 +18,8 @@ from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Incide
 from hostler.core.state.snapshot import dump as snapshot
 from hostler.core.state.snapshot import load
 from hostler.sim.checkers.disruption_laws import Budgets
-from hostler.sim.checkers.journal_reading import Book
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.journal_reading import JournalReading
+from hostler.sim.checkers.law import LawCase
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, digest, fold, pool_document
 
 XID_149 = (
@@ -670,9 +670,9 @@ def test_the_checkers_see_a_plan_made_against_an_incident() -> None:
 
 
 def _violations(journal: list[e.Record]) -> Iterator[str]:
-    budgets, book = Budgets(), Book()
+    budgets, book = Budgets(), JournalReading()
     for record in journal:
-        yield from budgets.record(cast("Case", SimpleNamespace(book=book)), record)
+        yield from budgets.record(cast("LawCase", SimpleNamespace(book=book)), record)
         book.turn(record)
 
 

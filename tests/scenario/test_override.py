@@ -10,7 +10,7 @@ from hostler.core.state import events as e
 from hostler.core.state.model import OWNER, HoldKind, Workload
 from hostler.ports import WorkloadView
 from hostler.sim.checkers.journal_laws import acts_in_the_open
-from hostler.sim.checkers.journal_reading import Book
+from hostler.sim.checkers.journal_reading import JournalReading
 from tests.kit import CLUSTER, Drive, a_node, a_workload, configuration, pool_document
 
 
@@ -114,7 +114,7 @@ def opened_while_firmware_is_written() -> Drive:
 
 def in_the_open(drive: Drive) -> list[str]:
     """What law 3's watcher has to say of acts behind a lifted cordon, by the journal alone."""
-    book, found = Book(), list[str]()
+    book, found = JournalReading(), list[str]()
     for record in drive.journal:
         if isinstance(record.event, e.OperationStarted):
             operation = record.event.operation

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hostler.agent.host_commands import NotPossibleError
-from hostler.agent.machine import Powers, RealBody
-from hostler.agent.node_operations import VERBS, Answer
+from hostler.agent.machine import Powers, RealHostMachine
+from hostler.agent.node_operations import VERBS, OperationResult
 from hostler.controller import intake
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -21,8 +21,8 @@ ASKED = ("run_checks", "sanitise")
 class RealDrive(Drive):
     """A cell whose agent is this machine's: what it is asked to check or erase it answers as `agent.machine` does."""
 
-    body: RealBody
-    answers: dict[str, Answer]
+    body: RealHostMachine
+    answers: dict[str, OperationResult]
 
     def serve(self, send: Send) -> None:
         operation = send.operation
@@ -33,14 +33,14 @@ class RealDrive(Drive):
         outcome = Outcome(operation.id, operation.node, answer.result, answer.detail, answer.facts)
         self.step(intake.Replied(outcome_of(outcome, operation)))
 
-    def _asked(self, operation: Operation) -> Answer:
+    def _asked(self, operation: Operation) -> OperationResult:
         key = f"{operation.kind} {operation.args.get('profile', '')}"
         if key not in self.answers:
             verb = VERBS[operation.kind]
             try:
                 self.answers[key] = verb.act(self.body, {**verb.arguments, **operation.args})
             except NotPossibleError as error:
-                self.answers[key] = Answer("refused", str(error))
+                self.answers[key] = OperationResult("refused", str(error))
         return self.answers[key]
 
 
@@ -51,19 +51,19 @@ def outcome_of(outcome: Outcome, operation: Operation) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def body(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealBody]:
+def body(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealHostMachine]:
     """This machine, without a scratch device. Its SKU names no GPUs, so that nothing is missing from it."""
     folder: Path = tmp_path_factory.mktemp("agent")
-    real = RealBody("a", folder, Powers(actions=True))
+    real = RealHostMachine("a", folder, Powers(actions=True))
     yield real
     real.close()
 
 
-ANSWERS: dict[str, Answer] = {}
+ANSWERS: dict[str, OperationResult] = {}
 """What this machine answered: it is asked once for each profile, as a look at it takes seconds."""
 
 
-def cell(body: RealBody, phase: Phase, pool: str = "") -> RealDrive:
+def cell(body: RealHostMachine, phase: Phase, pool: str = "") -> RealDrive:
     drive = RealDrive.__new__(RealDrive)
     drive.body, drive.answers = body, ANSWERS
     drive.__init__(ALONE, [a_node("a", pool=pool, phase=phase, slots=(), addresses=())])  # type: ignore[misc]
@@ -107,7 +107,7 @@ STORIES: list[tuple[str, Phase, str, Callable[[RealDrive], None]]] = [
 
 @pytest.mark.parametrize(("name", "phase", "pool", "begin"), STORIES, ids=[row[0] for row in STORIES])
 def test_no_sound_node_reaches_its_vendor_whatever_its_agent_cannot_answer(
-    body: RealBody, name: str, phase: Phase, pool: str, begin: Callable[[RealDrive], None]
+    body: RealHostMachine, name: str, phase: Phase, pool: str, begin: Callable[[RealDrive], None]
 ) -> None:
     """And a person's words lead it back to service. Mutants: inconclusive is failed; a limit moves it; no ticket."""
     drive = cell(body, phase, pool)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from hostler.agent.checks import gate_runner
 from hostler.agent.host_commands import NotPossibleError
-from hostler.agent.machine import RealBody
-from hostler.agent.node_operations import VERBS, Answer
+from hostler.agent.machine import RealHostMachine
+from hostler.agent.node_operations import VERBS, OperationResult
 from hostler.controller import intake
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
@@ -59,7 +59,7 @@ def furnish(machine: Node) -> None:
 class RealNode(Drive):
     """A cell of one node, which tells its inventory and answers its checks as `agent.machine` does. Hands only do."""
 
-    body: RealBody
+    body: RealHostMachine
 
     def serve(self, send: Send) -> None:
         operation = send.operation
@@ -69,7 +69,7 @@ class RealNode(Drive):
         try:
             answer = VERBS[operation.kind].act(self.body, {**VERBS[operation.kind].arguments, **operation.args})
         except NotPossibleError as error:
-            answer = Answer("refused", str(error))
+            answer = OperationResult("refused", str(error))
         self.step(intake.Replied(_outcome(operation, answer)))
 
     def _parts_of(self, node_id: str) -> list[intake.Input]:
@@ -97,7 +97,7 @@ class RealNode(Drive):
         return [moved.after for moved in self.events(e.PhaseChanged)]
 
 
-def _outcome(operation: Operation, answer: Answer) -> Outcome:
+def _outcome(operation: Operation, answer: OperationResult) -> Outcome:
     return Outcome(operation.id, operation.node, answer.result, answer.detail, answer.facts, attempt=operation.attempt)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.sim.fault_injection.scenario import Scenario
-from hostler.sim.hostile_worlds import Verdict
+from hostler.sim.hostile_worlds import WorldVerdict
 
 FILE = Path(__file__).with_name("kept_seeds.jsonl")
 
@@ -32,7 +32,7 @@ def kept(file: Path = FILE) -> tuple[Kept, ...]:
     return tuple(msgspec.json.decode(line, type=Kept) for line in file.read_bytes().splitlines() if line.strip())
 
 
-def keep(verdict: Verdict, file: Path = FILE) -> str:
+def keep(verdict: WorldVerdict, file: Path = FILE) -> str:
     """Add the world to the kept ones unless it is one already; what its finder is to do, "" where it is known."""
     scenario = verdict.scenario
     if any(one.scenario.seed == scenario.seed for one in kept(file)):

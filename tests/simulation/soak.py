@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.sim.fault_injection.scenario import draw
-from hostler.sim.hostile_worlds import Verdict
+from hostler.sim.hostile_worlds import WorldVerdict
 from hostler.sim.soak import Cuts, Soak, cut, soak
 from tests.simulation import caught
 from tests.simulation.fresh import first_of_fresh
@@ -104,11 +104,11 @@ def _fresh(first: int, count: int, jobs: int) -> Fresh:
     return Fresh(first, soak(map(draw, range(first, first + count)), jobs, _keep))
 
 
-def _tell(broken: Verdict) -> None:
+def _tell(broken: WorldVerdict) -> None:
     sys.stderr.write(f"{broken}\n")
 
 
-def _keep(broken: Verdict) -> None:
+def _keep(broken: WorldVerdict) -> None:
     _tell(broken)
     sys.stderr.write(f"{keep(broken)}\n")
 

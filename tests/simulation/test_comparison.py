@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.sim.comparison import constant_ranges, fairness, outcome, page, report_store, sensitivity
-from hostler.sim.comparison.comparison_run import Asked, Mean, Trial, hold, run_all
+from hostler.sim.comparison.comparison_run import ComparisonRequest, Mean, Trial, hold, run_all
 from hostler.sim.comparison.constant_ranges import Sway
-from hostler.sim.comparison.sensitivity import End
+from hostler.sim.comparison.sensitivity import RangeEnd
 from hostler.sim.constants import CONSTANTS
 from hostler.sim.difficulty import Hardship
 from hostler.sim.peers.peer_table import OURS, PEERS
 from hostler.sim.pool_run import SimSettings, run
-from hostler.sim.run_report import Report
+from hostler.sim.run_report import RunReport
 
 TINY = SimSettings(nodes=16, days=3.0, rates="rsc1")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -41,7 +41,9 @@ def test_how_ours_stands_is_said_beyond_the_interval_only(
 @pytest.fixture(scope="module")
 def trials() -> dict[bool, Trial]:
     return {
-        hard: hold(Asked(replace(TINY, hardship=Hardship() if hard else None), ("rsc1",), ("nobody",), 2, 1))
+        hard: hold(
+            ComparisonRequest(replace(TINY, hardship=Hardship() if hard else None), ("rsc1",), ("nobody",), 2, 1)
+        )
         for hard in (False, True)
     }
 
@@ -71,7 +73,7 @@ def test_the_oracle_is_no_rival(trials: dict[bool, Trial]) -> None:
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     """Mutants: the peer, the seed or the hardship is not part of what is asked for."""
-    kept = report_store.Store(tmp_path)
+    kept = report_store.ReportStore(tmp_path)
     found = run_all([(TINY, OURS.name)], 1, None, kept)
     report = kept.get(TINY, OURS.name)
     assert report == found[TINY, OURS.name]
@@ -83,7 +85,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 
 
 def test_a_report_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
-    kept = report_store.Store(tmp_path)
+    kept = report_store.ReportStore(tmp_path)
     kept.put(TINY, OURS.name, run(TINY))
     next(tmp_path.iterdir()).write_text('{"violations": 0')
     assert kept.get(TINY, OURS.name) is None
@@ -91,7 +93,7 @@ def test_a_report_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
 
 def test_other_code_has_other_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: the code that ran is not part of the key."""
-    kept = report_store.Store(tmp_path)
+    kept = report_store.ReportStore(tmp_path)
     kept.put(TINY, OURS.name, run(TINY))
     monkeypatch.setattr(report_store, "code_digest", lambda: "another")
     assert kept.get(TINY, OURS.name) is None
@@ -116,7 +118,7 @@ def test_every_constant_is_moved_to_both_ends_and_alone() -> None:
 def swayed(trials: dict[bool, Trial]) -> Sway:
     """The table over reports that differ by their world only."""
     report = run(TINY)
-    reports: dict[tuple[SimSettings, str], Report] = {}
+    reports: dict[tuple[SimSettings, str], RunReport] = {}
     for number, (world, name) in enumerate(sensitivity.runs(TINY, 2, ("nobody",))):
         reports[world, name] = replace(report, goodput=0.9 + number / 10_000)
     assert trials
@@ -132,7 +134,11 @@ def test_differences_of_the_sensitivity_are_paired(swayed: Sway) -> None:
 def test_rows_that_did_not_move_are_told() -> None:
     """Mutants: every row counts; the first one counts."""
     still, moved = Mean(0.9, 0.1), Mean(0.8, 0.1)
-    ends = (End("", 0.0, still, {}), End("restart_s", 120.0, still, {}), End("restart_s", 900.0, moved, {}))
+    ends = (
+        RangeEnd("", 0.0, still, {}),
+        RangeEnd("restart_s", 120.0, still, {}),
+        RangeEnd("restart_s", 900.0, moved, {}),
+    )
     assert "1 of the 3 rows are as the first" in "\n".join(constant_ranges.told(Sway(16, 3.0, 2, ends)))
     assert "as the first" not in "\n".join(constant_ranges.told(Sway(16, 3.0, 2, (ends[0], ends[2]))))
 

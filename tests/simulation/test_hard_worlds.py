@@ -11,7 +11,18 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Phase
 from hostler.sim.constants import CONSTANTS
 from hostler.sim.difficulty import Hardship, moved
-from hostler.sim.extra_faults import FIRMWARE, IDLE, LEMON, RACK, STRAGGLER, Adversity, Blow, Burst, Cluster, Misfortune
+from hostler.sim.extra_faults import (
+    FIRMWARE,
+    IDLE,
+    LEMON,
+    RACK,
+    STRAGGLER,
+    Adversity,
+    Cluster,
+    ExtraFault,
+    Misfortune,
+    RackPowerLoss,
+)
 from hostler.sim.extra_faults import drawn as adversity_of
 from hostler.sim.failure_rates import load
 from hostler.sim.fault_schedule import drawn
@@ -122,7 +133,7 @@ NOTHING = Adversity((), (), (), ())
 
 def test_a_lemon_fails_again_until_it_was_repaired() -> None:
     """Mutant: a repaired lemon stays one."""
-    blows = tuple(Blow(3600.0 * hours, LEMON, "nvlink", "gpu_reset", 3) for hours in (1, 30, 700))
+    blows = tuple(ExtraFault(3600.0 * hours, LEMON, "nvlink", "gpu_reset", 3) for hours in (1, 30, 700))
     drive, _ = befallen(replace(NOTHING, blows=blows), QUIET, 60)
     assert [fault.slot for fault in drive.world.faults] == ["gpu3", "gpu3"]
     drive.world.hosts["n00003"].repair()
@@ -132,7 +143,7 @@ def test_a_lemon_fails_again_until_it_was_repaired() -> None:
 
 def test_a_rack_loses_its_power_until_it_is_mended() -> None:
     """Mutant: a burst strikes one node only."""
-    drive, _ = befallen(replace(NOTHING, bursts=(Burst(3600.0, (4, 5, 6), 7200.0),)), QUIET, 2.5)
+    drive, _ = befallen(replace(NOTHING, bursts=(RackPowerLoss(3600.0, (4, 5, 6), 7200.0),)), QUIET, 2.5)
     assert {fault.node for fault in drive.world.faults if fault.active} == {"n00004", "n00005", "n00006"}
     drive.run(START + timedelta(hours=3.5))
     assert not [fault for fault in drive.world.faults if fault.active]
@@ -142,7 +153,7 @@ def test_a_rack_loses_its_power_until_it_is_mended() -> None:
 def test_a_vendor_may_find_nothing(share: float, returned: int) -> None:
     """Mutant: the vendor repairs whatever it is sent."""
     hard = replace(QUIET, nothing_found=share, vendor_days=1.0)
-    blow = Blow(3600.0, LEMON, "off_bus", "part", 3)
+    blow = ExtraFault(3600.0, LEMON, "off_bus", "part", 3)
     drive, seen = befallen(replace(NOTHING, blows=(blow,)), hard, 24 * 6)
     assert Phase.rma in after(seen, "n00003")
     assert (drive.world.hosts["n00003"].repairs > 0) == bool(returned)
@@ -152,7 +163,7 @@ def test_a_bad_spare_shows_when_work_meets_it() -> None:
     """Mutant: what is hidden is shown at once."""
     hidden = tuple((node, "nvlink") for node in range(16, 20))
     drive, seen = befallen(
-        replace(NOTHING, hidden=hidden, blows=(Blow(7200.0, LEMON, "off_bus", "part", 3),)), QUIET, 4
+        replace(NOTHING, hidden=hidden, blows=(ExtraFault(7200.0, LEMON, "off_bus", "part", 3),)), QUIET, 4
     )
     raised = [r.at for r in seen if isinstance(r.event, e.ConditionRaised) and r.event.condition.node == "n00016"]
     assert raised, "the job started on it"
@@ -163,7 +174,7 @@ def test_a_bad_spare_shows_when_work_meets_it() -> None:
 def slow(hours: float, seen_hours: float) -> Drive:
     hard = replace(QUIET, slowdown=0.4, slow_hours=hours, slow_seen_hours=seen_hours)
     cure = "itself" if hours < 100 else "part"
-    return befallen(replace(NOTHING, blows=(Blow(3600.0, STRAGGLER, "slow", cure, 3),)), hard, 10)[0]
+    return befallen(replace(NOTHING, blows=(ExtraFault(3600.0, STRAGGLER, "slow", cure, 3),)), hard, 10)[0]
 
 
 def test_a_straggler_slows_the_job_while_it_is_a_member() -> None:

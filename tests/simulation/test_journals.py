@@ -8,7 +8,7 @@ from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.sim.fault_injection.scenario import draw
-from hostler.sim.hostile_worlds import Verdict, trial
+from hostler.sim.hostile_worlds import WorldVerdict, trial
 from hostler.sim.simulation_loop import restore
 
 SEEDS = (3, 5, 9)
@@ -29,7 +29,7 @@ def test_these_seeds_are_of_all_shapes() -> None:
     assert {draw(seed).shape.kind for seed in SEEDS} == {"cell", "brink", "rack"}
 
 
-def _told(seed: int, place: str = "") -> tuple[Verdict, object]:
+def _told(seed: int, place: str = "") -> tuple[WorldVerdict, object]:
     """The verdict, and what a fresh reader folds from the journal."""
     made: list[MemoryJournal | SqlJournal] = []
 

@@ -6,7 +6,7 @@ import pytest
 
 from hostler.sim.checkers.law import Violation
 from hostler.sim.fault_injection.scenario import draw
-from hostler.sim.hostile_worlds import Verdict, judge, trial
+from hostler.sim.hostile_worlds import WorldVerdict, judge, trial
 from tests.simulation.fresh import replay_of_fresh
 from tests.simulation.kept import Kept, keep, kept
 
@@ -28,7 +28,7 @@ def test_a_world_that_fails_is_kept_once_and_whole(tmp_path: Path) -> None:
     """Mutants: only its seed is kept, so that the next kind of mischief redraws it; it is kept with each run."""
     file = tmp_path / "kept_seeds.jsonl"
     scenario = draw(17).without((1, 2)).smaller(4)
-    verdict = Verdict(scenario, (Violation(4, 9, "too many are out"),), "", 0, 0, 0, 0, 0.0, {})
+    verdict = WorldVerdict(scenario, (Violation(4, 9, "too many are out"),), "", 0, 0, 0, 0, 0.0, {})
     assert "commit" in keep(verdict, file)
     assert keep(verdict, file) == ""
     assert kept(file) == (Kept("law 4 after record 9: too many are out", scenario),)

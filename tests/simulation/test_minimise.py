@@ -7,7 +7,7 @@ import pytest
 from hostler.cli.exit_codes import ExitCode
 from hostler.cli.main import build, run
 from hostler.sim.fault_injection.scenario import Scenario
-from hostler.sim.hostile_worlds import Verdict, judge, replay, trial
+from hostler.sim.hostile_worlds import WorldVerdict, judge, replay, trial
 from hostler.sim.minimiser import Least, least, story
 from tests.simulation.mutants import MUTANTS, hunt
 
@@ -15,7 +15,7 @@ MUTANT = next(mutant for mutant in MUTANTS if mutant.name == "silence alone conv
 
 
 @pytest.fixture(scope="module")
-def found() -> tuple[Verdict, Least]:
+def found() -> tuple[WorldVerdict, Least]:
     """A world that a planted bug makes break a law, and the least of it."""
     catch = hunt(MUTANT)
     assert catch is not None
@@ -31,7 +31,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANT.plant(monkeypatch)
 
 
-def test_the_least_world_still_breaks_the_same_law(found: tuple[Verdict, Least]) -> None:
+def test_the_least_world_still_breaks_the_same_law(found: tuple[WorldVerdict, Least]) -> None:
     verdict, small = found
     before, after = verdict.scenario, small.scenario
     assert small.violation.law == MUTANT.law == verdict.violations[0].law
@@ -41,7 +41,7 @@ def test_the_least_world_still_breaks_the_same_law(found: tuple[Verdict, Least])
     assert after.shape.nodes <= before.shape.nodes
 
 
-def test_its_story_tells_what_went_wrong_and_what_was_recorded(found: tuple[Verdict, Least]) -> None:
+def test_its_story_tells_what_went_wrong_and_what_was_recorded(found: tuple[WorldVerdict, Least]) -> None:
     small = found[1]
     told = story(small.scenario, small.violation).splitlines()
     assert told[0].startswith(f"{small.scenario.shape.nodes} nodes")
@@ -50,7 +50,9 @@ def test_its_story_tells_what_went_wrong_and_what_was_recorded(found: tuple[Verd
     assert "power_cycle planned" in told[-2], "the record that breaks the law is the last"
 
 
-def test_one_line_replays_the_least_world(found: tuple[Verdict, Least], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_replays_the_least_world(
+    found: tuple[WorldVerdict, Least], capsys: pytest.CaptureFixture[str]
+) -> None:
     verdict, small = found
     command = replay(small.scenario)
     assert command.startswith(f"hostler sim replay --seed {verdict.scenario.seed} --without ")

@@ -8,7 +8,7 @@ from hostler.core.policy.documents import parse
 from hostler.core.state import events as e
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Condition, Severity
-from hostler.sim.comparison.comparison_run import FIGURES, Asked, Trial, hold, mean_of, student
+from hostler.sim.comparison.comparison_run import FIGURES, ComparisonRequest, Trial, hold, mean_of, student
 from hostler.sim.comparison.page import format_trial, page
 from hostler.sim.downtime_accounts import Accounts
 from hostler.sim.failure_rates import load
@@ -19,7 +19,7 @@ from hostler.sim.peers.on_call import NIGHT_S, REACT_S, reaction_s
 from hostler.sim.peers.peer import Peer
 from hostler.sim.peers.peer_table import OURS, PEERS, WATCH_ONLY
 from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build, run
-from hostler.sim.run_report import Report
+from hostler.sim.run_report import RunReport
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.fault_kinds import KINDS
 
@@ -27,7 +27,7 @@ SMALL = SimSettings(nodes=64, days=12.0, rates="rsc1", seed=5)
 
 
 @pytest.fixture(scope="module")
-def reports() -> dict[str, Report]:
+def reports() -> dict[str, RunReport]:
     return {name: run(SMALL, peer=peer) for name, peer in PEERS.items()}
 
 
@@ -61,20 +61,20 @@ def test_the_draw_is_a_poisson_process_at_the_published_rate() -> None:
     assert all(0 <= strike.place < 1 for strike in strikes)
 
 
-def test_nobody_beats_the_oracle_and_nobody_is_the_slowest(reports: dict[str, Report]) -> None:
+def test_nobody_beats_the_oracle_and_nobody_is_the_slowest(reports: dict[str, RunReport]) -> None:
     goodput = {name: report.goodput for name, report in reports.items()}
     assert max(goodput.values()) == pytest.approx(goodput["oracle"], abs=0.0005)
     assert min(goodput, key=lambda name: goodput[name]) == "nobody"
     assert goodput["hostler"] > goodput["auto-repair"]
 
 
-def test_only_ours_is_judged_and_it_breaks_no_law(reports: dict[str, Report]) -> None:
+def test_only_ours_is_judged_and_it_breaks_no_law(reports: dict[str, RunReport]) -> None:
     assert reports["hostler"].violations == 0
     assert reports["hostler"].wrong_removals == 0
     assert reports["hostler"].customer_disruptions == 0
 
 
-def test_an_outage_that_goes_on_is_counted(reports: dict[str, Report]) -> None:
+def test_an_outage_that_goes_on_is_counted(reports: dict[str, RunReport]) -> None:
     """Mutant: only outages that are over are cut."""
     for report in reports.values():
         lost = report.unproductive_minutes_per_failure.total * report.failures / (report.days * 1440)
@@ -215,7 +215,7 @@ def test_intervals_are_students() -> None:
 
 @pytest.fixture(scope="module")
 def trial() -> Trial:
-    return hold(Asked(SimSettings(nodes=16, days=4.0), ("rsc1",), ("nobody",), seeds=2, jobs=1))
+    return hold(ComparisonRequest(SimSettings(nodes=16, days=4.0), ("rsc1",), ("nobody",), seeds=2, jobs=1))
 
 
 def test_differences_are_taken_world_by_world(trial: Trial) -> None:
@@ -239,14 +239,14 @@ def test_the_page_names_its_command_and_every_peer(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
-        (Asked(SimSettings(), ("llama3",), ("somebody",), 1), "no peer"),
-        (Asked(SimSettings(), ("llama3",), (), 0), "seeds"),
-        (Asked(SimSettings(), ("llama3",), (), 1, 0), "jobs"),
-        (Asked(SimSettings(), ("/nowhere",), (), 1), "cannot be read"),
-        (Asked(SimSettings(), (), (), 1), "rates"),
-        (Asked(SimSettings(nodes=0), ("llama3",), (), 1), "nodes"),
+        (ComparisonRequest(SimSettings(), ("llama3",), ("somebody",), 1), "no peer"),
+        (ComparisonRequest(SimSettings(), ("llama3",), (), 0), "seeds"),
+        (ComparisonRequest(SimSettings(), ("llama3",), (), 1, 0), "jobs"),
+        (ComparisonRequest(SimSettings(), ("/nowhere",), (), 1), "cannot be read"),
+        (ComparisonRequest(SimSettings(), (), (), 1), "rates"),
+        (ComparisonRequest(SimSettings(nodes=0), ("llama3",), (), 1), "nodes"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(asked: Asked, what: str) -> None:
+def test_what_cannot_be_compared_is_refused(asked: ComparisonRequest, what: str) -> None:
     with pytest.raises(InvalidInputError, match=what):
         hold(asked)

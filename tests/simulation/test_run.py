@@ -6,23 +6,23 @@ import pytest
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.sim import failure_rates
 from hostler.sim.pool_run import SimSettings, run
-from hostler.sim.run_report import Report, format_report
+from hostler.sim.run_report import RunReport, format_report
 from hostler.sim.world.fault_kinds import COMPONENTS, CURES, KINDS
 
 SMALL = SimSettings(nodes=96, days=40.0, seed=3)
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> RunReport:
     return run(SMALL)
 
 
-def test_a_small_cluster_breaks_no_law(report: Report) -> None:
+def test_a_small_cluster_breaks_no_law(report: RunReport) -> None:
     assert report.violations == 0, report.violation_texts
     assert report.sweep_findings == 0
 
 
-def test_figures_add_up(report: Report) -> None:
+def test_figures_add_up(report: RunReport) -> None:
     minutes = report.unproductive_minutes_per_failure
     parts = minutes.detect + minutes.isolate + minutes.replace + minutes.restart + minutes.lost_work
     assert minutes.total == pytest.approx(parts, abs=0.01)
@@ -33,7 +33,7 @@ def test_figures_add_up(report: Report) -> None:
     assert 1 - report.goodput == pytest.approx(lost + write_share, abs=0.004)
 
 
-def test_the_same_seed_gives_the_same_run(report: Report) -> None:
+def test_the_same_seed_gives_the_same_run(report: RunReport) -> None:
     again = run(SMALL)
     assert again.journal_digest == report.journal_digest
     assert run(SimSettings(nodes=96, days=40.0, seed=4)).journal_digest != report.journal_digest
@@ -46,9 +46,9 @@ def test_progress_is_told() -> None:
     assert told[-1] == 1.0
 
 
-def test_the_report_is_readable_by_people_and_programs(report: Report) -> None:
+def test_the_report_is_readable_by_people_and_programs(report: RunReport) -> None:
     assert "goodput" in format_report(report)
-    assert msgspec.json.decode(msgspec.json.encode(report), type=Report) == report
+    assert msgspec.json.decode(msgspec.json.encode(report), type=RunReport) == report
 
 
 def test_llama3_is_the_published_count() -> None:

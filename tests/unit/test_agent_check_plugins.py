@@ -27,10 +27,10 @@ from hostler.agent.check_plugins import (
     sightings,
     starts_after_s,
 )
-from hostler.agent.limited_command import Ended, Limits, run_bounded
+from hostler.agent.limited_command import CommandEnd, CommandLimits, run_bounded
 from hostler.core.state.model import Verdict
 
-LIMITS = Limits(5.0, 512 * 1024 * 1024, 5)
+LIMITS = CommandLimits(5.0, 512 * 1024 * 1024, 5)
 HERE = os.getuid()
 
 
@@ -197,16 +197,16 @@ def test_an_answer_is_read_as_monitoring_systems_mean_it(tmp_path: Path, body: s
 
 def test_json_lines_tell_of_several_parts(tmp_path: Path) -> None:
     lines = [{"verdict": "failed", "part": "psu1", "detail": "dark"}, {"verdict": "passed", "part": "psu2"}]
-    answers = read_answers(Ended(0, "\n".join(map(json.dumps, lines)).encode()))
+    answers = read_answers(CommandEnd(0, "\n".join(map(json.dumps, lines)).encode()))
     assert [(one.part, one.verdict) for one in answers] == [("psu1", "failed"), ("psu2", "passed")]
     many = "\n".join([json.dumps(lines[1])] * 65)
-    assert [one.verdict for one in read_answers(Ended(0, many.encode()))] == [Verdict.inconclusive]
+    assert [one.verdict for one in read_answers(CommandEnd(0, many.encode()))] == [Verdict.inconclusive]
 
 
 @given(st.binary(max_size=300), st.integers(-20, 260))
 def test_whatever_it_prints_only_a_clear_answer_is_passed(output: bytes, code: int) -> None:
     """Mutant: an unreadable line is left out and the others count."""
-    answers = read_answers(Ended(code, output))
+    answers = read_answers(CommandEnd(code, output))
     assert answers
     assert all(len(answer.detail) <= 500 and answer.detail.isprintable() for answer in answers)
     if code != 0:
@@ -226,7 +226,7 @@ def test_whatever_it_prints_only_a_clear_answer_is_passed(output: bytes, code: i
 def test_limits_hold_and_nothing_stays_behind(tmp_path: Path, script: str, trouble: str) -> None:
     """Mutant: only the child is killed; what it started runs on."""
     path = a_check(tmp_path, f"echo $$ > {tmp_path}/group\n{script}", "greedy")
-    limits = Limits(60.0 if ":" in script else 1.0, 256 * 1024 * 1024, 1)
+    limits = CommandLimits(60.0 if ":" in script else 1.0, 256 * 1024 * 1024, 1)
     ended = run_bounded((str(path),), limits)
     (answer,) = read_answers(ended)
     assert answer.verdict is Verdict.inconclusive
@@ -251,7 +251,7 @@ def test_who_leaves_the_session_ends_with_it_all_the_same(tmp_path: Path, escape
     """Mutants: the keeper adopts nobody (no PR_SET_CHILD_SUBREAPER); it kills the group and not its children."""
     mark = f"HOSTLER_TEST_MARK={tmp_path}"
     path = a_check(tmp_path, f"export {mark}\n{escape}\n{answers}", "escapes")
-    ended = run_bounded((str(path),), Limits(1.0, 256 * 1024 * 1024, 10))
+    ended = run_bounded((str(path),), CommandLimits(1.0, 256 * 1024 * 1024, 10))
     assert ended.output == (b"OK\n" if answers == "echo OK" else b"")
     assert bool(ended.trouble) == (answers != "echo OK")
     until = time.monotonic() + 10
@@ -330,7 +330,7 @@ def _alive(group: int) -> bool:
 
 def test_memory_is_limited() -> None:
     code = "b = bytearray(600 * 1024 * 1024); print('OK')"
-    ended = run_bounded(("python3", "-c", code), Limits(20.0, 300 * 1024 * 1024, 20))
+    ended = run_bounded(("python3", "-c", code), CommandLimits(20.0, 300 * 1024 * 1024, 20))
     assert all(answer.verdict is not Verdict.passed for answer in read_answers(ended))
 
 
@@ -475,9 +475,9 @@ def test_another_watchers_words_are_handed_on_whole(tmp_path: Path) -> None:
     assert (could.kind, could.facts["verdict"]) == ("verdict", "passed"), "it could not be asked before, perhaps"
     assert (seen.kind, seen.facts["shape"], json.loads(seen.text)) == ("external", "node_conditions", said)
     long = {"shape": "node_conditions", "document": {**said, "message": "x" * 5000}}
-    (answer,) = read_answers(Ended(0, json.dumps(long).encode()))
+    (answer,) = read_answers(CommandEnd(0, json.dumps(long).encode()))
     assert (answer.shape, answer.verdict) == ("", Verdict.inconclusive)
-    (answer,) = read_answers(Ended(0, b'{"shape": "node_conditions"}'))
+    (answer,) = read_answers(CommandEnd(0, b'{"shape": "node_conditions"}'))
     assert (answer.shape, answer.verdict) == ("", Verdict.inconclusive)
 
 

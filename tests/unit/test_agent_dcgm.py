@@ -20,9 +20,9 @@ from hostler.agent import collector_loops
 from hostler.agent.child_process import Companion, HungError
 from hostler.agent.collectors import dcgm_reader, gpu_state
 from hostler.agent.collectors.dcgm_state import DcgmState
-from hostler.agent.collectors.gpu_state import Report
-from hostler.agent.local_observation import Sighting
-from hostler.agent.machine import EmulatedBody, Eyes, Powers, RealBody
+from hostler.agent.collectors.gpu_state import GpuPoll
+from hostler.agent.local_observation import LocalObservation
+from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.spool import Spool
 from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.rules import DCGM_POLL_S
@@ -49,7 +49,7 @@ def page(changes: dict[str, object] | None = None, labels: str = 'pci_bus_id="00
     return "\n".join((*lines, "go_goroutines 12", ""))
 
 
-def read(text: str) -> Report:
+def read(text: str) -> GpuPoll:
     return gpu_state.decoded(json.dumps(dcgm_reader.report(text)).encode())
 
 
@@ -170,13 +170,13 @@ def exporter() -> Iterator[Exporter]:
 
 
 @pytest.fixture
-def body(tmp_path: Path, exporter: Exporter) -> Iterator[RealBody]:
-    made = RealBody("n1", tmp_path, Powers(), Eyes(dcgm=exporter.url))
+def body(tmp_path: Path, exporter: Exporter) -> Iterator[RealHostMachine]:
+    made = RealHostMachine("n1", tmp_path, Powers(), SensorSources(dcgm=exporter.url))
     yield made
     made.close()
 
 
-def test_the_real_child_reads_a_served_page(body: RealBody, exporter: Exporter) -> None:
+def test_the_real_child_reads_a_served_page(body: RealHostMachine, exporter: Exporter) -> None:
     report = body.dcgm()
     assert report.state == "answers"
     assert report.gpus[0].facts["pci"] == PCI
@@ -215,7 +215,7 @@ def test_only_this_machine_is_asked(url: str) -> None:
 
 def test_where_no_exporter_listens_no_child_is_started(tmp_path: Path, exporter: Exporter) -> None:
     exporter.close()
-    made = RealBody("n1", tmp_path, Powers(), Eyes(dcgm=exporter.url))
+    made = RealHostMachine("n1", tmp_path, Powers(), SensorSources(dcgm=exporter.url))
     assert made.dcgm().state == "absent"
     assert made._dcgm.pid is None  # noqa: SLF001 - what is not started has no other sign
 
@@ -243,13 +243,15 @@ def test_both_ways_show_one_condition_and_it_ends_with_the_last_of_them() -> Non
 
 
 def test_what_dcgm_does_not_show_is_missed_by_nobody() -> None:
-    told: list[Sighting] = DcgmState("b", None).take(Report("answers", (gpu_state.Gpu(0, {"pci": PCI}),)), 0.0)
+    told: list[LocalObservation] = DcgmState("b", None).take(
+        GpuPoll("answers", (gpu_state.GpuReadings(0, {"pci": PCI}),)), 0.0
+    )
     facts = told[0].facts if told else {"pci": PCI}
     seen = replace(Observation("n1", "dcgm_state", "agent", "s", 1), facts=facts)
     assert not [f for f in judge(seen, NODE, SKU) if f.standing]
 
 
-class Exporting(EmulatedBody):
+class Exporting(EmulatedHostMachine):
     """A machine whose exporter shows these pages, one after the other; None where none answers."""
 
     def __init__(self, pages: list[str | None]) -> None:
@@ -258,7 +260,7 @@ class Exporting(EmulatedBody):
         self._over = 0
         self.looked = threading.Event()
 
-    def dcgm(self) -> Report:
+    def dcgm(self) -> GpuPoll:
         if len(self._pages) == 1:
             self._over += 1
             time.sleep(0.01)
@@ -277,7 +279,7 @@ async def test_an_exporter_that_was_there_and_is_gone_is_a_reader_that_died(
     spool = Spool(tmp_path, "n1-boot-1", time.monotonic, lambda: "s")
     pages = [None] * 5 + [page()] + [None] * 2 + [page()] + [None] * 9 + [page()]
     body = Exporting(pages)
-    task = asyncio.create_task(collector_loops.Watch(body, spool, lambda: None).dcgm())
+    task = asyncio.create_task(collector_loops.CollectorLoops(body, spool, lambda: None).dcgm())
     await asyncio.to_thread(body.looked.wait, 20)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

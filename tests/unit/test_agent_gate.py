@@ -13,7 +13,7 @@ import pytest
 from hostler.agent.checks import evidence_window, gate_host_readings, gate_runner
 from hostler.agent.checks.compute_check import SEED, Runtime, Sums, check, sums
 from hostler.agent.checks.evidence_window import Since
-from hostler.agent.checks.host_stress import Report
+from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.machine import ANSWERED
 from hostler.core.diagnose.gate.expectation import MAX_CHARS, MAX_GPUS, Expected, decode, encode
 from hostler.core.diagnose.gate.readings import GPUS_SEEN
@@ -45,7 +45,7 @@ def changed(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
-def verdict_of(report: Report, name: str) -> str:
+def verdict_of(report: StressResult, name: str) -> str:
     return str(report.facts[f"look:{name}"]).partition(":")[0]
 
 

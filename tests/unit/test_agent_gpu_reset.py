@@ -6,13 +6,13 @@ import pytest
 
 from hostler.agent import gpu_reset as resetting
 from hostler.agent.gpu_holders import holders
-from hostler.agent.gpu_reset import Wanted, reset
-from hostler.agent.host_commands import ActFailedError, BusyError, FateUnknownError, NotPossibleError
+from hostler.agent.gpu_reset import ResetRequest, reset
+from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
 from hostler.core.state.model import RESET_CLIENTS
 from tests.unit.gpu_tools import Machine
 
 DCGM, PERSISTENCED, FABRIC = "nvidia-dcgm.service", "nvidia-persistenced.service", "nvidia-fabricmanager.service"
-BASEBOARD = Wanted((), (DCGM, PERSISTENCED), FABRIC)
+BASEBOARD = ResetRequest((), (DCGM, PERSISTENCED), FABRIC)
 POD = "/kubepods.slice/kubepods-pod3f2a1c44_9a1b_4c55_8c11_0123456789ab.slice/cri-containerd-{}.scope".format("ab" * 32)
 
 
@@ -46,7 +46,7 @@ def test_one_gpu_is_reset_alone_beside_work_on_the_others(machine: Machine) -> N
     machine.minor(6, 3)
     machine.process(4711, "python3", POD, "/dev/nvidiactl", "/dev/nvidia3")
     machine.tell(active=[])
-    told = reset(Wanted(("gpu3",), (DCGM,)), machine.root)
+    told = reset(ResetRequest(("gpu3",), (DCGM,)), machine.root)
     assert machine.knows("resets") == ["3"]
     assert machine.asked("systemctl") == [], "who did not run is not started"
     assert told.startswith("reset gpu3; no client was running; ")
@@ -57,7 +57,7 @@ def test_a_customers_process_is_named_and_nothing_is_reset(machine: Machine) -> 
     machine.process(4711, "python3", POD, "/dev/nvidia5")
     machine.process(812, "trainer", "/system.slice/slurmstepd.scope/job_77/step_0", "/dev/nvidiactl")
     machine.process(99, "bash", "/user.slice", "/dev/null")
-    with pytest.raises(BusyError) as told:
+    with pytest.raises(ResourceHeldError) as told:
         reset(BASEBOARD, machine.root)
     assert told.value.holders == (
         "trainer (pid 812, Slurm job 77)",
@@ -71,16 +71,16 @@ def test_who_holds_it_without_a_file_of_its_own_is_told_by_the_driver(machine: M
     """NVML lists a process of another mount namespace, whose files tell nothing."""
     machine.process(31, "vllm", "/system.slice/vllm.service")
     machine.tell(apps=[[31, 2]])
-    with pytest.raises(BusyError, match=r"vllm \(pid 31, vllm.service\)"):
-        reset(Wanted(("gpu2",)), machine.root)
-    reset(Wanted(("gpu3",)), machine.root)
+    with pytest.raises(ResourceHeldError, match=r"vllm \(pid 31, vllm.service\)"):
+        reset(ResetRequest(("gpu2",)), machine.root)
+    reset(ResetRequest(("gpu3",)), machine.root)
     assert machine.knows("resets") == ["3"]
 
 
 def test_a_process_whose_number_the_driver_does_not_tell_is_looked_for_by_its_files(machine: Machine) -> None:
     """Mutant: a row without a number ends the reset with an error of ours."""
     machine.tell(apps=[["[N/A]", 2]])
-    reset(Wanted(("gpu2",)), machine.root)
+    reset(ResetRequest(("gpu2",)), machine.root)
     assert machine.knows("resets") == ["2"]
 
 
@@ -90,14 +90,14 @@ def test_a_persistence_daemon_in_a_container_is_nvidia_smis_own_to_ask(machine: 
     reset(BASEBOARD, machine.root)
     assert machine.knows("resets") == ["all"]
     machine.tell(in_use=True)
-    with pytest.raises(BusyError) as told:
+    with pytest.raises(ResourceHeldError) as told:
         reset(BASEBOARD, machine.root)
     assert [one.split(",")[0] for one in told.value.holders] == ["nvidia-persiste (pid 77"]
 
 
 def test_who_comes_in_between_makes_it_busy_and_no_fault(machine: Machine) -> None:
     machine.tell(in_use=True)
-    with pytest.raises(BusyError, match="in use by"):
+    with pytest.raises(ResourceHeldError, match="in use by"):
         reset(BASEBOARD, machine.root)
     assert len(machine.asked("systemctl start")) == 2
 
@@ -111,7 +111,7 @@ def test_a_service_that_does_not_come_back_is_a_failed_reset(machine: Machine, b
     machine.tell(broken=broken)
     with pytest.raises(ActFailedError, match=why) as told:
         reset(BASEBOARD, machine.root)
-    assert not isinstance(told.value, BusyError)
+    assert not isinstance(told.value, ResourceHeldError)
     assert PERSISTENCED in str(machine.knows("active"))
 
 
@@ -127,18 +127,20 @@ def test_a_machine_that_has_no_fabric_state_is_not_waited_for(machine: Machine) 
     machine.tell(fabric="N/A")
     assert reset(BASEBOARD, machine.root).startswith("reset all GPUs; ")
     machine.tell(fabric="In Progress")
-    assert reset(Wanted(("gpu3",)), machine.root), "nobody has said that this one's links need a fabric"
+    assert reset(ResetRequest(("gpu3",)), machine.root), "nobody has said that this one's links need a fabric"
 
 
 @pytest.mark.parametrize(
     ("facts", "wanted", "why"),
     [
         ({"links_after": 17}, BASEBOARD, "gpu0 has 17 of 18 NVLinks up"),
-        ({"links": 12, "links_after": 12}, Wanted(links=18), "gpu7 has 12 of 18"),
+        ({"links": 12, "links_after": 12}, ResetRequest(links=18), "gpu7 has 12 of 18"),
         ({"fabric": "In Progress"}, BASEBOARD, "fabric state is In Progress"),
     ],
 )
-def test_links_and_fabric_must_be_back(machine: Machine, facts: dict[str, object], wanted: Wanted, why: str) -> None:
+def test_links_and_fabric_must_be_back(
+    machine: Machine, facts: dict[str, object], wanted: ResetRequest, why: str
+) -> None:
     """Mutants: links are not counted; fewer than the model has pass where as few were up before."""
     machine.tell(**facts)
     with pytest.raises(ActFailedError, match=why):
@@ -157,7 +159,7 @@ def test_a_reset_that_hangs_may_have_worked_and_leaves_no_client_stopped(
 
 def test_only_clients_of_the_platform_are_ever_stopped(machine: Machine) -> None:
     with pytest.raises(NotPossibleError, match=r"sshd\.service may not be stopped"):
-        reset(Wanted(clients=("sshd.service",)), machine.root)
+        reset(ResetRequest(clients=("sshd.service",)), machine.root)
     assert machine.asked("systemctl") == []
     assert all(unit.endswith(".service") for unit in RESET_CLIENTS)
 
@@ -165,8 +167,8 @@ def test_only_clients_of_the_platform_are_ever_stopped(machine: Machine) -> None
 def test_a_gpu_that_is_not_listed_is_not_reset(machine: Machine) -> None:
     machine.tell(gpus=3)
     with pytest.raises(ActFailedError, match="lists 0 of gpu3"):
-        reset(Wanted(("gpu3",)), machine.root)
-    reset(Wanted(("0000:1c:00.0",)), machine.root)
+        reset(ResetRequest(("gpu3",)), machine.root)
+    reset(ResetRequest(("0000:1c:00.0",)), machine.root)
     assert machine.knows("resets") == ["1"]
 
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from hostler.agent.child_process import Companion, DiedError, HungError
 from hostler.agent.collector_loops import pause_s
 from hostler.agent.collectors import gpu_state, nvml_state_reader
-from hostler.agent.collectors.gpu_state import Gpu, GpuState, Report
+from hostler.agent.collectors.gpu_state import GpuPoll, GpuReadings, GpuState
 from hostler.agent.collectors.nvml_calls import Calls
-from hostler.agent.collectors.nvml_twin import Twin
-from hostler.agent.gpu_reset import Wanted
-from hostler.agent.local_observation import Rank, Sighting
-from hostler.agent.machine import Eyes, Powers, RealBody
+from hostler.agent.collectors.nvml_twin import NvmlTwin
+from hostler.agent.gpu_reset import ResetRequest
+from hostler.agent.local_observation import LocalObservation, Rank
+from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.diagnose.judge import judge
 from hostler.core.state.model import Observation
@@ -34,17 +34,17 @@ THIRD = "pci:0000:61:00"
 POLL_S = 10.0
 
 
-def read(state: str, reader: nvml_state_reader.Reader | None = None, now_s: float = 0.0) -> Report:
+def read(state: str, reader: nvml_state_reader.NvmlStateReader | None = None, now_s: float = 0.0) -> GpuPoll:
     """A report as it comes over the pipe."""
-    reader = reader or nvml_state_reader.Reader(Twin(str(STATES / f"{state}.json")), lambda _doing: None)
+    reader = reader or nvml_state_reader.NvmlStateReader(NvmlTwin(str(STATES / f"{state}.json")), lambda _doing: None)
     return gpu_state.decoded(json.dumps(reader.report(now_s)).encode())
 
 
-def polls(follower: GpuState, report: Report, times: int, begin_s: float = 0.0) -> list[Sighting]:
+def polls(follower: GpuState, report: GpuPoll, times: int, begin_s: float = 0.0) -> list[LocalObservation]:
     return [seen for n in range(times) for seen in follower.take(report, begin_s + n * POLL_S)]
 
 
-def conditions(seen: list[Sighting]) -> set[tuple[str, str]]:
+def conditions(seen: list[LocalObservation]) -> set[tuple[str, str]]:
     """What the controller makes of the sightings, in their order."""
     standing: dict[tuple[str, str], bool] = {}
     for one in seen:
@@ -127,8 +127,8 @@ def test_a_rising_count_is_news_only_when_it_has_doubled() -> None:
     polls(follower, read("healthy_h100x8"), 40)
     seen = []
     for n in range(1, 130):
-        gpus = (Gpu(3, {"pci": "0000:61:00", "ecc_uncorrectable": n}),)
-        seen += [s for s in follower.take(Report("answers", gpus), 500 + n * POLL_S) if "ecc" in s.text]
+        gpus = (GpuReadings(3, {"pci": "0000:61:00", "ecc_uncorrectable": n}),)
+        seen += [s for s in follower.take(GpuPoll("answers", gpus), 500 + n * POLL_S) if "ecc" in s.text]
     assert len(seen) == 8
 
 
@@ -167,7 +167,7 @@ def test_a_lost_gpu_says_nothing_else_and_keeps_its_address(tmp_path: Path) -> N
     state = tmp_path / "state.json"
     well: dict[str, Any] = {"base": str(STATES / "healthy_h100x8.json")}
     state.write_text(json.dumps(well))
-    reader = nvml_state_reader.Reader(Twin(str(state)), lambda _doing: None)
+    reader = nvml_state_reader.NvmlStateReader(NvmlTwin(str(state)), lambda _doing: None)
     follower = GpuState("b2", None)
     polls(follower, read("", reader), 40)
     identity = ("nvmlDeviceGetPciInfo", "nvmlDeviceGetUUID", "nvmlDeviceGetSerial")
@@ -182,8 +182,8 @@ def test_counters_become_growth_and_links_that_recover_are_told() -> None:
     well = read("healthy_h100x8")
     polls(follower, well, 40)
     gpu = well.gpus[3]
-    worse = Gpu(3, {**gpu.facts, "nvlink_recoveries": 2, "pcie_replays": 4})
-    seen = polls(follower, Report("answers", (*well.gpus[:3], worse, *well.gpus[4:])), 40, 400.0)
+    worse = GpuReadings(3, {**gpu.facts, "nvlink_recoveries": 2, "pcie_replays": 4})
+    seen = polls(follower, GpuPoll("answers", (*well.gpus[:3], worse, *well.gpus[4:])), 40, 400.0)
     assert conditions(seen) == {("gpu.nvlink_degraded", THIRD)}
 
 
@@ -191,11 +191,11 @@ def test_counters_become_growth_and_links_that_recover_are_told() -> None:
 
 
 @pytest.fixture
-def body(tmp_path: Path) -> Iterator[Callable[[str], RealBody]]:
-    bodies: list[RealBody] = []
+def body(tmp_path: Path) -> Iterator[Callable[[str], RealHostMachine]]:
+    bodies: list[RealHostMachine] = []
 
-    def make(state: str) -> RealBody:
-        bodies.append(RealBody("n1", tmp_path, Powers(), Eyes(nvml_twin=str(STATES / f"{state}.json"))))
+    def make(state: str) -> RealHostMachine:
+        bodies.append(RealHostMachine("n1", tmp_path, Powers(), SensorSources(nvml_twin=str(STATES / f"{state}.json"))))
         return bodies[-1]
 
     yield make
@@ -203,7 +203,7 @@ def body(tmp_path: Path) -> Iterator[Callable[[str], RealBody]]:
         one.close()
 
 
-def test_the_child_answers_again_and_again(body: Callable[[str], RealBody]) -> None:
+def test_the_child_answers_again_and_again(body: Callable[[str], RealHostMachine]) -> None:
     here = body("healthy_h100x8")
     first, second = here.gpus(), here.gpus()
     assert first.state == second.state == "answers"
@@ -212,7 +212,7 @@ def test_the_child_answers_again_and_again(body: Callable[[str], RealBody]) -> N
 
 
 def test_a_call_that_hangs_is_named_and_the_next_question_starts_a_new_child(
-    body: Callable[[str], RealBody], monkeypatch: pytest.MonkeyPatch
+    body: Callable[[str], RealHostMachine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hostler.agent.machine.GPUS_S", 2.0)
     report = body("hang_in_one_call").gpus()
@@ -223,7 +223,7 @@ def test_a_call_that_hangs_is_named_and_the_next_question_starts_a_new_child(
     assert seen.rank is Rank.urgent
 
 
-def test_a_child_that_crashes_is_a_report_with_its_last_call(body: Callable[[str], RealBody]) -> None:
+def test_a_child_that_crashes_is_a_report_with_its_last_call(body: Callable[[str], RealHostMachine]) -> None:
     report = body("child_crash").gpus()
     assert report.state == "crashed"
     assert "ended with -11 while at: 0000:61:00 power" in report.reason
@@ -241,10 +241,10 @@ def test_a_gpu_that_is_being_reset_is_held_open_by_nobody(tmp_path: Path, monkey
     )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    here = RealBody("n1", tmp_path, Powers(actions=True), Eyes(nvml_twin=str(twin)))
+    here = RealHostMachine("n1", tmp_path, Powers(actions=True), SensorSources(nvml_twin=str(twin)))
     assert here.gpus().state == "answers"
     with ThreadPoolExecutor(1) as hands:
-        reset = hands.submit(here.reset_gpus, Wanted())
+        reset = hands.submit(here.reset_gpus, ResetRequest())
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)
         assert here.gpus().state == "busy"
@@ -307,11 +307,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("twin") / "state.json"
 
 
-def garbled(desk: Path, answers: dict[str, Any]) -> Report:
+def garbled(desk: Path, answers: dict[str, Any]) -> GpuPoll:
     """One GPU that answers so."""
     healthy = json.loads((STATES / "healthy_h100x8.json").read_text())
     desk.write_text(json.dumps({"gpus": [{**healthy["gpus"][3], **answers}]}))
-    return read("", nvml_state_reader.Reader(Twin(str(desk)), lambda _doing: None))
+    return read("", nvml_state_reader.NvmlStateReader(NvmlTwin(str(desk)), lambda _doing: None))
 
 
 @settings(max_examples=100)
@@ -341,7 +341,7 @@ def _plausible(answer: Any) -> bool:
 
 def test_every_call_of_the_table_is_one_of_the_real_library() -> None:
     """The twin refuses names that `pynvml` does not have; each call of the table has an answer in the healthy state."""
-    twin = Twin(str(STATES / "healthy_h100x8.json"))
+    twin = NvmlTwin(str(STATES / "healthy_h100x8.json"))
     assert all(callable(getattr(twin, name)) for name in NAMES)
     with pytest.raises(AttributeError):
         twin.nvmlDeviceGetNothing  # noqa: B018
@@ -351,7 +351,7 @@ def test_every_call_of_the_table_is_one_of_the_real_library() -> None:
 @pytest.fixture(params=["twin", "library"])
 def nvml(request: pytest.FixtureRequest) -> Any:
     if request.param == "twin":
-        return Twin(str(STATES / "healthy_h100x8.json"))
+        return NvmlTwin(str(STATES / "healthy_h100x8.json"))
     import pynvml  # noqa: PLC0415
 
     try:
@@ -364,7 +364,9 @@ def nvml(request: pytest.FixtureRequest) -> Any:
 def test_library_and_twin_answer_alike(nvml: Any) -> None:
     """The contract: identity, temperature, ECC and PCIe of every GPU, and absences with their reason."""
     begin_s = time.monotonic()
-    report = gpu_state.decoded(json.dumps(nvml_state_reader.Reader(nvml, lambda _doing: None).report(begin_s)).encode())
+    report = gpu_state.decoded(
+        json.dumps(nvml_state_reader.NvmlStateReader(nvml, lambda _doing: None).report(begin_s)).encode()
+    )
     assert report.state == "answers"
     assert report.gpus
     for gpu in report.gpus:

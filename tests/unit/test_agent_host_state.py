@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hostler.agent.collectors import host_reader, smart_health
 from hostler.agent.collectors.counter_growth import Growth
 from hostler.agent.collectors.host_state import HostState
-from hostler.agent.local_observation import Sighting
+from hostler.agent.local_observation import LocalObservation
 from hostler.core.state.model import Facts
 from tests.unit.test_agent_gpu_state import conditions
 
@@ -51,7 +51,7 @@ def root(tmp_path: Path) -> Path:
     return put(tmp_path, HEALTHY)
 
 
-def looks(follower: HostState, root: Path, times: int, begin_s: float = 0.0, **more: Any) -> list[Sighting]:
+def looks(follower: HostState, root: Path, times: int, begin_s: float = 0.0, **more: Any) -> list[LocalObservation]:
     """So many polls of the directory, as they come over the pipe. `more`: what the clock and the units say."""
     facts: Facts = {"clock_synchronised": True, "clock_error_us": 500, **more}
     facts |= json.loads(json.dumps(host_reader.read(root)))

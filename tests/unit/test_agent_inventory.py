@@ -80,8 +80,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_every_part_has_a_stable_identity(root: Path) -> None:
-    seen = nvml_inventory.Report(
-        (nvml_inventory.Gpu(0, "00000000:4C:00.0", "GPU-ab", "165", "NVIDIA H100", "96.00"),), "550.1"
+    seen = nvml_inventory.NvmlInventory(
+        (nvml_inventory.NvmlGpu(0, "00000000:4C:00.0", "GPU-ab", "165", "NVIDIA H100", "96.00"),), "550.1"
     )
     found = inventory.read(root, "n1", seen)
     assert [(part.kind, part.serial, part.slot, part.firmware) for part in found.parts] == [
@@ -105,7 +105,7 @@ def test_every_part_has_a_stable_identity(root: Path) -> None:
 
 
 def test_an_empty_machine_is_no_error(tmp_path: Path) -> None:
-    found = inventory.read(tmp_path, "n1", nvml_inventory.Report(unavailable="none"))
+    found = inventory.read(tmp_path, "n1", nvml_inventory.NvmlInventory(unavailable="none"))
     assert [part.serial for part in found.parts] == ["machine-id:unknown"]
     assert found.facts["covers"] == "chassis,cpu,gpu,nvswitch,nic,drive"
 

@@ -5,8 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hostler.agent.collectors import kmsg, line_dedup
-from hostler.agent.collectors.kernel_log import Intake, Position
-from hostler.agent.local_observation import Rank, Sighting
+from hostler.agent.collectors.kernel_log import Intake, LogPosition
+from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.core.diagnose.bursts import fold
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.diagnose.sieve import passes
@@ -21,7 +21,7 @@ def record(sequence: int, text: bytes = XID, priority: int = 3, usec: int = 1_00
 def test_a_record_with_continuation_lines() -> None:
     raw = b"6,343,1369243,-,caller=T12;mlx5_core 0000:3b:00.0: up\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
     parsed = kmsg.parse(raw)
-    assert parsed == kmsg.Record(
+    assert parsed == kmsg.KmsgRecord(
         6, 343, 1369243, "mlx5_core 0000:3b:00.0: up", "-,caller=T12", "pci", "+pci:0000:3b:00.0"
     )
     assert (parsed.facility, parsed.level) == (0, 6)
@@ -106,15 +106,17 @@ def test_the_sieve_drops_the_everyday() -> None:
     assert not passes(b"random: crng reseeded due to virtual machine fork")
 
 
-def line(text: str) -> Sighting:
-    return Sighting("kernel_log", 1.0, text=text)
+def line(text: str) -> LocalObservation:
+    return LocalObservation("kernel_log", 1.0, text=text)
 
 
 def test_words_that_say_what_happened_are_never_folded_away() -> None:
     """Mutant: NVLink 5's words are variables as all others. A storm then hides the fatal error behind the noise."""
-    folder = line_dedup.Folder(line_dedup.Limits(exact=0, patterns=4))
+    folder = line_dedup.LineDedup(line_dedup.DedupLimits(exact=0, patterns=4))
     line = "NVRM: Xid (PCI:0000:1b:00): 144, SAW_MVB Nonfatal XC0 i0 Link 05 (0x00000021 {} 0x0 0x0 0x0 0x0)"
-    noise, fatal = (Sighting("kernel_log", 1.0, text=line.format(word)) for word in ("0x00000004", "0x00000002"))
+    noise, fatal = (
+        LocalObservation("kernel_log", 1.0, text=line.format(word)) for word in ("0x00000004", "0x00000002")
+    )
     assert folder.add(noise) == noise
     assert folder.add(fatal) == fatal
     assert folder.add(noise) is None
@@ -122,7 +124,7 @@ def test_words_that_say_what_happened_are_never_folded_away() -> None:
 
 def test_folding_keeps_xid_codes_and_addresses_apart_in_a_flood() -> None:
     """Mutants: `_VARIABLE` masks every digit, so a flood of Xid 31 swallows Xid 79; patterns are not asked."""
-    folder = line_dedup.Folder(line_dedup.Limits(exact=4, patterns=4))
+    folder = line_dedup.LineDedup(line_dedup.DedupLimits(exact=4, patterns=4))
     flood = [line(f"NVRM: Xid (PCI:0000:4c:00): 31, pid={pid}, name=a, Ch 00000001") for pid in range(1000)]
     assert len([seen for seen in flood if folder.add(seen)]) == 4 + 1
     assert folder.add(line("NVRM: Xid (PCI:0000:4c:00): 79, pid=5, name=a, Ch 00000001"))
@@ -131,8 +133,8 @@ def test_folding_keeps_xid_codes_and_addresses_apart_in_a_flood() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
 def test_counts_in_are_counts_out(events: list[tuple[int, bool]]) -> None:
-    folder = line_dedup.Folder(line_dedup.Limits(exact=3, patterns=2))
-    out: list[Sighting] = []
+    folder = line_dedup.LineDedup(line_dedup.DedupLimits(exact=3, patterns=2))
+    out: list[LocalObservation] = []
     for kind, closes in events:
         if first := folder.add(line(f"NVRM: kind {kind}")):
             out.append(first)
@@ -167,8 +169,8 @@ def test_the_short_way_of_a_flood_counts_as_the_long_way_does(lines: list[list[b
     a flood that is told as sent is counted anew.
     """
 
-    def taken() -> list[Sighting]:
-        intake = Intake(Position("b", -1, tuple(range(told, told + 3))))
+    def taken() -> list[LocalObservation]:
+        intake = Intake(LogPosition("b", -1, tuple(range(told, told + 3))))
         for number, pieces in enumerate(lines):
             text = b"NVRM: fault %d " % (number % 650) + b"".join(pieces)
             intake.take(record(number, pieces[0] + text if pieces and pieces[0][:1] == b"[" else text), 1.0)
@@ -185,7 +187,7 @@ def test_the_short_way_of_a_flood_counts_as_the_long_way_does(lines: list[list[b
 
 
 def test_a_burst_of_800_000_is_a_handful_with_the_exact_count() -> None:
-    intake, out, now_s = Intake(Position("b")), [], 10.0
+    intake, out, now_s = Intake(LogPosition("b")), [], 10.0
     for sequence in range(800_000):
         if sequence % 512 == 0:
             now_s += 0.005
@@ -199,7 +201,7 @@ def test_a_burst_of_800_000_is_a_handful_with_the_exact_count() -> None:
 
 def test_a_storm_of_29_different_lines_is_29_sightings_and_one_burst() -> None:
     """Mutant: fold by the Xid's code alone; the 28 other programs that the storm hit are then lost."""
-    intake, out, now_s = Intake(Position("b")), [], 10.0
+    intake, out, now_s = Intake(LogPosition("b")), [], 10.0
     text = b"NVRM: Xid (PCI:0000:4c:00): 95, pid=%d, name=rank, Uncontained: LTC TAG (0x2,0x0)"
     for sequence in range(58_000):
         if sequence % 512 == 0:
@@ -215,7 +217,7 @@ def test_a_storm_of_29_different_lines_is_29_sightings_and_one_burst() -> None:
 
 
 def test_the_agents_finding_goes_beside_the_line() -> None:
-    intake = Intake(Position("b"))
+    intake = Intake(LogPosition("b"))
     intake.take(record(0), 1.0)
     intake.take(record(1, b"mlx5_core 0000:1a:00.0: Link up"), 1.0)
     found = [seen.finding for seen in intake.batch(1.0)[0]]
@@ -223,7 +225,7 @@ def test_the_agents_finding_goes_beside_the_line() -> None:
 
 
 def test_the_first_line_goes_out_at_once_with_its_age_and_provenance() -> None:
-    intake = Intake(Position("b"))
+    intake = Intake(LogPosition("b"))
     intake.take(record(0, usec=4_000_000), 10.0)
     intake.take(record(1, b"NVRM: Xid (PCI:0000:4c:00): 31, from a shell", priority=12, usec=5_000_000), 10.0)
     (kernel, user), _ = intake.batch(10.0)
@@ -233,14 +235,14 @@ def test_the_first_line_goes_out_at_once_with_its_age_and_provenance() -> None:
 
 def test_a_live_line_is_no_older_than_the_last_pause() -> None:
     """The log's clock drifts from CLOCK_MONOTONIC; mutant: `usec` is believed as it stands."""
-    intake = Intake(Position("b"))
+    intake = Intake(LogPosition("b"))
     intake.drained(500.0)
     intake.take(record(0, usec=1_000_000), 500.2)
     assert intake.batch(500.2)[0][0].seen_s == 500.0
 
 
 def test_user_space_cannot_crowd_out_the_kernel() -> None:
-    intake = Intake(Position("b"))
+    intake = Intake(LogPosition("b"))
     for sequence in range(5000):
         intake.take(record(sequence, b"NVRM: Xid fake %d" % sequence, priority=12), 1.0)
     intake.take(record(5000), 1.0)
@@ -250,7 +252,7 @@ def test_user_space_cannot_crowd_out_the_kernel() -> None:
 
 
 def test_a_gap_is_reported_once_with_its_size() -> None:
-    intake = Intake(Position("b", base=9))
+    intake = Intake(LogPosition("b", base=9))
     intake.take(record(10), 1.0)
     intake.take(record(40), 1.0)
     out, position = intake.batch(1.0)
@@ -262,7 +264,7 @@ def test_a_gap_is_reported_once_with_its_size() -> None:
 
 
 def test_a_log_that_went_back_is_read_on_from_where_it_is() -> None:
-    intake = Intake(Position("b", base=900))
+    intake = Intake(LogPosition("b", base=900))
     intake.take(record(5), 1.0)
     intake.drained(1.0)
     intake.take(record(6), 1.0)
@@ -271,7 +273,7 @@ def test_a_log_that_went_back_is_read_on_from_where_it_is() -> None:
 
 
 def test_an_unreadable_record_is_visible() -> None:
-    intake = Intake(Position("b"))
+    intake = Intake(LogPosition("b"))
     intake.take(b"\x00garbage", 1.0)
     intake.take(b"more garbage", 1.0)
     out = intake.batch(1.0)[0] + intake.finish(2.0)[0]
@@ -291,7 +293,7 @@ def test_wherever_the_reader_dies_every_line_counts_exactly_once(log: list[bytes
     """Mutants: the position saved with a first line covers repeats that were still being folded; a crash in the
     middle of reading again forgets which lines were sent.
     """
-    position, safe, now_s, at = Position("b"), [], 1.0, 0
+    position, safe, now_s, at = LogPosition("b"), [], 1.0, 0
     intake = Intake(position)
     for what, amount in plan:
         match what:

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from hostler.agent import kubelet
 from hostler.agent.boot_clock import boottime
-from hostler.agent.checks.host_stress import Report
-from hostler.agent.gpu_reset import Wanted
-from hostler.agent.host_commands import ActFailedError, BusyError, FateUnknownError, NotPossibleError
-from hostler.agent.machine import EmulatedBody, Powers, RealBody
-from hostler.agent.node_operations import OFFER, VERBS, Hands
-from hostler.agent.operation_log import Marks
+from hostler.agent.checks.host_stress import StressResult
+from hostler.agent.gpu_reset import ResetRequest
+from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
+from hostler.agent.machine import EmulatedHostMachine, Powers, RealHostMachine
+from hostler.agent.node_operations import OFFER, VERBS, NodeOperations
+from hostler.agent.operation_log import OperationLog
 from hostler.core.state.model import Operation, Outcome, Part, Verdict
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ def operation(kind: str, **args: str) -> Operation:
 
 
 def an_offer(token: str = "secret") -> dict[str, str]:
-    offer = kubelet.JoinOffer("train", "n1", "https://api:6443", "", token)
+    offer = kubelet.KubeletJoinOffer("train", "n1", "https://api:6443", "", token)
     return {OFFER: msgspec.json.encode(offer).decode()}
 
 
@@ -41,14 +41,14 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.body = EmulatedBody("n1", (Part("GPU-1", "gpu"),))
-        self.marks = Marks(directory / "marks.sqlite")
-        self.hands = Hands("n1", self.body, self.marks)
+        self.body = EmulatedHostMachine("n1", (Part("GPU-1", "gpu"),))
+        self.marks = OperationLog(directory / "marks.sqlite")
+        self.hands = NodeOperations("n1", self.body, self.marks)
 
     def restart(self) -> None:
         self.marks.close()
-        self.marks = Marks(self.directory / "marks.sqlite")
-        self.hands = Hands("n1", self.body, self.marks)
+        self.marks = OperationLog(self.directory / "marks.sqlite")
+        self.hands = NodeOperations("n1", self.body, self.marks)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_failure_and_unknown_fate_are_told_apart(world: World) -> None:
     ("wrong", "result"),
     [
         (ActFailedError("in use"), "failed"),
-        (BusyError("in use", ("python3 (pid 4711)",)), "failed"),
+        (ResourceHeldError("in use", ("python3 (pid 4711)",)), "failed"),
         (NotPossibleError("no such thing here"), "refused"),
     ],
 )
@@ -235,19 +235,19 @@ def test_checks_and_inventory_answer_with_what_they_found(world: World) -> None:
     assert found.parts == world.body.parts
 
 
-class SlowBody(EmulatedBody):
+class SlowBody(EmulatedHostMachine):
     """A body whose GPU reset and checks wait to be let go."""
 
     def __init__(self) -> None:
         super().__init__("n1")
         self.begun, self.go_on = threading.Event(), threading.Event()
 
-    def reset_gpus(self, wanted: Wanted) -> str:
+    def reset_gpus(self, wanted: ResetRequest) -> str:
         self.begun.set()
         assert self.go_on.wait(30)
         return super().reset_gpus(wanted)
 
-    def check(self, profile: str, expects: str) -> Report:
+    def check(self, profile: str, expects: str) -> StressResult:
         self.begun.set()
         assert self.go_on.wait(30)
         return super().check(profile, expects)
@@ -259,11 +259,11 @@ class SlowBody(EmulatedBody):
 
 def test_one_act_at_a_time_and_a_running_one_is_busy(tmp_path: Path) -> None:
     body, asked = SlowBody(), operation("gpu_reset")
-    with closing(Marks(tmp_path / "marks.sqlite")) as marks:
-        _run_beside(Hands("n1", body, marks), body, asked)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
+        _run_beside(NodeOperations("n1", body, marks), body, asked)
 
 
-def _run_beside(hands: Hands, body: SlowBody, asked: Operation) -> None:
+def _run_beside(hands: NodeOperations, body: SlowBody, asked: Operation) -> None:
     thread = threading.Thread(target=hands.perform, args=(asked, 1))
     thread.start()
     assert body.begun.wait(30)
@@ -282,8 +282,8 @@ def _run_beside(hands: Hands, body: SlowBody, asked: Operation) -> None:
 def test_only_a_check_that_runs_is_called_off(tmp_path: Path, kind: str, detail: str) -> None:
     """Mutants: another operation's check is called off; a reset half-way is; a running check is not."""
     body, asked = SlowBody(), operation(kind)
-    with closing(Marks(tmp_path / "marks.sqlite")) as marks:
-        hands = Hands("n1", body, marks)
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
+        hands = NodeOperations("n1", body, marks)
         assert hands.revoke(asked, 1).detail == "it does not run"
         thread = threading.Thread(target=hands.perform, args=(asked, 1))
         thread.start()
@@ -347,9 +347,9 @@ def test_killed_between_started_and_done(world: World, kind: str, repeated: str,
 
 def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
     """A refused reboot is the only kind that a test can ask of the machine it runs on."""
-    marks = Marks(tmp_path / "marks.sqlite")
-    body = RealBody("n1", tmp_path, Powers())
-    hands = Hands("n1", body, marks)
+    marks = OperationLog(tmp_path / "marks.sqlite")
+    body = RealHostMachine("n1", tmp_path, Powers())
+    hands = NodeOperations("n1", body, marks)
     for number, kind in enumerate(("reboot", "gpu_reset", "sanitise")):
         outcome = hands.perform(replace(operation(kind), id=f"op{number}"), 1)
         assert (outcome.result, "--allow-actions" in outcome.detail) == ("refused", True)
@@ -364,7 +364,7 @@ def test_the_real_body_acts_only_when_it_may(tmp_path: Path) -> None:
 def test_marks_are_bounded_and_none_is_forgotten_of_what_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutants: the marks of a year fill the disk; what has not ended is forgotten as it is old."""
     monkeypatch.setattr("hostler.agent.operation_log.MAX_MARKS", 3)
-    with closing(Marks(tmp_path / "marks.sqlite")) as marks:
+    with closing(OperationLog(tmp_path / "marks.sqlite")) as marks:
         for number in range(7):
             asked = replace(operation("sanitise"), id=f"op{number}")
             marks.start(asked, 1, "b")

@@ -12,11 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent.boot_clock import boottime
-from hostler.agent.controller_client import Order, RejectedError, UnavailableError
-from hostler.agent.local_observation import Rank, Sighting
-from hostler.agent.machine import EmulatedBody
-from hostler.agent.node_operations import Hands
-from hostler.agent.operation_log import Marks
+from hostler.agent.controller_client import OperationOrder, RejectedError, UnavailableError
+from hostler.agent.local_observation import LocalObservation, Rank
+from hostler.agent.machine import EmulatedHostMachine
+from hostler.agent.node_operations import NodeOperations
+from hostler.agent.operation_log import OperationLog
 from hostler.agent.operation_worker import Operator
 from hostler.core.state.model import Operation, Outcome
 
@@ -35,7 +35,7 @@ class Far:
     def __init__(self) -> None:
         self.taken: list[Outcome] = []
         self.away: list[Exception] = []
-        self.orders: asyncio.Queue[tuple[Order, ...]] = asyncio.Queue()
+        self.orders: asyncio.Queue[tuple[OperationOrder, ...]] = asyncio.Queue()
         self.came = asyncio.Event()
         self.offers = 0
 
@@ -45,7 +45,7 @@ class Far:
         self.taken.extend(outcomes)
         self.came.set()
 
-    async def operations(self) -> tuple[Order, ...]:
+    async def operations(self) -> tuple[OperationOrder, ...]:
         return await self.orders.get()
 
     async def joining(self) -> None:
@@ -57,14 +57,14 @@ class Upward:
     """The agent's spool and uploader as far as its operator uses them. `drained` waits until the test lets it go."""
 
     def __init__(self) -> None:
-        self.seen: list[Sighting] = []
+        self.seen: list[LocalObservation] = []
         self.woken = self.drains = 0
         self.empty = asyncio.Event()
 
     def now_s(self) -> float:
         return 7.0
 
-    def append(self, sightings: list[Sighting]) -> None:
+    def append(self, sightings: list[LocalObservation]) -> None:
         self.seen += sightings
 
     def wake(self) -> None:
@@ -80,13 +80,13 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         self.far, self.upward = Far(), Upward()
-        self.body = EmulatedBody("n1")
+        self.body = EmulatedHostMachine("n1")
         self._directory = directory
         self.begin()
 
     def begin(self) -> None:
-        self.marks = Marks(self._directory / "marks.sqlite")
-        self.hands = Hands("n1", self.body, self.marks)
+        self.marks = OperationLog(self._directory / "marks.sqlite")
+        self.hands = NodeOperations("n1", self.body, self.marks)
         upward: Any = self.upward
         far: Any = self.far
         self.operator = Operator(self.hands, self.marks, upward, upward, far)
@@ -99,7 +99,7 @@ class World:
         self, asked: Operation, mode: Mode = "perform", left_s: float | None = None, age_s: float = 0
     ) -> None:
         """An order that `take_orders` hands on, so long after it has asked for orders."""
-        await self.operator._handle(Order(asked, 1, mode, left_s), boottime() - age_s)  # noqa: SLF001
+        await self.operator._handle(OperationOrder(asked, 1, mode, left_s), boottime() - age_s)  # noqa: SLF001
 
     def told(self) -> list[tuple[str, str]]:
         return [(outcome.operation, outcome.result) for outcome in self.far.taken]
@@ -168,7 +168,7 @@ async def test_no_order_is_taken_while_nobody_knows_what_was_begun(
 
     Mutants: the error ends the task, and with it the agent; orders are taken all the same; it is told with each try.
     """
-    told: list[Sighting] = []
+    told: list[LocalObservation] = []
     spool: Any = SimpleNamespace(now_s=lambda: 1.0, append=told.extend)
     uploader: Any = SimpleNamespace(wake=lambda: None)
     far: Any = world.far
@@ -262,7 +262,7 @@ async def test_reports_go_as_soon_as_there_is_something_to_tell(world: World) ->
     try:
         for number, asked in enumerate((None, operation(1), replace(operation(2), node="n2"))):
             if asked is not None:
-                world.far.orders.put_nowait((Order(asked, 1, "perform"),))
+                world.far.orders.put_nowait((OperationOrder(asked, 1, "perform"),))
             async with asyncio.timeout(PATIENCE_S):
                 while len({name for name, _ in world.told()}) <= number:
                     world.far.came.clear()

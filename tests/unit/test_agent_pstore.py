@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hostler.agent.collectors.pstore import MAX_TEXT_CHARS, tell_crashes
-from hostler.agent.local_observation import Sighting
+from hostler.agent.local_observation import LocalObservation
 from hostler.core.diagnose.judge import judge
 from hostler.core.state.model import Node, Observation, Phase, Position
 
@@ -16,9 +16,9 @@ PANIC = b"Panic#1 Part1\n<4>[ 9.1] Oops: 0002 [#1] SMP\n<0>[ 9.2] Kernel panic -
 class Kept:
     def __init__(self) -> None:
         self.cursors: dict[str, bytes] = {}
-        self.seen: list[Sighting] = []
+        self.seen: list[LocalObservation] = []
 
-    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         self.seen += sightings
         if cursor:
             self.cursors[cursor[0]] = cursor[1]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hostler.agent.local_observation import Rank, Sighting
-from hostler.agent.spool import KEEP_ACKNOWLEDGED_S, MARK_EVERY_S, Limits, Spool, Spooled
+from hostler.agent.local_observation import LocalObservation, Rank
+from hostler.agent.spool import KEEP_ACKNOWLEDGED_S, MARK_EVERY_S, Spool, Spooled, SpoolLimits
 from hostler.agent.spool_file import is_refusal
 
 WRITER = """
@@ -38,7 +38,7 @@ class World:
         self.opened: list[Spool] = []
 
     def open(self, boot_id: str = "b", **limits: int) -> Spool:
-        made = Spool(self.directory, boot_id, lambda: self.now_s, lambda: f"id{next(self.ids)}", Limits(**limits))
+        made = Spool(self.directory, boot_id, lambda: self.now_s, lambda: f"id{next(self.ids)}", SpoolLimits(**limits))
         self.opened.append(made)
         return made
 
@@ -52,8 +52,8 @@ def world(tmp_path: Path) -> Iterator[World]:
             spool.close()
 
 
-def line(text: str, rank: Rank = Rank.notable, seen_s: float = 100.0) -> Sighting:
-    return Sighting("kernel_log", seen_s, rank, text)
+def line(text: str, rank: Rank = Rank.notable, seen_s: float = 100.0) -> LocalObservation:
+    return LocalObservation("kernel_log", seen_s, rank, text)
 
 
 def everything(spool: Spool) -> list[Spooled]:

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostler.agent.collectors import kmsg
-from hostler.agent.collectors.kernel_log import KernelLog
-from hostler.agent.collectors.systemd_journal import Journal
-from hostler.agent.local_observation import Sighting
+from hostler.agent.collectors.kernel_log import KernelLogReader
+from hostler.agent.collectors.systemd_journal import SystemdJournal
+from hostler.agent.local_observation import LocalObservation
 
 JOURNALD = Path("/usr/lib/systemd/systemd-journald")
 SERIES = "0123456789abcdef" * 2
@@ -32,13 +32,13 @@ def entry(number: int, message: Any, transport: str = "kernel", **fields: str) -
     return json.dumps({**plain, "PRIORITY": "3", **fields}).encode() + b"\n"
 
 
-def records(raw: bytes) -> list[kmsg.Record | None]:
-    return [kmsg.parse(record) for record in Journal().split(raw)[0]]
+def records(raw: bytes) -> list[kmsg.KmsgRecord | None]:
+    return [kmsg.parse(record) for record in SystemdJournal().split(raw)[0]]
 
 
 def test_an_entry_is_a_record_with_its_number_and_age() -> None:
     (record,) = records(entry(26, "NVRM: Xid (PCI:0000:4c:00): 79, a\\b", SYSLOG_FACILITY="0"))
-    assert record == kmsg.Record(3, 26, 5_000_000, "NVRM: Xid (PCI:0000:4c:00): 79, a\\b", "-")
+    assert record == kmsg.KmsgRecord(3, 26, 5_000_000, "NVRM: Xid (PCI:0000:4c:00): 79, a\\b", "-")
 
 
 @pytest.mark.parametrize("transport", ["syslog", "journal", "stdout", ""])
@@ -73,7 +73,7 @@ def test_whatever_the_message_is_it_forges_no_line(message: Any, text: str) -> N
 @given(st.binary(max_size=200) | st.builds(lambda m: entry(1, m), st.text(max_size=40)))
 def test_hostile_output_never_raises(raw: bytes) -> None:
     for piece in (raw + b"\n", b'{"__CURSOR":' + raw + b"\n"):
-        for record in Journal().split(piece)[0]:
+        for record in SystemdJournal().split(piece)[0]:
             parsed = kmsg.parse(record)
             assert parsed is None or parsed.text is not None
 
@@ -83,9 +83,9 @@ class Kept:
 
     def __init__(self) -> None:
         self.cursors: dict[str, bytes] = {}
-        self.seen: list[Sighting] = []
+        self.seen: list[LocalObservation] = []
 
-    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         self.seen += sightings
         if cursor:
             self.cursors[cursor[0]] = cursor[1]
@@ -93,7 +93,7 @@ class Kept:
     def cursor(self, name: str) -> bytes | None:
         return self.cursors.get(name)
 
-    def lines(self, mark: str) -> list[Sighting]:
+    def lines(self, mark: str) -> list[LocalObservation]:
         return [one for one in self.seen if mark in one.text]
 
 
@@ -101,7 +101,7 @@ class Reading:
     """A reader in a thread, until the block ends."""
 
     def __init__(self, kept: Kept, namespace: str, boot_id: str) -> None:
-        self._reader = KernelLog(Journal(namespace), kept, boot_id, time.monotonic)
+        self._reader = KernelLogReader(SystemdJournal(namespace), kept, boot_id, time.monotonic)
         self._told, self._tell = os.pipe()
         self._thread = threading.Thread(target=self._reader.run, args=(self._told, lambda: None))
 

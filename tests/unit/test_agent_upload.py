@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hostler.agent.controller_client import Receipt, RejectedError, UnavailableError
-from hostler.agent.local_observation import Rank, Sighting
+from hostler.agent.controller_client import RejectedError, SpoolReceipt, UnavailableError
+from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.agent.spool import Spool, Spooled
 from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Observation
@@ -25,12 +25,12 @@ class BusyController:
 
     async def observations(
         self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
-    ) -> Receipt:
+    ) -> SpoolReceipt:
         self.asked.append((len(observations), urgent))
         self.changed.set()
         if observations and not (urgent and self.takes_urgent):
             raise UnavailableError("not now", LATER_S)
-        return Receipt(spool, observations[-1].sequence if observations else 0)
+        return SpoolReceipt(spool, observations[-1].sequence if observations else 0)
 
     async def until(self, asked: int) -> None:
         async with asyncio.timeout(PATIENCE_S):
@@ -39,8 +39,8 @@ class BusyController:
                 await self.changed.wait()
 
 
-def a_line(rank: Rank) -> Sighting:
-    return Sighting("kernel_log", 1.0, rank, "a line")
+def a_line(rank: Rank) -> LocalObservation:
+    return LocalObservation("kernel_log", 1.0, rank, "a line")
 
 
 async def test_an_urgent_sighting_ends_the_wait_and_takes_what_is_before_it_along(tmp_path: Path) -> None:
@@ -100,17 +100,17 @@ class ChoosyController:
 
     async def observations(
         self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
-    ) -> Receipt:
+    ) -> SpoolReceipt:
         if any("unbearable" in seen.text and seen.kind == "kernel_log" for seen in observations):
             self.sizes.append(len(observations))
             raise RejectedError(self.status, "not this")
         self.taken += observations
-        return Receipt(spool, min(self.upto, observations[-1].sequence) if observations else self.read)
+        return SpoolReceipt(spool, min(self.upto, observations[-1].sequence) if observations else self.read)
 
 
 def a_spool(tmp_path: Path, *texts: str) -> Spool:
     spool = Spool(tmp_path, "boot", lambda: 1.0, lambda: "spool")
-    spool.append([Sighting("kernel_log", 1.0, Rank.notable, text) for text in texts])
+    spool.append([LocalObservation("kernel_log", 1.0, Rank.notable, text) for text in texts])
     return spool
 
 

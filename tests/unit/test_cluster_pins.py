@@ -11,11 +11,11 @@ import pytest
 
 from hostler.agent import kubelet
 from hostler.agent.cluster_pins import PinsError, read_pins
-from hostler.agent.kubelet import JoinOffer
-from hostler.agent.machine import Powers, RealBody
+from hostler.agent.kubelet import KubeletJoinOffer
+from hostler.agent.machine import Powers, RealHostMachine
 from hostler.agent.main import main
-from hostler.agent.node_operations import OFFER, Hands
-from hostler.agent.operation_log import Marks
+from hostler.agent.node_operations import OFFER, NodeOperations
+from hostler.agent.operation_log import OperationLog
 from hostler.core.state.model import Operation, Outcome
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 
@@ -32,15 +32,15 @@ class Node:
         ca = home / "ca.crt"
         ca.write_bytes(OURS.certificate + LATER.certificate)
         clusters = read_pins(servers, str(ca)) if pinned else read_pins("", "")
-        self.body = RealBody("n1", home, Powers(actions=True, clusters=clusters))
-        self.marks = Marks(home / "marks.sqlite")
+        self.body = RealHostMachine("n1", home, Powers(actions=True, clusters=clusters))
+        self.marks = OperationLog(home / "marks.sqlite")
         self._number = 0
 
-    def join(self, offer: JoinOffer) -> Outcome:
+    def join(self, offer: KubeletJoinOffer) -> Outcome:
         self._number += 1
         order = Operation(f"op{self._number}", "join_cluster", "n1", "plan1", 0, NOW, NOW)
         brought = {OFFER: msgspec.json.encode(offer).decode()}
-        return Hands("n1", self.body, self.marks).perform(order, 1, brought=brought)
+        return NodeOperations("n1", self.body, self.marks).perform(order, 1, brought=brought)
 
 
 @pytest.fixture
@@ -62,8 +62,10 @@ def node(home: Path) -> Iterator[Node]:
     made.marks.close()
 
 
-def offer(server: str = SERVER, *authorities: Certificate, ca: str = "") -> JoinOffer:
-    return JoinOffer("train", "n1", server, ca or b"".join(a.certificate for a in authorities).decode(), "s3cret-token")
+def offer(server: str = SERVER, *authorities: Certificate, ca: str = "") -> KubeletJoinOffer:
+    return KubeletJoinOffer(
+        "train", "n1", server, ca or b"".join(a.certificate for a in authorities).decode(), "s3cret-token"
+    )
 
 
 def test_a_kubelet_joins_the_cluster_that_was_named(node: Node) -> None:
@@ -96,7 +98,7 @@ def test_a_kubelet_joins_the_cluster_that_was_named(node: Node) -> None:
     ],
 )
 def test_an_order_that_leads_elsewhere_is_refused_with_both_named(
-    node: Node, given: JoinOffer, says: tuple[str, ...]
+    node: Node, given: KubeletJoinOffer, says: tuple[str, ...]
 ) -> None:
     """Mutants: only the server, or only the authority, is compared; one known authority of several is enough."""
     node.folder.mkdir()

@@ -12,7 +12,7 @@ import pytest
 from hostler.agent.collector_loops import DCGM_EVERY_S, GPUS_EVERY_S, HOST_EVERY_S
 from hostler.agent.collectors import network_ports as agent_ports
 from hostler.agent.collectors.gpu_state import DRIVER_POLLS
-from hostler.agent.collectors.state_debounce import UNKNOWN_POLLS, Kept, Settling
+from hostler.agent.collectors.state_debounce import UNKNOWN_POLLS, DebounceMemory, StateDebounce
 from hostler.agent.main import PORTS_S
 from hostler.controller import intake
 from hostler.core.conditions.lifecycle import stand
@@ -260,7 +260,7 @@ def test_what_flaps_around_a_threshold_is_one_condition(
     kind: str, aspects: dict[str, Aspect], base: Facts, fact: str, values: tuple[float, float], condition: str
 ) -> None:
     """Two hours of readings right and left of it. Mutants: no margin; no looks to repeat."""
-    drive, story = watched(a_node("a")), Settling(aspects, Kept())
+    drive, story = watched(a_node("a")), StateDebounce(aspects, DebounceMemory())
     for poll, facts in enumerate(flapping(fact, values, base, 720)):
         record = story.take(facts, poll * 10.0)
         if record is not None:

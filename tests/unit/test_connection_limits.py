@@ -2,10 +2,10 @@
 
 import pytest
 
-from hostler.server.connection_limits import ConnectionTable, Limits, address_of, limits
+from hostler.server.connection_limits import ConnectionLimits, ConnectionTable, address_of, limits
 from hostler.server.tokens import Grant, Identity, Role
 
-FEW = Limits(total=6, strangers=3, agent=2, person=4)
+FEW = ConnectionLimits(total=6, strangers=3, agent=2, person=4)
 
 
 class Client:

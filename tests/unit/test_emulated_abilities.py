@@ -10,13 +10,13 @@ from hostler.agent.machine import ANSWERED
 from hostler.agent.main import AgentSettings
 from hostler.agent.node_operations import PROFILES
 from hostler.core.state.model import Verdict
-from hostler.sim.emulated.emulated_server import EmulatedServer, Host, h100
+from hostler.sim.emulated.emulated_server import EmulatedHost, EmulatedServer, h100
 
 
 async def test_with_real_abilities_an_emulated_agent_answers_and_erases_no_more_than_a_real_one(tmp_path: Path) -> None:
     """Mutants: what it does not name it answers; it erases drives that nobody has named; the option changes nothing."""
     settings = AgentSettings("n", "http://127.0.0.1:9", tmp_path / "t", tmp_path, kernel_log=str(tmp_path / "kmsg"))
-    host = Host("n", h100("S"), settings, lambda: datetime.now(UTC), 1e9)
+    host = EmulatedHost("n", h100("S"), settings, lambda: datetime.now(UTC), 1e9)
     server = EmulatedServer(host, "b1")
     assert set(server.profiles()) == PROFILES
     assert server.sanitise()

@@ -2,24 +2,24 @@
 
 import asyncio
 
-from hostler.drivers.kubernetes.request_queue import ACT, MARK, PLACES, Turn, Turns, Urgency
+from hostler.drivers.kubernetes.request_queue import ACT, MARK, PLACES, RequestQueue, RequestRank, Urgency
 
 
 class Asked:
     """Requests that stay out until they are ended; `begun` names them in the order in which they had their turn."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = RequestQueue()
         self.begun: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def ask(self, name: str, turn: Turn) -> None:
+    async def ask(self, name: str, turn: RequestRank) -> None:
         self._ends[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._one(name, turn))
         await settle()
 
-    async def _one(self, name: str, turn: Turn) -> None:
+    async def _one(self, name: str, turn: RequestRank) -> None:
         async with self.turns.taken(turn):
             self.begun.append(name)
             await self._ends[name].wait()
@@ -46,8 +46,8 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def cordon(severity: int) -> Turn:
-    return Turn(Urgency.cordon, severity)
+def cordon(severity: int) -> RequestRank:
+    return RequestRank(Urgency.cordon, severity)
 
 
 async def test_the_gravest_cordon_is_next_then_acts_then_marks_each_in_the_order_in_which_they_came() -> None:
@@ -106,7 +106,7 @@ async def test_who_gives_up_leaves_no_place_taken() -> None:
 
 async def test_a_turn_that_is_granted_to_who_is_being_cancelled_goes_to_the_next() -> None:
     """Mutant: the place of one that is cancelled between its grant and its start is lost."""
-    turns = Turns()
+    turns = RequestQueue()
     entered: list[int] = []
 
     async def one(number: int) -> None:

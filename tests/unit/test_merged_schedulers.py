@@ -10,7 +10,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Assignment, Binding, Node, Operation, Outcome, WorkClass, Workload
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.standalone.scheduler import StandaloneHand
+from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, WorkloadView
 from hostler.runtime.merged_schedulers import LOOK_UP_TURNS, SchedulerDriver, SchedulerEye, by_cluster
 from tests.kit import NOW, a_node, after, configuration, pool_document
@@ -57,7 +57,9 @@ class Two:
         self.kubernetes = Written("kubernetes", "k1", self.log)
         self.other = Written("kubernetes", "k2", self.log)
         self.clusters = by_cluster([self.slurm, self.kubernetes, self.other])
-        self.hand = SchedulerDriver(self.clusters, StandaloneHand(), lambda node: self.log.append(f"shown {node.id}"))
+        self.hand = SchedulerDriver(
+            self.clusters, StandaloneScheduler(), lambda node: self.log.append(f"shown {node.id}")
+        )
         self.fleet = Fleet(configuration({"train": pool_document(target=2)}))
         for name in ("a", "b"):
             self.put(a_node(name))
@@ -264,9 +266,9 @@ async def test_an_idle_check_is_asked_of_the_one_scheduler_that_offers_it_and_re
 
     own: Any = (Checker("slurm"), Checker("one", IDLE_CHECK), Checker("two", IDLE_CHECK))
     check = Operation("a-idle-1", IDLE_CHECK, "a", "", 0, NOW, after(minutes=20))
-    hand = SchedulerDriver({"k1": own}, StandaloneHand(), lambda _node: None)
+    hand = SchedulerDriver({"k1": own}, StandaloneScheduler(), lambda _node: None)
     assert (await hand.perform(check, node)).result == "unknown"
     assert asked == ["one"]
     for clusters in ({"k1": own[:1]}, {}):
         with pytest.raises(RefusedError, match="can check idle nodes"):
-            await SchedulerDriver(clusters, StandaloneHand(), lambda _node: None).perform(check, node)
+            await SchedulerDriver(clusters, StandaloneScheduler(), lambda _node: None).perform(check, node)

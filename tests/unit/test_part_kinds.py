@@ -18,7 +18,7 @@ def test_the_agent_looks_for_what_the_vocabulary_says(tmp_path: Path) -> None:
     """Mutant: a kind that the agent lists and no SKU may name."""
     (tmp_path / "sys/class/dmi/id").mkdir(parents=True)
     (tmp_path / "sys/firmware/dmi/entries/17-0").mkdir(parents=True)
-    seen = inventory.read(tmp_path, "n1", nvml_inventory.Report())
+    seen = inventory.read(tmp_path, "n1", nvml_inventory.NvmlInventory())
     assert frozenset(str(seen.facts["covers"]).split(",")) == AGENT_KINDS
 
 

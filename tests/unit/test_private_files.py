@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.agent.controller_client import Controller, UnavailableError
+from hostler.agent.controller_client import ControllerClient, UnavailableError
 from hostler.agent.main import AgentSettings, run_agent
-from hostler.agent.operation_log import Marks
-from hostler.agent.spool_file import Store
+from hostler.agent.operation_log import OperationLog
+from hostler.agent.spool_file import SpoolFile
 from hostler.journal.sqlite import SqliteJournal
 
 
@@ -28,7 +28,7 @@ def modes(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mode & 0o777 for path in [folder, *folder.iterdir()]}
 
 
-@pytest.mark.parametrize("keeper", [SqliteJournal, Marks, Store])
+@pytest.mark.parametrize("keeper", [SqliteJournal, OperationLog, SpoolFile])
 def test_what_is_kept_is_its_owners_alone(tmp_path: Path, keeper: Any) -> None:
     """Mutants: SQLite makes the file by the umask; the folder is made by it; what was readable before stays so."""
     folder = tmp_path / "kept"
@@ -52,7 +52,7 @@ def test_what_was_left_readable_beside_it_is_taken_back_too(tmp_path: Path) -> N
         db.execute("CREATE TABLE t (a)")
     wal = tmp_path / "it.sqlite-wal"
     assert wal.stat().st_mode & 0o077
-    Store(path).close()
+    SpoolFile(path).close()
     assert path.stat().st_mode & 0o077 == 0
     assert not wal.exists() or wal.stat().st_mode & 0o077 == 0
     db.close()
@@ -65,7 +65,7 @@ async def test_an_agent_refuses_a_token_that_others_can_read(tmp_path: Path, mod
     token.write_text("hst_x")
     token.chmod(mode)
     async with aiohttp.ClientSession() as session:
-        controller = Controller(session, "http://127.0.0.1:1", token, "n0")
+        controller = ControllerClient(session, "http://127.0.0.1:1", token, "n0")
         with pytest.raises(UnavailableError, match=f"chmod 600 {token}"):
             await controller.observations("s", "b", [])
         token.chmod(0o600)

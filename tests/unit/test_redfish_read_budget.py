@@ -5,7 +5,7 @@ import pytest
 
 from hostler.drivers.redfish import read_budget
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.ports import ExcessError
 
 
@@ -16,12 +16,12 @@ class Endless:
         self.asked = 0
         self._page = [{"@odata.id": f"/redfish/v1/Systems/{n}", "x": filling} for n in range(members)]
 
-    async def __call__(self, _method: str, path: str, _body: bytes | None, _headers: dict[str, str]) -> Answer:
+    async def __call__(self, _method: str, path: str, _body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         self.asked += 1
         following = f"/redfish/v1/Systems?page={self.asked}"
         if path == "/redfish/v1/":
-            return Answer(200, msgspec.json.encode({"Systems": {"@odata.id": "/redfish/v1/Systems"}}))
-        return Answer(200, msgspec.json.encode({"Members": self._page, "Members@odata.nextLink": following}))
+            return HttpResponse(200, msgspec.json.encode({"Systems": {"@odata.id": "/redfish/v1/Systems"}}))
+        return HttpResponse(200, msgspec.json.encode({"Members": self._page, "Members@odata.nextLink": following}))
 
 
 @pytest.mark.parametrize(

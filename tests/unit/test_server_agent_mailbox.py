@@ -9,7 +9,7 @@ import pytest
 from hostler.core.state.model import Node, Operation, Outcome, Phase, Position
 from hostler.ports import OperationDriver, UnreachableError
 from hostler.server import agent_mailbox as desks
-from hostler.server.agent_mailbox import ORDERS_MAX, AgentDesk
+from hostler.server.agent_mailbox import ORDERS_MAX, AgentMailboxes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node("n1", Position("c1"), "h100", Phase.production, NOW, NOW)
@@ -24,17 +24,19 @@ def done(name: str = "o1", result: str = "done", attempt: int = 1) -> Outcome:
 
 
 @pytest.fixture
-def desk() -> AgentDesk:
-    return AgentDesk(lambda: 7, lambda: NOW)
+def desk() -> AgentMailboxes:
+    return AgentMailboxes(lambda: 7, lambda: NOW)
 
 
-async def asked(desk: AgentDesk, act: Callable[[Operation, Node], object], one: Operation) -> "asyncio.Task[Outcome]":
+async def asked(
+    desk: AgentMailboxes, act: Callable[[Operation, Node], object], one: Operation
+) -> "asyncio.Task[Outcome]":
     task: asyncio.Task[Outcome] = asyncio.create_task(act(one, NODE))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     return task
 
 
-async def test_an_order_is_fetched_and_answered(desk: AgentDesk) -> None:
+async def test_an_order_is_fetched_and_answered(desk: AgentMailboxes) -> None:
     hand: OperationDriver = desk
     task = await asked(desk, hand.perform, operation())
     (order,) = await desk.collect("n1", 0)
@@ -44,7 +46,7 @@ async def test_an_order_is_fetched_and_answered(desk: AgentDesk) -> None:
     assert await desk.collect("n1", 0) == ()
 
 
-async def test_a_waiting_agent_has_it_at_once(desk: AgentDesk) -> None:
+async def test_a_waiting_agent_has_it_at_once(desk: AgentMailboxes) -> None:
     poll = asyncio.create_task(desk.collect("n1", 20))
     await asyncio.sleep(0)
     task = await asked(desk, desk.perform, operation())
@@ -56,7 +58,7 @@ async def test_a_waiting_agent_has_it_at_once(desk: AgentDesk) -> None:
 async def test_no_order_is_handed_out_while_nothing_may_be_sent() -> None:
     """Mutant: a desk that does not ask; a controller that was replaced still gives orders."""
     may = [False]
-    desk = AgentDesk(lambda: 7, lambda: NOW, lambda: may[0])
+    desk = AgentMailboxes(lambda: 7, lambda: NOW, lambda: may[0])
     task = await asked(desk, desk.perform, operation())
     assert await desk.collect("n1", 0) == ()
     may[0] = True
@@ -65,7 +67,7 @@ async def test_no_order_is_handed_out_while_nothing_may_be_sent() -> None:
     await task
 
 
-async def test_who_waits_is_sent_away_when_orders_are_given_elsewhere(desk: AgentDesk) -> None:
+async def test_who_waits_is_sent_away_when_orders_are_given_elsewhere(desk: AgentMailboxes) -> None:
     poll = asyncio.create_task(desk.collect("n1", 20))
     await asyncio.sleep(0)
     desk.send_away()
@@ -76,7 +78,7 @@ async def test_who_waits_is_sent_away_when_orders_are_given_elsewhere(desk: Agen
     await task
 
 
-async def test_other_nodes_get_nothing(desk: AgentDesk) -> None:
+async def test_other_nodes_get_nothing(desk: AgentMailboxes) -> None:
     task = await asked(desk, desk.perform, operation())
     assert await desk.collect("n2", 0) == ()
     assert not desk.answer(Outcome("o1", "n2", "done"))
@@ -84,7 +86,9 @@ async def test_other_nodes_get_nothing(desk: AgentDesk) -> None:
     await task
 
 
-async def test_a_lost_order_is_repeated_later_but_not_at_once(desk: AgentDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_order_is_repeated_later_but_not_at_once(
+    desk: AgentMailboxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mutant: hand it out at every poll; an agent in a two-day burn-in then polls every second."""
     task = await asked(desk, desk.perform, operation())
     assert await desk.collect("n1", 0)
@@ -95,7 +99,7 @@ async def test_a_lost_order_is_repeated_later_but_not_at_once(desk: AgentDesk, m
     await task
 
 
-async def test_without_an_outcome_the_deadline_ends_it(desk: AgentDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_an_outcome_the_deadline_ends_it(desk: AgentMailboxes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "OVERDUE_S", 0.01)
     with pytest.raises(UnreachableError, match="never asked"):
         await desk.perform(operation(seconds=0.01), NODE)
@@ -105,7 +109,7 @@ async def test_without_an_outcome_the_deadline_ends_it(desk: AgentDesk, monkeypa
         await task
 
 
-async def test_an_order_that_was_never_fetched_is_taken_back(desk: AgentDesk) -> None:
+async def test_an_order_that_was_never_fetched_is_taken_back(desk: AgentMailboxes) -> None:
     task = await asked(desk, desk.perform, operation())
     await desk.revoke(operation(), NODE)
     assert (await task).result == "refused"
@@ -113,7 +117,7 @@ async def test_an_order_that_was_never_fetched_is_taken_back(desk: AgentDesk) ->
 
 
 async def test_a_fetched_order_is_called_off_by_its_agent_and_not_repeated(
-    desk: AgentDesk, monkeypatch: pytest.MonkeyPatch
+    desk: AgentMailboxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutant: leave the fetched order in the mailbox; the agent is handed it again after it was revoked."""
     task = await asked(desk, desk.perform, operation())
@@ -130,7 +134,7 @@ async def test_a_fetched_order_is_called_off_by_its_agent_and_not_repeated(
     assert (await task).result == "failed"
 
 
-async def test_not_done_answers_the_observation_only(desk: AgentDesk) -> None:
+async def test_not_done_answers_the_observation_only(desk: AgentMailboxes) -> None:
     performing = await asked(desk, desk.perform, operation())
     observing = await asked(desk, desk.observe, operation())
     assert [o.mode for o in await desk.collect("n1", 0)] == ["perform", "observe"]
@@ -141,14 +145,14 @@ async def test_not_done_answers_the_observation_only(desk: AgentDesk) -> None:
     await performing
 
 
-async def test_an_outcome_of_another_attempt_is_not_taken(desk: AgentDesk) -> None:
+async def test_an_outcome_of_another_attempt_is_not_taken(desk: AgentMailboxes) -> None:
     task = await asked(desk, desk.perform, operation(attempt=2))
     assert not desk.answer(done(attempt=1))
     assert desk.answer(done(attempt=2))
     await task
 
 
-async def test_a_mailbox_has_room_for_so_many(desk: AgentDesk) -> None:
+async def test_a_mailbox_has_room_for_so_many(desk: AgentMailboxes) -> None:
     tasks = [await asked(desk, desk.perform, operation(f"o{n}")) for n in range(ORDERS_MAX)]
     with pytest.raises(UnreachableError, match="wait for the agent"):
         await desk.perform(operation("one-more"), NODE)
@@ -158,7 +162,7 @@ async def test_a_mailbox_has_room_for_so_many(desk: AgentDesk) -> None:
     assert desk.waiting == 0
 
 
-async def test_a_second_poll_ends_the_first(desk: AgentDesk) -> None:
+async def test_a_second_poll_ends_the_first(desk: AgentMailboxes) -> None:
     first = asyncio.create_task(desk.collect("n1", 20))
     await asyncio.sleep(0)
     second = asyncio.create_task(desk.collect("n1", 20))

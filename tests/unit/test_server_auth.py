@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hostler.core.intents.verbs import VERBS
 from hostler.journal.memory import MemoryJournal
 from hostler.runtime.runner import Cell
-from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.auth import ASKS, MAY, Permission, identify, may
 from hostler.server.middleware import name_of
@@ -78,7 +78,7 @@ def test_no_route_stands_without_a_guard(tmp_path: Path) -> None:
     """Mutant: drop `guards=` from any route."""
     tokens = TokenStore(tmp_path / "t.sqlite")
     cell = Cell(MemoryJournal(), [])
-    app = create_app(cell, tokens, AgentDesk(lambda: 0), Settings())
+    app = create_app(cell, tokens, AgentMailboxes(lambda: 0), Settings())
     open_paths = set()
     for route in app.routes:
         for handler in cast("Any", route).route_handlers:

@@ -9,7 +9,7 @@ import pytest
 
 from hostler.journal.memory import MemoryJournal
 from hostler.runtime.runner import Cell
-from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.server_settings import Settings, UnsafeListenError
 from hostler.server.tokens import Grant, Role, TokenStore
@@ -25,7 +25,7 @@ async def test_it_stops_with_streams_and_polls_open(tmp_path: Path) -> None:
     token = tokens.create(Grant("ada", Role.operator))
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
         async with asyncio.timeout(60):
-            async with serving(create_app(cell, tokens, AgentDesk(lambda: 0), settings), settings) as url:
+            async with serving(create_app(cell, tokens, AgentMailboxes(lambda: 0), settings), settings) as url:
                 answer = await session.get(f"{url}/v1/events")
                 assert (await answer.content.readline()).startswith(b"retry")
             assert b"data" not in await answer.read()
@@ -47,7 +47,7 @@ async def test_small_answers_are_not_held_back(tmp_path: Path, monkeypatch: pyte
     settings = Settings(port=0)
     cell = Cell(MemoryJournal(), [])
     await cell.start()
-    async with serving(create_app(cell, tokens, AgentDesk(lambda: 0), settings), settings):
+    async with serving(create_app(cell, tokens, AgentMailboxes(lambda: 0), settings), settings):
         assert made
         assert {one.proto for one in made} == {socket.IPPROTO_TCP}
     await cell.stop()
@@ -56,7 +56,7 @@ async def test_small_answers_are_not_held_back(tmp_path: Path, monkeypatch: pyte
 
 async def test_it_does_not_start_where_it_would_be_unsafe_or_the_port_is_taken(tmp_path: Path) -> None:
     tokens = TokenStore(tmp_path / "t.sqlite")
-    app = create_app(Cell(MemoryJournal(), []), tokens, AgentDesk(lambda: 0), Settings())
+    app = create_app(Cell(MemoryJournal(), []), tokens, AgentMailboxes(lambda: 0), Settings())
     with pytest.raises(UnsafeListenError):
         async with serving(app, Settings(host="0.0.0.0", port=0)):
             pass

@@ -9,8 +9,8 @@ from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.sim.checkers.disruption_laws import Budgets
-from hostler.sim.checkers.journal_reading import Book
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.journal_reading import JournalReading
+from hostler.sim.checkers.law import LawCase
 from hostler.sim.world.world import Ground, World
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, gpu_part, pool_document
 
@@ -36,8 +36,8 @@ def told(drive: Drive, node: str = "") -> list[tuple[str, str]]:
 
 def judged(drive: Drive) -> list[str]:
     """What the simulator's watcher of budgets and modes says of this journal."""
-    book = Book()
-    case, law = Case(World(Ground(1, 1, NOW)), book), Budgets()
+    book = JournalReading()
+    case, law = LawCase(World(Ground(1, 1, NOW)), book), Budgets()
     found: list[str] = []
     for record in drive.journal:
         found.extend(law.record(case, record))

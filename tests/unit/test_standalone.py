@@ -6,11 +6,11 @@ from hostler.controller.intake import WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Operation, Outcome
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.standalone.scheduler import StandaloneHand, work_of
+from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.ports import SCHEDULED, RefusedError, WorkloadView
 from tests.kit import NOW, a_node, after, configuration, pool_document
 
-HAND = StandaloneHand()
+HAND = StandaloneScheduler()
 
 
 def an_operation(kind: str) -> Operation:

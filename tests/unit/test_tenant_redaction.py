@@ -30,7 +30,7 @@ from hostler.core.state.model import (
     Severity,
     Workload,
 )
-from hostler.server.tenant_redaction import Veil
+from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tenant_redaction_rules import BLOCKED, FIELDS, OTHERS, UNTOLD
 from tests.kit import a_node
 
@@ -88,7 +88,7 @@ def fleet(word: str = "globex") -> Fleet:
     return made
 
 
-VEIL = Veil(fleet(), "acme")
+VEIL = TenantRedaction(fleet(), "acme")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_node_is_shown_without_its_bmc_its_tags_and_its_life_before() -> None:
 def test_what_was_theirs_then_is_named_and_what_is_not_is_not() -> None:
     moved = e.PartMoved("S1", "n1", "n-globex", "gpu0")
     assert (VEIL.over(moved).before, VEIL.over(moved).after) == ("n1", OTHERS)
-    assert Veil(fleet(), "acme", frozenset({"n-globex"})).over(moved).after == "n-globex"
+    assert TenantRedaction(fleet(), "acme", frozenset({"n-globex"})).over(moved).after == "n-globex"
     record = e.Record(1, T0, 1, "n-globex/s/1", moved)
     assert [VEIL.over(replace(record, cause=c)).cause for c in ("n-globex/s/1", "n1/s/1", "clock")] == [
         "",

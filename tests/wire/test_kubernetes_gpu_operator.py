@@ -10,7 +10,7 @@ from hostler.drivers.kubernetes.gpu_operator import (
     DEPLOY,
     OPERANDS,
     PAUSED_FOR,
-    Seen,
+    LabelledNode,
     pausing,
     read_seen,
     resuming,
@@ -22,13 +22,13 @@ OURS = "paused-for-hostler-reset"
 DCGM, PLUGIN, CLIENT = f"{DEPLOY}dcgm", f"{DEPLOY}device-plugin", f"{DEPLOY}client"
 
 
-def a_node(said: str = "", **labels: str) -> Seen:
+def a_node(said: str = "", **labels: str) -> LabelledNode:
     annotations = {PAUSED_FOR: said} if said else {"other": "there"}
     meta = {"name": "box-1", "uid": "u1", "resourceVersion": "7", "labels": labels, "annotations": annotations}
     return read_seen(json.dumps({"metadata": meta}).encode())
 
 
-def applied(seen: Seen, patch: list[dict[str, Any]]) -> dict[str, str]:
+def applied(seen: LabelledNode, patch: list[dict[str, Any]]) -> dict[str, str]:
     """The labels as they are after the patch, whose tests hold."""
     labels = dict(seen.labels)
     for one in (one for one in patch if one["path"].startswith("/metadata/labels/")):

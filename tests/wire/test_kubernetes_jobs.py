@@ -7,11 +7,19 @@ import msgspec
 import pytest
 
 from hostler.agent.check_plugins import read_answers
-from hostler.agent.limited_command import Ended
+from hostler.agent.limited_command import CommandEnd
 from hostler.core.state.model import Verdict
 from hostler.drivers.kubernetes import jobs
 from hostler.drivers.kubernetes.idle_check_jobs import job_for, job_name
-from hostler.drivers.kubernetes.jobs import CheckPod, Found, found, progress, read_check_pod, read_job, read_verdict
+from hostler.drivers.kubernetes.jobs import (
+    CheckOutcome,
+    CheckPod,
+    found,
+    progress,
+    read_check_pod,
+    read_job,
+    read_verdict,
+)
 from hostler.drivers.kubernetes.workloads import CHECKS, Spaces, workload
 from tests.contract.slot_world import a_check
 from tests.kit import a_node
@@ -47,7 +55,7 @@ SAID: list[tuple[int, str, Verdict]] = [
 def test_a_last_message_is_read_as_a_plug_ins_answer_is(code: int, said: str, verdict: Verdict) -> None:
     """Mutants: an exit code of 0 is passed whatever was said; "passed" is, whatever the exit code. One contract."""
     assert read_verdict(code, said).verdict is verdict
-    worst = [answer.verdict for answer in read_answers(Ended(code, said.encode(), "", ""))]
+    worst = [answer.verdict for answer in read_answers(CommandEnd(code, said.encode(), "", ""))]
     assert (FAILED if FAILED in worst else UNSURE if UNSURE in worst else PASSED) is verdict
 
 
@@ -102,7 +110,7 @@ def test_what_was_taken_away_or_never_spoke_is_inconclusive(
 ) -> None:
     """Mutants: a Job that failed is a check that failed; one that is complete has passed."""
     assert found(job, pods).verdict is verdict
-    assert isinstance(found(job, pods), Found)
+    assert isinstance(found(job, pods), CheckOutcome)
 
 
 def test_work_is_known_by_what_made_its_job_and_tells_how_far_that_is() -> None:

@@ -9,10 +9,10 @@ from hostler.core.diagnose.judge import judge
 from hostler.core.diagnose.serials import identified
 from hostler.core.state.model import Observation, Outcome
 from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader
-from hostler.drivers.redfish.client import Place, PreconditionError
+from hostler.drivers.redfish.client import ChangeTarget, PreconditionError
 from hostler.ports import RefusedError
-from hostler.sim.bmc.redfish_service import Request, Service
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_vendors import SERIAL, Bmc, in_the_document, read_by_the_driver, table
 from tests.contract.redfish_world import START, a_machine, operation
@@ -50,10 +50,10 @@ async def test_a_bmc_of_two_systems_needs_no_name_of_one() -> None:
 async def test_the_word_of_a_board_that_no_system_names_is_heard() -> None:
     """Chassis/HGX_CPU_0 Critical on a GB200. Mutant: chassis are asked for serial numbers only."""
     bmc = Bmc("gb200")
-    bmc.service.faults.add(Rule("/redfish/v1", patch={"ProtocolFeaturesSupported": None}, times=0))
+    bmc.service.faults.add(RequestFaultRule("/redfish/v1", patch={"ProtocolFeaturesSupported": None}, times=0))
     bad = {"Status": {"State": "Enabled", "Health": "Critical"}}
     for board in ("HGX_CPU_0", "PDB_0"):
-        bmc.service.faults.add(Rule(f"*/Chassis/{board}", patch=bad, times=0))
+        bmc.service.faults.add(RequestFaultRule(f"*/Chassis/{board}", patch=bad, times=0))
     read = await (await bmc.eyes.look(bmc.node)).parts()
     standing = {(f.type, f.part) for f in judge(read, a_node("a", slots=()), SKU) if f.standing}
     assert standing == {("part.unhealthy", f"{SERIAL}-CPU0"), ("part.unhealthy", f"P{SERIAL}")}
@@ -75,7 +75,7 @@ async def test_gpus_without_numbers_of_their_own_are_counted_and_known_by_slot(v
 async def test_a_root_of_trust_is_not_asked_by_itself() -> None:
     """One that never answers costs the look. Mutant: every chassis is asked."""
     bmc = Bmc("nvswitch")
-    bmc.service.faults.add(Rule("*ERoT*", drop="before", times=0))
+    bmc.service.faults.add(RequestFaultRule("*ERoT*", drop="before", times=0))
     assert (await (await bmc.eyes.look(bmc.node)).sensors()).facts
     await part_inventory.inventory(bmc.client, await bmc.client.system())
     assert not any("ERoT" in path for _, path in bmc.asked)
@@ -84,12 +84,12 @@ async def test_a_root_of_trust_is_not_asked_by_itself() -> None:
 async def test_a_baseboard_that_is_not_up_yet_hides_nothing_of_the_host() -> None:
     """Minutes after its BMC a baseboard still answers 503. Mutant: it counts as a machine; the choice is refused."""
     bmc = Bmc("dgx_h100")
-    bmc.service.faults.add(Rule("*/HGX_Baseboard_0", status=503, times=0))
+    bmc.service.faults.add(RequestFaultRule("*/HGX_Baseboard_0", status=503, times=0))
     system = await bmc.client.system()
     assert system.id == "DGX"
     read = await part_inventory.health(bmc.client, system)
     assert (read.complete, "health:gpu:HGX_GPU_SXM_3" in read.facts) == (False, True)
-    bmc.service.faults.add(Rule("*/Managers/HGX_BMC_0", status=503, times=0))
+    bmc.service.faults.add(RequestFaultRule("*/Managers/HGX_BMC_0", status=503, times=0))
     assert len((await bmc_event_logs.read(bmc.client, system))[0]) == 3
     assert any(name.startswith("gpu7") for name in (await sensor_reader.sensors(bmc.client, system)).facts)
 
@@ -99,8 +99,8 @@ async def test_two_boards_that_call_a_sensor_alike_are_told_apart() -> None:
     bmc = Bmc("dgx_h100")
     for number in range(8):
         path = f"*/HGX_GPU_SXM_{number + 1}/Sensors/gpu{number}_temp_c"
-        bmc.service.faults.add(Rule(path, patch={"Name": "Temp"}, times=0))
-    bmc.service.faults.add(Rule("/redfish/v1", patch={"ProtocolFeaturesSupported": None}, times=0))
+        bmc.service.faults.add(RequestFaultRule(path, patch={"Name": "Temp"}, times=0))
+    bmc.service.faults.add(RequestFaultRule("/redfish/v1", patch={"ProtocolFeaturesSupported": None}, times=0))
     read = (await sensor_reader.sensors(bmc.client, await bmc.client.system())).facts
     temps = [name for name in read if name.endswith("temp_c") and "inlet" not in name]
     assert len(temps) == 8
@@ -182,7 +182,7 @@ async def test_a_reset_that_only_the_action_info_rules_out_is_refused_and_not_se
     """Mutant: ActionInfo is not read; ForceOff is sent to a BMC that does not have it, and On instead of ForceOn."""
     bmc = Bmc("dgx_h100")
     few = [{"Name": "ResetType", "AllowableValues": ["ForceOn", "PushPowerButton"]}]
-    bmc.service.faults.add(Rule("*/ResetActionInfo", patch={"Parameters": few}, times=0))
+    bmc.service.faults.add(RequestFaultRule("*/ResetActionInfo", patch={"Parameters": few}, times=0))
     with pytest.raises(RefusedError, match="does not offer the reset ForceOff; it offers ForceOn, PushPowerButton"):
         await bmc.hand.perform(operation("power_off", bmc.node), bmc.node)
     assert bmc.sent == []
@@ -209,7 +209,7 @@ async def test_the_next_boot_is_set_where_the_bmc_takes_it(vendor: str) -> None:
 async def test_a_settings_object_that_does_not_list_the_property_is_not_used() -> None:
     """Mutant: every change goes to the settings object; one that does not know it drops it without a word."""
     bmc = Bmc("lenovo")
-    bmc.service.faults.add(Rule("*/Pending", patch={"Boot": None}, times=0))
+    bmc.service.faults.add(RequestFaultRule("*/Pending", patch={"Boot": None}, times=0))
     with pytest.raises(RefusedError, match="read-only"):
         await bmc.hand.perform(operation("set_boot_network", bmc.node, target="pxe"), bmc.node)
     assert [path for path, _, _ in bmc.sent] == ["/redfish/v1/Systems/1"]
@@ -221,7 +221,9 @@ async def test_bios_settings_wait_where_the_bmc_keeps_them(vendor: str) -> None:
     path = f"/redfish/v1/Systems/{VENDORS[vendor].system}/Bios"
     settings = f"{path}/{VENDORS[vendor].settings or 'Settings'}"
     async with bmc.client.alone:
-        await bmc.client.write(Place(path, settings), {"Attributes": {"SriovEnable": "Disabled"}}, ("Attributes",))
+        await bmc.client.write(
+            ChangeTarget(path, settings), {"Attributes": {"SriovEnable": "Disabled"}}, ("Attributes",)
+        )
     assert bmc.machine.bios_pending == {"SriovEnable": "Disabled"}
     assert {path for path, _, _ in bmc.sent} == {settings}
 
@@ -243,7 +245,7 @@ async def test_a_state_that_changed_is_fetched_once_more_and_named() -> None:
 async def test_a_bmc_that_takes_no_etag_is_not_asked_for_ever() -> None:
     """Mutant: no bound."""
     bmc = Bmc("gh200")
-    bmc.service.faults.add(Rule("*/Settings", method="PATCH", status=412, times=0))
+    bmc.service.faults.add(RequestFaultRule("*/Settings", method="PATCH", status=412, times=0))
     with pytest.raises(PreconditionError):
         await bmc.hand.perform(operation("set_boot_network", bmc.node, target="pxe"), bmc.node)
     assert len(bmc.sent) == 2
@@ -325,7 +327,7 @@ async def test_a_page_that_was_read_already_ends_a_list() -> None:
     bmc = Bmc("hpe")
     entries = "/redfish/v1/Systems/1/LogServices/IML/Entries"
     loop = {"Members@odata.nextLink": f"{entries}?$skip=3"}
-    bmc.service.faults.add(Rule(f"*{entries}", patch=loop, times=0))
+    bmc.service.faults.add(RequestFaultRule(f"*{entries}", patch=loop, times=0))
     found, _ = await bmc_event_logs.read(bmc.client, await bmc.client.system())
     assert len(found) == 6, "the page and the next one, which is the same again"
     asked = [path for _, path in bmc.asked if path.partition("?")[0] == entries]
@@ -357,7 +359,7 @@ def test_an_emulated_bmc_is_no_kinder_than_its_vendors(
 ) -> None:
     """Mutants: any reset is taken; an etag is not compared; a baseboard can be switched off."""
     bmc = Bmc("dgx_h100")
-    asked = Request(method, f"/redfish/v1/Systems{path}", "", msgspec.json.encode(body), {"If-Match": named})
+    asked = ServiceRequest(method, f"/redfish/v1/Systems{path}", "", msgspec.json.encode(body), {"If-Match": named})
     assert bmc.service.handle(asked, START).status == status
     assert (bmc.machine.boot.target == "Pxe") == (status == 204)
     assert bmc.machine.power == "On"

@@ -26,7 +26,7 @@ from hostler.drivers.redfish.tolerant_json import (
     strings,
     text,
 )
-from hostler.drivers.redfish.wire import Component, LogEntry, Reading
+from hostler.drivers.redfish.wire import FirmwareComponent, LogEntry, SensorValue
 
 SAMPLES = files("sushy") / "tests" / "unit" / "json_samples"
 
@@ -180,9 +180,9 @@ def test_versions_that_run_and_versions_that_wait() -> None:
 def test_firmware_of_another_system_is_left_out() -> None:
     mine = wire.System("/redfish/v1/Systems/a", id="a")
     listed = [
-        Component("a.BIOS", "1", "/x", systems=("/redfish/v1/Systems/a",)),
-        Component("b.BIOS", "2", "/y", systems=("/redfish/v1/Systems/b/",)),
-        Component("CPLD", "3", "/z"),
+        FirmwareComponent("a.BIOS", "1", "/x", systems=("/redfish/v1/Systems/a",)),
+        FirmwareComponent("b.BIOS", "2", "/y", systems=("/redfish/v1/Systems/b/",)),
+        FirmwareComponent("CPLD", "3", "/z"),
     ]
     assert wire.versions(wire.components_of(mine, listed, ("/redfish/v1/Systems/b",))) == {"BIOS": "1", "CPLD": "3"}
 
@@ -229,11 +229,11 @@ def test_a_sensor_keeps_its_unit_and_brings_its_limit() -> None:
         "ReadingUnits": "Cel",
         "Thresholds": {"UpperCritical": {"Reading": 92}},
     }
-    assert wire.sensor(doc) == (Reading("gpu_0_temp_c", 61.5), Reading("gpu_0_temp_limit_c", 92.0))
+    assert wire.sensor(doc) == (SensorValue("gpu_0_temp_c", 61.5), SensorValue("gpu_0_temp_limit_c", 92.0))
     assert wire.sensor({"Name": "x", "Reading": None}) == ()
     assert wire.sensor({"Name": "x", "Reading": True}) == ()
     assert wire.sensor({"Name": "x", "Reading": 1e300}) == ()
-    assert wire.leak_detector({"Id": "Leak_Manifold", "DetectorState": "Critical"}) == Reading(
+    assert wire.leak_detector({"Id": "Leak_Manifold", "DetectorState": "Critical"}) == SensorValue(
         "leak_manifold", "critical"
     )
 

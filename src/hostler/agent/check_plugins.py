@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hostler.agent.limited_command import Ended, Limits, run_bounded
-from hostler.agent.local_observation import Rank, Sighting
+from hostler.agent.limited_command import CommandEnd, CommandLimits, run_bounded
+from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Verdict
 
@@ -79,7 +79,7 @@ class Refused(Struct, frozen=True):
     why: str
 
 
-class Answer(Struct, frozen=True):
+class PluginAnswer(Struct, frozen=True):
     """What one line of a plug-in says."""
 
     verdict: Verdict
@@ -161,31 +161,33 @@ def _untrusted(path: Path, owner: int, is_kind: Callable[[int], bool], kind: str
     return ""
 
 
-def run_plugin(plugin: Plugin) -> tuple[Answer, ...]:
+def run_plugin(plugin: Plugin) -> tuple[PluginAnswer, ...]:
     """Run it once, within its limits. Blocks; never raises."""
     schedule = plugin.schedule
-    limits = Limits(schedule.timeout_s, schedule.memory_mib * 1024 * 1024, schedule.cpu_s)
+    limits = CommandLimits(schedule.timeout_s, schedule.memory_mib * 1024 * 1024, schedule.cpu_s)
     return read_answers(run_bounded((str(plugin.path),), limits))
 
 
-def read_answers(ended: Ended) -> tuple[Answer, ...]:
+def read_answers(ended: CommandEnd) -> tuple[PluginAnswer, ...]:
     """What a plug-in's end and output say; always at least one answer."""
     if ended.trouble:
-        return (Answer(Verdict.inconclusive, ended.trouble),)
+        return (PluginAnswer(Verdict.inconclusive, ended.trouble),)
     if ended.code < 0 or ended.code not in (*_EXITS, 3):
         how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"ended with {ended.code}"
-        return (Answer(Verdict.inconclusive, _clean(f"it {how}: {ended.errors}")),)
+        return (PluginAnswer(Verdict.inconclusive, _clean(f"it {how}: {ended.errors}")),)
     if ended.code and ended.crashed:
-        return (Answer(Verdict.inconclusive, _clean(f"it broke off and ended with {ended.code}: {ended.errors}")),)
+        return (
+            PluginAnswer(Verdict.inconclusive, _clean(f"it broke off and ended with {ended.code}: {ended.errors}")),
+        )
     text = ended.output.decode("utf-8", "replace").strip()
     if text.startswith("{"):
         return _of_lines(text, ended.code)
     first = _clean(text.partition("|")[0].partition("\n")[0])
     verdict = _EXITS.get(ended.code, Verdict.inconclusive)
-    return (Answer(verdict, first, severity=_SEVERITY.get(ended.code, "")),)
+    return (PluginAnswer(verdict, first, severity=_SEVERITY.get(ended.code, "")),)
 
 
-class _Line(Struct, frozen=True):
+class _PluginLine(Struct, frozen=True):
     verdict: str = ""
     shape: str = ""
     document: msgspec.Raw = msgspec.Raw()
@@ -193,46 +195,46 @@ class _Line(Struct, frozen=True):
     part: str = ""
 
 
-def _of_lines(text: str, code: int) -> tuple[Answer, ...]:
+def _of_lines(text: str, code: int) -> tuple[PluginAnswer, ...]:
     """JSON lines. One that cannot be read spoils them all; an exit code that says worse than they do counts, too."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > MAX_ANSWERS:
-        return (Answer(Verdict.inconclusive, f"it gave {len(lines)} answers, at most {MAX_ANSWERS} are read"),)
-    answers: list[Answer] = []
+        return (PluginAnswer(Verdict.inconclusive, f"it gave {len(lines)} answers, at most {MAX_ANSWERS} are read"),)
+    answers: list[PluginAnswer] = []
     for line in lines:
         try:
-            said = msgspec.json.decode(line, type=_Line)
+            said = msgspec.json.decode(line, type=_PluginLine)
             if said.shape:
                 answers.append(_handed_on(said))
                 continue
             verdict = Verdict(said.verdict)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            return (Answer(Verdict.inconclusive, _clean(f"its answer cannot be read: {error}")),)
-        answers.append(Answer(verdict, _clean(said.detail), _clean(said.part)[:NAME_CHARS]))
+            return (PluginAnswer(Verdict.inconclusive, _clean(f"its answer cannot be read: {error}")),)
+        answers.append(PluginAnswer(verdict, _clean(said.detail), _clean(said.part)[:NAME_CHARS]))
     if code and all(answer.verdict is Verdict.passed and not answer.shape for answer in answers):
-        return (Answer(Verdict.inconclusive, f"its answers say passed, it ended with {code}"),)
+        return (PluginAnswer(Verdict.inconclusive, f"its answers say passed, it ended with {code}"),)
     return tuple(answers)
 
 
-def _handed_on(said: _Line) -> Answer:
+def _handed_on(said: _PluginLine) -> PluginAnswer:
     """Another watcher's words, whole or not at all. They are no verdict of this check."""
     document = bytes(said.document).decode("utf-8", "replace")
     if not document or len(document.encode()) > MAX_DOCUMENT_BYTES:
-        return Answer(
+        return PluginAnswer(
             Verdict.inconclusive, f"a document of {len(document)} characters; at most {MAX_DOCUMENT_BYTES} bytes"
         )
-    return Answer(Verdict.inconclusive, document, shape=said.shape[:NAME_CHARS])
+    return PluginAnswer(Verdict.inconclusive, document, shape=said.shape[:NAME_CHARS])
 
 
-def sightings(plugin: Plugin, answers: tuple[Answer, ...], now_s: float) -> Iterator[Sighting]:
+def sightings(plugin: Plugin, answers: tuple[PluginAnswer, ...], now_s: float) -> Iterator[LocalObservation]:
     """One verdict a part, in the words of every other check; one that only hands on says that it could."""
     if all(answer.shape for answer in answers):
         could: Facts = {"check": plugin.name, "verdict": Verdict.passed.value, "origin": "plugin"}
-        yield Sighting("verdict", now_s, Rank.routine, "it hands on what another watcher says", facts=could)
+        yield LocalObservation("verdict", now_s, Rank.routine, "it hands on what another watcher says", facts=could)
     for answer in answers:
         if answer.shape:
             told: Facts = {"shape": answer.shape, "check": plugin.name}
-            yield Sighting("external", now_s, text=answer.detail, facts=told)
+            yield LocalObservation("external", now_s, text=answer.detail, facts=told)
             continue
         facts: Facts = {"check": plugin.name, "verdict": answer.verdict.value, "origin": "plugin"}
         if answer.part:
@@ -240,23 +242,25 @@ def sightings(plugin: Plugin, answers: tuple[Answer, ...], now_s: float) -> Iter
         if answer.severity:
             facts["severity"] = answer.severity
         rank = Rank.routine if answer.verdict is Verdict.passed else Rank.notable
-        yield Sighting("verdict", now_s, rank, answer.detail, facts=facts)
+        yield LocalObservation("verdict", now_s, rank, answer.detail, facts=facts)
 
 
-def refusals(refused: tuple[Refused, ...], now_s: float) -> Iterator[Sighting]:
+def refusals(refused: tuple[Refused, ...], now_s: float) -> Iterator[LocalObservation]:
     """A check that is not run is no check that passed: it is shown."""
     for one in refused[:MAX_PLUGINS]:
         facts: Facts = {"check": one.name, "verdict": Verdict.inconclusive.value, "origin": "plugin"}
-        yield Sighting("verdict", now_s, text=f"it is not run: {one.why}"[:DETAIL_CHARS], facts=facts)
+        yield LocalObservation("verdict", now_s, text=f"it is not run: {one.why}"[:DETAIL_CHARS], facts=facts)
 
 
-def gone(name: str, parts: tuple[str, ...], now_s: float) -> Iterator[Sighting]:
+def gone(name: str, parts: tuple[str, ...], now_s: float) -> Iterator[LocalObservation]:
     """A check that is taken away leaves what it found to nobody: that is told, for each part of which it spoke."""
     for part in parts:
         facts: Facts = {"check": name, "verdict": Verdict.stale.value, "origin": "plugin"}
         if part:
             facts["part"] = part
-        yield Sighting("verdict", now_s, text="it is not installed any more: nobody says how this is now", facts=facts)
+        yield LocalObservation(
+            "verdict", now_s, text="it is not installed any more: nobody says how this is now", facts=facts
+        )
 
 
 def starts_after_s(plugin: Plugin, node: str) -> float:
@@ -277,14 +281,14 @@ class Rounds:
         self._owner = owner
         self._found = _remembered(kept)
         self._due: dict[str, float] = {}
-        self._last: dict[str, tuple[Answer, ...]] = {}
-        self._told: dict[str, tuple[tuple[Answer, ...], float]] = {}
+        self._last: dict[str, tuple[PluginAnswer, ...]] = {}
+        self._told: dict[str, tuple[tuple[PluginAnswer, ...], float]] = {}
         self._refused: tuple[Refused, ...] = ()
 
-    def turn(self, now_s: float) -> tuple[list[Sighting], float]:
+    def turn(self, now_s: float) -> tuple[list[LocalObservation], float]:
         """Run whoever is due, one after the other; what is to be told, and how long until the next turn."""
         plugins, refused = installed(self._directory, self._owner)
-        told: list[Sighting] = []
+        told: list[LocalObservation] = []
         if refused != self._refused:
             told += refusals(refused, now_s)
             self._refused = refused
@@ -304,7 +308,7 @@ class Rounds:
         """What to keep with the sightings."""
         return CURSOR, msgspec.json.encode(self._found)
 
-    def _gone(self, here: set[str], now_s: float) -> Iterator[Sighting]:
+    def _gone(self, here: set[str], now_s: float) -> Iterator[LocalObservation]:
         """Checks that had found something and are there no more; a directory that cannot be trusted hides them all."""
         if str(self._directory) in here:
             return
@@ -312,11 +316,11 @@ class Rounds:
             parts = self._found.pop(name)
             if name == str(self._directory):
                 facts: Facts = {"check": name, "verdict": Verdict.passed.value, "origin": "plugin"}
-                yield Sighting("verdict", now_s, Rank.routine, "it can be trusted", facts=facts)
+                yield LocalObservation("verdict", now_s, Rank.routine, "it can be trusted", facts=facts)
             else:
                 yield from gone(name, parts, now_s)
 
-    def _run(self, plugin: Plugin, now_s: float) -> Iterator[Sighting]:
+    def _run(self, plugin: Plugin, now_s: float) -> Iterator[LocalObservation]:
         """A verdict that has changed is asked for again soon, and told once it has repeated itself."""
         answers = run_plugin(plugin)
         same = self._last.get(plugin.name)
@@ -342,7 +346,7 @@ def _remembered(kept: bytes | None) -> dict[str, tuple[str, ...]]:
         return {}
 
 
-def _verdicts(answers: tuple[Answer, ...]) -> list[tuple[str, ...]]:
+def _verdicts(answers: tuple[PluginAnswer, ...]) -> list[tuple[str, ...]]:
     """What counts of the answers; their sentences may tell of the weather, what is handed on counts whole."""
     return sorted(
         (one.part, one.verdict.value, one.severity, one.shape, one.detail if one.shape else "") for one in answers

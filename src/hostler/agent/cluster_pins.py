@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent.host_commands import NotPossibleError
-from hostler.agent.kubelet import JoinOffer
+from hostler.agent.kubelet import KubeletJoinOffer
 
 MAX_AUTHORITIES = 64
 MAX_CA_BYTES = 1024 * 1024
@@ -32,7 +32,7 @@ class ClusterPins(Struct, frozen=True):
     servers: frozenset[str] = frozenset()
     authorities: Mapping[str, bytes] = {}
 
-    def checked(self, offer: JoinOffer) -> JoinOffer:
+    def checked(self, offer: KubeletJoinOffer) -> KubeletJoinOffer:
         """The offer with its server as named here, and of its authorities those that are named here, byte for byte.
 
         Raises NotPossibleError where it leads to another server, is vouched for by another authority, or by none.

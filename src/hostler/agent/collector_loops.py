@@ -10,8 +10,8 @@ from hostler.agent.collectors import dcgm_state, gpu_state, host_state
 from hostler.agent.collectors.dcgm_state import DcgmState
 from hostler.agent.collectors.gpu_state import GpuState
 from hostler.agent.collectors.host_state import HostState
-from hostler.agent.local_observation import Sighting, collector_failed, collector_started
-from hostler.agent.machine import Body
+from hostler.agent.local_observation import LocalObservation, collector_failed, collector_started
+from hostler.agent.machine import HostMachine
 from hostler.agent.spool import Spool
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts
@@ -28,10 +28,10 @@ MAX_BACKOFF_S = 300.0
 log = logging.getLogger("hostler.agent")
 
 
-class Watch:
+class CollectorLoops:
     """The collectors of state. `wake` is called when there is something to send."""
 
-    def __init__(self, body: Body, spool: Spool, wake: Callable[[], None]) -> None:
+    def __init__(self, body: HostMachine, spool: Spool, wake: Callable[[], None]) -> None:
         self._body = body
         self._spool = spool
         self._wake = wake
@@ -59,7 +59,7 @@ class Watch:
         answered, gone = False, 0
         while True:
             report = await asyncio.to_thread(self._body.dcgm)
-            now_s, seen = self._spool.now_s(), list[Sighting]()
+            now_s, seen = self._spool.now_s(), list[LocalObservation]()
             if report.state == "answers":
                 seen = [collector_started("dcgm", now_s)] if gone >= DCGM_GONE_LOOKS or not answered else []
                 answered, gone = True, 0
@@ -75,7 +75,7 @@ class Watch:
         state = HostState(self._body.boot_id(), self._spool.cursor(host_state.CURSOR))
         failures = 0
         while True:
-            seen: list[Sighting] = []
+            seen: list[LocalObservation] = []
             try:
                 readings = await asyncio.to_thread(self._body.host)
             except (HungError, DiedError, OSError, *UNREADABLE) as error:
@@ -99,7 +99,7 @@ class Watch:
             log.debug("drives_read", extra=facts(read=len(self._drives), took_s=took_s))
             await asyncio.sleep(DRIVES_EVERY_S)
 
-    async def _note(self, seen: list[Sighting], cursor: tuple[str, bytes]) -> None:
+    async def _note(self, seen: list[LocalObservation], cursor: tuple[str, bytes]) -> None:
         if seen:
             await asyncio.to_thread(self._spool.append, seen, cursor)
             self._wake()

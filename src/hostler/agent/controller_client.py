@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent.kubelet import JoinOffer
+from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.agent.private_files import require_private
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Observation, Operation, Outcome
@@ -56,7 +56,7 @@ class RejectedError(Exception):
         self.status = status
 
 
-class Receipt(Struct, frozen=True):
+class SpoolReceipt(Struct, frozen=True):
     """How far the controller has read the spool of this id; `resend_from` asks for an earlier number again."""
 
     spool: str
@@ -69,7 +69,7 @@ class Receipt(Struct, frozen=True):
         return self.acknowledged if self.resend_from is None else self.resend_from - 1
 
 
-NOTHING_READ = Receipt("", 0)
+NOTHING_READ = SpoolReceipt("", 0)
 
 
 class About(Struct, frozen=True):
@@ -80,7 +80,7 @@ class About(Struct, frozen=True):
     profiles: tuple[str, ...] = ()
 
 
-class Order(Struct, frozen=True):
+class OperationOrder(Struct, frozen=True):
     """An operation for this node: to be performed, only observed, or called off.
 
     `left_s`: how long it may wait to be begun, from when it was asked for; None where the controller does not say.
@@ -108,7 +108,7 @@ class _Call(Struct, frozen=True):
 
 
 class _Orders(Struct, frozen=True):
-    operations: tuple[Order, ...] = ()
+    operations: tuple[OperationOrder, ...] = ()
     held_s: float = 0.0
 
 
@@ -125,7 +125,7 @@ class _Beat(Struct, frozen=True):
     acknowledged: int | None = None
 
 
-class Controller:
+class ControllerClient:
     """The far end, which is any of the cell's controllers: whichever answers has the active one decide.
 
     Every call raises UnavailableError or RejectedError. Where a controller cannot be reached, the next is asked at
@@ -141,13 +141,13 @@ class Controller:
 
     async def observations(
         self, spool: str, boot_id: str, observations: list[Observation], *, urgent: bool = False
-    ) -> Receipt:
+    ) -> SpoolReceipt:
         """Hand over observations (or none, to ask how far the controller is); urgent ones pass a full house."""
         body = {"node": self._node, "spool": spool, "boot_id": boot_id, "observations": observations}
         call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
-        return _decode(await self._ask(call), Receipt)
+        return _decode(await self._ask(call), SpoolReceipt)
 
-    async def heartbeat(self, boot_id: str, about: About, had: Receipt = NOTHING_READ) -> Receipt | None:
+    async def heartbeat(self, boot_id: str, about: About, had: SpoolReceipt = NOTHING_READ) -> SpoolReceipt | None:
         """Say that we live, what we are, and how far we were told that the spool has been read.
 
         Gives how far it has, None from a controller that does not tell yet.
@@ -157,9 +157,9 @@ class Controller:
         body = {"node": self._node, "boot_id": boot_id, **said, **read}
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
         beat = _decode(raw, _Beat) if raw else _Beat()
-        return None if beat.acknowledged is None else Receipt(beat.spool, beat.acknowledged)
+        return None if beat.acknowledged is None else SpoolReceipt(beat.spool, beat.acknowledged)
 
-    async def operations(self) -> tuple[Order, ...]:
+    async def operations(self) -> tuple[OperationOrder, ...]:
         """What is to be done; waits up to POLL_S for something to do.
 
         `left_s` counts from when it was asked: the time for which the controller held the question is not lost.
@@ -170,9 +170,9 @@ class Controller:
         held_s = min(max(given.held_s, 0.0), POLL_S)
         return tuple(o if o.left_s is None else replace(o, left_s=o.left_s + held_s) for o in given.operations)
 
-    async def joining(self) -> JoinOffer:
+    async def joining(self) -> KubeletJoinOffer:
         """What lets this node's kubelet in now. Raises RejectedError (404) where nothing does."""
-        return _decode(await self._ask(_Call("GET", "joining", params={"node": self._node})), JoinOffer)
+        return _decode(await self._ask(_Call("GET", "joining", params={"node": self._node})), KubeletJoinOffer)
 
     async def outcomes(self, outcomes: list[Outcome]) -> None:
         await self._ask(_Call("POST", "outcomes", {"node": self._node, "outcomes": outcomes}))

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.agent.gpu_holders import Holder, holders, named
-from hostler.agent.host_commands import ActFailedError, BusyError, FateUnknownError, NotPossibleError, act
+from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError, act
 from hostler.core.state.model import RESET_CLIENTS
 
 TOTAL_S = 270.0
@@ -28,7 +28,7 @@ PERSISTENCE = "nvidia-persiste"
 nvidia-smi has it let go of what is reset, and says that it is in use where it cannot."""
 
 
-class Wanted(Struct, frozen=True):
+class ResetRequest(Struct, frozen=True):
     """What is to be reset, and how this model is. `gpus`: "gpu3" or PCI addresses, () for all of them.
 
     `fabric` is the service without which NVLinks do not come up, "" for none. `links` is how many links of each GPU
@@ -50,7 +50,7 @@ class Card(Struct, frozen=True):
     minor: str
 
 
-def reset(wanted: Wanted, root: Path) -> str:
+def reset(wanted: ResetRequest, root: Path) -> str:
     """Reset them; one sentence on what was done. Blocks for up to TOTAL_S.
 
     Raises BusyError (somebody holds one: nothing was reset), ActFailedError, FateUnknownError and NotPossibleError.
@@ -124,10 +124,10 @@ def _with(error: Exception, away: list[str]) -> Exception:
     if not away:
         return error
     text = f"{error}; {'; '.join(away)}"
-    return BusyError(text, error.holders) if isinstance(error, BusyError) else type(error)(text)
+    return ResourceHeldError(text, error.holders) if isinstance(error, ResourceHeldError) else type(error)(text)
 
 
-def _cards(tools: _Tools, wanted: Wanted, root: Path) -> list[Card]:
+def _cards(tools: _Tools, wanted: ResetRequest, root: Path) -> list[Card]:
     """The GPUs of the reset domain. Raises ActFailedError where one that is named is not there."""
     told = tools.run(("nvidia-smi", "--query-gpu=index,pci.bus_id,uuid", "--format=csv,noheader"), QUERY_S)
     rows = [[cell.strip() for cell in line.split(",")] for line in told.splitlines() if line.count(",") == 2]
@@ -154,7 +154,7 @@ def _minor(root: Path, bus: str) -> str:
     return ""
 
 
-def _devices(cards: list[Card], wanted: Wanted, root: Path) -> Iterator[str]:
+def _devices(cards: list[Card], wanted: ResetRequest, root: Path) -> Iterator[str]:
     """The device files that nobody may hold: each GPU's own; of a whole baseboard every one of the driver's."""
     yield from (f"/dev/nvidia{card.minor or card.index}" for card in cards)
     if not wanted.gpus:
@@ -162,14 +162,14 @@ def _devices(cards: list[Card], wanted: Wanted, root: Path) -> Iterator[str]:
         yield from (f"/dev/{entry.name}" for entry in sorted((root / "dev").glob("nvidia-nvswitch[0-9]*")))
 
 
-def _nobody_holds(tools: _Tools, cards: list[Card], wanted: Wanted, root: Path) -> None:
+def _nobody_holds(tools: _Tools, cards: list[Card], wanted: ResetRequest, root: Path) -> None:
     found = tuple(one for one in _holding(tools, cards, wanted, root) if one.comm != PERSISTENCE)
     if found:
         names = named(found)
-        raise BusyError(f"held open by {'; '.join(names)}", names)
+        raise ResourceHeldError(f"held open by {'; '.join(names)}", names)
 
 
-def _holding(tools: _Tools, cards: list[Card], wanted: Wanted, root: Path) -> tuple[Holder, ...]:
+def _holding(tools: _Tools, cards: list[Card], wanted: ResetRequest, root: Path) -> tuple[Holder, ...]:
     uuids = {card.uuid for card in cards}
     told = tools.run(("nvidia-smi", "--query-compute-apps=pid,gpu_uuid", "--format=csv,noheader"), QUERY_S)
     rows = (line.split(",") for line in told.splitlines() if line.count(",") == 1)
@@ -177,7 +177,7 @@ def _holding(tools: _Tools, cards: list[Card], wanted: Wanted, root: Path) -> tu
     return holders(root / "proc", _devices(cards, wanted, root), listed)
 
 
-def _reset(tools: _Tools, wanted: Wanted, cards: list[Card], root: Path) -> None:
+def _reset(tools: _Tools, wanted: ResetRequest, cards: list[Card], root: Path) -> None:
     which = ("-i", ",".join(card.index for card in cards)) if wanted.gpus else ()
     try:
         tools.run(("nvidia-smi", "--gpu-reset", *which), RESET_S)
@@ -185,7 +185,7 @@ def _reset(tools: _Tools, wanted: Wanted, cards: list[Card], root: Path) -> None
         if _IN_USE in str(error):  # somebody came in between, or hides from us
             _nobody_holds(tools, cards, wanted, root)
             names = named(_holding(tools, cards, wanted, root)) or ("a process that nvidia-smi does not name",)
-            raise BusyError(str(error), names) from error
+            raise ResourceHeldError(str(error), names) from error
         raise
 
 
@@ -197,7 +197,7 @@ def _links(tools: _Tools, card: Card) -> int:
         return 0
 
 
-def _verify(tools: _Tools, wanted: Wanted, before: dict[str, int]) -> None:
+def _verify(tools: _Tools, wanted: ResetRequest, before: dict[str, int]) -> None:
     """Every link and the fabric are back within LINKS_S. Raises ActFailedError."""
     until = time.monotonic() + min(LINKS_S, tools.left_s)
     while missing := list(_missing(tools, wanted, before)):
@@ -206,7 +206,7 @@ def _verify(tools: _Tools, wanted: Wanted, before: dict[str, int]) -> None:
         time.sleep(POLL_S)
 
 
-def _missing(tools: _Tools, wanted: Wanted, before: dict[str, int]) -> Iterator[str]:
+def _missing(tools: _Tools, wanted: ResetRequest, before: dict[str, int]) -> Iterator[str]:
     for index, had in before.items():
         card = Card(index, "", "", "")
         up, due = _links(tools, card), wanted.links or had

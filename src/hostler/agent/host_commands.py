@@ -11,7 +11,7 @@ class ActFailedError(Exception):
     """It was tried and failed for certain."""
 
 
-class BusyError(ActFailedError):
+class ResourceHeldError(ActFailedError):
     """Somebody holds what the act is about; nothing was done to it. `gpu_holders` names them."""
 
     def __init__(self, text: str, holders: tuple[str, ...]) -> None:

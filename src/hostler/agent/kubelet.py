@@ -15,7 +15,7 @@ FOLDER = Path("/etc/kubernetes")
 BOOTSTRAP, OWN, ASIDE = "bootstrap-kubelet.conf", "kubelet.conf", "kubelet.conf.left"
 
 
-class JoinOffer(Struct, frozen=True):
+class KubeletJoinOffer(Struct, frozen=True):
     """What lets this node's kubelet in, as the controller gives it: `ca` is PEM. Its token is in no representation."""
 
     cluster: str
@@ -28,7 +28,7 @@ class JoinOffer(Struct, frozen=True):
         return f"JoinOffer(cluster={self.cluster!r}, name={self.name!r})"
 
 
-def bootstrap_kubeconfig(offer: JoinOffer) -> str:
+def bootstrap_kubeconfig(offer: KubeletJoinOffer) -> str:
     """The kubeconfig (JSON, which is YAML) with which a kubelet asks for its certificate."""
     authority = base64.b64encode(offer.ca.encode()).decode()
     document = {

@@ -27,7 +27,7 @@ _CRASH = re.compile(rb"^(Traceback \(most recent call last\):|(Syntax|Indentatio
 _left: list[subprocess.Popen[bytes]] = []
 
 
-class Limits(Struct, frozen=True):
+class CommandLimits(Struct, frozen=True):
     """Seconds by the clock, bytes of address space, seconds of processor."""
 
     timeout_s: float
@@ -35,7 +35,7 @@ class Limits(Struct, frozen=True):
     cpu_s: int
 
 
-class Ended(Struct, frozen=True):
+class CommandEnd(Struct, frozen=True):
     """How it ended. `trouble` says why there is no answer at all, "" where there is one; `code` < 0 is a signal.
 
     `crashed`: the interpreter says that the program broke off, whatever it had printed before.
@@ -48,7 +48,7 @@ class Ended(Struct, frozen=True):
     crashed: bool = False
 
 
-def run_bounded(argv: Sequence[str], limits: Limits) -> Ended:
+def run_bounded(argv: Sequence[str], limits: CommandLimits) -> CommandEnd:
     """Run a command to its end or its limit. Blocks; never raises for what the command does.
 
     Nothing is given to it but a small environment: no input, no open file, no shell. All that it started is killed at
@@ -56,7 +56,7 @@ def run_bounded(argv: Sequence[str], limits: Limits) -> Ended:
     """
     _left[:] = [child for child in _left if child.poll() is None]
     if len(_left) >= MAX_LEFT:
-        return Ended(trouble=f"it is not started: {len(_left)} earlier children still hang")
+        return CommandEnd(trouble=f"it is not started: {len(_left)} earlier children still hang")
     status, told = os.pipe()
     try:
         child = subprocess.Popen(  # noqa: S603 - no shell: a check's program, as the operator named it
@@ -72,7 +72,7 @@ def run_bounded(argv: Sequence[str], limits: Limits) -> Ended:
         )
     except OSError as error:
         os.close(status)
-        return Ended(trouble=f"it cannot be started: {error}")
+        return CommandEnd(trouble=f"it cannot be started: {error}")
     finally:
         os.close(told)
     try:
@@ -94,7 +94,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         _left.append(child)
 
 
-def _limited(limits: Limits) -> tuple[str, ...]:
+def _limited(limits: CommandLimits) -> tuple[str, ...]:
     """util-linux's prlimit sets them and becomes the command: code of ours between fork and exec may deadlock."""
     bounds = (
         f"--as={limits.memory_bytes}",
@@ -106,7 +106,7 @@ def _limited(limits: Limits) -> tuple[str, ...]:
     return ("prlimit", *bounds, "--")
 
 
-def _read(child: subprocess.Popen[bytes], status: int, limits: Limits) -> Ended:
+def _read(child: subprocess.Popen[bytes], status: int, limits: CommandLimits) -> CommandEnd:
     """Its output until both streams are closed; a grandchild that keeps them open is as late as the child."""
     assert child.stdout, "a pipe"
     assert child.stderr, "a pipe"
@@ -125,13 +125,13 @@ def _read(child: subprocess.Popen[bytes], status: int, limits: Limits) -> Ended:
                 waiting.unregister(end)
             said[end] += chunk
             if len(said[end]) > MAX_OUTPUT_BYTES:
-                return Ended(trouble=f"it printed more than {MAX_OUTPUT_BYTES >> 10} KiB; it was ended")
+                return CommandEnd(trouble=f"it printed more than {MAX_OUTPUT_BYTES >> 10} KiB; it was ended")
     how = bytes(said[status][:STATUS_BYTES]).decode("utf-8", "replace")
     if status in open_ends:
-        return Ended(trouble=f"it did not end within {limits.timeout_s:g} s")
+        return CommandEnd(trouble=f"it did not end within {limits.timeout_s:g} s")
     if open_ends:
-        return Ended(trouble=f"what it started did not end within {limits.timeout_s:g} s")
+        return CommandEnd(trouble=f"what it started did not end within {limits.timeout_s:g} s")
     if not how.lstrip("-").isdigit():
-        return Ended(trouble=how or "its keeper was ended, how it ended itself is not known")
+        return CommandEnd(trouble=how or "its keeper was ended, how it ended itself is not known")
     complaint = bytes(said[errors]).decode("utf-8", "replace").strip()[-ERRORS_CHARS:]
-    return Ended(int(how), bytes(said[out]), complaint, crashed=_CRASH.search(said[errors]) is not None)
+    return CommandEnd(int(how), bytes(said[out]), complaint, crashed=_CRASH.search(said[errors]) is not None)

@@ -15,7 +15,7 @@ class Rank(IntEnum):
     urgent = 2
 
 
-class Sighting(Struct, frozen=True):
+class LocalObservation(Struct, frozen=True):
     """An Observation without its address. `seen_s` is CLOCK_MONOTONIC seconds of the boot in which it was seen."""
 
     kind: str
@@ -29,20 +29,20 @@ class Sighting(Struct, frozen=True):
     finding: str = ""
 
 
-def agent_event(event: str, seen_s: float, text: str = "", facts: Facts | None = None) -> Sighting:
+def agent_event(event: str, seen_s: float, text: str = "", facts: Facts | None = None) -> LocalObservation:
     """Something about the agent itself; `facts["event"]` names it in the words that diagnosis knows.
 
     "kernel_log.overrun", "spool_overflow", "collector_failed" and "collector_started" become or end conditions,
     "started" and "stopped" do not, and any other word becomes a visible "could not be understood".
     """
-    return Sighting("agent", seen_s, Rank.urgent, text, facts={"event": event, **(facts or {})})
+    return LocalObservation("agent", seen_s, Rank.urgent, text, facts={"event": event, **(facts or {})})
 
 
-def collector_failed(collector: str, seen_s: float, text: str, facts: Facts | None = None) -> Sighting:
+def collector_failed(collector: str, seen_s: float, text: str, facts: Facts | None = None) -> LocalObservation:
     """A collector (or another part of the agent) does not do its work, and why."""
     return agent_event("collector_failed", seen_s, text, {"collector": collector, **(facts or {})})
 
 
-def collector_started(collector: str, seen_s: float) -> Sighting:
+def collector_started(collector: str, seen_s: float) -> LocalObservation:
     """A collector does its work, again or for the first time."""
     return agent_event("collector_started", seen_s, f"{collector} works", {"collector": collector})

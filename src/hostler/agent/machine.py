@@ -14,15 +14,15 @@ from msgspec import Struct
 
 from hostler.agent import child_process, kubelet
 from hostler.agent.checks import emulated_gate
-from hostler.agent.checks.gate_runner import Gate, Place
-from hostler.agent.checks.host_stress import Report
+from hostler.agent.checks.gate_runner import GatePlace, GateRunner
+from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.child_process import Companion, DiedError, HungError
 from hostler.agent.cluster_pins import ClusterPins
 from hostler.agent.collectors import gpu_state, host_state, inventory, kubelet_devices, network_ports, smart_health
-from hostler.agent.collectors.inventory import Inventory
-from hostler.agent.gpu_reset import Wanted, reset
+from hostler.agent.collectors.inventory import NodeInventory
+from hostler.agent.gpu_reset import ResetRequest, reset
 from hostler.agent.host_commands import ActFailedError, NotPossibleError, act, say
-from hostler.agent.kubelet import JoinOffer
+from hostler.agent.kubelet import KubeletJoinOffer
 from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts, Part, Verdict
@@ -40,7 +40,7 @@ ANSWERED = frozenset({"gate", "seatrial"})
 """Profiles of checks that a real node's agent can answer by itself."""
 
 
-class Body(Protocol):
+class HostMachine(Protocol):
     """A machine. All calls block; all but `boot_id` raise the errors of `host_commands`."""
 
     def boot_id(self) -> str: ...
@@ -49,7 +49,7 @@ class Body(Protocol):
         """Ask for a reboot; returns while the machine is still up."""
         ...
 
-    def reset_gpus(self, wanted: Wanted) -> str:
+    def reset_gpus(self, wanted: ResetRequest) -> str:
         """Reset GPUs as their model is reset (`gpu_reset.reset`); one sentence on what was done."""
         ...
 
@@ -61,7 +61,7 @@ class Body(Protocol):
         """What is worth knowing before the power goes, within EVIDENCE_S."""
         ...
 
-    def inventory(self) -> Inventory: ...
+    def inventory(self) -> NodeInventory: ...
 
     def ports(self) -> dict[str, str]:
         """The network ports with their states (`collectors.ports.read`)."""
@@ -71,11 +71,11 @@ class Body(Protocol):
         """Which pod has which GPUs (`collectors.devices.read`); None where nobody says."""
         ...
 
-    def gpus(self) -> gpu_state.Report:
+    def gpus(self) -> gpu_state.GpuPoll:
         """The GPUs' state. Never raises: a hang or crash is a report."""
         ...
 
-    def dcgm(self) -> gpu_state.Report:
+    def dcgm(self) -> gpu_state.GpuPoll:
         """What DCGM's exporter says of the GPUs, "absent" where none answers. Never raises."""
         ...
 
@@ -87,7 +87,7 @@ class Body(Protocol):
         """What the drives say of their own health; slow."""
         ...
 
-    def check(self, profile: str, expects: str) -> Report:
+    def check(self, profile: str, expects: str) -> StressResult:
         """Run this profile's checks; `expects` is what a gate is to see (`core.diagnose.gate.expectation`)."""
         ...
 
@@ -103,7 +103,7 @@ class Body(Protocol):
         """Erase the tenant's data; returns what was erased."""
         ...
 
-    def invite_kubelet(self, offer: JoinOffer) -> None:
+    def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         """Have the kubelet join the cluster that is offered. Repeating it changes nothing."""
         ...
 
@@ -116,7 +116,7 @@ class Body(Protocol):
         ...
 
 
-class Eyes(Struct, frozen=True):
+class SensorSources(Struct, frozen=True):
     """What a body looks at.
 
     `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's; `dcgm`: the page of DCGM's
@@ -141,11 +141,11 @@ class Powers(Struct, frozen=True):
     clusters: ClusterPins = ClusterPins()
 
 
-class RealBody:
+class RealHostMachine:
     """This machine."""
 
-    def __init__(self, node: str, state_dir: Path, powers: Powers, eyes: Eyes | None = None) -> None:
-        eyes = eyes or Eyes()
+    def __init__(self, node: str, state_dir: Path, powers: Powers, eyes: SensorSources | None = None) -> None:
+        eyes = eyes or SensorSources()
         self._node = node
         self._eyes = eyes
         self._state_dir = state_dir
@@ -155,8 +155,8 @@ class RealBody:
         self._dcgm_url = eyes.dcgm
         self._dcgm = Companion((sys.executable, "-m", f"{_COLLECTORS}.dcgm_reader", eyes.dcgm))
         self._host = Companion((sys.executable, "-m", f"{_COLLECTORS}.host_reader", "/", ",".join(eyes.units)))
-        place = Place(node, state_dir, Path(eyes.root), eyes.kernel_log)
-        self._gate = Gate(place, self._gpus_anew, self.boot_id)
+        place = GatePlace(node, state_dir, Path(eyes.root), eyes.kernel_log)
+        self._gate = GateRunner(place, self._gpus_anew, self.boot_id)
 
     def boot_id(self) -> str:
         return this_boot()
@@ -165,7 +165,7 @@ class RealBody:
         self._need_permission("reboot")
         act(("systemctl", "reboot"), REBOOT_S)
 
-    def reset_gpus(self, wanted: Wanted) -> str:
+    def reset_gpus(self, wanted: ResetRequest) -> str:
         self._need_permission("gpu_reset")
         with self._gate.around_reset(), self._nvml_free:
             self._nvml.close()  # a GPU that somebody holds open cannot be reset, and our own reader is somebody
@@ -182,7 +182,7 @@ class RealBody:
         facts["nvidia_smi"] = say(("nvidia-smi", query, "--format=csv,noheader"), EVIDENCE_S)
         return facts
 
-    def inventory(self) -> Inventory:
+    def inventory(self) -> NodeInventory:
         try:
             return inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
         except (child_process.HungError, OSError, *UNREADABLE) as error:
@@ -194,7 +194,7 @@ class RealBody:
     def devices(self) -> dict[str, tuple[str, ...]] | None:
         return kubelet_devices.read(Path("/"))
 
-    def gpus(self) -> gpu_state.Report:
+    def gpus(self) -> gpu_state.GpuPoll:
         if not self._nvml_free.acquire(blocking=False):
             return gpu_state.nothing("busy", "a GPU is being reset")
         try:
@@ -202,7 +202,7 @@ class RealBody:
         finally:
             self._nvml_free.release()
 
-    def _gpus_anew(self) -> gpu_state.Report:
+    def _gpus_anew(self) -> gpu_state.GpuPoll:
         """The GPUs as they are now, nothing remembered."""
         if not self._nvml_free.acquire(timeout=NVML_FREE_S):
             return gpu_state.nothing("busy", "somebody else asks NVML")
@@ -212,7 +212,7 @@ class RealBody:
         finally:
             self._nvml_free.release()
 
-    def _ask_nvml(self) -> gpu_state.Report:
+    def _ask_nvml(self) -> gpu_state.GpuPoll:
         try:
             return gpu_state.decoded(self._nvml.ask("read", GPUS_S))
         except HungError as error:
@@ -223,7 +223,7 @@ class RealBody:
             self._nvml.close()
             return gpu_state.nothing("crashed", f"its answer cannot be read: {error}")
 
-    def dcgm(self) -> gpu_state.Report:
+    def dcgm(self) -> gpu_state.GpuPoll:
         if not self._dcgm_url or (self._dcgm.pid is None and not _listens(self._dcgm_url)):
             return gpu_state.nothing("absent", "no exporter of DCGM listens")
         try:
@@ -249,11 +249,11 @@ class RealBody:
         self._dcgm.close()
         self._host.close()
 
-    def check(self, profile: str, expects: str) -> Report:
+    def check(self, profile: str, expects: str) -> StressResult:
         if profile not in ANSWERED:
             answers = ", ".join(sorted(ANSWERED))
             text = f"this agent has no checks of profile {profile}, it answers {answers}; a check of the site's own may"
-            return Report(Verdict.inconclusive, text)
+            return StressResult(Verdict.inconclusive, text)
         return self._gate.check(expects)
 
     def profiles(self) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ class RealBody:
             act(("nvme", "format", device, "--ses=1", "--force"), SANITISE_S)
         return ", ".join(self._powers.scratch)
 
-    def invite_kubelet(self, offer: JoinOffer) -> None:
+    def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         self._need_permission("join_cluster")
         kubeconfig = kubelet.bootstrap_kubeconfig(self._powers.clusters.checked(offer))
         try:
@@ -300,7 +300,7 @@ class RealBody:
             raise NotPossibleError(f"{act}: this agent was started without --allow-actions")
 
 
-class Senseless:
+class NoSensors:
     """A machine of which nothing can be looked at: no ports, kubelet, NVML, host state or drives."""
 
     def ports(self) -> dict[str, str]:
@@ -309,10 +309,10 @@ class Senseless:
     def devices(self) -> dict[str, tuple[str, ...]] | None:
         return None
 
-    def gpus(self) -> gpu_state.Report:
+    def gpus(self) -> gpu_state.GpuPoll:
         return gpu_state.nothing("busy", "an emulated machine has no NVML")
 
-    def dcgm(self) -> gpu_state.Report:
+    def dcgm(self) -> gpu_state.GpuPoll:
         return gpu_state.nothing("absent", "an emulated machine has no DCGM")
 
     def host(self) -> Facts | None:
@@ -325,14 +325,14 @@ class Senseless:
         """All of them: what an emulated machine answers says of itself that it is emulated."""
         return ("burn_in", "gate", "idle", "seatrial", "suspect")
 
-    def invite_kubelet(self, offer: JoinOffer) -> None:  # noqa: ARG002 - the port's name
+    def invite_kubelet(self, offer: KubeletJoinOffer) -> None:  # noqa: ARG002 - the port's name
         raise NotPossibleError("an emulated machine has no kubelet")
 
     def dismiss_kubelet(self) -> None:
         raise NotPossibleError("an emulated machine has no kubelet")
 
 
-class EmulatedBody(Senseless):
+class EmulatedHostMachine(NoSensors):
     """A machine that is not there: it counts what is asked of it, and a reboot gives it its next boot id.
 
     `verdict` and `parts` are what it answers, and a gate looks at the parts, or at the readings `gate` where there are
@@ -344,7 +344,7 @@ class EmulatedBody(Senseless):
         self.parts = parts
         self.boots = 1
         self.asked: list[str] = []
-        self.invited: JoinOffer | None = None
+        self.invited: KubeletJoinOffer | None = None
         self.verdict = Verdict.passed
         self.gate: GateReadings | None = None
         self.gone_wrong: dict[str, Exception] = {}
@@ -356,7 +356,7 @@ class EmulatedBody(Senseless):
         self._ask("reboot")
         self.boots += 1
 
-    def reset_gpus(self, wanted: Wanted) -> str:
+    def reset_gpus(self, wanted: ResetRequest) -> str:
         self._ask(f"gpu_reset {','.join(wanted.gpus) or 'all'}")
         return "emulated"
 
@@ -367,14 +367,14 @@ class EmulatedBody(Senseless):
         self._ask("evidence")
         return {"emulated": True}
 
-    def inventory(self) -> Inventory:
+    def inventory(self) -> NodeInventory:
         self._ask("inventory")
-        return Inventory(self.parts)
+        return NodeInventory(self.parts)
 
-    def check(self, profile: str, expects: str) -> Report:
+    def check(self, profile: str, expects: str) -> StressResult:
         self._ask(f"check {profile}")
         if profile not in ANSWERED or self.verdict is not Verdict.passed:
-            return Report(self.verdict, "emulated")
+            return StressResult(self.verdict, "emulated")
         return emulated_gate.answer(expects, self.gate or emulated_gate.readings(self.parts))
 
     def call_off(self) -> None:
@@ -384,7 +384,7 @@ class EmulatedBody(Senseless):
         self._ask("sanitise")
         return "emulated"
 
-    def invite_kubelet(self, offer: JoinOffer) -> None:
+    def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         self._ask("invite_kubelet")
         self.invited = offer
 

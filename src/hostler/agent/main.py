@@ -22,18 +22,25 @@ from hostler.agent import controller_client
 from hostler.agent.check_plugins import CURSOR, Rounds
 from hostler.agent.check_plugins import DIRECTORY as CHECKS
 from hostler.agent.cluster_pins import PinsError, read_pins
-from hostler.agent.collector_loops import Watch
-from hostler.agent.collectors.kernel_log import Device, KernelLog, Source
+from hostler.agent.collector_loops import CollectorLoops
+from hostler.agent.collectors.kernel_log import KernelLogReader, KmsgDevice, Source
 from hostler.agent.collectors.kubelet_devices import Devices
 from hostler.agent.collectors.network_ports import Ports
 from hostler.agent.collectors.pstore import tell_crashes
-from hostler.agent.collectors.systemd_journal import Journal
-from hostler.agent.controller_client import About, Controller, Receipt, RejectedError, UnavailableError, backoff_s
+from hostler.agent.collectors.systemd_journal import SystemdJournal
+from hostler.agent.controller_client import (
+    About,
+    ControllerClient,
+    RejectedError,
+    SpoolReceipt,
+    UnavailableError,
+    backoff_s,
+)
 from hostler.agent.host_commands import ActFailedError
-from hostler.agent.local_observation import Sighting, agent_event, collector_failed, collector_started
-from hostler.agent.machine import Body, Eyes, Powers, RealBody
-from hostler.agent.node_operations import Hands
-from hostler.agent.operation_log import Marks
+from hostler.agent.local_observation import LocalObservation, agent_event, collector_failed, collector_started
+from hostler.agent.machine import HostMachine, Powers, RealHostMachine, SensorSources
+from hostler.agent.node_operations import NodeOperations
+from hostler.agent.operation_log import OperationLog
 from hostler.agent.operation_worker import Operator
 from hostler.agent.private_files import require_private
 from hostler.agent.spool import Spool
@@ -100,11 +107,11 @@ async def run_agent(settings: AgentSettings) -> None:
     loop.set_default_executor(ThreadPoolExecutor(THREADS, "agent"))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    body = RealBody(
+    body = RealHostMachine(
         settings.node,
         settings.state_dir,
         Powers(settings.allow_actions, settings.scratch, clusters),
-        Eyes(settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log),
+        SensorSources(settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log),
     )
     try:
         await serve(settings, body, stop)
@@ -112,29 +119,29 @@ async def run_agent(settings: AgentSettings) -> None:
         body.close()
 
 
-async def serve(settings: AgentSettings, body: Body, stop: asyncio.Event) -> None:
+async def serve(settings: AgentSettings, body: HostMachine, stop: asyncio.Event) -> None:
     """Be the agent of the machine `body` until `stop` is set; then say goodbye and let go of everything."""
     spool = Spool(settings.state_dir, body.boot_id(), time.monotonic, lambda: secrets.token_hex(8))
     marks = open_marks(settings.state_dir / "marks.sqlite", spool)
     try:
         async with controller_client.session(settings.server, settings.ca_file) as session:
-            controller = Controller(session, settings.server, settings.token_file, settings.node)
+            controller = ControllerClient(session, settings.server, settings.token_file, settings.node)
             await Agent(settings, body, spool, marks, controller).run(stop)
     finally:
         marks.close()
         spool.close()
 
 
-def open_marks(path: Path, spool: Spool) -> Marks:
+def open_marks(path: Path, spool: Spool) -> OperationLog:
     """The marks; unreadable ones are put aside, and said: what was begun before is then unknown to this agent."""
     try:
-        return Marks(path)
+        return OperationLog(path)
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise
         put_aside(path)
         spool.append([collector_failed("marks", spool.now_s(), f"marks were unreadable and put aside: {error}")])
-        return Marks(path)
+        return OperationLog(path)
 
 
 def rss_kib() -> int:
@@ -155,14 +162,21 @@ def give_back() -> None:
 class Agent:
     """The tasks of a running agent. If one of them ends by a bug of ours, all end, and systemd starts us again."""
 
-    def __init__(self, settings: AgentSettings, body: Body, spool: Spool, marks: Marks, controller: Controller) -> None:
+    def __init__(
+        self,
+        settings: AgentSettings,
+        body: HostMachine,
+        spool: Spool,
+        marks: OperationLog,
+        controller: ControllerClient,
+    ) -> None:
         self._settings = settings
         self._body = body
         self._spool = spool
         self._controller = controller
         self._uploader = Uploader(settings.node, spool, controller, random.random)
-        self._watch = Watch(body, spool, self._uploader.wake)
-        hands = Hands(settings.node, body, marks)
+        self._watch = CollectorLoops(body, spool, self._uploader.wake)
+        hands = NodeOperations(settings.node, body, marks)
         self._operator = Operator(hands, marks, spool, self._uploader, controller)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -200,7 +214,7 @@ class Agent:
         """Say that we live. A missed beat is not repeated; the next one says the same."""
         while True:
             try:
-                had = Receipt(self._spool.id, self._spool.acknowledged)
+                had = SpoolReceipt(self._spool.id, self._spool.acknowledged)
                 about = About(VERSION, rss_kib(), self._body.profiles())
                 read = await self._controller.heartbeat(self._body.boot_id(), about, had)
                 await self._uploader.rewind(read, had)
@@ -219,13 +233,13 @@ class Agent:
             await self._note(*await asyncio.to_thread(self._inventory))
             await asyncio.sleep(INVENTORY_S)
 
-    def _inventory(self) -> list[Sighting]:
+    def _inventory(self) -> list[LocalObservation]:
         now_s = self._spool.now_s()
         try:
             found = self._body.inventory()
         except ActFailedError as error:
             return [collector_failed("inventory", now_s, str(error))]
-        seen = Sighting("inventory", now_s, facts=found.facts, parts=found.parts)
+        seen = LocalObservation("inventory", now_s, facts=found.facts, parts=found.parts)
         return [collector_started("inventory", now_s), seen]
 
     async def _ports(self) -> None:
@@ -244,7 +258,7 @@ class Agent:
                 await self._note(collector_started("ports", now_s))
             if news := ports.news(states, now_s):
                 facts: Facts = {f"port:{port}": state for port, state in news.items()}
-                await self._note(Sighting("ports", now_s, facts=facts))
+                await self._note(LocalObservation("ports", now_s, facts=facts))
             await asyncio.sleep(PORTS_S)
 
     async def _devices(self) -> None:
@@ -255,7 +269,7 @@ class Agent:
             now_s = self._spool.now_s()
             if (news := devices.news(seen, now_s)) is not None:
                 facts: Facts = {f"pod:{uid}": ids for uid, ids in news.items()}
-                await self._note(Sighting("devices", now_s, facts=facts))
+                await self._note(LocalObservation("devices", now_s, facts=facts))
             await asyncio.sleep(DEVICES_S)
 
     async def _site_checks(self) -> None:
@@ -274,7 +288,7 @@ class Agent:
         attempt = 0
         await asyncio.to_thread(tell_crashes, self._spool, self._spool.now_s())
         source = log_source(self._settings.kernel_log)
-        reader = KernelLog(source, self._spool, self._body.boot_id(), self._spool.now_s)
+        reader = KernelLogReader(source, self._spool, self._body.boot_id(), self._spool.now_s)
         while True:
             started_s = self._spool.now_s()
             error = await self._read_until_it_ends(reader)
@@ -282,7 +296,7 @@ class Agent:
             await self._note(collector_failed("kernel_log", self._spool.now_s(), f"the reader ended: {error}"))
             await asyncio.sleep(backoff_s(attempt, None, draw()))
 
-    async def _read_until_it_ends(self, reader: KernelLog) -> str:
+    async def _read_until_it_ends(self, reader: KernelLogReader) -> str:
         """Run the reader in a thread; returns how it ended. When cancelled, stops it and waits for it."""
         loop = asyncio.get_running_loop()
         told, tell = os.pipe()
@@ -297,7 +311,7 @@ class Agent:
         error = thread.exception()
         return f"{type(error).__name__}: {error}" if error else "without a reason"
 
-    async def _note(self, *seen: Sighting) -> None:
+    async def _note(self, *seen: LocalObservation) -> None:
         await asyncio.to_thread(self._spool.append, list(seen))
         self._uploader.wake()
 
@@ -314,7 +328,7 @@ class Agent:
 def log_source(name: str) -> Source:
     """Systemd's journal for "journal" or "journal:NAMESPACE"; a device, file or pipe for any other name."""
     kind, _, namespace = name.partition(":")
-    return Journal(namespace) if kind == "journal" else Device(name)
+    return SystemdJournal(namespace) if kind == "journal" else KmsgDevice(name)
 
 
 def _on(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -15,18 +15,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.agent.boot_clock import boottime
-from hostler.agent.gpu_reset import Wanted
-from hostler.agent.host_commands import ActFailedError, BusyError, FateUnknownError, NotPossibleError
-from hostler.agent.kubelet import JoinOffer
-from hostler.agent.machine import Body
-from hostler.agent.operation_log import Mark, Marks
+from hostler.agent.gpu_reset import ResetRequest
+from hostler.agent.host_commands import ActFailedError, FateUnknownError, NotPossibleError, ResourceHeldError
+from hostler.agent.kubelet import KubeletJoinOffer
+from hostler.agent.machine import HostMachine
+from hostler.agent.operation_log import LoggedOperation, OperationLog
 from hostler.core.diagnose.gate.expectation import EXPECTS
 from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
 """What IPMI's chassis identify takes."""
 OFFER = "offer"
-"""What is brought to `join_cluster` beside its order: a `JoinOffer` in JSON."""
+"""What is brought to `join_cluster` beside its order: a `KubeletJoinOffer` in JSON."""
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
 _NOTHING: Mapping[str, str] = {}
 _GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
@@ -37,7 +37,7 @@ class BadArgumentError(Exception):
     """An argument that the verb does not take, or a value it does not accept."""
 
 
-class Answer(Struct, frozen=True):
+class OperationResult(Struct, frozen=True):
     """What an act gave. `result` "unknown": it was begun, and its end will show later."""
 
     result: str = "done"
@@ -50,34 +50,34 @@ class Verb(Struct, frozen=True):
     """One row: which arguments it takes (name → default), what it does, and how a lost one is observed."""
 
     arguments: Mapping[str, str]
-    act: Callable[[Body, Mapping[str, str]], Answer]
-    lost: Callable[[Mark, str], Answer]
+    act: Callable[[HostMachine, Mapping[str, str]], OperationResult]
+    lost: Callable[[LoggedOperation, str], OperationResult]
 
 
-def _collect_evidence(body: Body, _args: Mapping[str, str]) -> Answer:
-    return Answer(facts=body.evidence())
+def _collect_evidence(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
+    return OperationResult(facts=body.evidence())
 
 
-def _collect_inventory(body: Body, _args: Mapping[str, str]) -> Answer:
+def _collect_inventory(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
     found = body.inventory()
-    return Answer(facts=found.facts, parts=found.parts)
+    return OperationResult(facts=found.facts, parts=found.parts)
 
 
-def _bmc_cold_reset(body: Body, _args: Mapping[str, str]) -> Answer:
+def _bmc_cold_reset(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
     body.reset_bmc()
-    return Answer(detail="the BMC was told to restart")
+    return OperationResult(detail="the BMC was told to restart")
 
 
-def _run_checks(body: Body, args: Mapping[str, str]) -> Answer:
+def _run_checks(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
     profile = args["profile"]
     if profile not in PROFILES:
         raise BadArgumentError(f"profile is one of {', '.join(sorted(PROFILES))}, not {profile!r}")
     report = body.check(profile, args[EXPECTS])
     facts: Facts = {**report.facts, "profile": profile, "verdict": report.verdict.value, "detail": report.detail}
-    return Answer(detail=report.detail, facts=facts)
+    return OperationResult(detail=report.detail, facts=facts)
 
 
-def _gpu_reset(body: Body, args: Mapping[str, str]) -> Answer:
+def _gpu_reset(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
     gpus = () if args["gpu"] == "all" else tuple(args["gpu"].lower().split(","))
     if len(gpus) > MAX_GPUS or not all(_GPU.fullmatch(gpu) for gpu in gpus):
         raise BadArgumentError(f"gpu is all, or some of gpuN and PCI addresses, not {args['gpu'][:100]!r}")
@@ -85,52 +85,52 @@ def _gpu_reset(body: Body, args: Mapping[str, str]) -> Answer:
     if not (links.isascii() and links.isdigit() and int(links) <= MAX_LINKS):
         raise BadArgumentError(f"links is 0 to {MAX_LINKS}, not {links!r}")
     clients = tuple(filter(None, args["clients"].split(",")))
-    return Answer(detail=body.reset_gpus(Wanted(gpus, clients, args["fabric"], int(links)))[:500])
+    return OperationResult(detail=body.reset_gpus(ResetRequest(gpus, clients, args["fabric"], int(links)))[:500])
 
 
-def _reboot(body: Body, _args: Mapping[str, str]) -> Answer:
+def _reboot(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
     body.reboot()
-    return Answer("unknown", "reboot requested; done once the boot id has changed")
+    return OperationResult("unknown", "reboot requested; done once the boot id has changed")
 
 
-def _sanitise(body: Body, _args: Mapping[str, str]) -> Answer:
-    return Answer(detail=f"erased {body.sanitise()}")
+def _sanitise(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
+    return OperationResult(detail=f"erased {body.sanitise()}")
 
 
-def _join_cluster(body: Body, args: Mapping[str, str]) -> Answer:
+def _join_cluster(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
     """The offer is what the agent fetched for it: no order may bring one, and no mark keeps it."""
     offer = args.get(OFFER, "")
     if not offer:
         raise NotPossibleError("the controller offers this node nothing to join with")
-    body.invite_kubelet(msgspec.json.decode(offer, type=JoinOffer))
-    return Answer(detail="the kubelet has what lets it in")
+    body.invite_kubelet(msgspec.json.decode(offer, type=KubeletJoinOffer))
+    return OperationResult(detail="the kubelet has what lets it in")
 
 
-def _leave_cluster(body: Body, _args: Mapping[str, str]) -> Answer:
+def _leave_cluster(body: HostMachine, _args: Mapping[str, str]) -> OperationResult:
     body.dismiss_kubelet()
-    return Answer(detail="the kubelet is stopped and has no kubeconfig")
+    return OperationResult(detail="the kubelet is stopped and has no kubeconfig")
 
 
-def _locate(body: Body, args: Mapping[str, str]) -> Answer:
+def _locate(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
     seconds = args["seconds"]
     if not (seconds.isascii() and seconds.isdigit() and len(seconds) <= 3 and int(seconds) <= MAX_LOCATE_S):
         raise BadArgumentError(f"seconds is 0 to {MAX_LOCATE_S}, not {seconds!r}")
     body.locate(int(seconds))
-    return Answer(detail=f"lit for {seconds} s")
+    return OperationResult(detail=f"lit for {seconds} s")
 
 
-def _rebooted(mark: Mark, boot_id: str) -> Answer:
+def _rebooted(mark: LoggedOperation, boot_id: str) -> OperationResult:
     if mark.boot_id != boot_id:
-        return Answer("done", "the boot id has changed", {"boot_id": boot_id})
-    return Answer("unknown", "begun in this boot, which still runs")
+        return OperationResult("done", "the boot id has changed", {"boot_id": boot_id})
+    return OperationResult("unknown", "begun in this boot, which still runs")
 
 
-def _repeat(mark: Mark, _boot_id: str) -> Answer:
-    return Answer("not_done", f"{mark.kind} was cut off without a result; it may be asked again")
+def _repeat(mark: LoggedOperation, _boot_id: str) -> OperationResult:
+    return OperationResult("not_done", f"{mark.kind} was cut off without a result; it may be asked again")
 
 
-def _fate_unknown(mark: Mark, _boot_id: str) -> Answer:
-    return Answer("unknown", f"{mark.kind} was begun and its end was not recorded")
+def _fate_unknown(mark: LoggedOperation, _boot_id: str) -> OperationResult:
+    return OperationResult("unknown", f"{mark.kind} was begun and its end was not recorded")
 
 
 VERBS: dict[str, Verb] = {
@@ -147,10 +147,10 @@ VERBS: dict[str, Verb] = {
 }
 
 
-class Hands:
+class NodeOperations:
     """Performs and observes operations of one node. Calls block; at most one act runs at a time."""
 
-    def __init__(self, node: str, body: Body, marks: Marks) -> None:
+    def __init__(self, node: str, body: HostMachine, marks: OperationLog) -> None:
         self._node = node
         self._body = body
         self._marks = marks
@@ -168,13 +168,13 @@ class Hands:
         if known := self._marks.find(operation.id, operation.attempt):
             return self._known(known)
         if not self._acting.acquire(blocking=False):
-            return _outcome(operation, Answer("busy", f"{self._current} is running"))
+            return _outcome(operation, OperationResult("busy", f"{self._current} is running"))
         try:
             if known := self._marks.find(operation.id, operation.attempt):
                 return self._known(known)
             reason = "it came too late: its time was over" if boottime() > begin_by else self._refusal(operation, epoch)
             if reason:
-                return _outcome(operation, Answer("refused", reason))
+                return _outcome(operation, OperationResult("refused", reason))
             self._current = operation.id
             return self._marked(operation, epoch, brought)
         finally:
@@ -192,28 +192,28 @@ class Hands:
             return self._known(mark)
         boot_id = self._body.boot_id()
         if operation.kind == "reboot" and operation.boot_id not in ("", boot_id):
-            return _outcome(operation, Answer("done", "the boot id has changed", {"boot_id": boot_id}))
-        return _outcome(operation, Answer("not_done", "this agent never began it"))
+            return _outcome(operation, OperationResult("done", "the boot id has changed", {"boot_id": boot_id}))
+        return _outcome(operation, OperationResult("not_done", "this agent never began it"))
 
     def revoke(self, operation: Operation, epoch: int) -> Outcome:
         """Call the operation off if it is the one that runs; only checks can be ended early."""
         self._marks.see(epoch)
         if self._current != operation.id:
-            return _outcome(operation, Answer("revoked", "it does not run"))
+            return _outcome(operation, OperationResult("revoked", "it does not run"))
         if operation.kind != "run_checks":
-            return _outcome(operation, Answer("revoked", "it goes on: only checks can be ended early"))
+            return _outcome(operation, OperationResult("revoked", "it goes on: only checks can be ended early"))
         self._body.call_off()
-        return _outcome(operation, Answer("revoked", "called off"))
+        return _outcome(operation, OperationResult("revoked", "called off"))
 
     def settle(self) -> list[Outcome]:
         """At the agent's start: what can be said of the acts that an earlier process began. Safe to repeat."""
         return [self._known(mark) for mark in self._marks.unfinished() if mark.operation != self._current]
 
-    def _known(self, mark: Mark) -> Outcome:
+    def _known(self, mark: LoggedOperation) -> Outcome:
         if mark.outcome:
             return mark.outcome
         if mark.operation == self._current:
-            return self._of(mark, Answer("busy", "it is running"))
+            return self._of(mark, OperationResult("busy", "it is running"))
         verb = VERBS.get(mark.kind)
         answer = verb.lost(mark, self._body.boot_id()) if verb else _fate_unknown(mark, "")
         outcome = self._of(mark, answer)
@@ -243,30 +243,30 @@ class Hands:
             self._marks.see(epoch)
             self._marks.start(operation, epoch, self._body.boot_id())
         except sqlite3.Error as error:
-            return _outcome(operation, Answer("not_done", f"its start could not be marked on disk: {error}"))
+            return _outcome(operation, OperationResult("not_done", f"its start could not be marked on disk: {error}"))
         outcome = _outcome(operation, self._act(operation, brought))
         if outcome.result != "unknown":
             self._marks.finish(outcome)
         return outcome
 
-    def _act(self, operation: Operation, brought: Mapping[str, str]) -> Answer:
+    def _act(self, operation: Operation, brought: Mapping[str, str]) -> OperationResult:
         verb = VERBS[operation.kind]
         try:
             return verb.act(self._body, {**verb.arguments, **operation.args, **brought})
         except (BadArgumentError, NotPossibleError) as error:
-            return Answer("refused", str(error))
-        except BusyError as error:
-            return Answer("failed", str(error), {HELD: "; ".join(error.holders)[:1000]})
+            return OperationResult("refused", str(error))
+        except ResourceHeldError as error:
+            return OperationResult("failed", str(error), {HELD: "; ".join(error.holders)[:1000]})
         except ActFailedError as error:
-            return Answer("failed", str(error))
+            return OperationResult("failed", str(error))
         except FateUnknownError as error:
-            return Answer("unknown", str(error))
+            return OperationResult("unknown", str(error))
 
-    def _of(self, mark: Mark, answer: Answer) -> Outcome:
+    def _of(self, mark: LoggedOperation, answer: OperationResult) -> Outcome:
         outcome = Outcome(mark.operation, self._node, answer.result, attempt=mark.attempt)
         return replace(outcome, detail=answer.detail, facts=answer.facts, parts=answer.parts)
 
 
-def _outcome(operation: Operation, answer: Answer) -> Outcome:
+def _outcome(operation: Operation, answer: OperationResult) -> Outcome:
     outcome = Outcome(operation.id, operation.node, answer.result, attempt=operation.attempt)
     return replace(outcome, detail=answer.detail, facts=answer.facts, parts=answer.parts)

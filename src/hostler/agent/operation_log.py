@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS epoch (one INTEGER PRIMARY KEY CHECK (one = 1), value
 _COLUMNS = "SELECT operation, attempt, kind, epoch, boot_id, outcome FROM marks"
 
 
-class Mark(Struct, frozen=True):
+class LoggedOperation(Struct, frozen=True):
     """One act. `outcome` is None from its start until its end is known; `boot_id` is the boot it began in."""
 
     operation: str
@@ -40,7 +40,7 @@ class Mark(Struct, frozen=True):
     outcome: Outcome | None = None
 
 
-class Marks:
+class OperationLog:
     """Marks on disk. Safe to use from several threads; raises `sqlite3.Error` where the disk refuses.
 
     A disk that refuses from the start is tried again with each call: until it takes a write nobody knows what began.
@@ -101,16 +101,16 @@ class Marks:
         query = "UPDATE marks SET sent = 0 WHERE operation = ? AND attempt = ? AND outcome IS NOT NULL"
         return self._execute(query, (outcome.operation, outcome.attempt)) > 0
 
-    def find(self, operation: str, attempt: int) -> Mark | None:
+    def find(self, operation: str, attempt: int) -> LoggedOperation | None:
         rows = self._query(f"{_COLUMNS} WHERE operation = ? AND attempt = ?", (operation, attempt))
         return _mark(rows[0]) if rows else None
 
-    def latest(self, operation: str) -> Mark | None:
+    def latest(self, operation: str) -> LoggedOperation | None:
         """The mark of its last attempt."""
         rows = self._query(f"{_COLUMNS} WHERE operation = ? ORDER BY attempt DESC LIMIT 1", (operation,))
         return _mark(rows[0]) if rows else None
 
-    def unfinished(self) -> list[Mark]:
+    def unfinished(self) -> list[LoggedOperation]:
         """What was started and never ended, oldest first."""
         return [_mark(row) for row in self._query(f"{_COLUMNS} WHERE outcome IS NULL ORDER BY number")]
 
@@ -145,7 +145,7 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _mark(row: tuple[Any, ...]) -> Mark:
+def _mark(row: tuple[Any, ...]) -> LoggedOperation:
     operation, attempt, kind, epoch, boot_id, outcome = row
     ended = None if outcome is None else msgspec.json.decode(outcome, type=Outcome)
-    return Mark(operation, attempt, kind, epoch, boot_id, ended)
+    return LoggedOperation(operation, attempt, kind, epoch, boot_id, ended)

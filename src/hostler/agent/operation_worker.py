@@ -10,10 +10,10 @@ from math import inf
 import msgspec
 
 from hostler.agent.boot_clock import boottime
-from hostler.agent.controller_client import Controller, Order, RejectedError, UnavailableError, backoff_s
-from hostler.agent.local_observation import Rank, Sighting, collector_failed, collector_started
-from hostler.agent.node_operations import OFFER, Hands
-from hostler.agent.operation_log import Marks
+from hostler.agent.controller_client import ControllerClient, OperationOrder, RejectedError, UnavailableError, backoff_s
+from hostler.agent.local_observation import LocalObservation, Rank, collector_failed, collector_started
+from hostler.agent.node_operations import OFFER, NodeOperations
+from hostler.agent.operation_log import OperationLog
 from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
 from hostler.core.state.model import Outcome
@@ -30,7 +30,9 @@ FLUSH_S = 5.0
 class Operator:
     """The agent's office for operations. One act at a time; observations are answered meanwhile."""
 
-    def __init__(self, hands: Hands, marks: Marks, spool: Spool, uploader: Uploader, controller: Controller) -> None:
+    def __init__(
+        self, hands: NodeOperations, marks: OperationLog, spool: Spool, uploader: Uploader, controller: ControllerClient
+    ) -> None:
         self._hands = hands
         self._marks = marks
         self._spool = spool
@@ -105,12 +107,12 @@ class Operator:
         for outcome in outcomes:
             self._marks.sent(outcome)
 
-    def _begin(self, order: Order, asked: float) -> None:
+    def _begin(self, order: OperationOrder, asked: float) -> None:
         act = asyncio.create_task(self._handle(order, asked))
         self._acts.add(act)
         act.add_done_callback(self._acts.discard)
 
-    async def _handle(self, order: Order, asked: float) -> None:
+    async def _handle(self, order: OperationOrder, asked: float) -> None:
         begin_by = inf if order.left_s is None else asked + order.left_s
         modes = {"observe": self._hands.observe, "revoke": self._hands.revoke}
         try:
@@ -128,7 +130,7 @@ class Operator:
             await self._flush()
         await self._post(outcome)
 
-    async def _fetched(self, order: Order) -> dict[str, str]:
+    async def _fetched(self, order: OperationOrder) -> dict[str, str]:
         """What an act needs that no order carries: the secret by which this node's kubelet joins."""
         if order.operation.kind != "join_cluster" or order.mode != "perform":
             return {}
@@ -145,12 +147,12 @@ class Operator:
             return
         seen_s = self._spool.now_s()
         facts = {name: outcome.facts[name] for name in ("profile", "verdict")}
-        verdict = Sighting(
+        verdict = LocalObservation(
             "verdict", seen_s, Rank.urgent, outcome.detail, facts={**facts, "operation": outcome.operation}
         )
         await self._note(verdict)
 
-    async def _note(self, seen: Sighting) -> None:
+    async def _note(self, seen: LocalObservation) -> None:
         await asyncio.to_thread(self._spool.append, [seen])
         self._uploader.wake()
 

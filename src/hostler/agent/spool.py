@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent.local_observation import Rank, Sighting, agent_event, collector_failed, collector_started
-from hostler.agent.spool_file import Row, Store, accepted
+from hostler.agent.local_observation import LocalObservation, Rank, agent_event, collector_failed, collector_started
+from hostler.agent.spool_file import SpoolFile, SpoolRow, accepted
 from hostler.core.state.model import Facts
 
 KEEP_ACKNOWLEDGED_S = 24 * 3600.0
@@ -29,7 +29,7 @@ ROOM_AGAIN = 0.5
 _CURSOR = "cursor/"
 
 
-class Limits(Struct, frozen=True):
+class SpoolLimits(Struct, frozen=True):
     """How much the spool holds: bytes on disk, sightings in memory while the disk refuses."""
 
     max_bytes: int = 64 * 1024 * 1024
@@ -42,7 +42,7 @@ class Spooled(Struct, frozen=True):
     sequence: int
     boot_id: str
     age_s: float
-    sighting: Sighting
+    sighting: LocalObservation
 
 
 class Spool:
@@ -58,15 +58,15 @@ class Spool:
         boot_id: str,
         clock: Callable[[], float],
         new_id: Callable[[], str],
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
     ) -> None:
-        self._store = Store(directory / "spool.sqlite")
+        self._store = SpoolFile(directory / "spool.sqlite")
         self.boot_id = boot_id
         self.now_s = clock
         self._new_id = new_id
         self._limits = limits
         self._lock = threading.RLock()
-        self._memory: deque[Row] = deque()
+        self._memory: deque[SpoolRow] = deque()
         self._disk_refuses = False
         self._greeted = False
         self.id, self.acknowledged, self.newest = new_id(), 0, 0
@@ -80,7 +80,7 @@ class Spool:
             self._read()
             self._begin()
 
-    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None:
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
         """Number the sightings and make them durable together with the collector's cursor.
 
         Never raises for want of space: agent events tell of refusals ("spool_overflow") and of a disk that refuses
@@ -217,11 +217,11 @@ class Spool:
         self._bytes = self._store.size()
         self._waiting_bytes = self._store.size(self.acknowledged) + sum(row.size for row in self._memory)
 
-    def _row(self, seen: Sighting, sequence: int = 0) -> Row:
-        return Row(sequence, self.boot_id, seen.seen_s, msgspec.json.encode(seen))
+    def _row(self, seen: LocalObservation, sequence: int = 0) -> SpoolRow:
+        return SpoolRow(sequence, self.boot_id, seen.seen_s, msgspec.json.encode(seen))
 
-    def _admit(self, sightings: list[Sighting]) -> list[Row]:
-        rows: list[Row] = []
+    def _admit(self, sightings: list[LocalObservation]) -> list[SpoolRow]:
+        rows: list[SpoolRow] = []
         for seen in sightings:
             row = self._row(seen)
             held = len(self._memory) + len(rows) if self._memory else 0
@@ -233,12 +233,12 @@ class Spool:
                 rows.append(self._numbered(self._row(note)))
         return rows
 
-    def _numbered(self, row: Row) -> Row:
+    def _numbered(self, row: SpoolRow) -> SpoolRow:
         self.newest += 1
         self._waiting_bytes += row.size
         return replace(row, sequence=self.newest)
 
-    def _refuse(self, seen: Sighting) -> Sighting | None:
+    def _refuse(self, seen: LocalObservation) -> LocalObservation | None:
         """Count what there is no room for; the first refusal is itself reported, beyond the limit if need be."""
         first = not self._refused
         self._refused[seen.rank.name] = self._refused.get(seen.rank.name, 0) + seen.count
@@ -251,7 +251,7 @@ class Spool:
         crowded = self._waiting_bytes > self._limits.max_bytes * ROOM_AGAIN
         return bool(self._refused) and not crowded and len(self._memory) <= self._limits.max_memory * ROOM_AGAIN
 
-    def _refusals(self) -> list[Sighting]:
+    def _refusals(self) -> list[LocalObservation]:
         """What was refused, once there is room again."""
         if not self._refusals_due():
             return []
@@ -259,7 +259,7 @@ class Spool:
         self._refused = {}
         return [agent_event("spool_overflow", self.now_s(), f"{facts['lost']} sightings were refused", facts)]
 
-    def _write(self, rows: list[Row]) -> None:
+    def _write(self, rows: list[SpoolRow]) -> None:
         """One transaction: what memory holds, the rows, the cursors, and eviction of the oldest acknowledged."""
         waiting = [*self._memory, *rows]
         added = sum(row.size for row in waiting)
@@ -270,7 +270,7 @@ class Spool:
         self._bytes += added - freed
         self._memory.clear()
 
-    def _remember(self, rows: list[Row]) -> None:
+    def _remember(self, rows: list[SpoolRow]) -> None:
         """Hold rows in memory because the disk refused; the first time, say so.
 
         What is acknowledged meanwhile leaves memory: an empty one does not mean that the disk takes anything.
@@ -285,7 +285,7 @@ class Spool:
         if self._store.mark(self.acknowledged, self.now_s(), MARK_EVERY_S, KEEP_ACKNOWLEDGED_S):
             self._bytes = self._store.size()
 
-    def _renew(self, base: int, why: Sighting) -> None:
+    def _renew(self, base: int, why: LocalObservation) -> None:
         """Take a new id; what lies above `base` is numbered from 1, and `why` follows it."""
         note = self._row(why, self.newest + 1)
         held = [replace(row, sequence=row.sequence - base) for row in (*self._memory, note)]
@@ -301,17 +301,17 @@ class Spool:
         first = self._memory[0].sequence if self._memory else self.newest + 1
         return self._store.oldest() or first
 
-    def _spooled(self, row: Row) -> Spooled:
+    def _spooled(self, row: SpoolRow) -> Spooled:
         return Spooled(row.sequence, row.boot_id, self._age_s(row), _sighting(row))
 
-    def _age_s(self, row: Row) -> float:
+    def _age_s(self, row: SpoolRow) -> float:
         """Seconds since it was seen; across a boot, the rest of that boot as far as known plus this one's uptime."""
         if row.boot_id == self.boot_id:
             return max(0.0, self.now_s() - row.seen_s)
         return max(0.0, self._boot_ends.get(row.boot_id, row.seen_s) - row.seen_s) + self.now_s()
 
 
-def _within(rows: list[Row], max_bytes: int) -> list[Row]:
+def _within(rows: list[SpoolRow], max_bytes: int) -> list[SpoolRow]:
     """As many of the first rows as fit, and always one."""
     total = 0
     for index, row in enumerate(rows):
@@ -321,8 +321,8 @@ def _within(rows: list[Row], max_bytes: int) -> list[Row]:
     return rows
 
 
-def _sighting(row: Row) -> Sighting:
+def _sighting(row: SpoolRow) -> LocalObservation:
     """What the row holds, or in its place the news that its bytes are not what was written."""
     if row.damaged:
         return collector_failed("spool", row.seen_s, "a spooled sighting failed its checksum", {"lost": 1})
-    return msgspec.json.decode(row.body, type=Sighting)
+    return msgspec.json.decode(row.body, type=LocalObservation)

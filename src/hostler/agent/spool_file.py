@@ -34,7 +34,7 @@ _REFUSALS = ("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_IOERR"
 _SIZE = f"SELECT coalesce(sum(length(body)), 0) + count(*) * {ROW_BYTES} FROM rows WHERE sequence > ?"  # noqa: S608
 
 
-class Row(Struct, frozen=True):
+class SpoolRow(Struct, frozen=True):
     """A numbered, encoded sighting. `damaged`: the body is not what was written."""
 
     sequence: int
@@ -48,7 +48,7 @@ class Row(Struct, frozen=True):
         return len(self.body) + ROW_BYTES
 
 
-class Store:
+class SpoolFile:
     """Rows, marks (when the controller had acknowledged how much) and small named values."""
 
     def __init__(self, path: Path) -> None:
@@ -115,12 +115,12 @@ class Store:
         """Bytes of the rows above `after`."""
         return int(self._scalar(_SIZE, after) or 0)
 
-    def rows(self, after: int, limit: int) -> list[Row]:
+    def rows(self, after: int, limit: int) -> list[SpoolRow]:
         columns = "SELECT sequence, boot_id, seen_s, body, crc FROM rows"
         found = self._db.execute(f"{columns} WHERE sequence > ? ORDER BY sequence LIMIT ?", (after, limit))
-        return [Row(number, boot, at, body, zlib.crc32(body) != crc) for number, boot, at, body, crc in found]
+        return [SpoolRow(number, boot, at, body, zlib.crc32(body) != crc) for number, boot, at, body, crc in found]
 
-    def write(self, rows: Sequence[Row], meta: Mapping[str, bytes], evict_upto: int = 0) -> None:
+    def write(self, rows: Sequence[SpoolRow], meta: Mapping[str, bytes], evict_upto: int = 0) -> None:
         """Delete the rows up to `evict_upto`, add rows, set values."""
         with self._transaction():
             self._db.execute("DELETE FROM rows WHERE sequence <= ?", (evict_upto,))
@@ -147,7 +147,7 @@ class Store:
         with self._transaction():
             self._db.execute("UPDATE marks SET at_s = ? WHERE at_s > ?", (at_s, at_s))
 
-    def renumber(self, base: int, rows: Sequence[Row], meta: Mapping[str, bytes]) -> None:
+    def renumber(self, base: int, rows: Sequence[SpoolRow], meta: Mapping[str, bytes]) -> None:
         """Drop the rows up to `base`, number the others from 1, add `rows`, set values."""
         with self._transaction():
             self._db.execute("DELETE FROM rows WHERE sequence <= ?", (base,))
@@ -174,7 +174,7 @@ class Store:
         self._db.execute("DELETE FROM marks WHERE upto <= ?", (upto,))
         return self._db.execute("DELETE FROM rows WHERE sequence <= ?", (upto,)).rowcount > 0
 
-    def _insert(self, rows: Sequence[Row]) -> None:
+    def _insert(self, rows: Sequence[SpoolRow]) -> None:
         values = [(r.sequence, r.boot_id, r.seen_s, r.body, zlib.crc32(r.body)) for r in rows]
         self._db.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", values)
 

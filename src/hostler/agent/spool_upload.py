@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from hostler.agent.controller_client import Controller, Receipt, RejectedError, UnavailableError, backoff_s
+from hostler.agent.controller_client import ControllerClient, RejectedError, SpoolReceipt, UnavailableError, backoff_s
 from hostler.agent.local_observation import collector_failed
 from hostler.agent.spool import Spool, Spooled
 from hostler.core.state.model import Observation
@@ -25,7 +25,7 @@ class Uploader:
     number, so that one odd observation cannot stop all that follow.
     """
 
-    def __init__(self, node: str, spool: Spool, controller: Controller, draw: Callable[[], float]) -> None:
+    def __init__(self, node: str, spool: Spool, controller: ControllerClient, draw: Callable[[], float]) -> None:
         self._node = node
         self._spool = spool
         self._controller = controller
@@ -45,7 +45,7 @@ class Uploader:
         self.wake()
         await self._drained.wait()
 
-    async def rewind(self, read: Receipt | None, had: Receipt) -> None:
+    async def rewind(self, read: SpoolReceipt | None, had: SpoolReceipt) -> None:
         """A controller that has read less than it had acknowledged was restored from a backup: it gets the rest again.
 
         `had` was acknowledged before the controller was asked. Raises `sqlite3.Error` where the disk refuses.
@@ -119,7 +119,7 @@ class Uploader:
         if receipt.cursor == batch[0].sequence - 1:
             raise UnavailableError("the controller acknowledged nothing of what it was sent")
 
-    async def _post(self, observations: list[Observation], *, urgent: bool = False) -> Receipt:
+    async def _post(self, observations: list[Observation], *, urgent: bool = False) -> SpoolReceipt:
         receipt = await self._controller.observations(self._spool.id, self._spool.boot_id, observations, urgent=urgent)
         if receipt.spool != self._spool.id:
             raise UnavailableError(f"the controller answered for spool {receipt.spool!r}")

@@ -47,7 +47,7 @@ _STREAM = {"Accept": "text/event-stream"}
 
 
 @dataclass(frozen=True)
-class Address:
+class ApiAddress:
     """Where the API is. `context` is None for plain HTTP."""
 
     url: str
@@ -57,7 +57,7 @@ class Address:
     context: ssl.SSLContext | None
 
     @staticmethod
-    def parse(url: str, ca: str, insecure: bool) -> "Address":
+    def parse(url: str, ca: str, insecure: bool) -> "ApiAddress":
         """The parts of "https://host:port". Raises CommandError on what is no such address."""
         parts = urlsplit(url)
         try:
@@ -71,7 +71,7 @@ class Address:
                 f"server '{url}': plain HTTP to another machine shows your token to the network",
                 "write https://…, or add --insecure-plain-http",
             )
-        return Address(url.rstrip("/"), parts.hostname, port, parts.path.rstrip("/"), _tls(ca, parts.scheme))
+        return ApiAddress(url.rstrip("/"), parts.hostname, port, parts.path.rstrip("/"), _tls(ca, parts.scheme))
 
 
 def _tls(ca: str, scheme: str) -> ssl.SSLContext | None:
@@ -91,7 +91,7 @@ class Client:
     came before the last list of pages is, `seq` the earliest record that a page stands at since it was set to None.
     """
 
-    def __init__(self, addresses: Sequence[Address], token: str) -> None:
+    def __init__(self, addresses: Sequence[ApiAddress], token: str) -> None:
         self.addresses = tuple(addresses)
         self.address = self.addresses[0]
         self._token = token

@@ -15,16 +15,16 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.drivers.kubernetes.annotation_requests import Ask, Requester
-from hostler.drivers.kubernetes.cluster_cache import Book
-from hostler.drivers.kubernetes.csr_approver import Admitter
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
+from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.gpu_operator import Operands
-from hostler.drivers.kubernetes.gpu_operator_reset import Place, Resetter, Restorer
+from hostler.drivers.kubernetes.gpu_operator_reset import ResetCluster, Resetter, Restorer
 from hostler.drivers.kubernetes.idle_check_jobs import Tidier
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.liveness_lease import Presence
-from hostler.drivers.kubernetes.node_status_writer import Marker
-from hostler.drivers.kubernetes.rejoin_guard import Doorkeeper
+from hostler.drivers.kubernetes.liveness_lease import LivenessLease
+from hostler.drivers.kubernetes.node_status_writer import NodeStatusWriter
+from hostler.drivers.kubernetes.rejoin_guard import RejoinGuard
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.settings import KubernetesSettings
 from hostler.drivers.kubernetes.settings import parse as parse_kubernetes
@@ -74,20 +74,20 @@ class Watched(Struct, frozen=True):
 
     scheduler: KubernetesScheduler
     api: Api
-    book: Book
+    book: ClusterCache
 
-    def marker(self, fleet: Callable[[], Fleet]) -> Marker:
+    def marker(self, fleet: Callable[[], Fleet]) -> NodeStatusWriter:
         """Shows the cluster's users what Hostler knows and does."""
-        return Marker(self.scheduler, self.api, self.book, fleet)
+        return NodeStatusWriter(self.scheduler, self.api, self.book, fleet)
 
-    def doorkeeper(self, fleet: Callable[[], Fleet]) -> Doorkeeper:
+    def doorkeeper(self, fleet: Callable[[], Fleet]) -> RejoinGuard:
         """Turns away nodes that have left and are listed again."""
-        return Doorkeeper(self.scheduler, fleet)
+        return RejoinGuard(self.scheduler, fleet)
 
     @property
-    def admitter(self) -> Admitter:
+    def admitter(self) -> CsrApprover:
         """Has the certificates of joining kubelets signed."""
-        return Admitter(self.api, self.scheduler.joining)
+        return CsrApprover(self.api, self.scheduler.joining)
 
     def tidier(self, fleet: Callable[[], Fleet]) -> Tidier:
         """Takes idle checks away that nobody waits for."""
@@ -102,9 +102,9 @@ class Watched(Struct, frozen=True):
         """Lets back what went for a GPU reset that is over."""
         return Restorer(self.operands, self.book, fleet)
 
-    def presence(self, holder: str) -> Presence:
+    def presence(self, holder: str) -> LivenessLease:
         """Shows that Hostler is up, and which controller decides."""
-        return Presence(self.api, OWNER, holder)
+        return LivenessLease(self.api, OWNER, holder)
 
     def requester(self, fleet: Callable[[], Fleet], ask: Ask) -> Requester:
         """Answers what people ask for from inside the cluster."""
@@ -119,7 +119,7 @@ async def kubernetes_clusters(given: Sequence[str], gate: Gate, stack: AsyncExit
     found: list[Watched] = []
     settings = kubernetes_settings(given)
     for name, api in (await kubernetes_access(given, gate, stack)).items():
-        book = Book(api, OWNER, SystemRandom().random, settings[name])
+        book = ClusterCache(api, OWNER, SystemRandom().random, settings[name])
         found.append(Watched(KubernetesScheduler(name, api, book, OWNER), api, book))
     return found
 
@@ -157,7 +157,7 @@ async def _transport(settings: SlurmSettings, stack: AsyncExitStack) -> Transpor
 
 def resetter(clusters: Sequence[Watched], gate: Gate) -> Resetter:
     """The hand for GPU resets, around the agents'."""
-    return Resetter([Place(one.scheduler, one.operands) for one in clusters], lambda: gate.agents, gate.fleet)
+    return Resetter([ResetCluster(one.scheduler, one.operands) for one in clusters], lambda: gate.agents, gate.fleet)
 
 
 class Escort:

@@ -22,9 +22,9 @@ from hostler.cli import server_context
 from hostler.cli.bmc_access import credentials
 from hostler.cli.cluster_connections import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
 from hostler.cli.cluster_examiner import examiners
-from hostler.cli.controller_process import Gate, House, Standing, ask, house, journal_of, now
+from hostler.cli.controller_process import ControllerProcess, Gate, Standing, ask, house, journal_of, now
 from hostler.cli.daily_compaction import Compacting
-from hostler.cli.emulated_lab import Lab, in_kubernetes, in_memory
+from hostler.cli.emulated_lab import EmulatedLab, in_kubernetes, in_memory
 from hostler.cli.secret_backends import secrets_of
 from hostler.cli.start_settings import ServeSettings, UpSettings
 from hostler.core.policy.documents import parse
@@ -36,7 +36,7 @@ from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.drivers.redfish.system_discovery import Introduction
-from hostler.drivers.standalone.scheduler import StandaloneHand, work_of
+from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.polling.bmc_poller import BmcPoller
 from hostler.ports import OperationDriver, Scheduler
 from hostler.runtime.garbage_collection import COLLECTIONS
@@ -86,7 +86,7 @@ async def serve(settings: ServeSettings) -> None:
         clusters = by_cluster(schedulers)
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
-        scheduling = Escort(SchedulerDriver(clusters, StandaloneHand(), gate.show_node), gate, kubernetes)
+        scheduling = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
         hands: list[OperationDriver] = [
             RedfishHand(clients, gate.now),
             scheduling,
@@ -130,7 +130,7 @@ async def up(settings: UpSettings) -> None:
             await _up(settings, Path(kept), connections, gate, lab)
 
 
-async def _up(settings: UpSettings, data: Path, connections: Connections, gate: Gate, lab: Lab) -> None:
+async def _up(settings: UpSettings, data: Path, connections: Connections, gate: Gate, lab: EmulatedLab) -> None:
     stop = _told_to_stop()
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
@@ -164,7 +164,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 
 
-async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
+async def _furnish(house: ControllerProcess, fleet: EmulatedFleet, scale: float) -> None:
     """Give the cell the emulated fleet's configuration and nodes, unless its journal knows them already."""
     policy = files("hostler.core.policy").joinpath("default_policy.yaml").read_text()
     for line, lab in (("time_scale", str(scale)), ("brake", LAB_BRAKE), ("slots", LAB_SLOTS)):
@@ -177,7 +177,7 @@ async def _furnish(house: House, fleet: EmulatedFleet, scale: float) -> None:
         await ask(house.cell, "register", FLEET, args={"nodes": nodes})
 
 
-async def _resume(house: House, fleet: EmulatedFleet, lab: Lab, known: Sequence[Node]) -> None:
+async def _resume(house: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedLab, known: Sequence[Node]) -> None:
     """Nodes that the journal knows from an earlier run: their machines are switched on, as if nobody had been away."""
     origins = {spec.id: spec.bmc for spec in fleet.specs}
     for node in known:
@@ -253,7 +253,7 @@ def _read(paths: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _announce(house: House, settings: UpSettings) -> None:
+def _announce(house: ControllerProcess, settings: UpSettings) -> None:
     """Say where everything is, and let commands find it."""
     token_file = house.data / "operator.token"
     token = token_file.read_text().strip()

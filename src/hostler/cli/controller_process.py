@@ -30,7 +30,7 @@ from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.runner import Cell
-from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.server_settings import Settings, is_loopback
@@ -61,7 +61,7 @@ class Standing(Struct, frozen=True):
     lease_s: float = LeaseTerms().lease_s
 
 
-class House(Struct):
+class ControllerProcess(Struct):
     """What runs: the cell, its tokens, and the address it is served at."""
 
     cell: Cell
@@ -131,7 +131,7 @@ async def house(
     hands: Sequence[OperationDriver],
     gate: Gate,
     documents: dict[str, str] | None = None,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[ControllerProcess]:
     """A running controller. Raises InvalidInputError, UnsafeListenError, JournalError, OSError; nothing stays then.
 
     The documents are activated where nobody holds the lease when this controller starts; who stands by, and later takes
@@ -150,7 +150,7 @@ async def house(
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / TOKEN)
-        desk = gate.agents = AgentDesk(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
+        desk = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
         cell = gate.cell = Cell(journal, [*hands, desk], seat=seat)
         try:
             await cell.start()
@@ -160,14 +160,14 @@ async def house(
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
             async with serving(create_app(cell, tokens, desk, settings, gate.machines), settings) as address:
                 try:
-                    yield House(cell, tokens, address, standing.data)
+                    yield ControllerProcess(cell, tokens, address, standing.data)
                 finally:
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:
             await cell.stop()
 
 
-async def _attended(desk: AgentDesk) -> None:
+async def _attended(desk: AgentMailboxes) -> None:
     """For as long as this controller decides, agents wait at its desk; then they are sent to whoever does."""
     try:
         await asyncio.Event().wait()

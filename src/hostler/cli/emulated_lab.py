@@ -10,7 +10,7 @@ from hostler.cli.cluster_connections import Escort, kubernetes_access, kubernete
 from hostler.cli.cluster_examiner import examiners
 from hostler.cli.controller_process import Gate
 from hostler.core.state.model import Node
-from hostler.drivers.standalone.scheduler import StandaloneHand
+from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.ports import OperationDriver, Scheduler
 from hostler.runtime.merged_schedulers import Clusters, SchedulerDriver, by_cluster
 from hostler.runtime.runner import Cell
@@ -24,7 +24,7 @@ NAME = "lab"
 Work = Sequence[Coroutine[Any, Any, None]]
 
 
-class Lab(Struct, frozen=True):
+class EmulatedLab(Struct, frozen=True):
     """The cluster's schedulers and the hands to them; what runs there once fleet and cell are; who comes back."""
 
     clusters: Clusters
@@ -33,7 +33,7 @@ class Lab(Struct, frozen=True):
     restore: Callable[[Node], None]
 
 
-def in_memory(nodes: int, gate: Gate) -> Lab:
+def in_memory(nodes: int, gate: Gate) -> EmulatedLab:
     """A cluster that is a model, with its jobs."""
     scheduler = EmulatedScheduler(jobs_of(nodes))
     clusters = by_cluster([scheduler])
@@ -44,10 +44,12 @@ def in_memory(nodes: int, gate: Gate) -> Lab:
         scheduler.verdict = fleet.idle_verdict
         return [scheduler.watch()]
 
-    return Lab(clusters, (SchedulerDriver(clusters, StandaloneHand(), gate.show_node),), begin, scheduler.restore)
+    return EmulatedLab(
+        clusters, (SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),), begin, scheduler.restore
+    )
 
 
-async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExitStack) -> Lab:
+async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExitStack) -> EmulatedLab:
     """A real cluster, whose admin the kubeconfig is; what is held of it is let go with `stack`.
 
     Raises InvalidInputError.
@@ -73,5 +75,5 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
             Customers(outside, jobs_of(nodes), GPUS_OF_POOLS).run(),
         ]
 
-    hand = Escort(SchedulerDriver(clusters, StandaloneHand(), gate.show_node), gate, [cluster])
-    return Lab(clusters, (hand, resetter([cluster], gate)), begin, lambda _node: None)
+    hand = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
+    return EmulatedLab(clusters, (hand, resetter([cluster], gate)), begin, lambda _node: None)

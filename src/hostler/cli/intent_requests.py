@@ -20,7 +20,7 @@ _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
 
 
 @dataclass(frozen=True)
-class Request:
+class IntentRequest:
     """One act on one target, with what the verb needs besides; `nodes` with the target "nodes" are one act on all."""
 
     verb: str
@@ -62,7 +62,7 @@ def targets_of(client: "Client", named: Sequence[str], pick: Pick) -> list[str]:
     return found
 
 
-def ask(client: "Client", why: Why, requests: Sequence[Request], output: str) -> ExitCode:
+def ask(client: "Client", why: Why, requests: Sequence[IntentRequest], output: str) -> ExitCode:
     """Have each request answered. Returns the first exit status that is not ok."""
     worst, answers = ExitCode.ok, []
     for request in requests:
@@ -89,7 +89,7 @@ def say_brake(*answers: dict[str, Any]) -> None:
         say(f"STORM BRAKE LATCHED: {latched} (hostler brake release --reason …)")
 
 
-def _answered(client: "Client", why: Why, request: Request, key: str) -> tuple[dict[str, Any], ExitCode]:
+def _answered(client: "Client", why: Why, request: IntentRequest, key: str) -> tuple[dict[str, Any], ExitCode]:
     body = {
         "verb": request.verb,
         "target": request.target,
@@ -108,7 +108,7 @@ def _answered(client: "Client", why: Why, request: Request, key: str) -> tuple[d
     return answer, ExitCode.ok if answer["granted"] else ExitCode.waits
 
 
-def _print(request: Request, answer: dict[str, Any], dry_run: bool) -> None:
+def _print(request: IntentRequest, answer: dict[str, Any], dry_run: bool) -> None:
     text = f"{request.target}: {answer['text']}"
     if not answer["granted"]:
         say(text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hostler.cli.intent_requests import Request, ask
+from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.list_watch import watch, whole
 from hostler.cli.options import Connect, Show, Why
 from hostler.cli.output import dump_json, dump_yaml, emit, shown
@@ -67,7 +67,7 @@ def _bulleted(item: Any, indent: str) -> Iterator[str]:
         yield f"{indent}  - {line.lstrip()}" if number == 0 else line
 
 
-def ask_one(connect: Connect, why: Why, output: str, request: Request) -> int:
+def ask_one(connect: Connect, why: Why, output: str, request: IntentRequest) -> int:
     """Have one request answered."""
     return ask(connect.client(), why, [request], output)
 

@@ -102,7 +102,7 @@ class Which:
 
 @Parameter(name="*", group=ACT)
 @dataclass(frozen=True)
-class Profile:
+class CheckProfile:
     """The check that is meant."""
 
     profile: Annotated[str, Parameter(help="What the node waits for; see `hostler node get`.")]
@@ -124,7 +124,7 @@ class NewName:
 
 
 @dataclass(frozen=True)
-class Act:
+class NodeVerb:
     """A verb, the group it is listed under, one sentence, and the options it takes."""
 
     verb: str
@@ -135,37 +135,37 @@ class Act:
 
 _WORK, _REMEDY, _HANDS, _LIFE = "Work on a node", "Remedies", "Repair", "Lifecycle"
 
-ACTS: tuple[Act, ...] = (
-    Act("cordon", _WORK, "Keep new work away; running work finishes.", Hours),
-    Act("uncordon", _WORK, "Lift the cordons that people placed."),
-    Act("drain", _WORK, "Keep new work away and wait until running work has ended.", DrainOptions),
-    Act("approve", _WORK, "Let a proposed plan go on."),
-    Act("reject", _WORK, "Drop a proposed plan and hold the node.", Hours),
-    Act("clear-condition", _WORK, "End a condition by your word.", Which),
-    Act("reset-gpu", _REMEDY, "Reset the node's GPUs.", Timing),
-    Act("reboot", _REMEDY, "Reboot, verify, return to work.", Timing),
-    Act("power-cycle", _REMEDY, "Power off and on, verify, return to work.", Timing),
-    Act(
+ACTS: tuple[NodeVerb, ...] = (
+    NodeVerb("cordon", _WORK, "Keep new work away; running work finishes.", Hours),
+    NodeVerb("uncordon", _WORK, "Lift the cordons that people placed."),
+    NodeVerb("drain", _WORK, "Keep new work away and wait until running work has ended.", DrainOptions),
+    NodeVerb("approve", _WORK, "Let a proposed plan go on."),
+    NodeVerb("reject", _WORK, "Drop a proposed plan and hold the node.", Hours),
+    NodeVerb("clear-condition", _WORK, "End a condition by your word.", Which),
+    NodeVerb("reset-gpu", _REMEDY, "Reset the node's GPUs.", Timing),
+    NodeVerb("reboot", _REMEDY, "Reboot, verify, return to work.", Timing),
+    NodeVerb("power-cycle", _REMEDY, "Power off and on, verify, return to work.", Timing),
+    NodeVerb(
         "power-off",
         _REMEDY,
         "Power off, and keep off until work begins, a node that is out of production.",
         Timing,
     ),
-    Act("update-firmware", _REMEDY, "Bring firmware to the baseline of its SKU.", Timing),
-    Act("return-for-maintenance", _HANDS, "Take it out of its cluster, for people to work on.", Timing),
-    Act("request-replacement", _HANDS, "Take it out of its pool for good; a spare takes its place.", Timing),
-    Act("start-work", _HANDS, "Your hands are in the machine: it stays dark until end-work.", Work),
-    Act("end-work", _HANDS, "Your hands are out of the machine.", Lead),
-    Act("vouch", _HANDS, "Pass, on your word and once, a check that nobody on the node can answer.", Profile),
-    Act("rma-send", _HANDS, "Send it from triage to its vendor, on your word."),
-    Act("rma-return", _HANDS, "The vendor has sent it back."),
-    Act("certify", _LIFE, "Physical inspection and cabling are done."),
-    Act("release-node", _LIFE, "Take it out of its pool, sanitised, to be a spare.", Timing),
-    Act("zap-again", _LIFE, "Try the firmware again after zap_fail."),
-    Act("triage", _LIFE, "From zap_fail to triage."),
-    Act("debug", _LIFE, "From triage to engineers."),
-    Act("onboard", _LIFE, "From debug back to onboarding."),
-    Act("rebind", _LIFE, "It has another name now: a replaced BMC, a renamed host.", NewName),
-    Act("retire", _LIFE, "Gone for good; its history remains."),
+    NodeVerb("update-firmware", _REMEDY, "Bring firmware to the baseline of its SKU.", Timing),
+    NodeVerb("return-for-maintenance", _HANDS, "Take it out of its cluster, for people to work on.", Timing),
+    NodeVerb("request-replacement", _HANDS, "Take it out of its pool for good; a spare takes its place.", Timing),
+    NodeVerb("start-work", _HANDS, "Your hands are in the machine: it stays dark until end-work.", Work),
+    NodeVerb("end-work", _HANDS, "Your hands are out of the machine.", Lead),
+    NodeVerb("vouch", _HANDS, "Pass, on your word and once, a check that nobody on the node can answer.", CheckProfile),
+    NodeVerb("rma-send", _HANDS, "Send it from triage to its vendor, on your word."),
+    NodeVerb("rma-return", _HANDS, "The vendor has sent it back."),
+    NodeVerb("certify", _LIFE, "Physical inspection and cabling are done."),
+    NodeVerb("release-node", _LIFE, "Take it out of its pool, sanitised, to be a spare.", Timing),
+    NodeVerb("zap-again", _LIFE, "Try the firmware again after zap_fail."),
+    NodeVerb("triage", _LIFE, "From zap_fail to triage."),
+    NodeVerb("debug", _LIFE, "From triage to engineers."),
+    NodeVerb("onboard", _LIFE, "From debug back to onboarding."),
+    NodeVerb("rebind", _LIFE, "It has another name now: a replaced BMC, a renamed host.", NewName),
+    NodeVerb("retire", _LIFE, "Gone for good; its history remains."),
 )
 """Every verb of `core.intents.verbs.VERBS` that is about one node; a test holds the two together."""

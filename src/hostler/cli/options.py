@@ -45,7 +45,7 @@ class Connect:
 
     def client(self) -> "Client":
         """A client for that server. Raises CommandError where none is named or a file cannot be read."""
-        from hostler.cli.api_client import Address, Client
+        from hostler.cli.api_client import ApiAddress, Client
 
         known = server_context.read()
         server = self.server or known.server
@@ -54,7 +54,7 @@ class Connect:
         mine = server.rstrip("/") == known.server.rstrip("/")
         ca = self.ca or (known.ca if mine else "")
         named = [one.strip() for one in server.split(",") if one.strip()]
-        addresses = [Address.parse(one, ca, self.insecure_plain_http) for one in named]
+        addresses = [ApiAddress.parse(one, ca, self.insecure_plain_http) for one in named]
         if not addresses:
             raise unusable(f"server '{server}' is no address", "write https://host:port")
         client = Client(addresses, self._token(known.token_file if mine else ""))

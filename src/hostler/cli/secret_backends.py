@@ -18,7 +18,7 @@ MOUNTED = "/run/secrets/hostler"
 EXAMPLE = '{"folder": "/run/secrets/hostler", "vault": {"address": "https://vault.example:8200", "role": "hostler"}}'
 
 
-class Places(Struct, frozen=True, forbid_unknown_fields=True):
+class SecretBackends(Struct, frozen=True, forbid_unknown_fields=True):
     """`folder`: a directory with one for each secret. What it and `vault` hold is named "folder:…" and "vault:…"."""
 
     folder: str = MOUNTED
@@ -29,7 +29,7 @@ def secrets_of(data: Path, session: aiohttp.ClientSession) -> KeptSecrets:
     """The places that are named there; without the file the folder alone, where it is. Raises InvalidInputError."""
     path = data / "secrets.json"
     try:
-        named = msgspec.json.decode(path.read_bytes(), type=Places) if path.exists() else Places()
+        named = msgspec.json.decode(path.read_bytes(), type=SecretBackends) if path.exists() else SecretBackends()
     except (msgspec.DecodeError, OSError) as error:
         raise InvalidInputError((Problem(str(path), 0, str(error), f"write {EXAMPLE}"),)) from error
     found: dict[str, Secrets] = {"folder": SecretFolder(data / named.folder)}

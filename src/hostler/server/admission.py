@@ -49,7 +49,7 @@ class NotYetError(Exception):
         self.wait_s = wait_s
 
 
-class Place(NamedTuple):
+class AdmittedPost(NamedTuple):
     """A post under way."""
 
     sender: str
@@ -86,19 +86,19 @@ class Admission:
         if not self._under_way[sender]:
             del self._under_way[sender]
 
-    def enter(self, sender: str, *, urgent: bool, now: float) -> Place:
+    def enter(self, sender: str, *, urgent: bool, now: float) -> AdmittedPost:
         """A place, to be given back by `leave`. Raises NotYetError."""
         if urgent and sender not in self._urgent and len(self._urgent) < self._urgent_at_once:
             self._urgent.add(sender)
-            return Place(sender, urgent=True)
+            return AdmittedPost(sender, urgent=True)
         if self._inside >= self._at_once:
             self._measure(now)
             self._turn = max(self._turn, now + SOONEST_S) + self._spacing_s
             raise NotYetError(min(self._turn - now, LATEST_S))
         self._inside += 1
-        return Place(sender, urgent=False)
+        return AdmittedPost(sender, urgent=False)
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: AdmittedPost) -> None:
         """The post was answered."""
         if place.urgent:
             self._urgent.discard(place.sender)
@@ -134,7 +134,7 @@ class AdmissionFence:
         state = scope["litestar_app"].state
         who = await authenticate(scope, state["tokens"], headers.get("authorization", ""))
         demand(who, Permission.report)
-        watched = _Watched(state["room"].refusals, who.grant.node, send, self._clock)
+        watched = _WatchedPost(state["room"].refusals, who.grant.node, send, self._clock)
         try:
             self._admission.begin(who.token)
         except NotYetError as not_yet:
@@ -143,11 +143,11 @@ class AdmissionFence:
         try:
             body = await whole(receive, BODY_MAX)
             if body is not None:
-                await self._admit(Place(who.token, headers.get("priority", "") == URGENT), body, scope, watched)
+                await self._admit(AdmittedPost(who.token, headers.get("priority", "") == URGENT), body, scope, watched)
         finally:
             self._admission.end(who.token)
 
-    async def _admit(self, asked: Place, body: "Body", scope: Scope, watched: "_Watched") -> None:
+    async def _admit(self, asked: AdmittedPost, body: "ReceivedBody", scope: Scope, watched: "_WatchedPost") -> None:
         try:
             place = self._admission.enter(asked.sender, urgent=asked.urgent, now=self._clock())
         except NotYetError as not_yet:
@@ -159,7 +159,7 @@ class AdmissionFence:
             self._admission.leave(place)
 
 
-class Body:
+class ReceivedBody:
     """A request's body that has come whole, to be read by the application as if it came now."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
@@ -174,7 +174,7 @@ class Body:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def whole(receive: Receive, most: int) -> Body | None:
+async def whole(receive: Receive, most: int) -> ReceivedBody | None:
     """The body once it has come whole; None where its sender has gone. Raises ProblemError (413)."""
     parts: list[bytes] = []
     size = 0
@@ -187,10 +187,10 @@ async def whole(receive: Receive, most: int) -> Body | None:
         if size > most:
             raise ProblemError(413, Problem("too_large", f"a body of more than {most} bytes", "send it in pieces"))
         if not message["more_body"]:
-            return Body(parts[0] if len(parts) == 1 else b"".join(parts), receive)
+            return ReceivedBody(parts[0] if len(parts) == 1 else b"".join(parts), receive)
 
 
-class _Watched:
+class _WatchedPost:
     """Notes whether the node's post is taken, by the status of its answer."""
 
     def __init__(self, refusals: Refusals, node: str, send: Send, clock: Callable[[], float]) -> None:

@@ -38,7 +38,7 @@ _ANSWERED: dict[str, tuple[Mode, ...]] = {"not_done": ("observe",), "revoked": (
 """Which orders a result answers, where it does not answer both performances and observations."""
 
 
-class Order(Struct, frozen=True):
+class AgentOrder(Struct, frozen=True):
     """An operation for an agent, under the epoch of the controller that recorded it.
 
     `left_s`: until its deadline, when it was handed out; agents' clocks need not be right.
@@ -50,10 +50,10 @@ class Order(Struct, frozen=True):
     left_s: float | None = None
 
 
-class _Waiting:
+class _WaitingOrder:
     """An order in a mailbox, and who waits for its outcome."""
 
-    def __init__(self, order: Order, outcome: "asyncio.Future[Outcome]") -> None:
+    def __init__(self, order: AgentOrder, outcome: "asyncio.Future[Outcome]") -> None:
         self.order = order
         self.outcome = outcome
         self.sent_s: float | None = None
@@ -67,13 +67,13 @@ class _Mailbox:
     """What waits for one agent."""
 
     def __init__(self) -> None:
-        self.orders: OrderedDict[_Key, _Waiting] = OrderedDict()
+        self.orders: OrderedDict[_Key, _WaitingOrder] = OrderedDict()
         self.bell = asyncio.Event()
         self.polls = 0
         self.users = 0
 
 
-class AgentDesk:
+class AgentMailboxes:
     """`ports.Hand` for the agents' operations. `epoch` gives the running controller's.
 
     `may_send`: whether orders may be handed out at this moment; an agent that asks while they may not goes on waiting.
@@ -99,11 +99,11 @@ class AgentDesk:
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         """Have the node's agent perform it. Raises UnreachableError when its deadline passes without an outcome."""
         left_s = (operation.deadline - self._clock()).total_seconds()
-        return await self._ask(Order(operation, self._epoch(), "perform"), node.id, max(left_s, OVERDUE_S))
+        return await self._ask(AgentOrder(operation, self._epoch(), "perform"), node.id, max(left_s, OVERDUE_S))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
         """Have the node's agent say whether it was done. Raises UnreachableError where it does not answer."""
-        return await self._ask(Order(operation, self._epoch(), "observe"), node.id, OBSERVE_S)
+        return await self._ask(AgentOrder(operation, self._epoch(), "observe"), node.id, OBSERVE_S)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Take an order back.
@@ -116,13 +116,13 @@ class AgentDesk:
         if waiting is not None:
             waiting.recalled = True
         if waiting is None or waiting.sent_s is not None:
-            await self._ask(Order(operation, self._epoch(), "revoke"), node.id, REVOKE_S)
+            await self._ask(AgentOrder(operation, self._epoch(), "revoke"), node.id, REVOKE_S)
             return
         if not waiting.outcome.done():
             detail = "taken back before the agent had it"
             waiting.outcome.set_result(Outcome(operation.id, node.id, "refused", detail, attempt=operation.attempt))
 
-    async def collect(self, node: str, wait_s: float) -> tuple[Order, ...]:
+    async def collect(self, node: str, wait_s: float) -> tuple[AgentOrder, ...]:
         """The orders that wait for this agent, at once or as soon as there is one, () after `wait_s`.
 
         A later poll of the same node ends an earlier one: no agent can hold many open.
@@ -181,12 +181,12 @@ class AgentDesk:
         self._closed = True
         self.send_away()
 
-    async def _ask(self, order: Order, node: str, timeout_s: float) -> Outcome:
+    async def _ask(self, order: AgentOrder, node: str, timeout_s: float) -> Outcome:
         key = (order.operation.id, order.operation.attempt, order.mode)
         with self._mailbox(node) as box:
             if len(box.orders) >= ORDERS_MAX and key not in box.orders:
                 raise UnreachableError(f"{len(box.orders)} orders wait for the agent of {node} already")
-            waiting = _Waiting(order, asyncio.get_running_loop().create_future())
+            waiting = _WaitingOrder(order, asyncio.get_running_loop().create_future())
             box.orders[key] = waiting
             box.bell.set()
             try:
@@ -211,9 +211,9 @@ class AgentDesk:
             if not box.users:
                 del self._boxes[node]
 
-    def _due(self, box: _Mailbox, now_s: float) -> tuple[Order, ...]:
+    def _due(self, box: _Mailbox, now_s: float) -> tuple[AgentOrder, ...]:
         """Orders never sent, or sent so long ago that they may have been lost on the way."""
-        found: list[Order] = []
+        found: list[AgentOrder] = []
         if not self._may_send():
             return ()
         for waiting in box.orders.values():
@@ -223,7 +223,7 @@ class AgentDesk:
                 found.append(self._dated(waiting.order))
         return tuple(found)
 
-    def _dated(self, order: Order) -> Order:
+    def _dated(self, order: AgentOrder) -> AgentOrder:
         if order.mode != "perform":
             return order
         return replace(order, left_s=max(0.0, (order.operation.deadline - self._clock()).total_seconds()))

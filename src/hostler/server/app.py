@@ -11,8 +11,8 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from hostler.server import problems
 from hostler.server.admission import AdmissionFence
-from hostler.server.agent_mailbox import AgentDesk
-from hostler.server.app_state import Room
+from hostler.server.agent_mailbox import AgentMailboxes
+from hostler.server.app_state import AppState
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.body_codec import StrictRequest, VeiledResponse
 from hostler.server.cell_view import CellView
@@ -41,10 +41,10 @@ BODY_MAX = 1024 * 1024
 
 
 def create_app(
-    cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Settings, machines: Machines = nobody
+    cell: CellView, tokens: TokenStore, desk: AgentMailboxes, settings: Settings, machines: Machines = nobody
 ) -> Litestar:
     """The application over a running cell. Nothing is started: see `serve`. `machines` says what is behind a BMC."""
-    room = Room(cell, tokens, desk, settings)
+    room = AppState(cell, tokens, desk, settings)
     room.machines = machines
     v1 = Router(
         path="/v1",

@@ -8,7 +8,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Node
-from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.api_resources import AgentSeen, AgentView
 from hostler.server.bmc_system_choice import Machines, nobody
 from hostler.server.cell_view import CellView
@@ -27,10 +27,10 @@ from hostler.server.tokens import Identity, Role, TokenStore
 T = TypeVar("T")
 
 
-class Room:
+class AppState:
     """One server's working set."""
 
-    def __init__(self, cell: CellView, tokens: TokenStore, desk: AgentDesk, settings: Settings) -> None:
+    def __init__(self, cell: CellView, tokens: TokenStore, desk: AgentMailboxes, settings: Settings) -> None:
         self.cell = cell
         self.tokens = tokens
         self.desk = desk

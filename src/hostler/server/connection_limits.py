@@ -21,7 +21,7 @@ STRANGERS_SHARE = 4
 STRANGERS_LEAST = 64
 
 
-class Limits(Struct, frozen=True):
+class ConnectionLimits(Struct, frozen=True):
     """The most connections in all, from one address without a recognised token, of one agent, of one other token."""
 
     total: int
@@ -30,9 +30,9 @@ class Limits(Struct, frozen=True):
     person: int = 128
 
 
-def limits(total: int) -> Limits:
+def limits(total: int) -> ConnectionLimits:
     """The limits that go with so many connections in all."""
-    return Limits(total, max(STRANGERS_LEAST, total // STRANGERS_SHARE))
+    return ConnectionLimits(total, max(STRANGERS_LEAST, total // STRANGERS_SHARE))
 
 
 class Connection(Protocol):
@@ -55,7 +55,7 @@ _Group = dict[Connection, None]
 class ConnectionTable:
     """The open connections of one listener. `refused` counts those that were turned away or gave way."""
 
-    def __init__(self, most: Limits) -> None:
+    def __init__(self, most: ConnectionLimits) -> None:
         self.limits = most
         self.refused = 0
         self._strangers: dict[str, _Group] = {}

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from litestar.di import NamedDependency
 
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.paging import Selection
 from hostler.server.tokens import Identity
 
@@ -12,11 +12,11 @@ from hostler.server.tokens import Identity
 class Reporter(NamedTuple):
     """An agent that calls, and the room: one dependency on the routes a whole fleet calls, as each has its price."""
 
-    room: Room
+    room: AppState
     who: Identity
 
 
-TheRoom = NamedDependency[Room]
+TheRoom = NamedDependency[AppState]
 Who = NamedDependency[Identity]
 Wanted = NamedDependency[Selection]
 Reports = NamedDependency[Reporter]

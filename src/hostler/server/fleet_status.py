@@ -54,7 +54,7 @@ class SpareRow(Struct, frozen=True):
     missing: int
 
 
-class Status(Struct, frozen=True):
+class FleetStatus(Struct, frozen=True):
     """The fleet on one screen, cut to what the caller reaches."""
 
     cell: str
@@ -89,7 +89,7 @@ class Status(Struct, frozen=True):
     snapshot: str = ""
 
 
-def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Status:
+def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> FleetStatus:
     """The screen as this caller sees it."""
     fleet, health = cell.view, cell.health()
     ailing = _members(fleet, who, "ailing")
@@ -97,7 +97,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> St
     phases = _phases(fleet, who)
     dark = pool_places.dark(DecisionContext(fleet, cell.present, now))
     pools = tuple(pool_view(cell, pool, dark) for pool in own_pools(fleet, who))
-    return Status(
+    return FleetStatus(
         cell=cell.name,
         seq=health.seq,
         now=now,

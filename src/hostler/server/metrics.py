@@ -8,13 +8,13 @@ from prometheus_client.registry import Collector
 
 from hostler.core.state.model import Phase
 from hostler.core.state.syndromes import CAUSES
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 
 
 class CellCollector(Collector):
     """Reads the committed view when it is scraped; nothing is counted in between."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: AppState) -> None:
         self._cell = room.cell
         self._streams = room.streams
         self._forwarded = room.forwarder.counts
@@ -144,7 +144,7 @@ class CellCollector(Collector):
         return found
 
 
-def exposition(room: Room) -> bytes:
+def exposition(room: AppState) -> bytes:
     """The metrics in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(CellCollector(room))

@@ -9,7 +9,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from hostler.logs.structured import bound
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.auth import authenticate
 from hostler.server.problems import refuse, standby
 from hostler.server.server_settings import Settings, is_loopback
@@ -119,7 +119,7 @@ class StandbyFence:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        room: Room = scope["litestar_app"].state["room"]
+        room: AppState = scope["litestar_app"].state["room"]
         if scope["type"] != ScopeType.HTTP or room.cell.role == "active" or _is_read(scope):
             await self._app(scope, receive, send)
             return

@@ -21,7 +21,7 @@ MEDIA_TYPE = "application/problem+json"
 WHAT_MAX = 2000
 
 
-class Found(Struct, frozen=True):
+class DocumentProblem(Struct, frozen=True):
     """One thing wrong with a document: file or entry, line (0 where lines mean nothing), and what to write instead."""
 
     file: str
@@ -36,7 +36,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     error: str
     what: str
     instead: str
-    problems: tuple[Found, ...] = ()
+    problems: tuple[DocumentProblem, ...] = ()
     detail: dict[str, str] = {}
 
 
@@ -75,8 +75,8 @@ def invalid(error: InvalidInputError) -> ProblemError:
     return ProblemError(422, Problem("invalid_input", what, "mend what `problems` lists and send it again", found))
 
 
-def _found(problem: input_problems.Problem) -> Found:
-    return Found(problem.where, problem.line, problem.what[:WHAT_MAX], problem.instead)
+def _found(problem: input_problems.Problem) -> DocumentProblem:
+    return DocumentProblem(problem.where, problem.line, problem.what[:WHAT_MAX], problem.instead)
 
 
 def _answer(status: int, problem: Problem, headers: dict[str, str] | None = None) -> Response[Problem]:

@@ -18,7 +18,7 @@ from hostler.server.tenant_redaction_rules import FIELDS, Own, unnamed
 T = TypeVar("T")
 
 
-class Veil:
+class TenantRedaction:
     """What one tenant is shown. `also` are nodes that were theirs when what is shown happened."""
 
     def __init__(self, fleet: Fleet, tenant: str, also: frozenset[str] = frozenset()) -> None:

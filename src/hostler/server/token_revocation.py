@@ -6,7 +6,7 @@ from datetime import datetime
 
 from hostler.logs.structured import logger
 from hostler.ports import JournalError
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.tokens import Identity
 
 log = logger()
@@ -15,7 +15,7 @@ EVERY_S = 2.0
 """How soon after its revocation a token's open requests end; a new request is refused sooner."""
 
 
-async def end_revoked(room: Room) -> None:
+async def end_revoked(room: AppState) -> None:
     """Look every EVERY_S until cancelled. While the tokens cannot be read, nothing is closed."""
     before: object = None
     while True:

@@ -11,7 +11,7 @@ from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Incident, Node, Phase
 from hostler.server.problems import refuse
-from hostler.server.tenant_redaction import Veil
+from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tokens import Identity, Role
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ def shown(who: Identity, fleet: Fleet, value: T, also: frozenset[str] = frozense
 
     `also` are nodes that were the tenant's when what is shown happened.
     """
-    return Veil(fleet, who.grant.tenant, also).over(value) if who.role is Role.tenant else value
+    return TenantRedaction(fleet, who.grant.tenant, also).over(value) if who.role is Role.tenant else value
 
 
 def incident_within(who: Identity, fleet: Fleet, incident: Incident) -> Incident | None:

@@ -18,7 +18,7 @@ TOKENS_LOCK = 0x486F7375
 """The advisory lock of those that change tokens in a database: two first starts make one first token."""
 
 
-class Place(Protocol):
+class TokenStorage(Protocol):
     """A database of tokens. Whatever goes wrong in it is a JournalError. `local`: an answer takes microseconds."""
 
     local: bool
@@ -36,7 +36,7 @@ class Place(Protocol):
     def close(self) -> None: ...
 
 
-class File:
+class TokenDatabaseFile:
     """A SQLite file, mode 0600; one connection, from any thread in turn."""
 
     local = True
@@ -81,7 +81,7 @@ class File:
         self._raw.close()
 
 
-class Server:
+class SharedTokenDatabase:
     """A PostgreSQL database: the journal's own, so that every controller knows the same tokens."""
 
     local = False

@@ -25,7 +25,7 @@ from sqlalchemy.schema import CreateTable
 from hostler.core.state.model import Bounds
 from hostler.journal.opening import on_server
 from hostler.ports import JournalError
-from hostler.server.token_storage import File, Place, Server
+from hostler.server.token_storage import SharedTokenDatabase, TokenDatabaseFile, TokenStorage
 
 TOKEN = re.compile(r"hst_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -120,7 +120,9 @@ class TokenStore:
         self, place: Path | str, clock: Callable[[], datetime] = lambda: datetime.now(UTC), *, make: bool = True
     ) -> None:
         self._clock = clock
-        self._place: Place = Server(str(place)) if on_server(place) else File(Path(place))
+        self._place: TokenStorage = (
+            SharedTokenDatabase(str(place)) if on_server(place) else TokenDatabaseFile(Path(place))
+        )
         self._known: OrderedDict[str, tuple[Row[Any], float]] = OrderedDict()
         try:
             with self._place.alone() as db:

@@ -10,7 +10,7 @@ import uvicorn
 from litestar import Litestar
 
 from hostler.logs.structured import logger
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.connection_limits import ConnectionTable, limits
 from hostler.server.http_limits import LimitedProtocol, Listener
 from hostler.server.open_file_limits import for_connections, raise_limit
@@ -63,7 +63,7 @@ async def serving(app: Litestar, settings: Settings) -> AsyncIterator[str]:
     requests finish for `stop_s`, then closes.
     """
     settings.check()
-    room: Room = app.state["room"]
+    room: AppState = app.state["room"]
     listeners = _listeners(settings)
     room.connections.extend(listener.table for listener in listeners.values())
     server = _Server(_config(app, settings), listeners)

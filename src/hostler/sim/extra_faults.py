@@ -11,7 +11,7 @@ from hostler.sim.difficulty import Hardship
 from hostler.sim.failure_rates import Rates
 from hostler.sim.fault_schedule import Strike, pick, place_of
 from hostler.sim.world.fault_kinds import COMPONENTS, KINDS, OTHER, SLOW, FaultKind
-from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world import World
 
 DAY_S = 86_400.0
@@ -37,7 +37,7 @@ BURST = (2, NODES_PER_RACK)
 """How many nodes of a rack fail together, least and most."""
 
 
-class Blow(Struct, frozen=True):
+class ExtraFault(Struct, frozen=True):
     """A fault to come on a node by name, seconds after the job's start. `cure`: of the symptom."""
 
     at_s: float
@@ -47,7 +47,7 @@ class Blow(Struct, frozen=True):
     node: int
 
 
-class Burst(Struct, frozen=True):
+class RackPowerLoss(Struct, frozen=True):
     """Nodes of one rack lose their power together; it is mended `mended_s` later."""
 
     at_s: float
@@ -62,8 +62,8 @@ class Adversity(Struct, frozen=True):
     """
 
     strikes: tuple[Strike, ...]
-    blows: tuple[Blow, ...]
-    bursts: tuple[Burst, ...]
+    blows: tuple[ExtraFault, ...]
+    bursts: tuple[RackPowerLoss, ...]
     hidden: tuple[tuple[int, str], ...]
 
 
@@ -107,7 +107,7 @@ def _moments(per_s: float, length_s: float, chance: random.Random) -> Iterator[f
         at_s += chance.expovariate(per_s)
 
 
-def _lemons(cluster: Cluster, hard: Hardship) -> Iterator[Blow]:
+def _lemons(cluster: Cluster, hard: Hardship) -> Iterator[ExtraFault]:
     """So many of the job's first nodes share so many of all failures, each with a defect of its own."""
     chance = _chance(cluster, LEMON)
     count = max(1, round(hard.lemon_share * cluster.nodes))
@@ -115,23 +115,25 @@ def _lemons(cluster: Cluster, hard: Hardship) -> Iterator[Blow]:
     for node in chance.sample(range(cluster.nodes), min(count, cluster.nodes)):
         defect = chance.choice(DEFECTS)
         for at_s in _moments(per_s, cluster.length_s, chance):
-            yield Blow(at_s, LEMON, defect, SYMPTOM_CURES.get(defect, "reboot"), node)
+            yield ExtraFault(at_s, LEMON, defect, SYMPTOM_CURES.get(defect, "reboot"), node)
 
 
-def _others(cluster: Cluster, hard: Hardship) -> Iterator[Blow]:
+def _others(cluster: Cluster, hard: Hardship) -> Iterator[ExtraFault]:
     """Idle spares, nodes with a new firmware, and nodes that become slow."""
     one_per_s = cluster.rates.per_second(1)
     chance = _chance(cluster, IDLE)
     for at_s in _moments(hard.idle_factor * one_per_s * cluster.spares, cluster.length_s, chance):
         kind = KINDS[_kind(cluster.rates, chance)]
-        yield Blow(at_s, IDLE, kind.name, pick(kind.cures, chance), cluster.nodes + chance.randrange(cluster.spares))
+        yield ExtraFault(
+            at_s, IDLE, kind.name, pick(kind.cures, chance), cluster.nodes + chance.randrange(cluster.spares)
+        )
     yield from _firmware(cluster, hard)
     chance = _chance(cluster, STRAGGLER)
     for at_s in _moments(hard.stragglers / 1000 / DAY_S * cluster.nodes, cluster.length_s, chance):
-        yield Blow(at_s, STRAGGLER, SLOW.name, pick(SLOW.cures, chance), chance.randrange(cluster.nodes))
+        yield ExtraFault(at_s, STRAGGLER, SLOW.name, pick(SLOW.cures, chance), chance.randrange(cluster.nodes))
 
 
-def _firmware(cluster: Cluster, hard: Hardship) -> Iterator[Blow]:
+def _firmware(cluster: Cluster, hard: Hardship) -> Iterator[ExtraFault]:
     """One change on a day of its own; for a week its nodes' GPUs lose their system processor more often."""
     chance = _chance(cluster, FIRMWARE)
     batch = chance.sample(range(cluster.nodes), round(hard.firmware_share * cluster.nodes))
@@ -139,10 +141,10 @@ def _firmware(cluster: Cluster, hard: Hardship) -> Iterator[Blow]:
     more_per_s = (hard.firmware_factor - 1) * cluster.rates.per_second(1) * len(batch)
     for at_s in _moments(more_per_s, FIRMWARE_DAYS * DAY_S, chance):
         if began_s + at_s < cluster.length_s:
-            yield Blow(began_s + at_s, FIRMWARE, "gsp", "gpu_reset", chance.choice(batch))
+            yield ExtraFault(began_s + at_s, FIRMWARE, "gsp", "gpu_reset", chance.choice(batch))
 
 
-def _bursts(cluster: Cluster, hard: Hardship) -> Iterator[Burst]:
+def _bursts(cluster: Cluster, hard: Hardship) -> Iterator[RackPowerLoss]:
     """The share counts failed nodes: a burst of three is three failures."""
     chance = _chance(cluster, RACK)
     mean = (BURST[0] + BURST[1]) / 2
@@ -151,7 +153,7 @@ def _bursts(cluster: Cluster, hard: Hardship) -> Iterator[Burst]:
         first = chance.randrange(max(1, cluster.nodes // NODES_PER_RACK)) * NODES_PER_RACK
         rack = range(first, min(first + NODES_PER_RACK, cluster.nodes))
         nodes = chance.sample(rack, min(len(rack), chance.randint(*BURST)))
-        yield Burst(at_s, tuple(nodes), hard.burst_hours * 3600 * chance.uniform(0.5, 1.5))
+        yield RackPowerLoss(at_s, tuple(nodes), hard.burst_hours * 3600 * chance.uniform(0.5, 1.5))
 
 
 def _hidden(cluster: Cluster, hard: Hardship) -> Iterator[tuple[int, str]]:
@@ -214,7 +216,7 @@ class Misfortune:
         if host.repairs == repaired:
             self._meets(host, replace(KINDS["double_bit"], part=slot), REPEAT, "gpu_reset")
 
-    def _blow(self, blow: Blow) -> None:
+    def _blow(self, blow: ExtraFault) -> None:
         host = self._world.hosts[self._names[blow.node]]
         if blow.component == LEMON and host.repairs:
             return
@@ -223,12 +225,12 @@ class Misfortune:
             kind = replace(kind, part="gpu3")  # always the same part
         self._meets(host, kind, blow.component, blow.cure)
 
-    def _meets(self, host: Host, kind: FaultKind, component: str, cure: str) -> None:
+    def _meets(self, host: SimulatedHost, kind: FaultKind, component: str, cure: str) -> None:
         """Who is switched off or away has nothing that could fail, and the same thing does not break twice."""
         if host.heard and not any(fault.component == component for fault in host.faults):
             self._world.strike(kind, component, host.node, cure)
 
-    def _burst(self, burst: Burst) -> None:
+    def _burst(self, burst: RackPowerLoss) -> None:
         hosts = [self._world.hosts[self._names[node]] for node in burst.nodes]
         struck = [host for host in hosts if host.heard]
         scope = f"rack:{rack_of(burst.nodes[0])}"
@@ -237,13 +239,13 @@ class Misfortune:
             self._world.strike(KINDS["dark"], RACK, host.node, "part")
         self._world.clock.after(burst.mended_s, partial(self._mended, scope, struck))
 
-    def _mended(self, scope: str, hosts: list[Host]) -> None:
+    def _mended(self, scope: str, hosts: list[SimulatedHost]) -> None:
         """A technician has mended what the rack shares; its nodes can be switched on again."""
         for host in hosts:
             host.ends(RACK)
         self._world.people.mends(scope)
 
-    def _vendor(self, host: Host) -> None:
+    def _vendor(self, host: SimulatedHost) -> None:
         sent = self._sent[host.node] = self._sent.get(host.node, 0) + 1
         chance = self._world.site.stream(f"vendor {host.node} {sent}")
         if chance.random() < self._hard.nothing_found:

@@ -32,7 +32,7 @@ QUIET_S = 30 * HOUR_S
 PACES = Paces((600.0, 3600.0), (120.0, 900.0), (300.0, 1800.0), (4 * HOUR_S, 24 * HOUR_S))
 
 
-class Verdict(Struct, frozen=True):
+class WorldVerdict(Struct, frozen=True):
     """What a scenario gave: broken laws, the journal's digest, and how much happened. `injected` counts faults.
 
     `met` counts how often each of the limits that bind seldom has stopped somebody.
@@ -61,14 +61,14 @@ def replay(scenario: Scenario) -> str:
     return f"hostler sim replay --seed {scenario.seed}{without}{nodes}"
 
 
-def judge(seed: int) -> Verdict:
+def judge(seed: int) -> WorldVerdict:
     """Build the world of this seed, let everything go wrong, heal it, and hear the court."""
     return trial(draw(seed))
 
 
 def trial(
     scenario: Scenario, journal: Callable[[], Journal] = MemoryJournal, watcher: Watcher | None = None
-) -> Verdict:
+) -> WorldVerdict:
     """The same with a world and a journal of one's own; `watcher` sees every record."""
     stage = build(scenario, journal())
     drive = stage.drive
@@ -79,7 +79,7 @@ def trial(
     heal(stage)
     _settle(drive)
     drive.court.close()
-    return Verdict(
+    return WorldVerdict(
         scenario,
         tuple(drive.violations()),
         drive.journal.digest(),

@@ -11,13 +11,13 @@ from hostler.core.state.events import Record, subjects_of
 from hostler.sim import hostile_worlds
 from hostler.sim.checkers.law import Violation
 from hostler.sim.fault_injection.scenario import Scenario
-from hostler.sim.hostile_worlds import Verdict
+from hostler.sim.hostile_worlds import WorldVerdict
 
 MOST_TRIALS = 120
 STORY_RECORDS = 60
 """How many records before the violation are told."""
 
-Trial = Callable[[Scenario], Verdict]
+Trial = Callable[[Scenario], WorldVerdict]
 
 
 class Least(Struct, frozen=True):
@@ -86,7 +86,7 @@ class Minimiser:
         return best
 
 
-def least(verdict: Verdict, trial: Trial = hostile_worlds.trial) -> Least:
+def least(verdict: WorldVerdict, trial: Trial = hostile_worlds.trial) -> Least:
     """The least of a world that has broken a law, by its first violation."""
     first = verdict.violations[0]
     return Minimiser(first.law, trial).least(verdict.scenario, first)

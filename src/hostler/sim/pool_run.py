@@ -22,10 +22,10 @@ from hostler.sim.failure_rates import Rates, load
 from hostler.sim.fault_schedule import befall, drawn
 from hostler.sim.peers.peer import Peer
 from hostler.sim.peers.peer_table import OURS
-from hostler.sim.run_report import Report
+from hostler.sim.run_report import RunReport
 from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.people import DAY_S, Errand, Paces
-from hostler.sim.world.training_job import Terms, Training, best_interval_s
+from hostler.sim.world.training_job import JobCosts, Training, best_interval_s
 from hostler.sim.world.world import Ground, World
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ Progress = Callable[[float], None]
 """Called with the share of the simulated time that has passed, 0 to 1."""
 
 
-def run(settings: SimSettings, progress: Progress | None = None, peer: Peer = OURS) -> Report:
+def run(settings: SimSettings, progress: Progress | None = None, peer: Peer = OURS) -> RunReport:
     """Simulate, and judge what is ours; a peer may break our laws.
 
     Raises InvalidInputError for settings out of range or rates that cannot be read.
@@ -167,14 +167,14 @@ def _spares(settings: SimSettings) -> tuple[int, int]:
     return spares, warm
 
 
-def _terms(settings: SimSettings, rates: Rates) -> Terms:
+def _terms(settings: SimSettings, rates: Rates) -> JobCosts:
     hard = settings.hardship
     write_s = hard.write_s if hard else settings.checkpoint_write_s
     best_s = best_interval_s(write_s, rates.per_second(settings.nodes))
     every_s = settings.checkpoint_minutes * 60 if settings.checkpoint_minutes else best_s
     if hard is None:
-        return Terms(settings.nodes, every_s, write_s, settings.restart_s, settings.hang_s)
-    return Terms(settings.nodes, every_s, write_s, hard.restart_s, hard.hang_s, hard.notice_s, hard.slowdown)
+        return JobCosts(settings.nodes, every_s, write_s, settings.restart_s, settings.hang_s)
+    return JobCosts(settings.nodes, every_s, write_s, hard.restart_s, hard.hang_s, hard.notice_s, hard.slowdown)
 
 
 def _adopt(drive: Drive, members: int, peer: Peer) -> None:
@@ -208,17 +208,17 @@ def _pools(members: int, peer: Peer) -> dict[str, object]:
     }
 
 
-def _writing(terms: Terms) -> float:
+def _writing(terms: JobCosts) -> float:
     """The share of the job's time that checkpoints take."""
     return terms.write_s / (terms.every_s + terms.write_s)
 
 
-def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: float) -> Report:
+def _report(settings: SimSettings, drive: Drive, accounts: Accounts, wall_s: float) -> RunReport:
     world, training = drive.world, drive.world.training
     assert training is not None, "the pool's world has a job"
     failures = len(world.faults) - len(world.hidden)
     texts = tuple(str(violation) for violation in drive.violations())
-    return Report(
+    return RunReport(
         violations=len(texts),
         failures=failures,
         detections=accounts.detections(),

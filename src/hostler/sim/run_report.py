@@ -21,7 +21,7 @@ class Minutes(Struct, frozen=True):
     total: float
 
 
-class Report(Struct, frozen=True):
+class RunReport(Struct, frozen=True):
     """`goodput` is the job's useful time by all time, 0 to 1; `violations` counts broken laws (there are none).
 
     `wrong_removals`: nodes taken out of service in which nothing was broken. `customer_disruptions`: workloads that
@@ -59,7 +59,7 @@ class Report(Struct, frozen=True):
     violation_texts: tuple[str, ...] = ()
 
 
-def format_report(report: Report) -> str:
+def format_report(report: RunReport) -> str:
     """The report as a table for people."""
     minutes = report.unproductive_minutes_per_failure
     rows = (

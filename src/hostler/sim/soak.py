@@ -10,7 +10,7 @@ from msgspec import Struct
 from hostler.sim.checkers.policy_limit_laws import MET
 from hostler.sim.crash_points import FATES, Cut, each, pairs
 from hostler.sim.fault_injection.scenario import Scenario
-from hostler.sim.hostile_worlds import Verdict, replay, trial
+from hostler.sim.hostile_worlds import WorldVerdict, replay, trial
 from hostler.sim.minimiser import least, story
 from hostler.sim.stories import SHORT, STORIES
 
@@ -60,12 +60,12 @@ class Cuts(Struct):
     wrong: list[str] = []
 
 
-def soak(scenarios: Iterable[Scenario], jobs: int, tell: Callable[[Verdict], object]) -> Soak:
+def soak(scenarios: Iterable[Scenario], jobs: int, tell: Callable[[WorldVerdict], object]) -> Soak:
     """Run these worlds in so many processes. The first that fail are minimised; all are told as soon as they have."""
     injected: Counter[str] = Counter()
     met: Counter[str] = Counter()
     total = Soak(failures=[], injected={})
-    failing: list[Verdict] = []
+    failing: list[WorldVerdict] = []
     with get_context("spawn").Pool(jobs) as pool:
         for verdict in pool.imap_unordered(trial, scenarios, chunksize=4):
             total.worlds += 1
@@ -84,7 +84,7 @@ def soak(scenarios: Iterable[Scenario], jobs: int, tell: Callable[[Verdict], obj
     return total
 
 
-def _told(verdict: Verdict) -> Failure:
+def _told(verdict: WorldVerdict) -> Failure:
     found = least(verdict)
     told = story(found.scenario, found.violation)
     return Failure(verdict.scenario.seed, str(found.violation), replay(found.scenario), told)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from hostler.agent.checks.host_stress import Report
+from hostler.agent.checks.host_stress import StressResult
 from hostler.core.diagnose.gate.expectation import decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import look_at_gpus
@@ -60,18 +60,18 @@ def readings(
     )
 
 
-def answer(expects: str, seen: GateReadings) -> Report:
+def answer(expects: str, seen: GateReadings) -> StressResult:
     """What a gate makes of these readings: an emulated machine has sound memory, disk and clock, and no runtime."""
     try:
         expected = decode(expects)
     except ValueError as error:
-        return Report(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
+        return StressResult(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
     looks = [GateLook(name, Verdict.passed, "emulated") for name in ("memory", "disk", "clock")]
     gpus = look_at_gpus(expected, seen)
     looks += [*gpus, *look_at_faults(expected, seen, gpus)]
     if seen.gpus:
         looks.append(GateLook("compute", Verdict.never_verified, "an emulated GPU computes nothing"))
-    return Report(worst(looks), told(looks), facts_of(looks))
+    return StressResult(worst(looks), told(looks), facts_of(looks))
 
 
 def _gpus(parts: tuple[Part, ...]) -> list[tuple[int, Part]]:

@@ -27,7 +27,7 @@ MAX_LOG_BYTES = 64 * 1024 * 1024
 _DRIVER_LOADS = "NVRM: loading NVIDIA UNIX"
 
 
-class KernelLog(Struct, frozen=True):
+class KernelLogReport(Struct, frozen=True):
     """What it reports since the moment; `reason` says why that is not all, "" where it is. `last`: its last number."""
 
     lines: tuple[KernelLine, ...] = ()
@@ -44,13 +44,13 @@ class HostSide(Struct, frozen=True):
     port_pci: dict[str, str]
     host: Facts
     parts: dict[str, int]
-    kernel: KernelLog
+    kernel: KernelLogReport
 
 
 def read(root: Path, kernel_log: str, since: int, node: str) -> HostSide:
     """All of it, below `root`."""
     devices = sorted(path.name for path in (root / "sys/bus/pci/devices").glob("*"))
-    seen = inventory.read(root, node, nvml_inventory.Report())
+    seen = inventory.read(root, node, nvml_inventory.NvmlInventory())
     gpus = tuple(name.removeprefix("pci:") for name in seen.facts if name.startswith("pci:"))
     states = network_ports.read(root)
     return HostSide(
@@ -64,7 +64,7 @@ def read(root: Path, kernel_log: str, since: int, node: str) -> HostSide:
     )
 
 
-def read_log(name: str, since: int) -> KernelLog:
+def read_log(name: str, since: int) -> KernelLogReport:
     """The faults that records after `since` (or of this boot, BOOT) report. Never raises."""
     lines: list[KernelLine] = []
     first, last, from_load = -1, BOOT, False
@@ -80,13 +80,13 @@ def read_log(name: str, since: int) -> KernelLog:
             from_load = from_load or _DRIVER_LOADS in record.text
             lines += [KernelLine(one.condition, one.pci, one.line[:160]) for one in decode(record.text)]
     except OSError as error:
-        return KernelLog(reason=f"{name}: {error.strerror or error}")
+        return KernelLogReport(reason=f"{name}: {error.strerror or error}")
     if first < 0:
-        return KernelLog(reason=f"{name} is empty")
+        return KernelLogReport(reason=f"{name} is empty")
     if first > since + 1 and not (since == BOOT and from_load):
         reason = f"it reaches back to record {first} only, not to {since + 1}"
-        return KernelLog(tuple(lines[-MAX_LINES:]), reason, last)
-    return KernelLog(tuple(lines[-MAX_LINES:]), "", last)
+        return KernelLogReport(tuple(lines[-MAX_LINES:]), reason, last)
+    return KernelLogReport(tuple(lines[-MAX_LINES:]), "", last)
 
 
 def _records(name: str) -> Iterator[bytes]:

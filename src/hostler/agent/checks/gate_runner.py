@@ -20,9 +20,9 @@ from hostler.agent import child_process
 from hostler.agent.checks import evidence_window
 from hostler.agent.checks.evidence_window import BOOT, Since
 from hostler.agent.checks.gate_host_readings import HostSide
-from hostler.agent.checks.host_stress import Report
+from hostler.agent.checks.host_stress import StressResult
 from hostler.agent.collectors import gpu_state
-from hostler.agent.host_commands import ActFailedError, BusyError
+from hostler.agent.host_commands import ActFailedError, ResourceHeldError
 from hostler.core.diagnose.gate.expectation import Expected, decode
 from hostler.core.diagnose.gate.faults import look_at_faults
 from hostler.core.diagnose.gate.gpus import is_settling, look_at_gpus
@@ -39,7 +39,7 @@ asked."""
 _CHECKS = "hostler.agent.checks"
 
 
-class Place(Struct, frozen=True):
+class GatePlace(Struct, frozen=True):
     """Where the gate looks: the node's name, its agent's directory, the root of sysfs, the kernel log."""
 
     node: str
@@ -48,32 +48,32 @@ class Place(Struct, frozen=True):
     kernel_log: str
 
 
-class Gate:
+class GateRunner:
     """One node's gate. `gpus` reads NVML anew, `boot_id` names the boot."""
 
-    def __init__(self, place: Place, gpus: Callable[[], gpu_state.Report], boot_id: Callable[[], str]) -> None:
+    def __init__(self, place: GatePlace, gpus: Callable[[], gpu_state.GpuPoll], boot_id: Callable[[], str]) -> None:
         self._place = place
         self._gpus = gpus
         self._boot_id = boot_id
         self._called_off = threading.Event()
         self._until = 0.0
 
-    def check(self, expects: str) -> Report:
+    def check(self, expects: str) -> StressResult:
         """Look at all of it. Never raises."""
         self._called_off.clear()
         self._until = time.monotonic() + BUDGET_S
         try:
             expected = decode(expects)
         except ValueError as error:
-            return Report(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
+            return StressResult(Verdict.inconclusive, f"what it is to look at cannot be read: {error}")
         looks = self._tests()
         gpus, readings = self._settled(expected)
         looks += [*gpus, *look_at_faults(expected, readings, gpus)]
         if readings.gpus:
             looks.append(self._compute(expected))
         if self._called_off.is_set():
-            return Report(Verdict.inconclusive, "called off", facts_of(looks))
-        return Report(worst(looks), told(looks), facts_of(looks))
+            return StressResult(Verdict.inconclusive, "called off", facts_of(looks))
+        return StressResult(worst(looks), told(looks), facts_of(looks))
 
     def call_off(self) -> None:
         """End the running check, from another thread."""
@@ -89,7 +89,7 @@ class Gate:
         self._note(Since(self._boot_id(), known=False))
         try:
             yield
-        except BusyError:
+        except ResourceHeldError:
             self._note(before)
             raise
         self._note_end()
@@ -173,7 +173,7 @@ class Gate:
         return max(0.5, self._until - time.monotonic())
 
 
-def readings_of(report: gpu_state.Report, host: HostSide | str, noted: Since) -> GateReadings:
+def readings_of(report: gpu_state.GpuPoll, host: HostSide | str, noted: Since) -> GateReadings:
     """Everything that was read, as it is judged."""
     gpus = tuple(SeenGpu(gpu.facts, gpu.absent, gpu.lost) for gpu in report.gpus)
     reason = " ".join(filter(None, (report.reason, f"while at {report.doing}" if report.doing else "")))

@@ -26,7 +26,7 @@ _PATTERNS = (0x00, 0xFF, 0x55, 0xAA, 0x0F, 0xF0)
 _NO_MEASUREMENT = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
 
 
-class Report(Struct, frozen=True):
+class StressResult(Struct, frozen=True):
     """One check's answer. `detail` is one sentence for people, `facts` what was looked at, part by part."""
 
     verdict: Verdict
@@ -44,23 +44,23 @@ def tests(directory: Path) -> list[GateLook]:
     return [GateLook(name, report.verdict, report.detail) for name, report in said.items()]
 
 
-def memory(size: int) -> Report:
+def memory(size: int) -> StressResult:
     """Write patterns and their complements into `size` bytes and read them back."""
     try:
         cells = bytearray(size)
     except MemoryError:
-        return Report(Verdict.inconclusive, f"{size >> 20} MiB could not be had")
+        return StressResult(Verdict.inconclusive, f"{size >> 20} MiB could not be had")
     for pattern in _PATTERNS:
         block = bytes((pattern,)) * _BLOCK
         for at in range(0, size, _BLOCK):
             cells[at : at + _BLOCK] = block
         wrong = [at for at in range(0, size, _BLOCK) if cells[at : at + _BLOCK] != block]
         if wrong:
-            return Report(Verdict.failed, f"pattern {pattern:#04x} came back changed in {len(wrong)} MiB")
-    return Report(Verdict.passed, f"{size >> 20} MiB, {len(_PATTERNS)} patterns")
+            return StressResult(Verdict.failed, f"pattern {pattern:#04x} came back changed in {len(wrong)} MiB")
+    return StressResult(Verdict.passed, f"{size >> 20} MiB, {len(_PATTERNS)} patterns")
 
 
-def disk(directory: Path, size: int) -> Report:
+def disk(directory: Path, size: int) -> StressResult:
     """Write `size` bytes, flush them to the medium, drop them from the page cache, and read them back."""
     path = directory / f"gate-{os.getpid()}.tmp"
     try:
@@ -68,25 +68,25 @@ def disk(directory: Path, size: int) -> Report:
         found = _digest(path)
     except OSError as error:
         verdict = Verdict.inconclusive if error.errno in _NO_MEASUREMENT else Verdict.failed
-        return Report(verdict, f"{error.strerror} in {directory}")
+        return StressResult(verdict, f"{error.strerror} in {directory}")
     finally:
         path.unlink(missing_ok=True)
     if found != expected:
-        return Report(Verdict.failed, f"{size >> 20} MiB written to {directory} came back changed")
-    return Report(Verdict.passed, f"{size >> 20} MiB written and read back")
+        return StressResult(Verdict.failed, f"{size >> 20} MiB written to {directory} came back changed")
+    return StressResult(Verdict.passed, f"{size >> 20} MiB written and read back")
 
 
-def clock(read: Callable[[], int], readings: int) -> Report:
+def clock(read: Callable[[], int], readings: int) -> StressResult:
     """The monotonic clock (nanoseconds) never goes back and does not stand still."""
     first = last = read()
     for _ in range(readings):
         now = read()
         if now < last:
-            return Report(Verdict.failed, f"the monotonic clock went back by {last - now} ns")
+            return StressResult(Verdict.failed, f"the monotonic clock went back by {last - now} ns")
         last = now
     if last == first:
-        return Report(Verdict.failed, f"the monotonic clock stood still for {readings} readings")
-    return Report(Verdict.passed, f"{readings} readings in order")
+        return StressResult(Verdict.failed, f"the monotonic clock stood still for {readings} readings")
+    return StressResult(Verdict.passed, f"{readings} readings in order")
 
 
 def _write(path: Path, size: int) -> str:

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from hostler.agent.collectors.counter_growth import Growth
-from hostler.agent.collectors.state_debounce import FULL_S, Kept, Settling
-from hostler.agent.local_observation import Rank, Sighting
+from hostler.agent.collectors.state_debounce import FULL_S, DebounceMemory, StateDebounce
+from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.core.diagnose.aspect import ABSENT
 from hostler.core.diagnose.gpu import GPU_ASPECTS
 from hostler.core.state.input_problems import UNREADABLE
@@ -26,7 +26,7 @@ DRIVER_POLLS = {"hung": 1, "answers": 2, "absent": 3, "crashed": 3}
 """How many reports in a row must say so. A hang has lasted a deadline already."""
 
 
-class Gpu(Struct, frozen=True):
+class GpuReadings(Struct, frozen=True):
     """One GPU's readings; `absent`: call or fact → why there is nothing; `lost`: what NVML says of a dead one."""
 
     index: int
@@ -35,22 +35,22 @@ class Gpu(Struct, frozen=True):
     lost: str = ""
 
 
-class Report(Struct, frozen=True):
+class GpuPoll(Struct, frozen=True):
     """What one poll gave. `state`: answers, absent, hung, crashed, or busy (somebody else needs the GPUs now)."""
 
     state: str
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[GpuReadings, ...] = ()
     driver: str | None = None
     reason: str = ""
     doing: str = ""
     gpus_on_pci: int = 0
 
 
-class _Memory(Struct):
+class _GpuMemory(Struct):
     """What outlives the process, of one boot: what was told of each GPU and of the driver."""
 
     boot_id: str = ""
-    gpus: dict[str, Kept] = {}
+    gpus: dict[str, DebounceMemory] = {}
     driver: str = ""
     links: dict[str, int] = {}
     answered: bool = False
@@ -67,7 +67,7 @@ class GpuState:
         self._pending: tuple[str, int] = ("", 0)
         self._on_pci = 0
 
-    def take(self, report: Report, now_s: float) -> list[Sighting]:
+    def take(self, report: GpuPoll, now_s: float) -> list[LocalObservation]:
         """What is to be told after this poll; mostly nothing."""
         if report.state == "busy":
             return []
@@ -81,7 +81,7 @@ class GpuState:
         """What to keep with the sightings."""
         return CURSOR, msgspec.json.encode(self._memory)
 
-    def _of_driver(self, report: Report, now_s: float) -> list[Sighting]:
+    def _of_driver(self, report: GpuPoll, now_s: float) -> list[LocalObservation]:
         pcis = ",".join(sorted(str(gpu.facts.get("pci", "")) for gpu in report.gpus))
         self._on_pci = max(self._on_pci, report.gpus_on_pci)
         story = f"{report.state} {len(report.gpus)} {pcis} {report.driver or ''}"
@@ -102,9 +102,9 @@ class GpuState:
             facts |= {"reason": report.reason, "call": report.doing, "hung_pci": report.doing.partition(" ")[0]}
         grave = report.state == "hung"
         text = f"NVML: {report.state} {report.reason}".strip()
-        return [Sighting(KIND, now_s, Rank.urgent if grave else Rank.notable, text, facts=facts)]
+        return [LocalObservation(KIND, now_s, Rank.urgent if grave else Rank.notable, text, facts=facts)]
 
-    def _links(self, report: Report) -> int:
+    def _links(self, report: GpuPoll) -> int:
         """The most NVLinks that any GPU has now; each GPU's own most is remembered."""
         counts = [n for gpu in report.gpus if type(n := gpu.facts.get("nvlinks_active")) is int]
         for gpu in report.gpus:
@@ -114,10 +114,10 @@ class GpuState:
                 self._memory.links[name] = max(self._memory.links.get(name, 0), count)
         return max(counts, default=0)
 
-    def _of_gpu(self, gpu: Gpu, most_links: int, now_s: float) -> Sighting | None:
+    def _of_gpu(self, gpu: GpuReadings, most_links: int, now_s: float) -> LocalObservation | None:
         name = _name(gpu)
         if name not in self._stories:
-            self._memory.gpus[name] = Kept()
+            self._memory.gpus[name] = DebounceMemory()
             self._stories[name] = self._story(name, self._memory.gpus[name])
         facts: Facts = {**gpu.facts, "lost": gpu.lost}
         if "handle" in gpu.absent and not gpu.lost:
@@ -134,33 +134,33 @@ class GpuState:
         if record is None:
             return None
         text = f"GPU {name}: {'; '.join(record.changed) or 'as before'}"
-        return Sighting(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)
+        return LocalObservation(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)
 
-    def _story(self, name: str, kept: Kept) -> Settling:
-        return Settling(GPU_ASPECTS, kept, float(sum(name.encode()) % 600))
+    def _story(self, name: str, kept: DebounceMemory) -> StateDebounce:
+        return StateDebounce(GPU_ASPECTS, kept, float(sum(name.encode()) % 600))
 
 
-def _name(gpu: Gpu) -> str:
+def _name(gpu: GpuReadings) -> str:
     return str(gpu.facts.get("pci") or f"gpu{gpu.index}")
 
 
-def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
+def _remembered(boot_id: str, kept: bytes | None) -> _GpuMemory:
     """What an agent of this boot has told before; a new boot begins anew, for its counters do."""
     try:
-        memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
+        memory = msgspec.json.decode(kept, type=_GpuMemory) if kept else _GpuMemory()
     except UNREADABLE:
-        memory = _Memory()
+        memory = _GpuMemory()
     if memory.boot_id != boot_id:
-        known = {name: Kept(known=kept.known) for name, kept in memory.gpus.items()}
-        memory = _Memory(boot_id=boot_id, gpus=known, links=memory.links, answered=memory.answered)
+        known = {name: DebounceMemory(known=kept.known) for name, kept in memory.gpus.items()}
+        memory = _GpuMemory(boot_id=boot_id, gpus=known, links=memory.links, answered=memory.answered)
     return memory
 
 
-def decoded(answer: bytes) -> Report:
+def decoded(answer: bytes) -> GpuPoll:
     """A child's answer. Raises `msgspec.MsgspecError`."""
-    return msgspec.json.decode(answer, type=Report)
+    return msgspec.json.decode(answer, type=GpuPoll)
 
 
-def nothing(state: str, why: Any, doing: str = "") -> Report:
+def nothing(state: str, why: Any, doing: str = "") -> GpuPoll:
     """A report of a poll that gave none."""
-    return Report(state, reason=str(why)[:200], doing=doing)
+    return GpuPoll(state, reason=str(why)[:200], doing=doing)

@@ -4,8 +4,8 @@ import msgspec
 from msgspec import Struct
 
 from hostler.agent.collectors.counter_growth import Growth
-from hostler.agent.collectors.state_debounce import Kept, Settling
-from hostler.agent.local_observation import Rank, Sighting
+from hostler.agent.collectors.state_debounce import DebounceMemory, StateDebounce
+from hostler.agent.local_observation import LocalObservation, Rank
 from hostler.core.diagnose.host import HOST_ASPECTS
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Facts
@@ -16,11 +16,11 @@ COUNTER = "counter:"
 MAX_FACTS = 400
 
 
-class _Memory(Struct):
+class _HostMemory(Struct):
     """What outlives the process, of one boot. `writable`: mounts that were."""
 
     boot_id: str = ""
-    kept: Kept = msgspec.field(default_factory=Kept)
+    kept: DebounceMemory = msgspec.field(default_factory=DebounceMemory)
     writable: list[str] = []
 
 
@@ -29,11 +29,11 @@ class HostState:
 
     def __init__(self, boot_id: str, kept: bytes | None) -> None:
         self._memory = _remembered(boot_id, kept)
-        self._story = Settling(HOST_ASPECTS, self._memory.kept)
+        self._story = StateDebounce(HOST_ASPECTS, self._memory.kept)
         self._growth = Growth()
         self._polled = False
 
-    def take(self, readings: Facts, now_s: float) -> list[Sighting]:
+    def take(self, readings: Facts, now_s: float) -> list[LocalObservation]:
         """What is to be told after this poll; mostly nothing."""
         facts: Facts = {}
         for name, value in sorted(readings.items())[:MAX_FACTS]:
@@ -51,7 +51,7 @@ class HostState:
         if record is None:
             return []
         text = f"host: {'; '.join(record.changed) or 'as before'}"
-        return [Sighting(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)]
+        return [LocalObservation(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)]
 
     def cursor(self) -> tuple[str, bytes]:
         """What to keep with the sightings."""
@@ -63,13 +63,13 @@ class HostState:
         return "turned_ro" if state == "ro" and name in self._memory.writable else str(state)
 
 
-def _remembered(boot_id: str, kept: bytes | None) -> _Memory:
+def _remembered(boot_id: str, kept: bytes | None) -> _HostMemory:
     try:
-        memory = msgspec.json.decode(kept, type=_Memory) if kept else _Memory()
+        memory = msgspec.json.decode(kept, type=_HostMemory) if kept else _HostMemory()
     except UNREADABLE:
-        memory = _Memory()
+        memory = _HostMemory()
     if memory.boot_id != boot_id:
-        memory = _Memory(boot_id, Kept(known=memory.kept.known))
+        memory = _HostMemory(boot_id, DebounceMemory(known=memory.kept.known))
     return memory
 
 

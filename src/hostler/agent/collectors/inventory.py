@@ -24,7 +24,7 @@ NVIDIA = "0x10de"
 _VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd")
 
 
-class Inventory(Struct, frozen=True):
+class NodeInventory(Struct, frozen=True):
     """The parts, and facts that belong to no part: memory_kib, driver, "pci:0000:4c:00" (its slot) and so on."""
 
     parts: tuple[Part, ...] = ()
@@ -45,7 +45,7 @@ class _Device(Struct, frozen=True):
         return f"{self.vendor.removeprefix('0x')}:{self.device.removeprefix('0x')}"
 
 
-def report(node: str, deadline_s: float = DEADLINE_S, root: str = "/", twin: str = "") -> Inventory:
+def report(node: str, deadline_s: float = DEADLINE_S, root: str = "/", twin: str = "") -> NodeInventory:
     """The inventory of the machine at `root`, read in a child: sysfs reads of broken devices hang too.
 
     `twin`: a file of recorded GPUs in place of the driver's.
@@ -53,10 +53,10 @@ def report(node: str, deadline_s: float = DEADLINE_S, root: str = "/", twin: str
     Raises `child_process.HungError`, OSError, `msgspec.MsgspecError`.
     """
     done = child_process.run((sys.executable, "-m", "hostler.agent.collectors.inventory", node, root, twin), deadline_s)
-    return msgspec.json.decode(done.output, type=Inventory)
+    return msgspec.json.decode(done.output, type=NodeInventory)
 
 
-def read(root: Path, node: str, gpus: nvml_inventory.Report) -> Inventory:
+def read(root: Path, node: str, gpus: nvml_inventory.NvmlInventory) -> NodeInventory:
     """The inventory of the node whose file system is at `root`. Never raises for a missing or odd file."""
     serial = node_serial(root)
     devices = list(_devices(root))
@@ -70,7 +70,7 @@ def read(root: Path, node: str, gpus: nvml_inventory.Report) -> Inventory:
         lambda: _disks(root, serial),
     )
     parts = [replace(part, node=node) for source in sources for part in source()]
-    return Inventory(tuple(parts[:MAX_PARTS]), _facts(root, devices, gpus, parts))
+    return NodeInventory(tuple(parts[:MAX_PARTS]), _facts(root, devices, gpus, parts))
 
 
 def node_serial(root: Path) -> str:
@@ -111,11 +111,11 @@ def _memory(root: Path, serial: str) -> Iterator[Part]:
             yield Part(dimm.serial or f"{slot}@{serial}", "memory", model, slot)
 
 
-def _gpus(devices: list[_Device], seen: nvml_inventory.Report, serial: str) -> Iterator[Part]:
+def _gpus(devices: list[_Device], seen: nvml_inventory.NvmlInventory, serial: str) -> Iterator[Part]:
     """GPUs on the PCI bus, with what NVML adds. One that NVML does not see is a part all the same."""
     known = {pci_address(gpu.pci): gpu for gpu in seen.gpus}
     for place, device in enumerate(_gpu_devices(devices)):
-        gpu = known.pop(device.address, None) or nvml_inventory.Gpu(place, device.address)
+        gpu = known.pop(device.address, None) or nvml_inventory.NvmlGpu(place, device.address)
         yield Part(
             meaningful(gpu.serial) or gpu.uuid or _synthetic(device.address, serial),
             "gpu",
@@ -157,7 +157,7 @@ def _disks(root: Path, serial: str) -> Iterator[Part]:
         yield Part(found or f"disk:{block.name}@{serial}", "drive", _text(device / "model"), block.name, firmware)
 
 
-def _facts(root: Path, devices: list[_Device], gpus: nvml_inventory.Report, parts: list[Part]) -> Facts:
+def _facts(root: Path, devices: list[_Device], gpus: nvml_inventory.NvmlInventory, parts: list[Part]) -> Facts:
     meminfo = dict(_field(line) for line in _text(root / "proc/meminfo").splitlines() if ":" in line)
     facts: Facts = {
         "memory_kib": int(meminfo.get("MemTotal", "0 kB").split()[0]),
@@ -256,7 +256,7 @@ def _bytes(path: Path, limit: int = MAX_READ) -> bytes:
         return b""
 
 
-def _asked(node: str, root: str, twin: str) -> Inventory:
+def _asked(node: str, root: str, twin: str) -> NodeInventory:
     return read(Path(root), node, nvml_inventory.report(twin=twin))
 
 

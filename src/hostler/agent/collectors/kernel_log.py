@@ -1,7 +1,7 @@
 """The kernel log, from /dev/kmsg to the spool: nothing counted twice, nothing lost unsaid, whatever dies when.
 
-`Intake` decides without I/O; `KernelLog` reads the device and commits what the intake made of it. What is seen and
-how far was read become durable together, so a crash between the two cannot happen.
+`Intake` decides without I/O; `KernelLogReader` reads the device and commits what the intake made of it. What is seen
+and how far was read become durable together, so a crash between the two cannot happen.
 """
 
 import os
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hostler.agent.collectors import kmsg, line_dedup
 from hostler.agent.collectors.line_priority import KERNEL, rank
-from hostler.agent.local_observation import Sighting, agent_event, collector_started
+from hostler.agent.local_observation import LocalObservation, agent_event, collector_started
 from hostler.core.diagnose.kernel_log import decode
 from hostler.core.diagnose.sieve import passes
 from hostler.core.state.model import Facts
@@ -38,7 +38,7 @@ FINDINGS_NAMED, FINDING_CHARS = 4, 200
 CURSOR = "kernel_log"
 
 
-class Position(Struct, frozen=True):
+class LogPosition(Struct, frozen=True):
     """How far the log of one boot has been read: everything up to `base`, and of what follows only `sent`.
 
     `series` names what the numbers count, where a log can begin to count anew within a boot.
@@ -50,10 +50,10 @@ class Position(Struct, frozen=True):
     series: str = ""
 
 
-class Spool(Protocol):
+class LineSink(Protocol):
     """Where sightings are kept. `append` returns when they and the cursor are as durable as they can be made."""
 
-    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None: ...
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None: ...
 
     def cursor(self, name: str) -> bytes | None: ...
 
@@ -78,14 +78,14 @@ class Intake:
     Invariant: the sightings committed with a position hold every record up to `base` and exactly `sent` above it.
     """
 
-    def __init__(self, position: Position, *, contiguous: bool = True) -> None:
+    def __init__(self, position: LogPosition, *, contiguous: bool = True) -> None:
         self._boot_id = position.boot_id
         self._contiguous = contiguous
         self._base = self._last = position.base
         self._sent = dict.fromkeys(position.sent)
-        self._kernel = line_dedup.Folder(line_dedup.KERNEL_LIMITS)
-        self._userspace = line_dedup.Folder(line_dedup.USERSPACE_LIMITS)
-        self._out: list[Sighting] = []
+        self._kernel = line_dedup.LineDedup(line_dedup.KERNEL_LIMITS)
+        self._userspace = line_dedup.LineDedup(line_dedup.USERSPACE_LIMITS)
+        self._out: list[LocalObservation] = []
         self._window_s = WINDOW_S
         self._closes_s: float | None = None
         self._drained_s = 0.0
@@ -126,16 +126,16 @@ class Intake:
         """When the window closes, None while none is open."""
         return self._closes_s
 
-    def batch(self, now_s: float) -> tuple[list[Sighting], Position]:
+    def batch(self, now_s: float) -> tuple[list[LocalObservation], LogPosition]:
         """What has to become durable now, with the position that goes with it."""
         if self._closes_s is not None and now_s >= self._closes_s:
             self._close(now_s)
         elif self._closes_s is None:
             self._advance(self._last)
         out, self._out = [named(seen) for seen in self._out], []
-        return out, Position(self._boot_id, self._base, tuple(self._sent))
+        return out, LogPosition(self._boot_id, self._base, tuple(self._sent))
 
-    def finish(self, now_s: float) -> tuple[list[Sighting], Position]:
+    def finish(self, now_s: float) -> tuple[list[LocalObservation], LogPosition]:
         """Close the window early because reading ends."""
         self._close(now_s)
         return self.batch(now_s)
@@ -169,7 +169,7 @@ class Intake:
         self._sent = {sent: None for sent in self._sent if sent > base}
 
     def _fold(
-        self, folder: line_dedup.Folder, seen: Sighting, sequence: int | None, now_s: float, raw: bytes = b""
+        self, folder: line_dedup.LineDedup, seen: LocalObservation, sequence: int | None, now_s: float, raw: bytes = b""
     ) -> None:
         if self._closes_s is None:
             self._closes_s = now_s + self._window_s
@@ -188,7 +188,7 @@ class Intake:
         idle = self._kernel.empty and self._userspace.empty
         self._closes_s = None if idle else now_s + self._window_s
 
-    def _sighting(self, record: kmsg.Record, now_s: float) -> Sighting:
+    def _sighting(self, record: kmsg.KmsgRecord, now_s: float) -> LocalObservation:
         facts: Facts = {"kernel_sequence": record.sequence, "level": record.level}
         for name, value in (("subsystem", record.subsystem), ("device", record.device)):
             if value:
@@ -196,7 +196,7 @@ class Intake:
         if record.truncated:
             facts["truncated"] = True
         seen_s = self._seen_s(record.usec, now_s)
-        return Sighting(
+        return LocalObservation(
             "kernel_log",
             seen_s,
             rank(record),
@@ -210,7 +210,7 @@ class Intake:
         return min(now_s, max(usec / 1e6, self._drained_s))
 
 
-def named(seen: Sighting) -> Sighting:
+def named(seen: LocalObservation) -> LocalObservation:
     """The sighting with what this agent makes of its line, in a few words; the controller reads the line itself."""
     found = [
         f"{one.kind} {one.event or one.code}{' ' + one.pci if one.pci else ''}"
@@ -219,12 +219,12 @@ def named(seen: Sighting) -> Sighting:
     return replace(seen, finding=", ".join(found)[:FINDING_CHARS]) if found else seen
 
 
-def _unparsable(raw: bytes, now_s: float) -> Sighting:
+def _unparsable(raw: bytes, now_s: float) -> LocalObservation:
     text = "kernel-log record without a readable header"
     return agent_event("kernel_log.unparsable", now_s, text, {"example": kmsg.readable(raw[:200])})
 
 
-class Device:
+class KmsgDevice:
     """/dev/kmsg, or a file or pipe that holds the same records."""
 
     contiguous = True
@@ -249,16 +249,16 @@ class Device:
         self._log = -1
 
 
-class KernelLog:
+class KernelLogReader:
     """Reads one log until told to stop."""
 
-    def __init__(self, source: Source, spool: Spool, boot_id: str, clock: Callable[[], float]) -> None:
+    def __init__(self, source: Source, spool: LineSink, boot_id: str, clock: Callable[[], float]) -> None:
         self._source = source
         self._spool = spool
         self._boot_id = boot_id
         self._clock = clock
         self._rest = b""
-        self._saved = Position(boot_id)
+        self._saved = LogPosition(boot_id)
         self._saved_s = clock()
 
     def run(self, stop: int, committed: Callable[[], None]) -> None:
@@ -316,7 +316,7 @@ class KernelLog:
         for raw in records:
             intake.take(raw, now_s)
 
-    def _commit(self, seen: list[Sighting], position: Position, committed: Callable[[], None]) -> None:
+    def _commit(self, seen: list[LocalObservation], position: LogPosition, committed: Callable[[], None]) -> None:
         now_s = self._clock()
         position = replace(position, series=self._source.series)
         stale = position != self._saved and now_s - self._saved_s >= POSITION_INTERVAL_S
@@ -327,7 +327,7 @@ class KernelLog:
         if seen:
             committed()
 
-    def _position(self) -> Position:
+    def _position(self) -> LogPosition:
         raw = self._spool.cursor(CURSOR)
-        saved = msgspec.json.decode(raw, type=Position) if raw else None
-        return saved if saved and saved.boot_id == self._boot_id else Position(self._boot_id)
+        saved = msgspec.json.decode(raw, type=LogPosition) if raw else None
+        return saved if saved and saved.boot_id == self._boot_id else LogPosition(self._boot_id)

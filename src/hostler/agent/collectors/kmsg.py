@@ -25,7 +25,7 @@ _PAIR = re.compile(rb"^ (SUBSYSTEM|DEVICE)=([^\r\n]{1,200})", re.MULTILINE)
 _BOUNDARY = re.compile(rb"\n(?! )")
 
 
-class Record(Struct, frozen=True, gc=False):
+class KmsgRecord(Struct, frozen=True, gc=False):
     """A parsed record. `usec` counts from boot; `device` and `subsystem` are "" where the kernel gave none."""
 
     priority: int
@@ -71,14 +71,14 @@ def head(raw: bytes) -> Head | None:
     return Head(int(priority), int(sequence), int(usec), end + 1)
 
 
-def parse(raw: bytes) -> Record | None:
+def parse(raw: bytes) -> KmsgRecord | None:
     """The record in `raw`, or None where its header cannot be read. Never raises."""
     header = _HEADER.match(raw)
     if header is None:
         return None
     text, _, rest = raw[header.end() :].partition(b"\n")
     pairs = dict(_PAIR.findall(rest)) if rest else {}
-    return Record(
+    return KmsgRecord(
         priority=int(header[1]),
         sequence=int(header[2]),
         usec=int(header[3]),

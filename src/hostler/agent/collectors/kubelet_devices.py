@@ -19,14 +19,14 @@ AGAIN_S = 3600.0
 """What has not changed is told again after so long: whoever has forgotten it knows it then."""
 
 
-class _Entry(Struct, frozen=True, rename="pascal"):
+class _DeviceEntry(Struct, frozen=True, rename="pascal"):
     pod_uid: str = msgspec.field(name="PodUID")
     resource_name: str
     device_ids: dict[str, list[str]] = msgspec.field(name="DeviceIDs")
 
 
 class _Data(Struct, frozen=True, rename="pascal"):
-    pod_device_entries: tuple[_Entry, ...] | None = ()
+    pod_device_entries: tuple[_DeviceEntry, ...] | None = ()
 
 
 class _Checkpoint(Struct, frozen=True, rename="pascal"):

@@ -10,7 +10,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.agent.local_observation import Sighting, agent_event
+from hostler.agent.local_observation import LocalObservation, agent_event
 from hostler.core.state.model import Facts
 
 _STAMP = re.compile(r"^\[[^\]]{0,40}\d[^\]]{0,40}\]\s*")
@@ -23,30 +23,30 @@ _WORDS_COUNT = re.compile(r"\): 1(?:4[4-9]|50), ")
 """NVLink 5: the words behind these codes say what happened."""
 
 
-class Limits(Struct, frozen=True):
+class DedupLimits(Struct, frozen=True):
     """How many different lines one window tells apart exactly, and then by pattern."""
 
     exact: int
     patterns: int
 
 
-KERNEL_LIMITS = Limits(exact=128, patterns=512)
-USERSPACE_LIMITS = Limits(exact=32, patterns=64)
+KERNEL_LIMITS = DedupLimits(exact=128, patterns=512)
+USERSPACE_LIMITS = DedupLimits(exact=32, patterns=64)
 
 
 class _Fold(Struct):
     """One line of the window: how it was first seen, its bytes, and the repeats that are not sent yet."""
 
-    first: Sighting
+    first: LocalObservation
     last_s: float
     raw: bytes = b""
     repeats: int = 0
 
 
-class Folder:
+class LineDedup:
     """The lines of the current window of one provenance. Counts that leave it add up to the lines that entered."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: DedupLimits) -> None:
         self._limits = limits
         self._exact: dict[str, _Fold] = {}
         self._patterns: dict[str, _Fold] = {}
@@ -63,7 +63,7 @@ class Folder:
         fold.last_s = seen_s
         return True
 
-    def add(self, seen: Sighting, raw: bytes = b"") -> Sighting | None:
+    def add(self, seen: LocalObservation, raw: bytes = b"") -> LocalObservation | None:
         """The sighting if it is the first of its kind and must go out now; None where it was folded.
 
         `raw` are the line's bytes, by which `repeats` will know it again.
@@ -100,13 +100,13 @@ class Folder:
         self._overflow_text = text
         return True
 
-    def recall(self, seen: Sighting, raw: bytes = b"") -> None:
+    def recall(self, seen: LocalObservation, raw: bytes = b"") -> None:
         """Know the line as already sent, so that what follows it folds."""
         fold = self._exact.setdefault(_unstamped(seen.text), _Fold(seen, seen.seen_s, raw))
         if fold.raw:
             self._raw[fold.raw] = fold
 
-    def close(self, now_s: float) -> list[Sighting]:
+    def close(self, now_s: float) -> list[LocalObservation]:
         """End the window: the repeats of every line, with their count. Lines that repeated stay known."""
         repeated = [fold for table in (self._exact, self._patterns) for fold in table.values() if fold.repeats]
         out = [replace(fold.first, count=fold.repeats, seen_s=fold.last_s) for fold in repeated]

@@ -2,7 +2,7 @@
 
 import re
 
-from hostler.agent.collectors.kmsg import Record
+from hostler.agent.collectors.kmsg import KmsgRecord
 from hostler.agent.local_observation import Rank
 
 KERNEL = 0
@@ -14,7 +14,7 @@ _URGENT = re.compile(
 _CRITICAL_LEVEL = 2
 
 
-def rank(record: Record) -> Rank:
+def rank(record: KmsgRecord) -> Rank:
     """How dearly a line is kept when the spool fills up; user space can never crowd out the kernel."""
     if record.facility != KERNEL:
         return Rank.routine

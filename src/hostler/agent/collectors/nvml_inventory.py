@@ -14,7 +14,7 @@ from hostler.core.state.input_problems import UNREADABLE
 DEADLINE_S = 20.0
 
 
-class Gpu(Struct, frozen=True):
+class NvmlGpu(Struct, frozen=True):
     """One GPU as NVML sees it. Text that could not be read is ""."""
 
     index: int
@@ -26,42 +26,42 @@ class Gpu(Struct, frozen=True):
     memory_mib: int = 0
 
 
-class Report(Struct, frozen=True):
+class NvmlInventory(Struct, frozen=True):
     """All GPUs and the driver; `unavailable` says why there is nothing, "" where NVML answered."""
 
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[NvmlGpu, ...] = ()
     driver: str = ""
     unavailable: str = ""
 
 
-def report(deadline_s: float = DEADLINE_S, twin: str = "") -> Report:
+def report(deadline_s: float = DEADLINE_S, twin: str = "") -> NvmlInventory:
     """Ask NVML, or recorded GPUs, in a child. Never raises: a hang or crash is a Report with a reason."""
     try:
         done = child_process.run((sys.executable, "-m", "hostler.agent.collectors.nvml_inventory", twin), deadline_s)
-        return msgspec.json.decode(done.output, type=Report)
+        return msgspec.json.decode(done.output, type=NvmlInventory)
     except child_process.HungError as error:
-        return Report(unavailable=f"hung: {error}")
+        return NvmlInventory(unavailable=f"hung: {error}")
     except (OSError, *UNREADABLE) as error:
-        return Report(unavailable=f"crashed: {error}")
+        return NvmlInventory(unavailable=f"crashed: {error}")
 
 
-def ask(twin: str = "") -> Report:
+def ask(twin: str = "") -> NvmlInventory:
     """Ask NVML in this process; `twin` is a file of recorded GPUs, "" for the driver's library."""
     try:
-        nvml: Any = nvml_twin.Twin(twin) if twin else importlib.import_module("pynvml")
+        nvml: Any = nvml_twin.NvmlTwin(twin) if twin else importlib.import_module("pynvml")
     except ImportError:
-        return Report(unavailable="nvidia-ml-py is not installed")
+        return NvmlInventory(unavailable="nvidia-ml-py is not installed")
     try:
         nvml.nvmlInit()
         gpus = tuple(_gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
-        return Report(gpus, _text(nvml, nvml.nvmlSystemGetDriverVersion))
+        return NvmlInventory(gpus, _text(nvml, nvml.nvmlSystemGetDriverVersion))
     except nvml.NVMLError as error:
-        return Report(unavailable=str(error))
+        return NvmlInventory(unavailable=str(error))
 
 
-def _gpu(nvml: Any, index: int) -> Gpu:
+def _gpu(nvml: Any, index: int) -> NvmlGpu:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
-    return Gpu(
+    return NvmlGpu(
         index=index,
         pci=_text(nvml, lambda: nvml.nvmlDeviceGetPciInfo(handle).busId),
         uuid=_text(nvml, nvml.nvmlDeviceGetUUID, handle),

@@ -32,7 +32,7 @@ TEXT_CHARS = 96
 BIGGEST = 2**63 - 1
 
 
-class Reader:
+class NvmlStateReader:
     """Reads all GPUs; remembers what does not change, and what changes slowly for a minute.
 
     `doing` is told of each call before it is made.
@@ -167,7 +167,7 @@ def _reason(error: Any) -> str:
 
 def _library(twin: str) -> Any:
     if twin:
-        return nvml_twin.Twin(twin)
+        return nvml_twin.NvmlTwin(twin)
     try:
         return importlib.import_module("pynvml")
     except ImportError:
@@ -190,7 +190,7 @@ def serve(nvml: Any, desk: int) -> None:
     def doing(what: str) -> None:
         os.pwrite(desk, what.encode("utf-8", "replace")[:100] + b"\0", 0)
 
-    reader = Reader(nvml, doing) if nvml else None
+    reader = NvmlStateReader(nvml, doing) if nvml else None
     on_pci, count_again_s = 0, 0.0
     for _ in sys.stdin:
         now_s = time.monotonic()

@@ -26,7 +26,7 @@ MAX_BASES = 8
 _UNION = {float: (0, "dVal"), int: (3, "ullVal")}
 
 
-class Twin:
+class NvmlTwin:
     """Looks like the module `pynvml`: constants, structures and errors are real, calls answer from the file."""
 
     def __init__(self, path: str) -> None:

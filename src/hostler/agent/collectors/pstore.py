@@ -7,7 +7,7 @@ from typing import Protocol
 import msgspec
 
 from hostler.agent.collectors.kmsg import readable
-from hostler.agent.local_observation import Rank, Sighting
+from hostler.agent.local_observation import LocalObservation, Rank
 
 PLACES = (Path("/sys/fs/pstore"), Path("/var/lib/systemd/pstore"))
 """Where the kernel shows them, and where systemd-pstore moves them at boot."""
@@ -16,19 +16,19 @@ MAX_FILES, MAX_BYTES, MAX_TEXT_CHARS = 32, 1 << 20, 8_000
 CURSOR = "pstore"
 
 
-class Spool(Protocol):
-    """See `kernel_log.Spool`."""
+class PstoreSink(Protocol):
+    """See `kernel_log.LineSink`."""
 
-    def append(self, sightings: list[Sighting], cursor: tuple[str, bytes] | None = None) -> None: ...
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None: ...
 
     def cursor(self, name: str) -> bytes | None: ...
 
 
-def tell_crashes(spool: Spool, now_s: float, places: tuple[Path, ...] = PLACES) -> int:
+def tell_crashes(spool: PstoreSink, now_s: float, places: tuple[Path, ...] = PLACES) -> int:
     """Hand every record that was not told before to the spool; how many there were. Missing files raise nothing."""
     raw = spool.cursor(CURSOR)
     told = list(msgspec.json.decode(raw, type=tuple[str, ...])) if raw else []
-    seen: list[Sighting] = []
+    seen: list[LocalObservation] = []
     for path in _records(places):
         try:
             with path.open("rb") as file:
@@ -55,8 +55,8 @@ def _records(places: tuple[Path, ...]) -> list[Path]:
     return [path for _, path in sorted(found)[-MAX_FILES:]]
 
 
-def _sighting(name: str, content: bytes, now_s: float) -> Sighting:
+def _sighting(name: str, content: bytes, now_s: float) -> LocalObservation:
     """The log's last lines. Only root can write a record, so its facility is the kernel's."""
     lines = [readable(line) for line in content.split(b"\n")]
     text = "\n".join(lines)[-MAX_TEXT_CHARS:]
-    return Sighting("kernel_log", now_s, Rank.urgent, text, facility=0, facts={"pstore": name[:100]})
+    return LocalObservation("kernel_log", now_s, Rank.urgent, text, facility=0, facts={"pstore": name[:100]})

@@ -21,7 +21,7 @@ PATIENCE_POLLS = 30
 """How long news waits for other aspects of the subject that are about to change."""
 
 
-class Kept(Struct):
+class DebounceMemory(Struct):
     """What outlives the agent's process: the marks that were told, and the aspects that were readable once."""
 
     told: dict[str, str] = {}
@@ -29,7 +29,7 @@ class Kept(Struct):
     full_s: float = -FULL_S
 
 
-class Record(Struct, frozen=True):
+class StateChange(Struct, frozen=True):
     """What is to be told: the facts with what is unsettled and missing, and whether something turned bad."""
 
     facts: Facts
@@ -37,10 +37,10 @@ class Record(Struct, frozen=True):
     graver: bool
 
 
-class Settling:
+class StateDebounce:
     """Follows one subject. `phase_s` shifts its daily record, so that the parts of a node do not speak at once."""
 
-    def __init__(self, aspects: Mapping[str, Aspect], kept: Kept, phase_s: float = 0.0) -> None:
+    def __init__(self, aspects: Mapping[str, Aspect], kept: DebounceMemory, phase_s: float = 0.0) -> None:
         self._aspects = aspects
         self.kept = kept
         self._phase_s = phase_s
@@ -49,7 +49,7 @@ class Settling:
         self._waited = 0
         self._raised: dict[str, tuple[float, int]] = {}
 
-    def take(self, facts: Facts, now_s: float, only: tuple[str, ...] = ()) -> Record | None:
+    def take(self, facts: Facts, now_s: float, only: tuple[str, ...] = ()) -> StateChange | None:
         """One poll. `only`: aspects that can be judged now, where the rest says nothing; () means all."""
         names = only or tuple(self._aspects)
         for name in names:
@@ -95,14 +95,14 @@ class Settling:
         flaps = times - 1 if times and now_s - since_s < CALM_S else 0
         return row.clear_polls * min(SLOWEST, 1 << max(0, flaps))
 
-    def _record(self, facts: Facts, names: tuple[str, ...], now_s: float, *, graver: bool) -> Record:
+    def _record(self, facts: Facts, names: tuple[str, ...], now_s: float, *, graver: bool) -> StateChange:
         unsettled = [n for n in self._aspects if n in self._pending or n not in names]
         missing = [n for n in self.kept.known if self.kept.told.get(n) == UNKNOWN]
         changed = tuple(f"{name}: {self.kept.told[name]}" for name in sorted(self._news))
         self._news, self._waited = {}, 0
         self.kept.full_s = now_s
         told = {**facts, UNSETTLED: ",".join(unsettled), MISSING: ",".join(missing)}
-        return Record(
+        return StateChange(
             {name: value for name, value in told.items() if value not in ("", None) or name == "lost"}, changed, graver
         )
 

@@ -25,7 +25,9 @@ _CURSOR = re.compile(r"s=([0-9a-f]{32});i=([0-9a-f]{1,16});", re.ASCII)
 _UNSAFE = re.compile(rb"[\x00-\x1f\x7f\\]")
 
 
-class _Entry(Struct, rename={"cursor": "__CURSOR", "monotonic": "__MONOTONIC_TIMESTAMP", "transport": "_TRANSPORT"}):
+class _JournalEntry(
+    Struct, rename={"cursor": "__CURSOR", "monotonic": "__MONOTONIC_TIMESTAMP", "transport": "_TRANSPORT"}
+):
     """The fields of an entry that are asked for. Numbers come as text, bytes that are no UTF-8 as a list."""
 
     cursor: str = ""
@@ -37,7 +39,7 @@ class _Entry(Struct, rename={"cursor": "__CURSOR", "monotonic": "__MONOTONIC_TIM
     SYSLOG_IDENTIFIER: str | None = None
 
 
-class Journal:
+class SystemdJournal:
     """The present boot's entries of the kernel and of a few services. `namespace` "" is the machine's own."""
 
     contiguous = False
@@ -82,7 +84,7 @@ class Journal:
     def _records(self, lines: list[bytes]) -> Iterator[bytes]:
         for line in lines:
             try:
-                entry = msgspec.json.decode(line, type=_Entry)
+                entry = msgspec.json.decode(line, type=_JournalEntry)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 yield b"?" + line[:MAX_TEXT]  # no header: reported as unparsable
                 continue
@@ -95,7 +97,7 @@ class Journal:
             yield _record(entry, int(at[2], 16))
 
 
-def _record(entry: _Entry, number: int) -> bytes:
+def _record(entry: _JournalEntry, number: int) -> bytes:
     """The entry in the form of /dev/kmsg. Facility 0 only for what journald took from the kernel itself."""
     facility = _number(entry.SYSLOG_FACILITY, _DAEMON)
     if entry.transport == "kernel":
@@ -110,7 +112,7 @@ def _record(entry: _Entry, number: int) -> bytes:
     return b"%d,%d,%d,-;%s" % (facility << 3 | level, number, usec, _UNSAFE.sub(_escape, text[:MAX_TEXT]))
 
 
-def _message(entry: _Entry) -> bytes:
+def _message(entry: _JournalEntry) -> bytes:
     match entry.MESSAGE:
         case str() as text:
             return text.encode("utf-8", "replace")

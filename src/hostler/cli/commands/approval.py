@@ -2,7 +2,7 @@
 
 from cyclopts import App
 
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, show_list, show_one
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import APPROVALS
@@ -25,16 +25,16 @@ def show_(approval: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNE
 @app.command
 def approve(approval: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Say yes to what somebody else asked for; it is decided anew on the fleet as it is now."""
-    return ask_one(connect, why, show.output, Request("approve-request", approval))
+    return ask_one(connect, why, show.output, IntentRequest("approve-request", approval))
 
 
 @app.command
 def deny(approval: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Say no to what somebody else asked for."""
-    return ask_one(connect, why, show.output, Request("deny-request", approval))
+    return ask_one(connect, why, show.output, IntentRequest("deny-request", approval))
 
 
 @app.command
 def withdraw(approval: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Take back what you asked for."""
-    return ask_one(connect, why, show.output, Request("withdraw-request", approval))
+    return ask_one(connect, why, show.output, IntentRequest("withdraw-request", approval))

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.commands.run import CLUSTERS, Clusters
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import emit, say
@@ -67,14 +67,16 @@ def pool(name: PoolName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNE
 @app.command
 def accept(cluster: Cluster, tool: Tool, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Let Hostler act beside another remediator of the cluster; recorded with your name."""
-    return ask_one(connect, why, show.output, Request("accept-remediator", f"cluster:{cluster}", {"remediator": tool}))
+    return ask_one(
+        connect, why, show.output, IntentRequest("accept-remediator", f"cluster:{cluster}", {"remediator": tool})
+    )
 
 
 @app.command
 def withdraw(cluster: Cluster, tool: Tool, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """No longer act beside it."""
     return ask_one(
-        connect, why, show.output, Request("withdraw-remediator", f"cluster:{cluster}", {"remediator": tool})
+        connect, why, show.output, IntentRequest("withdraw-remediator", f"cluster:{cluster}", {"remediator": tool})
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import Request, ask
+from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.list_commands import describe, show_list
 from hostler.cli.node_verbs import DrainOptions, More, Timing
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
@@ -53,7 +53,7 @@ def _command(verb: str, more: type[More], text: str) -> Callable[..., int]:
         connect: Connect = CONNECT,
     ) -> int:
         client = connect.client()
-        return ask(client, why, [Request(verb, _scope(client, domain), more.args())], show.output)
+        return ask(client, why, [IntentRequest(verb, _scope(client, domain), more.args())], show.output)
 
     run.__annotations__["more"] = more
     run.__name__, run.__doc__ = verb.replace("-", "_"), text
@@ -75,11 +75,11 @@ for _verb, _more, _text in _ACTS:
 def uncordon(domain: Domain, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Lift the cordons that people placed on its nodes."""
     client = connect.client()
-    return ask(client, why, [Request("uncordon", _scope(client, domain))], show.output)
+    return ask(client, why, [IntentRequest("uncordon", _scope(client, domain))], show.output)
 
 
 @app.command(group="Acts on all of it")
 def call_off(domain: Domain, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Nobody asks for it any more: what has begun and ended no work is undone on all of it."""
     client = connect.client()
-    return ask(client, why, [Request("call-off", _scope(client, domain))], show.output)
+    return ask(client, why, [IntentRequest("call-off", _scope(client, domain))], show.output)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from hostler.cli.input_files import read_entries, submit
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, describe
 from hostler.cli.list_watch import caught_up, following
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
@@ -71,23 +71,23 @@ _NEWS = (
 @brake.command
 def release(*, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Let disruption go on after the storm brake has latched."""
-    return ask_one(connect, why, show.output, Request("release-brake", "fleet"))
+    return ask_one(connect, why, show.output, IntentRequest("release-brake", "fleet"))
 
 
 @clock.command
 def confirm(*, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Say that the controller's clock is right, though it leapt: what counts days counts on."""
-    return ask_one(connect, why, show.output, Request("confirm-clock", "fleet"))
+    return ask_one(connect, why, show.output, IntentRequest("confirm-clock", "fleet"))
 
 
 def pause(scope: Scope, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Disturb nothing new within a scope; easing and protection go on."""
-    return ask_one(connect, why, show.output, Request("pause", scope))
+    return ask_one(connect, why, show.output, IntentRequest("pause", scope))
 
 
 def resume(scope: Scope, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """End a pause."""
-    return ask_one(connect, why, show.output, Request("resume", scope))
+    return ask_one(connect, why, show.output, IntentRequest("resume", scope))
 
 
 def adopt(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:

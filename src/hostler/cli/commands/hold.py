@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, show_list
 from hostler.cli.node_verbs import Hours
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
@@ -31,10 +31,10 @@ def place(
     connect: Connect = CONNECT,
 ) -> int:
     """Let nothing disturb it until the hold is released."""
-    return ask_one(connect, why, show.output, Request("hold", scope, hours.args()))
+    return ask_one(connect, why, show.output, IntentRequest("hold", scope, hours.args()))
 
 
 @app.command
 def release(hold: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Release a hold by its id."""
-    return ask_one(connect, why, show.output, Request("release", hold))
+    return ask_one(connect, why, show.output, IntentRequest("release", hold))

@@ -2,7 +2,7 @@
 
 from cyclopts import App
 
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, describe, show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.output import shown
@@ -32,10 +32,10 @@ def show(incident: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
 @app.command
 def close(incident: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """It is over, or never was: close it and its ticket; what is left is treated node by node, within budgets."""
-    return ask_one(connect, why, show.output, Request("close-incident", incident))
+    return ask_one(connect, why, show.output, IntentRequest("close-incident", incident))
 
 
 @app.command
 def treat_individually(incident: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Keep it and its ticket, and let its nodes wait for it no longer."""
-    return ask_one(connect, why, show.output, Request("treat-individually", incident))
+    return ask_one(connect, why, show.output, IntentRequest("treat-individually", incident))

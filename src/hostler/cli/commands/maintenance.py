@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, describe
 from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
 from hostler.cli.output import emit
@@ -58,11 +58,11 @@ def _all(client: "Client", node: str, rack: str) -> dict[str, Any]:
 @app.command
 def schedule(scope: str, *, span: Span, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Allow pending disruption of a node, rack, pool, cluster or the `fleet` within a window only."""
-    request = Request("schedule-maintenance", scope, {"starts": span.starts, "ends": span.ends})
+    request = IntentRequest("schedule-maintenance", scope, {"starts": span.starts, "ends": span.ends})
     return ask_one(connect, why, show.output, request)
 
 
 @app.command
 def cancel(window: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Cancel a window by its id."""
-    return ask_one(connect, why, show.output, Request("cancel-maintenance", window))
+    return ask_one(connect, why, show.output, IntentRequest("cancel-maintenance", window))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from hostler.cli.input_files import read_entries, submit
-from hostler.cli.intent_requests import Request, ask, selection, targets_of
+from hostler.cli.intent_requests import IntentRequest, ask, selection, targets_of
 from hostler.cli.list_commands import describe
 from hostler.cli.list_watch import Item, Printer, follow, watch
 from hostler.cli.node_page import node_page
-from hostler.cli.node_verbs import ACTS, Act, More
+from hostler.cli.node_verbs import ACTS, More, NodeVerb
 from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
 from hostler.cli.output import emit, shown
 from hostler.cli.table_columns import AGENTS, CONDITIONS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
@@ -181,7 +181,7 @@ def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connec
     return submit(connect.client(), NODES.path, {"nodes": read_entries(file, "nodes")}, why, show.output)
 
 
-def _command(act: Act) -> Callable[..., int]:
+def _command(act: NodeVerb) -> Callable[..., int]:
     """The function behind one row of ACTS."""
 
     def run(
@@ -197,9 +197,9 @@ def _command(act: Act) -> Callable[..., int]:
         client = connect.client()
         found = targets_of(client, targets, pick)
         if pick.as_one:
-            requests = [Request(act.verb, "nodes", more.args(), tuple(found))]
+            requests = [IntentRequest(act.verb, "nodes", more.args(), tuple(found))]
         else:
-            requests = [Request(act.verb, target, more.args()) for target in found]
+            requests = [IntentRequest(act.verb, target, more.args()) for target in found]
         return ask(client, why, requests, show.output)
 
     run.__annotations__["more"] = act.more

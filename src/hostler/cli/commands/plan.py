@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import Request, ask
+from hostler.cli.intent_requests import IntentRequest, ask
 from hostler.cli.list_commands import every, show_list
 from hostler.cli.node_verbs import Hours
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
@@ -29,7 +29,7 @@ def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
 def approve(plan: PlanName, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Let a proposed plan go on."""
     client = connect.client()
-    return ask(client, why, [Request("approve", _node(client, plan))], show.output)
+    return ask(client, why, [IntentRequest("approve", _node(client, plan))], show.output)
 
 
 @app.command
@@ -38,7 +38,7 @@ def reject(
 ) -> int:
     """Drop a proposed plan, and hold its node."""
     client = connect.client()
-    return ask(client, why, [Request("reject", _node(client, plan), hours.args())], show.output)
+    return ask(client, why, [IntentRequest("reject", _node(client, plan), hours.args())], show.output)
 
 
 def _node(client: "Client", name: str) -> str:

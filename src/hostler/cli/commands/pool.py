@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, show_list, show_one
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import POOLS
@@ -37,17 +37,17 @@ def get(pool: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) ->
 @app.command
 def mode(pool: str, setting: Setting, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Set how far a remedy goes by itself: only said, proposed for approval, or done."""
-    request = Request("mode", f"pool:{pool}", {"remedy": setting.remedy, "mode": setting.to})
+    request = IntentRequest("mode", f"pool:{pool}", {"remedy": setting.remedy, "mode": setting.to})
     return ask_one(connect, why, show.output, request)
 
 
 @app.command
 def pause(pool: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Disturb nothing new in the pool."""
-    return ask_one(connect, why, show.output, Request("pause", f"pool:{pool}"))
+    return ask_one(connect, why, show.output, IntentRequest("pause", f"pool:{pool}"))
 
 
 @app.command
 def resume(pool: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """End the pool's pause."""
-    return ask_one(connect, why, show.output, Request("resume", f"pool:{pool}"))
+    return ask_one(connect, why, show.output, IntentRequest("resume", f"pool:{pool}"))

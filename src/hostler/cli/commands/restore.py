@@ -4,7 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, describe, show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import RESTORE
@@ -39,4 +39,4 @@ def release(
 ) -> int:
     """Let the cell act again, by what its journal and reality now say."""
     args = {"unheard": str(unheard)} if unheard else {}
-    return ask_one(connect, why, show.output, Request("release-restore", "fleet", args))
+    return ask_one(connect, why, show.output, IntentRequest("release-restore", "fleet", args))

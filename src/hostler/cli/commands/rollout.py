@@ -2,7 +2,7 @@
 
 from cyclopts import App
 
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, show_list, show_one
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import ROLLOUTS
@@ -25,4 +25,4 @@ def show_(rollout: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
 @app.command
 def stop(rollout: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Stop it: the configuration before decides everywhere again. Plans that run end by their own rules."""
-    return ask_one(connect, why, show.output, Request("stop-rollout", rollout))
+    return ask_one(connect, why, show.output, IntentRequest("stop-rollout", rollout))

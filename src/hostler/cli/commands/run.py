@@ -25,7 +25,7 @@ LogFormat = Annotated[
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class World:
+class WorldOptions:
     """The simulated cluster."""
 
     nodes: Annotated[int, Parameter(help="How many nodes it has.")] = _UP.nodes
@@ -43,7 +43,7 @@ class World:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Transport:
+class ApiTransport:
     """How the API is reached."""
 
     listen: Annotated[str, Parameter(help="HOST:PORT; port 0 takes a free one.")] = f"{_SERVE.host}:{_SERVE.port}"
@@ -142,21 +142,21 @@ class Clusters:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Start:
+class ControllerStart:
     """What the controller begins with."""
 
     config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = ()
     log_format: LogFormat = "auto"
 
 
-PEERS, CLUSTERS, START = Peers(), Clusters(), Start()
-WORLD, TRANSPORT, AGENT = World(), Transport(), AgentOptions()
+PEERS, CLUSTERS, START = Peers(), Clusters(), ControllerStart()
+WORLD, TRANSPORT, AGENT = WorldOptions(), ApiTransport(), AgentOptions()
 
 
 def up(
     *,
     port: Annotated[int, Parameter(help="0 takes a free one.")] = _UP.port,
-    world: World = WORLD,
+    world: WorldOptions = WORLD,
     data: Annotated[str, Parameter(show_default=False, help="Keep the journal here; otherwise nothing is kept.")] = "",
     kubernetes: Annotated[
         str,
@@ -177,10 +177,10 @@ def up(
 def serve(
     *,
     data: Annotated[str, Parameter(help="Directory of the journal and the tokens; made where it is not there.")],
-    transport: Transport = TRANSPORT,
+    transport: ApiTransport = TRANSPORT,
     peers: Peers = PEERS,
     clusters: Clusters = CLUSTERS,
-    start: Start = START,
+    start: ControllerStart = START,
 ) -> int:
     """Serve one cell: a controller, active or standing by, and the API, until SIGTERM or Ctrl-C."""
     host, port = address_of(transport.listen)

@@ -173,14 +173,14 @@ def peers(
     import msgspec
 
     from hostler.core.state.input_problems import InvalidInputError
-    from hostler.sim.comparison.comparison_run import Asked, hold
+    from hostler.sim.comparison.comparison_run import ComparisonRequest, hold
     from hostler.sim.comparison.page import format_trial, page
     from hostler.sim.difficulty import Hardship
     from hostler.sim.peers.peer_table import PEERS
     from hostler.sim.pool_run import SimSettings
 
     settings = SimSettings(nodes=trial.nodes, days=trial.days, hardship=Hardship() if world == "hard" else None)
-    asked = Asked(settings, _names(rates), _names(peers) or tuple(PEERS), trial.seeds, trial.jobs)
+    asked = ComparisonRequest(settings, _names(rates), _names(peers) or tuple(PEERS), trial.seeds, trial.jobs)
     try:
         with _progress() as progress:
             held = hold(asked, progress)

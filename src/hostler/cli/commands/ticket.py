@@ -4,7 +4,7 @@ from cyclopts import App
 
 from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.intent_requests import Request
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import ask_one, describe, every, show_list
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.table_columns import TICKETS
@@ -33,10 +33,10 @@ def get(ticket: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) 
 @app.command
 def consent(ticket: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Let the work that a consent ticket asks about be ended, for its remedy and for no other."""
-    return ask_one(connect, why, show.output, Request("consent", ticket))
+    return ask_one(connect, why, show.output, IntentRequest("consent", ticket))
 
 
 @app.command
 def close(ticket: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
     """Close a ticket; the reason becomes its resolution."""
-    return ask_one(connect, why, show.output, Request("close-ticket", ticket))
+    return ask_one(connect, why, show.output, IntentRequest("close-ticket", ticket))

@@ -25,7 +25,7 @@ TOKENS_FILE = "tokens.db"
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Kept:
+class TokenLocation:
     """Where the server keeps its tokens; one of the two."""
 
     data: Annotated[
@@ -41,12 +41,12 @@ class Kept:
     ] = ""
 
 
-KEPT = Kept()
+KEPT = TokenLocation()
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Bounds:
+class TokenBounds:
     """How far a token reaches, and for how long."""
 
     site: Annotated[str, Parameter(show_default=False, help="Only nodes of this site.")] = ""
@@ -56,7 +56,7 @@ class Bounds:
     days: Annotated[float | None, Parameter(help="It ends after so many days.")] = None
 
 
-BOUNDS = Bounds()
+BOUNDS = TokenBounds()
 
 
 @app.command
@@ -64,8 +64,8 @@ def create(
     *,
     role: Literal["operator", "technician", "tenant", "viewer", "agent"],
     name: Annotated[str, Parameter(help="Who it is; every act is recorded under this name.")],
-    bounds: Bounds = BOUNDS,
-    kept: Kept = KEPT,
+    bounds: TokenBounds = BOUNDS,
+    kept: TokenLocation = KEPT,
 ) -> int:
     """Make a token and print it, once: nobody can read it again."""
     from hostler.server.tokens import Grant, InvalidGrantError, Role
@@ -82,7 +82,7 @@ def create(
 
 
 @app.command(name="list")
-def list_(*, kept: Kept = KEPT, show: ShowOnce = SHOW_ONCE) -> int:
+def list_(*, kept: TokenLocation = KEPT, show: ShowOnce = SHOW_ONCE) -> int:
     """List tokens: who they are, never what they read."""
     import msgspec
 
@@ -93,7 +93,9 @@ def list_(*, kept: Kept = KEPT, show: ShowOnce = SHOW_ONCE) -> int:
 
 
 @app.command
-def revoke(token: Annotated[str, Parameter(help="Its id, from `hostler token list`.")], *, kept: Kept = KEPT) -> int:
+def revoke(
+    token: Annotated[str, Parameter(help="Its id, from `hostler token list`.")], *, kept: TokenLocation = KEPT
+) -> int:
     """Forget a token; whoever sends it is refused from now on."""
     with _store(kept) as store:
         if not store.revoke(token):
@@ -103,7 +105,7 @@ def revoke(token: Annotated[str, Parameter(help="Its id, from `hostler token lis
 
 
 @contextmanager
-def _store(kept: Kept) -> "Iterator[TokenStore]":
+def _store(kept: TokenLocation) -> "Iterator[TokenStore]":
     """The server's tokens. Raises CommandError where there are none."""
     from hostler.ports import JournalError
     from hostler.server.tokens import TokenStore
@@ -118,7 +120,7 @@ def _store(kept: Kept) -> "Iterator[TokenStore]":
         raise unusable(str(error), "name the journal of a server that has run, as the user that it runs as") from error
 
 
-def _place(kept: Kept) -> Path | str:
+def _place(kept: TokenLocation) -> Path | str:
     """A file that is there, or a URL. Raises CommandError."""
     from hostler.journal.opening import on_server
 

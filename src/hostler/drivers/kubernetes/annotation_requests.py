@@ -14,11 +14,11 @@ from msgspec import Struct
 from hostler.controller.ready import Reply
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Bounds, Intent, Node
-from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api, checked
 from hostler.drivers.kubernetes.node_status_writer import members
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
-from hostler.drivers.kubernetes.wire import ANSWER, REASON_GIVEN, REQUEST, Asked, KubeNode
+from hostler.drivers.kubernetes.wire import ANSWER, REASON_GIVEN, REQUEST, AnnotationRequest, KubeNode
 from hostler.logs.structured import logger
 from hostler.ports import PortError, name_there
 from hostler.runtime.input_queues import BusyError
@@ -52,7 +52,7 @@ class Requester:
     """One cluster's. `ask` has an intent answered, and raises BusyError where nobody decides here now."""
 
     def __init__(
-        self, scheduler: KubernetesScheduler, api: Api, book: Book, fleet: Callable[[], Fleet], ask: Ask
+        self, scheduler: KubernetesScheduler, api: Api, book: ClusterCache, fleet: Callable[[], Fleet], ask: Ask
     ) -> None:
         self._scheduler = scheduler
         self._api = api
@@ -80,7 +80,7 @@ class Requester:
                 except (PortError, BusyError) as error:
                     log.info("request_not_answered", node=node.id, reason=str(error))
 
-    async def _answer(self, node: Node, listed: KubeNode, asked: Asked) -> None:
+    async def _answer(self, node: Node, listed: KubeNode, asked: AnnotationRequest) -> None:
         """Ask once: who asks again with the same change of the Node gets the first answer."""
         meaning = MEANINGS.get(asked.what)
         if meaning is None:
@@ -94,7 +94,7 @@ class Requester:
         path = f"/api/v1/nodes/{quote(listed.key, safe='')}"
         checked(await self._api.change("PATCH", path, {"metadata": meta}, MERGE_PATCH), f"the answer on {listed.key}")
 
-    def _intent(self, node: Node, listed: KubeNode, asked: Asked, meaning: Meaning) -> Intent:
+    def _intent(self, node: Node, listed: KubeNode, asked: AnnotationRequest, meaning: Meaning) -> Intent:
         cluster = self._scheduler.cluster
         return Intent(
             id=secrets.token_hex(8),

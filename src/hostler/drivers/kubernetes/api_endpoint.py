@@ -13,7 +13,7 @@ CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 """Where kubeadm writes it for whoever joins."""
 
 
-class Door(Struct, frozen=True):
+class ApiEndpoint(Struct, frozen=True):
     """The API server's address, and its authority (PEM)."""
 
     server: str
@@ -24,21 +24,21 @@ class _Info(Struct):
     data: dict[str, str] = {}
 
 
-def door_of(access: KubernetesAccess) -> Door | None:
+def door_of(access: KubernetesAccess) -> ApiEndpoint | None:
     """The door that a kubeconfig names; None for one that is no way for nodes (a pod's own) or names no authority."""
     try:
         ca_hash(access.ca)
     except ValueError:
         return None
-    return Door(access.server, access.ca) if access.for_nodes else None
+    return ApiEndpoint(access.server, access.ca) if access.for_nodes else None
 
 
-def read_cluster_info(body: bytes) -> Door | None:
+def read_cluster_info(body: bytes) -> ApiEndpoint | None:
     """What the ConfigMap says; None where it is not as kubeadm writes it."""
     try:
         document = yaml.safe_load(msgspec.json.decode(body, type=_Info).data["kubeconfig"])
         cluster = document["clusters"][0]["cluster"]
-        door = Door(str(cluster["server"]), b64decode(cluster["certificate-authority-data"]).decode())
+        door = ApiEndpoint(str(cluster["server"]), b64decode(cluster["certificate-authority-data"]).decode())
         ca_hash(door.ca)
     except (msgspec.MsgspecError, yaml.YAMLError, KeyError, IndexError, TypeError, ValueError):
         return None

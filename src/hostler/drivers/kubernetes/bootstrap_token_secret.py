@@ -40,7 +40,7 @@ class Meant(Struct, frozen=True):
     plan: str
 
 
-class Wanted(Struct, frozen=True):
+class SigningRequest(Struct, frozen=True):
     """A CertificateSigningRequest: what is asked for, and who asks, as the API server has recognised him."""
 
     name: str
@@ -92,7 +92,7 @@ def body_of(identity: str, secret: str, meant: Meant, expires: datetime) -> dict
     }
 
 
-def wrong_with(wanted: Wanted, identity: str, name: str) -> str:
+def wrong_with(wanted: SigningRequest, identity: str, name: str) -> str:
     """Why what the bearer of this token asks for is not signed, "" where it is the certificate of its own kubelet."""
     if wanted.user != f"system:bootstrap:{identity}" or group_of(name) not in wanted.groups:
         return f"it was not asked for with the token of {name}"

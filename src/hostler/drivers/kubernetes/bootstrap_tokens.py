@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from hostler.core.state.model import Node, Operation
-from hostler.drivers.kubernetes.api_endpoint import CLUSTER_INFO, Door, read_cluster_info
+from hostler.drivers.kubernetes.api_endpoint import CLUSTER_INFO, ApiEndpoint, read_cluster_info
 from hostler.drivers.kubernetes.bootstrap_token_secret import (
     ALPHABET,
     SECRET_LENGTH,
@@ -42,7 +42,7 @@ class Token(Struct):
     signed: str = ""
 
 
-class Joining:
+class BootstrapTokens:
     """One cluster's tokens."""
 
     def __init__(self, cluster: str, api: Api, owner: str) -> None:
@@ -120,7 +120,7 @@ class Joining:
             checked(answer, "join token")
         return answer.status
 
-    async def _door(self) -> Door:
+    async def _door(self) -> ApiEndpoint:
         """As the cluster itself says (kubeadm's cluster-info), else as our own kubeconfig does."""
         answer = await self._api.get(CLUSTER_INFO)
         if answer.status == OK and (said := read_cluster_info(answer.body)) is not None:

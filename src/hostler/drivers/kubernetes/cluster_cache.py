@@ -12,21 +12,21 @@ from hostler.drivers.kubernetes.cordon import SHUT_BY, cordoned_by_other, is_cor
 from hostler.drivers.kubernetes.external_controllers import claiming
 from hostler.drivers.kubernetes.jobs import CheckPod, KubeJob, read_check_pod, read_job
 from hostler.drivers.kubernetes.kube_api import Api
-from hostler.drivers.kubernetes.reflector import Kind, Patience, Reflector
+from hostler.drivers.kubernetes.reflector import ObjectKind, Patience, Reflector
 from hostler.drivers.kubernetes.settings import KubernetesSettings
 from hostler.drivers.kubernetes.wire import KubeBudget, KubeNode, KubePod, read_budget, read_node, read_pod
 from hostler.drivers.kubernetes.workloads import CHECKS, counts, workload
 from hostler.ports import ClusterView, WorkloadView
 
-NODES = Kind("nodes", "/api/v1/nodes", read_node)
-PODS = Kind("pods", "/api/v1/pods", read_pod, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
-BUDGETS = Kind("budgets", "/apis/policy/v1/poddisruptionbudgets", read_budget)
-JOBS = Kind("jobs", "/apis/batch/v1/jobs", read_job)
-CHECK_PODS = Kind("pods of checks", f"/api/v1/namespaces/{CHECKS}/pods", read_check_pod)
+NODES = ObjectKind("nodes", "/api/v1/nodes", read_node)
+PODS = ObjectKind("pods", "/api/v1/pods", read_pod, "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+BUDGETS = ObjectKind("budgets", "/apis/policy/v1/poddisruptionbudgets", read_budget)
+JOBS = ObjectKind("jobs", "/apis/batch/v1/jobs", read_job)
+CHECK_PODS = ObjectKind("pods of checks", f"/api/v1/namespaces/{CHECKS}/pods", read_check_pod)
 """These also where they have ended or have no node."""
 
 
-class Book:
+class ClusterCache:
     """The copies and the views. `owner` is whose cordons are ours; `draw` gives chance for back-off."""
 
     def __init__(

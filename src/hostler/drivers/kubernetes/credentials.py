@@ -76,13 +76,13 @@ class Variable(Struct, frozen=True):
     value: str = ""
 
 
-class _Status(Struct, frozen=True, rename="camel"):
+class _CredentialStatus(Struct, frozen=True, rename="camel"):
     token: str = ""
     expiration_timestamp: datetime | None = None
 
 
 class _ExecCredential(Struct, frozen=True):
-    status: _Status = _Status()
+    status: _CredentialStatus = _CredentialStatus()
 
 
 class ExecPlugin:
@@ -106,7 +106,7 @@ class ExecPlugin:
                 self._last, self._until = f"Bearer {given.token}", given.expiration_timestamp
             return self._last
 
-    async def _given(self) -> _Status:
+    async def _given(self) -> _CredentialStatus:
         output = await _output(self._command, os.environ | self._env | {"KUBERNETES_EXEC_INFO": self._info()})
         try:
             given = msgspec.json.decode(output, type=_ExecCredential).status

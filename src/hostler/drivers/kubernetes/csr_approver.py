@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct, field
 
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.drivers.kubernetes.bootstrap_token_secret import SIGNER, Wanted, wrong_with
-from hostler.drivers.kubernetes.bootstrap_tokens import Joining, Token
+from hostler.drivers.kubernetes.bootstrap_token_secret import SIGNER, SigningRequest, wrong_with
+from hostler.drivers.kubernetes.bootstrap_tokens import BootstrapTokens, Token
 from hostler.drivers.kubernetes.kube_api import CONFLICT, NOT_FOUND, OK, Api, checked
 from hostler.logs.structured import logger
 from hostler.ports import PortError, UnreachableError
@@ -34,28 +34,28 @@ class _Spec(Struct):
     request: bytes = b""
 
 
-class _Status(Struct):
+class _CsrStatus(Struct):
     conditions: tuple[msgspec.Raw, ...] = ()
 
 
-class _Meta(Struct):
+class _CsrMeta(Struct):
     name: str = ""
 
 
-class _Request(Struct):
-    metadata: _Meta
+class _CsrItem(Struct):
+    metadata: _CsrMeta
     spec: _Spec
-    status: _Status = field(default_factory=_Status)
+    status: _CsrStatus = field(default_factory=_CsrStatus)
 
 
-class _Requests(Struct):
+class _CsrList(Struct):
     items: tuple[msgspec.Raw, ...] = ()
 
 
-class Admitter:
+class CsrApprover:
     """One cluster's. It asks the API server only while a token of ours lets somebody in."""
 
-    def __init__(self, api: Api, joining: Joining) -> None:
+    def __init__(self, api: Api, joining: BootstrapTokens) -> None:
         self._api = api
         self._joining = joining
 
@@ -75,14 +75,14 @@ class Admitter:
             return
         answer = await self._api.get(REQUESTS, fieldSelector=f"spec.signerName={SIGNER}", limit=PAGE)
         for raw in _read(checked(answer, "certificate requests")):
-            asked = msgspec.json.decode(raw, type=_Request)
+            asked = msgspec.json.decode(raw, type=_CsrItem)
             token = tokens.get(asked.spec.user)
             if token is not None and not asked.status.conditions:
                 await self._decide(raw, asked, token)
 
-    async def _decide(self, raw: msgspec.Raw, asked: _Request, token: Token) -> None:
+    async def _decide(self, raw: msgspec.Raw, asked: _CsrItem, token: Token) -> None:
         spec, name = asked.spec, asked.metadata.name
-        wanted = Wanted(name, spec.signer, spec.user, spec.groups, spec.usages, spec.request)
+        wanted = SigningRequest(name, spec.signer, spec.user, spec.groups, spec.usages, spec.request)
         wrong = wrong_with(wanted, token.identity, token.offer.name)
         if not wrong and token.signed not in ("", name):
             wrong = f"its token is used: {token.signed} was approved for it"
@@ -105,6 +105,6 @@ def _decided(raw: msgspec.Raw, verdict: str, message: str) -> dict[str, Any]:
 
 def _read(body: bytes) -> tuple[msgspec.Raw, ...]:
     try:
-        return msgspec.json.decode(body, type=_Requests).items
+        return msgspec.json.decode(body, type=_CsrList).items
     except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no list of certificate requests: {wrong}") from wrong

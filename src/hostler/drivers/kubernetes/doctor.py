@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.state.input_problems import UNREADABLE
-from hostler.drivers.kubernetes.cluster_cache import NODES, PODS, Book
+from hostler.drivers.kubernetes.cluster_cache import NODES, PODS, ClusterCache
 from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, OBSERVE, REFUSE, Actor, Signs, at_work
 from hostler.drivers.kubernetes.kube_api import NOT_FOUND, OK, Api, checked
 from hostler.drivers.kubernetes.rbac import JOINING, RIGHTS, Right
-from hostler.drivers.kubernetes.reflector import PAGE, Kind
+from hostler.drivers.kubernetes.reflector import PAGE, ObjectKind
 from hostler.drivers.kubernetes.wire import K, KubeNode, KubePod, Malformed, read_page
 from hostler.ports import PortError, UnreachableError
 from hostler.runtime.cluster_findings import ClusterFinding, unlisted
@@ -77,7 +77,7 @@ async def examine(
     return found
 
 
-async def second_remediators(api: Api, book: Book, actors: tuple[Actor, ...] = ACTORS) -> tuple[str, ...]:
+async def second_remediators(api: Api, book: ClusterCache, actors: tuple[Actor, ...] = ACTORS) -> tuple[str, ...]:
     """Those that are at work now, by the copies that are kept anyway. Raises PortError where that cannot be told."""
     if book.lost:
         raise UnreachableError(book.lost)
@@ -171,7 +171,7 @@ async def _objects(api: Api, version: str, plural: str) -> str | None:
     return "" if _decoded(checked(answer, plural), _Objects).items else None
 
 
-async def _whole(api: Api, kind: Kind[K]) -> list[K]:
+async def _whole(api: Api, kind: ObjectKind[K]) -> list[K]:
     """All objects of the kind, as they are now. Raises PortError."""
     items: list[K] = []
     query = {"limit": str(PAGE)} | ({"fieldSelector": kind.selector} if kind.selector else {})

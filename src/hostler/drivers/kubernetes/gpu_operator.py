@@ -54,7 +54,7 @@ and without the driver. The MPS daemon hangs on device-plugin's label, whatever 
 stays: it must outlive the pods whose claims it takes back."""
 
 
-class Look(Struct, frozen=True):
+class OperandProgress(Struct, frozen=True):
     """How far they are gone: who else has the node (then nothing was changed), else which pods are left.
 
     `changed`: something was written just now, so that what is seen may be older than that.
@@ -69,13 +69,13 @@ class Look(Struct, frozen=True):
         return not self.taken and not self.left and not self.changed
 
 
-class _Meta(Struct):
+class _OperandMeta(Struct):
     labels: dict[str, str] = {}
     annotations: dict[str, str] | None = None
 
 
-class _Node(Struct):
-    metadata: _Meta
+class _OperandNode(Struct):
+    metadata: _OperandMeta
 
 
 class _PodMeta(Struct):
@@ -84,20 +84,20 @@ class _PodMeta(Struct):
     owners: tuple[Owner, ...] = field(default=(), name="ownerReferences")
 
 
-class _PodSpec(Struct):
+class _OperandPodSpec(Struct):
     selector: dict[str, str] = field(default={}, name="nodeSelector")
 
 
-class _Pod(Struct):
+class _OperandPod(Struct):
     metadata: _PodMeta
-    spec: _PodSpec = field(default_factory=_PodSpec)
+    spec: _OperandPodSpec = field(default_factory=_OperandPodSpec)
 
 
 class _Pods(Struct):
-    items: tuple[_Pod, ...] | None = ()
+    items: tuple[_OperandPod, ...] | None = ()
 
 
-class Seen(Struct, frozen=True):
+class LabelledNode(Struct, frozen=True):
     """A Node with all its labels, as it is decided on."""
 
     node: KubeNode
@@ -118,25 +118,25 @@ class Operands:
         """Whether any are to be let go at all."""
         return bool(self._operands)
 
-    async def let_go(self, name: str, operation: str, *, whole: bool) -> Look:
+    async def let_go(self, name: str, operation: str, *, whole: bool) -> OperandProgress:
         """See to it that they are let go for the operation, and look once. Raises PortError.
 
         `whole`: all GPUs of the node are reset. A node that is not listed runs none.
         """
         answer = await self._api.get(_path(name))
         if answer.status == NOT_FOUND:
-            return Look()
+            return OperandProgress()
         seen = read_seen(checked(answer, f"node {name}"))
         if other := taken(seen, self._operands, self._actors, self.mark):
-            return Look(other)
+            return OperandProgress(other)
         patch = pausing(seen, self._operands, self.mark, operation, whole=whole)
         if patch and not await self._write(name, patch):
-            return Look(changed=True)
+            return OperandProgress(changed=True)
         labels = {one.label for one in self._operands if not stays(one, seen.labels, whole=whole)}
         left = await self._pods(name, labels, resourceVersion="0")
         if not left and not patch:
             left = await self._pods(name, labels)
-        return Look(left=left, changed=bool(patch))
+        return OperandProgress(left=left, changed=bool(patch))
 
     async def let_back(self, node: KubeNode) -> bool:
         """Undo what is ours, if it still is as this copy of the node has it; whether it was. Raises PortError."""
@@ -169,15 +169,15 @@ class Operands:
         return tuple(sorted(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in ours))
 
 
-def read_seen(body: bytes) -> Seen:
+def read_seen(body: bytes) -> LabelledNode:
     """A Node from its JSON. Raises UnreachableError."""
     try:
-        return Seen(read_node(body), msgspec.json.decode(body, type=_Node).metadata.labels)
+        return LabelledNode(read_node(body), msgspec.json.decode(body, type=_OperandNode).metadata.labels)
     except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no Node: {wrong}") from wrong
 
 
-def taken(seen: Seen, operands: tuple[Operand, ...], actors: tuple[Actor, ...], mark: str) -> str:
+def taken(seen: LabelledNode, operands: tuple[Operand, ...], actors: tuple[Actor, ...], mark: str) -> str:
     """Who else is at work on the node's driver or operands, "" for nobody."""
     about_gpus = tuple(actor for actor in actors if any(one.startswith("nvidia.com/gpu-") for one in actor.marks))
     if (actor := claiming(seen.node.marks, about_gpus)) is not None:
@@ -192,7 +192,7 @@ def stays(operand: Operand, labels: dict[str, str], *, whole: bool) -> bool:
     return not whole and bool(operand.serves) and (operand.serves == ALWAYS or labels.get(operand.serves) == "true")
 
 
-def pausing(seen: Seen, operands: tuple[Operand, ...], mark: str, operation: str, *, whole: bool) -> Patch:
+def pausing(seen: LabelledNode, operands: tuple[Operand, ...], mark: str, operation: str, *, whole: bool) -> Patch:
     """What lets the operands go that run there, and says for which operation; nothing where that stands so."""
     going = [one.label for one in operands if not stays(one, seen.labels, whole=whole)]
     running = [label for label in going if seen.labels.get(label) == "true"]

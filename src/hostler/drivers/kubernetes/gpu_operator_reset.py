@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from hostler.core.conditions.machine_identity import misbound
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import HELD, Node, Operation, Outcome
-from hostler.drivers.kubernetes.cluster_cache import Book
-from hostler.drivers.kubernetes.gpu_operator import PAUSED_FOR, Look, Operands
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
+from hostler.drivers.kubernetes.gpu_operator import PAUSED_FOR, OperandProgress, Operands
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.logs.structured import logger
 from hostler.ports import OperationDriver, PortError, RefusedError, UnreachableError, name_there
@@ -30,7 +30,7 @@ NAMED = 8
 """Pods that are told by name."""
 
 
-class Place(Struct, frozen=True):
+class ResetCluster(Struct, frozen=True):
     """A cluster in which GPUs are reset."""
 
     scheduler: KubernetesScheduler
@@ -49,7 +49,7 @@ class Resetter:
 
     def __init__(
         self,
-        places: Iterable[Place],
+        places: Iterable[ResetCluster],
         agents: Callable[[], OperationDriver | None],
         fleet: Callable[[], Fleet],
         clear_s: float = CLEAR_S,
@@ -90,7 +90,7 @@ class Resetter:
             raise UnreachableError("the controller has not started; nothing was sent")
         return hand
 
-    async def _cleared(self, place: Place, operation: Operation, name: str) -> Look | None:
+    async def _cleared(self, place: ResetCluster, operation: Operation, name: str) -> OperandProgress | None:
         """How it stands once the operands have gone, or could not in time; None where the reset is called off."""
         clock = asyncio.get_running_loop().time
         until, whole = clock() + self._clear_s, operation.args.get("gpu", "all") == "all"
@@ -98,7 +98,7 @@ class Resetter:
             try:
                 look = await place.operands.let_go(name, operation.id, whole=whole)
             except PortError as away:
-                look = Look(f"whoever is at work on {name}, which is not known: {away}")
+                look = OperandProgress(f"whoever is at work on {name}, which is not known: {away}")
             if look.clear or clock() >= until:
                 return look if _stands(self._fleet(), operation) else None
             await asyncio.sleep(AGAIN_S)
@@ -111,7 +111,7 @@ class Restorer:
     A reset that was given up counts as under way for as long as it may still land.
     """
 
-    def __init__(self, operands: Operands, book: Book, fleet: Callable[[], Fleet]) -> None:
+    def __init__(self, operands: Operands, book: ClusterCache, fleet: Callable[[], Fleet]) -> None:
         self._operands = operands
         self._book = book
         self._fleet = fleet

@@ -18,7 +18,7 @@ from hostler.core.planning import idle_checks
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Node, Operation, Outcome
-from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.jobs import NODE, OPERATION, OWNER, KubeJob, found, read_gpus
 from hostler.drivers.kubernetes.kube_api import CONFLICT, NOT_FOUND, Api, checked
 from hostler.drivers.kubernetes.wire import GPU_RESOURCES, OURS
@@ -40,7 +40,7 @@ JOBS = f"/apis/batch/v1/namespaces/{CHECKS}/jobs"
 class Checks:
     """One cluster's idle checks. `owner` is whose they are; others' are left alone. Raises only PortError."""
 
-    def __init__(self, api: Api, book: Book, owner: str) -> None:
+    def __init__(self, api: Api, book: ClusterCache, owner: str) -> None:
         self._api = api
         self._book = book
         self._owner = owner
@@ -107,7 +107,7 @@ class Checks:
 class Tidier:
     """Takes away whatever check of ours nobody waits for; what could not be is tried again at the next turn."""
 
-    def __init__(self, checks: Checks, book: Book, fleet: Callable[[], Fleet]) -> None:
+    def __init__(self, checks: Checks, book: ClusterCache, fleet: Callable[[], Fleet]) -> None:
         self._checks = checks
         self._book = book
         self._fleet = fleet

@@ -64,14 +64,14 @@ class CheckPod(Struct, frozen=True):
     annotations: dict[str, str]
 
 
-class Found(Struct, frozen=True):
+class CheckOutcome(Struct, frozen=True):
     """What a check has come to; None in place of a verdict: it goes on."""
 
     verdict: Verdict | None
     detail: str = ""
 
 
-class _Meta(Struct, frozen=True):
+class _JobMeta(Struct, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -91,8 +91,8 @@ class _JobStatus(Struct, frozen=True):
     succeeded: int = 0
 
 
-class _Job(Struct, frozen=True):
-    metadata: _Meta
+class _KubeJob(Struct, frozen=True):
+    metadata: _JobMeta
     spec: _JobSpec = _JobSpec()
     status: _JobStatus = _JobStatus()
 
@@ -103,24 +103,24 @@ class _Terminated(Struct, frozen=True):
     reason: str = ""
 
 
-class _Waiting(Struct, frozen=True):
+class _ContainerWaiting(Struct, frozen=True):
     reason: str = ""
 
 
 class _State(Struct, frozen=True):
     terminated: _Terminated | None = None
-    waiting: _Waiting | None = None
+    waiting: _ContainerWaiting | None = None
 
 
 class _ContainerStatus(Struct, frozen=True):
     state: _State = _State()
 
 
-class _PodSpec(Struct, frozen=True):
+class _JobPodSpec(Struct, frozen=True):
     node: str = field(default="", name="nodeName")
 
 
-class _PodStatus(Struct, frozen=True):
+class _JobPodStatus(Struct, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -128,10 +128,10 @@ class _PodStatus(Struct, frozen=True):
     containers: tuple[_ContainerStatus, ...] | None = field(default=(), name="containerStatuses")
 
 
-class _Pod(Struct, frozen=True):
-    metadata: _Meta
-    spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+class _JobPod(Struct, frozen=True):
+    metadata: _JobMeta
+    spec: _JobPodSpec = _JobPodSpec()
+    status: _JobPodStatus = _JobPodStatus()
 
 
 class _Allocatable(Struct, frozen=True):
@@ -142,8 +142,8 @@ class _Advertised(Struct, frozen=True):
     status: _Allocatable = _Allocatable()
 
 
-_JOB = msgspec.json.Decoder(_Job)
-_POD = msgspec.json.Decoder(_Pod)
+_JOB = msgspec.json.Decoder(_KubeJob)
+_POD = msgspec.json.Decoder(_JobPod)
 _ADVERTISED = msgspec.json.Decoder(_Advertised)
 
 
@@ -209,60 +209,62 @@ def read_gpus(body: bytes, kinds: tuple[str, ...]) -> dict[str, str]:
     return {name: str(n) for name, n in offered.items() if name.startswith(kinds) and str(n) not in ("", "0")}
 
 
-def found(job: KubeJob, pods: Iterable[CheckPod]) -> Found:
+def found(job: KubeJob, pods: Iterable[CheckPod]) -> CheckOutcome:
     """What the check has come to by what its Job and pods show.
 
     Whoever was taken away, in part or whole, says nothing: not even where another pod of the Job ended well.
     """
     pods = sorted(pods, key=lambda pod: pod.key)
     if taken := next((pod for pod in pods if pod.taken), None):
-        return Found(Verdict.inconclusive, f"pre-empted: {taken.taken}")
+        return CheckOutcome(Verdict.inconclusive, f"pre-empted: {taken.taken}")
     if len(pods) > 1:
-        return Found(Verdict.inconclusive, "pre-empted: its pod was ended, and a second one waits")
+        return CheckOutcome(Verdict.inconclusive, "pre-empted: its pod was ended, and a second one waits")
     ended = [pod for pod in pods if pod.code is not None and pod.phase in ("Succeeded", "Failed")]
     if ended:
         return read_verdict(ended[0].code or 0, ended[0].said)
     if job.ended:
-        return Found(Verdict.inconclusive, f"its Job is over ({job.why}) and none of its pods has said anything")
-    return Found(None, next((pod.unplaced or pod.waits or pod.phase for pod in pods), "its pod has not been made yet"))
+        return CheckOutcome(Verdict.inconclusive, f"its Job is over ({job.why}) and none of its pods has said anything")
+    return CheckOutcome(
+        None, next((pod.unplaced or pod.waits or pod.phase for pod in pods), "its pod has not been made yet")
+    )
 
 
-def read_verdict(code: int, said: str) -> Found:
+def read_verdict(code: int, said: str) -> CheckOutcome:
     """The verdict of a container that ended with this exit code and this last message."""
     text = said.strip()
     if code not in _EXITS:
-        return Found(Verdict.inconclusive, _clean(f"it ended with {code}: {text}"))
+        return CheckOutcome(Verdict.inconclusive, _clean(f"it ended with {code}: {text}"))
     if text.startswith("{"):
         return _of_lines(text, code)
-    return Found(_EXITS[code], _clean(text.partition("|")[0].partition("\n")[0]))
+    return CheckOutcome(_EXITS[code], _clean(text.partition("|")[0].partition("\n")[0]))
 
 
-class _Line(Struct, frozen=True):
+class _VerdictLine(Struct, frozen=True):
     verdict: str
     detail: str = ""
     part: str = ""
 
 
-def _of_lines(text: str, code: int) -> Found:
+def _of_lines(text: str, code: int) -> CheckOutcome:
     """JSON lines: one that cannot be read spoils them all; an exit code that says worse than they do counts, too."""
     lines = [line for line in text.splitlines() if line.strip()]
     if len(lines) > MAX_LINES:
-        return Found(Verdict.inconclusive, f"it gave {len(lines)} answers, at most {MAX_LINES} are read")
+        return CheckOutcome(Verdict.inconclusive, f"it gave {len(lines)} answers, at most {MAX_LINES} are read")
     answers: list[tuple[Verdict, str]] = []
     for line in lines:
         try:
-            one = msgspec.json.decode(line, type=_Line)
+            one = msgspec.json.decode(line, type=_VerdictLine)
             answers.append((Verdict(one.verdict), ": ".join(part for part in (one.part, one.detail) if part)))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            return Found(Verdict.inconclusive, _clean(f"its answer cannot be read: {error}"))
+            return CheckOutcome(Verdict.inconclusive, _clean(f"its answer cannot be read: {error}"))
     if code and all(verdict is Verdict.passed for verdict, _ in answers):
-        return Found(Verdict.inconclusive, f"its answers say passed, it ended with {code}")
+        return CheckOutcome(Verdict.inconclusive, f"its answers say passed, it ended with {code}")
     for worst in (Verdict.failed, Verdict.inconclusive):
         if bad := [detail for verdict, detail in answers if verdict is worst]:
-            return Found(worst, _clean("; ".join(bad)))
+            return CheckOutcome(worst, _clean("; ".join(bad)))
     if all(verdict is Verdict.passed for verdict, _ in answers):
-        return Found(Verdict.passed, _clean("; ".join(detail for _, detail in answers if detail)))
-    return Found(Verdict.inconclusive, "its answers are no verdicts of a check that has just run")
+        return CheckOutcome(Verdict.passed, _clean("; ".join(detail for _, detail in answers if detail)))
+    return CheckOutcome(Verdict.inconclusive, "its answers are no verdicts of a check that has just run")
 
 
 def _clean(text: str) -> str:

@@ -14,8 +14,8 @@ from yarl import URL
 
 from hostler.drivers.kubernetes.api_endpoint import door_of
 from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
-from hostler.drivers.kubernetes.request_queue import ACT, Turn, Turns
-from hostler.drivers.kubernetes.wire import Status, read_status
+from hostler.drivers.kubernetes.request_queue import ACT, RequestQueue, RequestRank
+from hostler.drivers.kubernetes.wire import ApiStatus, read_status
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 
 TIMEOUT_S = 10.0
@@ -47,19 +47,19 @@ BROKEN = (aiohttp.ClientError, OSError)
 """What the way to the API server raises, its timeouts among it."""
 
 
-class Answer(Struct, frozen=True):
+class KubeResponse(Struct, frozen=True):
     """A complete answer, whatever its status."""
 
     status: int
     body: bytes = b""
     retry_after_s: float = 0.0
 
-    def said(self) -> Status:
+    def said(self) -> ApiStatus:
         """What the API says where it has not done as asked."""
         return read_status(self.body)
 
 
-class _Request(Struct, frozen=True):
+class _HttpRequest(Struct, frozen=True):
     """What is sent; a `kind` of content makes it a change. `silence_s`: the longest wait for the next piece."""
 
     method: str
@@ -85,7 +85,7 @@ class Api:
         self._access = access
         self.door = door_of(access)
         self.turn = ACT
-        self._turns = Turns()
+        self._turns = RequestQueue()
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -99,24 +99,24 @@ class Api:
         if self._session is not None:
             await self._session.close()
 
-    def at(self, turn: Turn) -> Self:
+    def at(self, turn: RequestRank) -> Self:
         """The same API server, asked in this turn rather than in that of an act."""
         other = copy(self)
         other.turn = turn
         return other
 
-    async def get(self, path: str, **query: str) -> Answer:
+    async def get(self, path: str, **query: str) -> KubeResponse:
         """Read, in its turn. Raises UnreachableError where no complete answer came."""
         async with self._turns.taken(self.turn):
-            return await self._ask(_Request("GET", _with(path, query)))
+            return await self._ask(_HttpRequest("GET", _with(path, query)))
 
     async def change(
         self, method: str, path: str, body: Any, kind: str = "application/json", query: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> KubeResponse:
         """Change something, once, in its turn, behind the fence. Raises UnreachableError where no whole answer came."""
         asked = {"fieldManager": MANAGER, **(query or {})} if method in ("POST", "PATCH", "PUT") else dict(query or {})
         async with self._turns.taken(self.turn):
-            return await self._ask(_Request(method, _with(path, asked), msgspec.json.encode(body), kind))
+            return await self._ask(_HttpRequest(method, _with(path, asked), msgspec.json.encode(body), kind))
 
     @asynccontextmanager
     async def watch(self, path: str, query: dict[str, str], silence_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -127,7 +127,7 @@ class Api:
         """
         asked = {**query, "watch": "true", "allowWatchBookmarks": "true"}
         try:
-            async with self._answered(_Request("GET", _with(path, asked), silence_s=silence_s)) as response:
+            async with self._answered(_HttpRequest("GET", _with(path, asked), silence_s=silence_s)) as response:
                 if response.status != OK:
                     raise StatusError(_answer(response, await _whole(response)))
                 yield _lines(response)
@@ -136,7 +136,7 @@ class Api:
         except BROKEN as broken:
             raise _unreachable(broken) from broken
 
-    async def _ask(self, request: _Request) -> Answer:
+    async def _ask(self, request: _HttpRequest) -> KubeResponse:
         try:
             async with self._answered(request) as response:
                 return _answer(response, await _whole(response))
@@ -144,7 +144,7 @@ class Api:
             raise _unreachable(broken) from broken
 
     @asynccontextmanager
-    async def _answered(self, request: _Request) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _answered(self, request: _HttpRequest) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer's beginning. What was asked as nobody is asked again where there are other credentials by now."""
         known_by = await self._access.credentials.header()
         response = await self._send(request, known_by)
@@ -156,7 +156,7 @@ class Api:
         async with response:
             yield response
 
-    async def _send(self, request: _Request, known_by: str) -> aiohttp.ClientResponse:
+    async def _send(self, request: _HttpRequest, known_by: str) -> aiohttp.ClientResponse:
         assert self._session is not None, "enter it first"
         headers = {"Authorization": known_by} if known_by else {}
         if request.changes:
@@ -196,12 +196,12 @@ class SilenceError(UnreachableError):
 class StatusError(Exception):
     """A watch or list was answered with a status that is no success."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: KubeResponse) -> None:
         super().__init__(f"HTTP {answer.status}: {answer.said().message[:200]}")
         self.answer = answer
 
 
-def checked(answer: Answer, what: str) -> bytes:
+def checked(answer: KubeResponse, what: str) -> bytes:
     """The body of a success.
 
     Raises ConflictError (409), UnreachableError (429 and 5xx: it may work later, or has worked), RefusedError (the
@@ -217,9 +217,9 @@ def checked(answer: Answer, what: str) -> bytes:
     raise RefusedError(said)
 
 
-def _answer(response: aiohttp.ClientResponse, body: bytes) -> Answer:
+def _answer(response: aiohttp.ClientResponse, body: bytes) -> KubeResponse:
     asked = response.headers.get("Retry-After", "")
-    return Answer(response.status, body, float(asked) if asked.isdigit() else 0.0)
+    return KubeResponse(response.status, body, float(asked) if asked.isdigit() else 0.0)
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:

@@ -20,7 +20,7 @@ LASTS_S = 40
 """As long as Kubernetes itself waits for a kubelet by default."""
 
 
-class Presence:
+class LivenessLease:
     """One cluster's. `owner` names the Lease, `holder` is the controller that decides."""
 
     def __init__(self, api: Api, owner: str, holder: str) -> None:

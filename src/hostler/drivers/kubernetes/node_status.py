@@ -36,16 +36,16 @@ _ODD = re.compile(r"[^A-Za-z0-9_.-]+")
 _DOMAINS = {"nvlink": "nvlink-domain", "rail": "rail"}
 
 
-class Marks(Struct, frozen=True):
+class NodeStatus(Struct, frozen=True):
     """What a node is to show: all of our labels, and all conditions of `DUTIES`, in their order."""
 
     labels: dict[str, str]
     conditions: tuple[Shown, ...]
 
 
-def marks(node: Node, works: tuple[Workload, ...] | None) -> Marks:
+def marks(node: Node, works: tuple[Workload, ...] | None) -> NodeStatus:
     """What the node is to show; `works` run there, None where that is not known."""
-    return Marks(_labels(node), (_healthy(node), _active(works), *_maintenance(node, works)))
+    return NodeStatus(_labels(node), (_healthy(node), _active(works), *_maintenance(node, works)))
 
 
 def has_changed(one: Shown, stands: Shown | None) -> bool:

@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node
-from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import APPLY, Api, checked
 from hostler.drivers.kubernetes.node_status import (
     DUTIES,
     LABELS,
-    Marks,
+    NodeStatus,
     applied,
     has_changed,
     is_stale,
@@ -39,10 +39,12 @@ def members(fleet: Fleet, cluster: str) -> list[Node]:
     return [fleet.nodes[i] for pool in pools for i in fleet.index.members(f"pool:{pool.name}")]
 
 
-class Marker:
+class NodeStatusWriter:
     """One cluster's. `fleet` gives the cell's; only members of the cluster are written on, and only what is ours."""
 
-    def __init__(self, scheduler: KubernetesScheduler, api: Api, book: Book, fleet: Callable[[], Fleet]) -> None:
+    def __init__(
+        self, scheduler: KubernetesScheduler, api: Api, book: ClusterCache, fleet: Callable[[], Fleet]
+    ) -> None:
         self._scheduler = scheduler
         self._api = api.at(MARK)
         self._book = book
@@ -73,7 +75,7 @@ class Marker:
         if work:
             await asyncio.gather(*work)
 
-    async def _mark(self, name: str, now: tuple[Node, KubeNode, WorkloadView], wanted: Marks) -> None:
+    async def _mark(self, name: str, now: tuple[Node, KubeNode, WorkloadView], wanted: NodeStatus) -> None:
         _, listed, _ = now
         async with self._limit:
             try:
@@ -85,7 +87,7 @@ class Marker:
                 return
         self._done[name] = now
 
-    async def _conditions(self, name: str, listed: KubeNode, wanted: Marks) -> None:
+    async def _conditions(self, name: str, listed: KubeNode, wanted: NodeStatus) -> None:
         """Only what differs from what stands there."""
         stands = {one.type: one for one in listed.shown}
         stale = [one for one in wanted.conditions if is_stale(one, stands.get(one.type))]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hostler.drivers.kubernetes.cluster_cache import PODS, Book
+from hostler.drivers.kubernetes.cluster_cache import PODS, ClusterCache
 from hostler.drivers.kubernetes.kube_api import Api, checked
 from hostler.drivers.kubernetes.wire import Malformed, going_on, read_page
 from hostler.ports import UnreachableError
@@ -13,7 +13,7 @@ SHOWN_S = 2.0
 AGAIN_S = 0.05
 
 
-async def unseen(api: Api, book: Book, node: str) -> str:
+async def unseen(api: Api, book: ClusterCache, node: str) -> str:
     """Pods that the API server has on the node and the copy does not show, by name; "" where none is missing.
 
     Waits for the copy `SHOWN_S` at most. Of a copy that does not count anyway nothing is asked. Raises PortError.
@@ -38,6 +38,6 @@ async def _there(api: Api, node: str) -> list[tuple[str, str]]:
         raise UnreachableError(f"what came is no list of pods: {wrong}") from wrong
 
 
-def _shows(book: Book, key: str, uid: str) -> bool:
+def _shows(book: ClusterCache, key: str, uid: str) -> bool:
     pod = book.pods.items.get(key)
     return pod is not None and pod.uid == uid

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.drivers.kubernetes.kube_api import GONE, OK, Api, SilenceError, StatusError
-from hostler.drivers.kubernetes.wire import Event, K, Malformed, Page, read_event, read_page
+from hostler.drivers.kubernetes.wire import Event, K, ListPage, Malformed, read_event, read_page
 from hostler.logs.structured import logger
 from hostler.ports import UnreachableError
 
@@ -46,7 +46,7 @@ class Patience(Struct, frozen=True):
     landing_s: float = 1.0
 
 
-class Kind(Struct, Generic[K], frozen=True):
+class ObjectKind(Struct, Generic[K], frozen=True):
     """What is copied: the API's path, a field selector, and how an object is read."""
 
     name: str
@@ -68,7 +68,7 @@ class Reflector(Generic[K]):
     def __init__(
         self,
         api: Api,
-        kind: Kind[K],
+        kind: ObjectKind[K],
         heard: Heard[K],
         draw: Callable[[], float],
         patience: Patience = Patience(),  # noqa: B008 - frozen
@@ -149,7 +149,7 @@ class Reflector(Generic[K]):
                 token = page.token
         raise UnreachableError("the list is too old before it is read")
 
-    async def _page(self, limit: str, token: str) -> Page[K] | None:
+    async def _page(self, limit: str, token: str) -> ListPage[K] | None:
         query = {"limit": limit} | ({"continue": token} if token else {})
         if self._kind.selector:
             query["fieldSelector"] = self._kind.selector

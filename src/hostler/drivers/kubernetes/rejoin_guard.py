@@ -18,7 +18,7 @@ log = logger()
 TURN_S = 1.0
 
 
-class Doorkeeper:
+class RejoinGuard:
     """One cluster's. `fleet` gives the cell's."""
 
     def __init__(self, scheduler: KubernetesScheduler, fleet: Callable[[], Fleet]) -> None:

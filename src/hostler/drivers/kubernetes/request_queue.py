@@ -27,17 +27,17 @@ PLACES = {Urgency.cordon: 16, Urgency.act: 12, Urgency.mark: 6}
 """So many requests of an urgency, together with those that are less urgent, are out at the same time."""
 
 
-class Turn(Struct, frozen=True):
+class RequestRank(Struct, frozen=True):
     """A request's rank: its urgency, then `gravity` (a `Severity`; the greater first), then who came first."""
 
     urgency: Urgency = Urgency.act
     gravity: int = 0
 
 
-ACT, MARK = Turn(), Turn(Urgency.mark)
+ACT, MARK = RequestRank(), RequestRank(Urgency.mark)
 
 
-class Turns:
+class RequestQueue:
     """Who may send now. Waits without a limit of its own: whoever asks has a deadline."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Turns:
         self._came = count()
 
     @asynccontextmanager
-    async def taken(self, turn: Turn) -> AsyncIterator[None]:
+    async def taken(self, turn: RequestRank) -> AsyncIterator[None]:
         """Wait for the turn, and have a place for as long as the block lasts."""
         await self._enter(turn)
         try:
@@ -54,7 +54,7 @@ class Turns:
         finally:
             self._leave(turn.urgency)
 
-    async def _enter(self, turn: Turn) -> None:
+    async def _enter(self, turn: RequestRank) -> None:
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting[turn.urgency], (-turn.gravity, next(self._came), granted))
         self._grant()

@@ -12,8 +12,8 @@ from hostler.core.conditions.machine_identity import misbound
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Node, Operation, Outcome, WorkClass
 from hostler.core.tables.operations import IDLE_CHECK
-from hostler.drivers.kubernetes.bootstrap_tokens import Joining
-from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.bootstrap_tokens import BootstrapTokens
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.cordon import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
 from hostler.drivers.kubernetes.doctor import second_remediators
 from hostler.drivers.kubernetes.external_controllers import remediators
@@ -25,12 +25,12 @@ from hostler.drivers.kubernetes.kube_api import (
     NOT_FOUND,
     TOO_MANY,
     UNPROCESSABLE,
-    Answer,
     Api,
+    KubeResponse,
     checked,
 )
 from hostler.drivers.kubernetes.pod_cache_freshness import SHOWN_S, unseen
-from hostler.drivers.kubernetes.request_queue import ACT, Turn, Urgency
+from hostler.drivers.kubernetes.request_queue import ACT, RequestRank, Urgency
 from hostler.drivers.kubernetes.wire import KubeNode, KubePod, read_node
 from hostler.drivers.kubernetes.workloads import class_of, id_of
 from hostler.ports import SCHEDULED, ClusterView, ConflictError, RefusedError, UnreachableError, name_there
@@ -49,14 +49,14 @@ class KubernetesScheduler:
     kinds = SCHEDULED | {IDLE_CHECK}
     kind = "kubernetes"
 
-    def __init__(self, cluster: str, api: Api, book: Book, owner: str) -> None:
+    def __init__(self, cluster: str, api: Api, book: ClusterCache, owner: str) -> None:
         self.cluster = cluster
         self._api = api
         self._book = book
         self._owner = owner
         self.checks = Checks(api, book, owner)
         self._spaces, self._actors = book.settings.spaces, book.settings.actors
-        self.joining = Joining(cluster, api, owner)
+        self.joining = BootstrapTokens(cluster, api, owner)
 
     def views(self) -> ClusterView:
         """What the cluster shows now."""
@@ -148,7 +148,7 @@ class KubernetesScheduler:
         return seen
 
     async def _change(
-        self, name: str, decide: Callable[[KubeNode], list[dict[str, Any]]], turn: Turn = ACT
+        self, name: str, decide: Callable[[KubeNode], list[dict[str, Any]]], turn: RequestRank = ACT
     ) -> KubeNode | None:
         """Decide, write if nothing has changed in between; the node, None where it is not listed.
 
@@ -171,7 +171,7 @@ class KubernetesScheduler:
                 checked(answer, f"node {name}")
         raise ConflictError(f"node {name} changed under us {ATTEMPTS} times")
 
-    async def _read(self, name: str, turn: Turn = ACT) -> KubeNode | None:
+    async def _read(self, name: str, turn: RequestRank = ACT) -> KubeNode | None:
         answer = await self._api.at(turn).get(_node_path(name))
         return None if answer.status == NOT_FOUND else _node(checked(answer, f"node {name}"))
 
@@ -305,9 +305,9 @@ def _node(body: bytes) -> KubeNode:
         raise UnreachableError(f"what came is no Node: {wrong}") from wrong
 
 
-def _turn_of_cordon(node: Node) -> Turn:
+def _turn_of_cordon(node: Node) -> RequestRank:
     """A cordon goes before all else: until it stands work lands on the node. The gravest first."""
-    return Turn(Urgency.cordon, max((int(one.severity) for one in node.conditions), default=0))
+    return RequestRank(Urgency.cordon, max((int(one.severity) for one in node.conditions), default=0))
 
 
 def _reason(operation: Operation, node: Node) -> str:
@@ -317,7 +317,7 @@ def _reason(operation: Operation, node: Node) -> str:
     return f"{what}; plan {operation.plan or 'none'} of {node.id}, {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"[:256]
 
 
-def _why_not(pod: KubePod, answer: Answer) -> str:
+def _why_not(pod: KubePod, answer: KubeResponse) -> str:
     said = answer.said()
     causes = [cause.message for cause in said.details.causes if cause.message] if said.details else []
     return f"{pod.key}: {' '.join([said.message, *causes])[:300]}"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.kubernetes.external_controllers import ACTORS, DUTIES, Actor
 from hostler.drivers.kubernetes.gpu_operator import OPERANDS, Operand
-from hostler.drivers.kubernetes.workloads import CHECKS, EVICT, WAIT, Manner, Spaces
+from hostler.drivers.kubernetes.workloads import CHECKS, EVICT, WAIT, DrainMethod, Spaces
 
 MAX_TEXT = 64 * 1024
 LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -27,7 +27,7 @@ class KubernetesSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     platform: tuple[str, ...] = Spaces().platform
-    namespaces: dict[str, Manner] = {}
+    namespaces: dict[str, DrainMethod] = {}
     tools: tuple[Actor, ...] = ()
     operands: tuple[Operand, ...] = OPERANDS
 
@@ -70,7 +70,7 @@ def _problems(found: KubernetesSettings) -> list[tuple[str, str]]:
     return [*wrong, *(problem for tool in found.tools for problem in _of_tool(tool))]
 
 
-def _of_manner(found: KubernetesSettings, name: str, manner: Manner) -> Iterator[tuple[str, str]]:
+def _of_manner(found: KubernetesSettings, name: str, manner: DrainMethod) -> Iterator[tuple[str, str]]:
     where, after_s = f"namespaces: {name}", manner.evict_after_s
     if found.spaces.is_platform(name):
         yield f"{where}: it is the platform's", "leave it out of one of the two"

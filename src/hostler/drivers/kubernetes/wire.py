@@ -45,7 +45,7 @@ class Malformed(Exception):  # noqa: N818 - it is what came, not what we did
     """What came is not what the API promises; says what and where."""
 
 
-class Kept(Protocol):
+class CachedObject(Protocol):
     """An object as it is kept: `key` is "namespace/name" or the name, unique within its kind."""
 
     @property
@@ -54,7 +54,7 @@ class Kept(Protocol):
     def uid(self) -> str: ...
 
 
-K = TypeVar("K", bound=Kept)
+K = TypeVar("K", bound=CachedObject)
 
 
 class Taint(Struct, frozen=True):
@@ -76,7 +76,7 @@ class Shown(Struct, frozen=True):
     lastTransitionTime: str | None = None  # noqa: N815 - the API's name
 
 
-class Asked(Struct, frozen=True):
+class AnnotationRequest(Struct, frozen=True):
     """What somebody asks Hostler for by an annotation: `by` is the program that wrote it, `at` when."""
 
     what: str
@@ -117,7 +117,7 @@ class KubeNode(Struct, frozen=True):
     leaving: bool
     has_annotations: bool
     shown: tuple[Shown, ...]
-    asked: Asked | None = None
+    asked: AnnotationRequest | None = None
     paused: tuple[tuple[str, str], ...] = ()
 
 
@@ -170,7 +170,7 @@ class KubeBudget(Struct, frozen=True):
     always: bool
 
 
-class Page(Struct, Generic[K], frozen=True):
+class ListPage(Struct, Generic[K], frozen=True):
     """One page of a list: objects, the version at which it was read, and how to ask for the next ("" at the end)."""
 
     items: tuple[K, ...]
@@ -192,7 +192,7 @@ class Event(Struct, Generic[K], frozen=True):
     said: str = ""
 
 
-class Cause(Struct, frozen=True):
+class RefusalCause(Struct, frozen=True):
     """Why a request was refused, in detail."""
 
     reason: str = ""
@@ -202,10 +202,10 @@ class Cause(Struct, frozen=True):
 class Details(Struct, frozen=True):
     """The particulars of a Status."""
 
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[RefusalCause, ...] = ()
 
 
-class Status(Struct, frozen=True):
+class ApiStatus(Struct, frozen=True):
     """How the API answers what it does not do."""
 
     message: str = ""
@@ -238,7 +238,7 @@ class _Managed(Struct, frozen=True):
     fields: msgspec.Raw = field(default=msgspec.Raw(), name="fieldsV1")
 
 
-class _Meta(Struct, frozen=True):
+class _ObjectMeta(Struct, frozen=True):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -265,8 +265,8 @@ class _NodeStatus(Struct, frozen=True):
     info: _NodeInfo | None = field(default=None, name="nodeInfo")
 
 
-class _Node(Struct, frozen=True):
-    metadata: _Meta
+class _KubeNode(Struct, frozen=True):
+    metadata: _ObjectMeta
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
 
@@ -281,21 +281,21 @@ class _Container(Struct, frozen=True):
     resources: _Resources = _Resources()
 
 
-class _PodSpec(Struct, frozen=True):
+class _KubePodSpec(Struct, frozen=True):
     node: str = field(default="", name="nodeName")
     containers: tuple[_Container, ...] = ()
 
 
-class _PodStatus(Struct, frozen=True):
+class _KubePodStatus(Struct, frozen=True):
     phase: str = ""
     began: Annotated[datetime, Meta(tz=True)] | None = field(default=None, name="startTime")
     conditions: tuple[Shown, ...] = ()
 
 
-class _Pod(Struct, frozen=True):
-    metadata: _Meta
-    spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+class _KubePod(Struct, frozen=True):
+    metadata: _ObjectMeta
+    spec: _KubePodSpec = _KubePodSpec()
+    status: _KubePodStatus = _KubePodStatus()
 
 
 class _Selector(Struct, frozen=True):
@@ -315,31 +315,31 @@ class _BudgetStatus(Struct, frozen=True):
 
 
 class _Budget(Struct, frozen=True):
-    metadata: _Meta
+    metadata: _ObjectMeta
     spec: _BudgetSpec = _BudgetSpec()
     status: _BudgetStatus = _BudgetStatus()
 
 
 class _List(Struct, frozen=True):
-    metadata: _Meta
+    metadata: _ObjectMeta
     items: tuple[msgspec.Raw, ...] | None = ()
 
 
-class _Watched(Struct, frozen=True):
+class _WatchEvent(Struct, frozen=True):
     type: str
     object: msgspec.Raw
 
 
 class _Marked(Struct, frozen=True):
-    metadata: _Meta
+    metadata: _ObjectMeta
 
 
 _LIST = msgspec.json.Decoder(_List)
-_WATCHED = msgspec.json.Decoder(_Watched)
-_STATUS = msgspec.json.Decoder(Status)
+_WATCHED = msgspec.json.Decoder(_WatchEvent)
+_STATUS = msgspec.json.Decoder(ApiStatus)
 _MARKED = msgspec.json.Decoder(_Marked)
-_NODE = msgspec.json.Decoder(_Node)
-_POD = msgspec.json.Decoder(_Pod)
+_NODE = msgspec.json.Decoder(_KubeNode)
+_POD = msgspec.json.Decoder(_KubePod)
 _BUDGET = msgspec.json.Decoder(_Budget)
 
 
@@ -413,14 +413,14 @@ def read_budget(body: bytes | msgspec.Raw) -> KubeBudget:
     )
 
 
-def read_page(body: bytes, read: Callable[[msgspec.Raw], K]) -> Page[K]:
+def read_page(body: bytes, read: Callable[[msgspec.Raw], K]) -> ListPage[K]:
     """A page of a list. Raises Malformed."""
     try:
         page = _LIST.decode(body)
         items = tuple(read(item) for item in page.items or ())
     except UNREADABLE as wrong:
         raise Malformed(f"a list of {len(body)} bytes: {wrong}") from wrong
-    return Page(items, page.metadata.version, page.metadata.token)
+    return ListPage(items, page.metadata.version, page.metadata.token)
 
 
 def read_event(line: bytes, read: Callable[[msgspec.Raw], K]) -> Event[K]:
@@ -437,19 +437,19 @@ def read_event(line: bytes, read: Callable[[msgspec.Raw], K]) -> Event[K]:
     return Event(watched.type, item, version)
 
 
-def read_status(body: bytes) -> Status:
+def read_status(body: bytes) -> ApiStatus:
     """What the API says of a request that it has not done; an empty Status where it is not the API that answers."""
     try:
         return _STATUS.decode(body)
     except UNREADABLE:
-        return Status(body[:MAX_SAID].decode(errors="replace"))
+        return ApiStatus(body[:MAX_SAID].decode(errors="replace"))
 
 
 def _ours(said: dict[str, str] | None) -> dict[str, str]:
     return {key: value for key, value in (said or {}).items() if key.startswith(OURS)}
 
 
-def _marks(meta: _Meta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
+def _marks(meta: _ObjectMeta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
     """What other actors may have written: labels as "key=value", annotations and taints by key; not the platform's."""
     labels = (f"{key}={value}" for key, value in (meta.labels or {}).items() if "state" in key or "upgrade" in key)
     keys = (*(meta.annotations or {}), *(taint.key for taint in taints))
@@ -462,12 +462,12 @@ def _shut_by(managed: tuple[_Managed, ...]) -> str:
     return next((one.manager for one in managed if b'"f:unschedulable"' in bytes(one.fields)), "")
 
 
-def _asked(meta: _Meta) -> Asked | None:
+def _asked(meta: _ObjectMeta) -> AnnotationRequest | None:
     said = meta.annotations or {}
     if not said.get(REQUEST):
         return None
     wrote = next((one for one in meta.managed if f'"f:{REQUEST}"'.encode() in bytes(one.fields)), _Managed())
-    return Asked(said[REQUEST].strip(), said.get(REASON_GIVEN, ""), wrote.manager, wrote.time)
+    return AnnotationRequest(said[REQUEST].strip(), said.get(REASON_GIVEN, ""), wrote.manager, wrote.time)
 
 
 def _gpus(container: _Container) -> int:

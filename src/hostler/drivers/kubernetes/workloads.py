@@ -26,7 +26,7 @@ CHECKS = "hostler-checks"
 WAIT, EVICT = "wait", "evict"
 
 
-class Manner(Struct, frozen=True, forbid_unknown_fields=True):
+class DrainMethod(Struct, frozen=True, forbid_unknown_fields=True):
     """How work of a namespace is drained whose pods say nothing themselves.
 
     `drain`: wait until it ends, or evict it with its own grace. `evict_after_s`: it is waited for so long, and evicted
@@ -56,16 +56,16 @@ class Spaces(Struct, frozen=True):
         "openshift-",
     )
 
-    manners: dict[str, Manner] = {}
+    manners: dict[str, DrainMethod] = {}
 
     def is_platform(self, namespace: str) -> bool:
         """Whether what runs there is infrastructure."""
         return any(_means(name, namespace) for name in self.platform)
 
-    def manner_of(self, namespace: str) -> Manner:
+    def manner_of(self, namespace: str) -> DrainMethod:
         """How what runs there is drained: what is said of its name, else of its longest beginning."""
         meant = [name for name in self.manners if _means(name, namespace)]
-        return self.manners[max(meant, key=len)] if meant else Manner()
+        return self.manners[max(meant, key=len)] if meant else DrainMethod()
 
 
 def _means(name: str, namespace: str) -> bool:

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from hostler.drivers.redfish import etags, wire
 from hostler.drivers.redfish.connection_pool import Connections
-from hostler.drivers.redfish.http_exchange import Access, Answer, Exchange, HttpExchange
-from hostler.drivers.redfish.read_budget import Budget
-from hostler.drivers.redfish.sensor_layout import Layout, Tree
+from hostler.drivers.redfish.http_exchange import Access, Exchange, HttpExchange, HttpResponse
+from hostler.drivers.redfish.read_budget import ReadBudget
+from hostler.drivers.redfish.sensor_layout import ResourceTree, SensorLayout
 from hostler.drivers.redfish.tolerant_json import Document, WireError, child, document, link, local_path, text
 from hostler.ports import ConflictError, PortError, RefusedError, Secrets, UnreachableError
 
@@ -53,12 +53,12 @@ class RedfishClient:
     def __init__(self, exchange: Exchange, origin: str) -> None:
         self.origin = origin
         self.alone = asyncio.Lock()
-        self.layouts: dict[str, Layout] = {}
-        self.trees: dict[str, Tree] = {}
+        self.layouts: dict[str, SensorLayout] = {}
+        self.trees: dict[str, ResourceTree] = {}
         self.logs: dict[str, tuple[tuple[str, ...], ...]] = {}
         self.apart: set[tuple[str, str]] = set()
         self._exchange = exchange
-        self.budget = Budget(origin)
+        self.budget = ReadBudget(origin)
         self._reads = asyncio.Semaphore(MAX_READS)
         self._root: wire.ServiceRoot | None = None
         self._only_system = ""
@@ -71,7 +71,7 @@ class RedfishClient:
 
     def begin(self) -> None:
         """A new look, or a new operation: it has a whole budget."""
-        self.budget = Budget(self.origin)
+        self.budget = ReadBudget(self.origin)
 
     # what it is
 
@@ -170,14 +170,14 @@ class RedfishClient:
         boot: dict[str, object] = {"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": target}
         if uri:
             boot |= {"HttpBootUri": uri}
-        await self.write(Place(system.path, system.settings, system.etag), {"Boot": boot}, _OVERRIDE)
+        await self.write(ChangeTarget(system.path, system.settings, system.etag), {"Boot": boot}, _OVERRIDE)
 
-    async def boots(self, system: wire.System) -> tuple[wire.Boot, ...]:
+    async def boots(self, system: wire.System) -> tuple[wire.BootOverride, ...]:
         """The boot override as it is, and as it will be where changes wait for the next start."""
         pending = await self._settings(system.settings, _OVERRIDE)
         return (system.boot, wire.boot_of(pending)) if pending else (system.boot,)
 
-    async def write(self, place: "Place", body: object, listed: tuple[str, ...]) -> None:
+    async def write(self, place: "ChangeTarget", body: object, listed: tuple[str, ...]) -> None:
         """Change a resource: through its settings object where that lists the property at this path of keys."""
         assert self.busy, "an actuation without `alone`"
         pending = await self._settings(place.settings, listed)
@@ -201,7 +201,7 @@ class RedfishClient:
         target = manager.reset_target or f"{manager.path}/Actions/Manager.Reset"
         await self.send("POST", target, {"ResetType": kind})
 
-    async def simple_update(self, component: wire.Component, image: str) -> str:
+    async def simple_update(self, component: wire.FirmwareComponent, image: str) -> str:
         """Have the BMC fetch `image` (a URL) and write it to one component; returns its task's path or "".
 
         Raises NotOfferedError where the BMC takes firmware by other means only.
@@ -219,14 +219,14 @@ class RedfishClient:
         answer = await self.send("POST", target, body)
         return self._task_path(answer)
 
-    async def task(self, path: str) -> wire.Task | None:
+    async def task(self, path: str) -> wire.BmcTask | None:
         """A task's (or its monitor's) account; None where it is gone, as many are after they succeeded."""
         try:
             return wire.task(await self.get(path), path)
         except NotOfferedError:
             return None
 
-    async def tasks(self) -> tuple[wire.Task, ...]:
+    async def tasks(self) -> tuple[wire.BmcTask, ...]:
         """All tasks the BMC still lists; none where it has no task service."""
         try:
             service = self._offered((await self.root()).tasks, "task service")
@@ -241,7 +241,7 @@ class RedfishClient:
         """The body behind a link on this BMC; redirects are followed on this BMC only."""
         return (await self._fetch(reference)).body
 
-    async def _fetch(self, reference: str) -> Answer:
+    async def _fetch(self, reference: str) -> HttpResponse:
         path = self.local(reference)
         for _ in range(MAX_HOPS):
             async with self._reads:
@@ -253,7 +253,9 @@ class RedfishClient:
             path = self.local(answer.headers.get("location", ""))
         raise RefusedError(f"{self.origin} redirects {reference} more than {MAX_HOPS} times")
 
-    async def send(self, method: str, reference: str, body: object, headers: dict[str, str] | None = None) -> Answer:
+    async def send(
+        self, method: str, reference: str, body: object, headers: dict[str, str] | None = None
+    ) -> HttpResponse:
         """One request that changes something, sent once."""
         path = self.local(reference)
         sent = {"Content-Type": "application/json"} | (headers or {})
@@ -345,7 +347,7 @@ class RedfishClient:
             raise NotOfferedError(f"{self.origin} offers no {what}")
         return reference
 
-    def _task_path(self, answer: Answer) -> str:
+    def _task_path(self, answer: HttpResponse) -> str:
         """Where the accepted update can be followed. It was accepted, so a bad link is no failure."""
         try:
             named = link(document(answer.body)) if answer.body else ""
@@ -353,7 +355,7 @@ class RedfishClient:
         except WireError:
             return ""
 
-    def _check(self, method: str, path: str, answer: Answer) -> None:
+    def _check(self, method: str, path: str, answer: HttpResponse) -> None:
         if 200 <= answer.status < 300:
             return
         said = wire.error_text(answer.body)
@@ -394,7 +396,7 @@ class Clients:
         access = self._access(origin)
         exchange = HttpExchange(self._sessions(origin, keep=access.keep), origin, access, self._secrets)
 
-        async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        async def fenced(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
             if method != "GET":
                 self._fence()
             return await exchange(method, path, body, headers)
@@ -410,7 +412,7 @@ class Clients:
             self._sessions.release(idle)
 
 
-class Place(Struct, frozen=True):
+class ChangeTarget(Struct, frozen=True):
     """A resource that can be changed: where, where changes of it wait ("" for nowhere), and the state that was read."""
 
     path: str

@@ -6,7 +6,7 @@ in the header than in the body.
 
 import re
 
-from hostler.drivers.redfish.http_exchange import Answer
+from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.drivers.redfish.tolerant_json import WireError, document, text
 
 _STRONG = re.compile(r'"?[!#-~]{1,200}"?')
@@ -23,7 +23,7 @@ def if_match(etag: str) -> dict[str, str]:
     return {"If-Match": etag} if etag else {}
 
 
-def worth_naming(seen: Answer, tried: str) -> list[str]:
+def worth_naming(seen: HttpResponse, tried: str) -> list[str]:
     """After a refusal: the etags of body and header as strong ones; at last none, or any where none was tried."""
     try:
         told = text(document(seen.body), "@odata.etag")

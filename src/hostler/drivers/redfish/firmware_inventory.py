@@ -6,7 +6,7 @@ from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.tolerant_json import Document, document, link, text
 
 
-async def components(client: RedfishClient, system: wire.System) -> tuple[wire.Component, ...]:
+async def components(client: RedfishClient, system: wire.System) -> tuple[wire.FirmwareComponent, ...]:
     """What of the BMC's firmware inventory is the machine's. Raises NotOfferedError where the BMC has none."""
     root = await client.root()
     if not root.update:

@@ -41,7 +41,7 @@ class Access(Struct, frozen=True):
         return f"Access({self.username!r}, password=…, fingerprint={self.fingerprint!r}, insecure={self.insecure})"
 
 
-class Answer(Struct, frozen=True):
+class HttpResponse(Struct, frozen=True):
     """A complete HTTP answer; header names are in lower case."""
 
     status: int
@@ -49,7 +49,7 @@ class Answer(Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-Exchange = Callable[[str, str, bytes | None, dict[str, str]], Awaitable[Answer]]
+Exchange = Callable[[str, str, bytes | None, dict[str, str]], Awaitable[HttpResponse]]
 """(method, path, body, headers) → the whole answer, whatever its status. Sends once, never follows a redirect.
 
 Raises UnreachableError where no complete answer came, ExcessError for one that is too long, RefusedError where the BMC
@@ -57,14 +57,14 @@ could not be trusted.
 """
 
 
-class Address(Struct, frozen=True):
+class BmcAddress(Struct, frozen=True):
     """Where a BMC listens ("https://host:port") and which of its systems is meant: id, path, or "" for the only."""
 
     origin: str
     system: str = ""
 
 
-def parse_address(binding: str) -> Address:
+def parse_address(binding: str) -> BmcAddress:
     """A node's `bmc` binding: "https://host[:port]", with "#system-id" or "/redfish/v1/Systems/<id>" where needed.
 
     Raises RefusedError for anything else, a password in it included.
@@ -84,7 +84,7 @@ def parse_address(binding: str) -> Address:
         raise RefusedError(f"the bmc binding's path {path!r} is no system; write /redfish/v1/Systems/<id> or none")
     where = f"[{host}]" if ":" in host else host
     origin = f"{parts.scheme}://{where}" + (f":{port}" if port else "")
-    return Address(origin, parts.fragment or (path if "/Systems/" in path else ""))
+    return BmcAddress(origin, parts.fragment or (path if "/Systems/" in path else ""))
 
 
 class HttpExchange:
@@ -101,7 +101,7 @@ class HttpExchange:
         self._timeout = aiohttp.ClientTimeout(total=access.timeout_s, sock_connect=min(10.0, access.timeout_s))
         self._headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
 
-    async def __call__(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    async def __call__(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         answer = await self._send(method, path, body, headers | await self._login(anew=False))
         if answer.status == 401 and method == "GET" and self._access.secret:
             return await self._send(method, path, body, headers | await self._login(anew=True))
@@ -121,7 +121,7 @@ class HttpExchange:
             return {}
         return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}
 
-    async def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    async def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         try:
             async with self._session.request(
                 method,
@@ -133,7 +133,7 @@ class HttpExchange:
                 ssl=self._ssl,
             ) as response:
                 content = await self._limited(response, f"{method} {path}")
-                return Answer(response.status, content, {k.lower(): v for k, v in response.headers.items()})
+                return HttpResponse(response.status, content, {k.lower(): v for k, v in response.headers.items()})
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch) as error:
             raise RefusedError(
                 f"the certificate of {self._origin} is not trusted ({error}); nothing was sent. "

@@ -32,7 +32,7 @@ class RedfishHand:
         self.kinds = frozenset(_ROWS)
         self._clients = clients
         self._clock = clock
-        self._memories: OrderedDict[str, _Memory] = OrderedDict()
+        self._memories: OrderedDict[str, _SentOperation] = OrderedDict()
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
         row = _row(operation)
@@ -67,8 +67,8 @@ class RedfishHand:
         check_identity(client.origin, system, node, nameless=_row(operation).nameless)
         return _Ask(client, system, operation, self._memory_of(operation), self._clock())
 
-    def _memory_of(self, operation: Operation) -> "_Memory":
-        memory = self._memories.setdefault(operation.id, _Memory())
+    def _memory_of(self, operation: Operation) -> "_SentOperation":
+        memory = self._memories.setdefault(operation.id, _SentOperation())
         while len(self._memories) > MAX_REMEMBERED:
             self._memories.popitem(last=False)
         return memory
@@ -89,7 +89,7 @@ def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bo
         )
 
 
-class _Memory(Struct):
+class _SentOperation(Struct):
     """What this process knows of an operation it sent: when, its task, the BMC's last restart, was it away since."""
 
     sent: datetime | None = None
@@ -104,7 +104,7 @@ class _Ask(Struct, frozen=True):
     client: RedfishClient
     system: wire.System
     operation: Operation
-    memory: _Memory
+    memory: _SentOperation
     now: datetime
 
     def outcome(self, result: str, detail: str = "", facts: Facts | None = None) -> Outcome:
@@ -334,7 +334,7 @@ def _wanted(operation: Operation) -> _Firmware:
     return _Firmware(component, version, image)
 
 
-def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire.Component, ...]) -> Outcome:
+def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire.FirmwareComponent, ...]) -> Outcome:
     """Done where the version runs, or is written and waits for the next power cycle; else not_done."""
     running = _running(components, wanted.component)
     staged = any(
@@ -350,11 +350,11 @@ def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire.Componen
     return ask.outcome("not_done", f"{wanted.component} runs {version or 'an unknown version'}", facts)
 
 
-def _running(components: tuple[wire.Component, ...], name: str) -> wire.Component | None:
+def _running(components: tuple[wire.FirmwareComponent, ...], name: str) -> wire.FirmwareComponent | None:
     return next((c for c in components if not c.staged and wire.same_component(c.name, name)), None)
 
 
-async def _writing(ask: _Ask, components: tuple[wire.Component, ...]) -> str:
+async def _writing(ask: _Ask, components: tuple[wire.FirmwareComponent, ...]) -> str:
     """What is being written on this system, "" for nothing. A task that does not say what it writes is ours too."""
     ours = {component.path for component in components}
     tasks = [task for task in await ask.client.tasks() if task.state == "running"]

@@ -9,14 +9,14 @@ from hostler.core.state.model import Facts, Part
 from hostler.drivers.redfish import part_status, resource_tree, wire
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.sensor_layout import Tree
+from hostler.drivers.redfish.sensor_layout import ResourceTree
 from hostler.drivers.redfish.tolerant_json import Document, link, objects, text
 
 MAX_WORDED = 256
 """Parts of each kind whose health is read: more than any server has, fewer than a broken BMC may list."""
 
 
-class Inventory(Struct, frozen=True):
+class BmcInventory(Struct, frozen=True):
     """The parts; a serial of "" says nothing and is shown so. `gaps` says what is missing and why.
 
     `covers` are the kinds of part of which absence means something: all that the BMC lists of them was read.
@@ -29,7 +29,7 @@ class Inventory(Struct, frozen=True):
     complete: bool
 
 
-class Health(Struct, frozen=True):
+class HealthReadings(Struct, frozen=True):
     """Words of health as `part_status.part_facts` names them; `complete` is False where something could not be read."""
 
     facts: Facts
@@ -37,7 +37,7 @@ class Health(Struct, frozen=True):
     complete: bool
 
 
-async def inventory(client: RedfishClient, system: wire.System) -> Inventory:
+async def inventory(client: RedfishClient, system: wire.System) -> BmcInventory:
     """All parts of one machine. Raises UnreachableError only where the BMC stops answering at all."""
     machine = await _machine(client, system)
     parts: list[Part] = []
@@ -49,10 +49,10 @@ async def inventory(client: RedfishClient, system: wire.System) -> Inventory:
         if machine.survey.faults == faults:
             covers |= {part.kind for part in found}
     survey = machine.survey
-    return Inventory(_once(parts), tuple(survey.gaps), tuple(sorted(covers)), not survey.broken)
+    return BmcInventory(_once(parts), tuple(survey.gaps), tuple(sorted(covers)), not survey.broken)
 
 
-async def health(client: RedfishClient, system: wire.System) -> Health:
+async def health(client: RedfishClient, system: wire.System) -> HealthReadings:
     """Words of the parts, of the boards that carry them, and of the machine. Raises UnreachableError on silence."""
     machine = await _machine(client, system)
     survey = machine.survey
@@ -66,7 +66,7 @@ async def health(client: RedfishClient, system: wire.System) -> Health:
             found = part_status.joined(found, told) if kind == HOLDS_OTHERS else found | told
     for doc in await _chassis(machine):
         found |= part_status.intrusion(doc)
-    return Health(found, tuple(survey.gaps), not survey.broken)
+    return HealthReadings(found, tuple(survey.gaps), not survey.broken)
 
 
 class _Machine(Struct, frozen=True):
@@ -75,7 +75,7 @@ class _Machine(Struct, frozen=True):
     survey: Survey
     system: wire.System
     baseboards: tuple[wire.System, ...]
-    tree: Tree
+    tree: ResourceTree
 
 
 async def _machine(client: RedfishClient, system: wire.System) -> _Machine:

@@ -11,7 +11,7 @@ LOOK_VALUES = 1_500_000
 LOOK_MEMBERS = 16_384
 
 
-class Budget:
+class ReadBudget:
     """What is left of one look. Every call raises ExcessError once it is spent."""
 
     def __init__(self, origin: str) -> None:

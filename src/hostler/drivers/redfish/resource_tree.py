@@ -7,7 +7,7 @@ detectors are. Where one machine is behind the BMC, all of it is that machine's;
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import MAX_SYSTEMS, NotOfferedError, RedfishClient
-from hostler.drivers.redfish.sensor_layout import Tree
+from hostler.drivers.redfish.sensor_layout import ResourceTree
 from hostler.drivers.redfish.tolerant_json import Document, child, link, links
 
 MAX_CHASSIS = 128
@@ -17,24 +17,24 @@ _ROOTS_OF_TRUST = ("erot", "irot")
 """Chassis that hold no sensor, and of which some BMCs never answer for one: asked for only together with all others."""
 
 
-async def known(survey: Survey, system: wire.System) -> Tree:
+async def known(survey: Survey, system: wire.System) -> ResourceTree:
     """The machine's part of the BMC, learned once."""
     found = survey.client.trees.get(system.path)
     return found if found is not None else await learn(survey, system)
 
 
-async def learn(survey: Survey, system: wire.System, *, at_once: bool = True) -> Tree:
+async def learn(survey: Survey, system: wire.System, *, at_once: bool = True) -> ResourceTree:
     """Learn it anew. `at_once`: chassis are asked for in one request where the BMC offers that."""
     client = survey.client
     systems = await _systems(survey, system)
     machines = {one.path for one in wire.hosts(systems)} | {system.path}
     beside = [one for one in systems if one.path not in machines]
     if rest := tuple(sorted(machines - {system.path})):
-        tree = Tree((), rest, await _linked(survey, system), await _managers(client, [system], alone=False))
+        tree = ResourceTree((), rest, await _linked(survey, system), await _managers(client, [system], alone=False))
     else:
         baseboards = tuple(one.path for one in beside)
         chassis = await _all(survey, system, at_once=at_once)
-        tree = Tree(baseboards, (), chassis, await _managers(client, [system, *beside], alone=True), whole=True)
+        tree = ResourceTree(baseboards, (), chassis, await _managers(client, [system, *beside], alone=True), whole=True)
     client.logs.pop(system.path, None)
     if not survey.broken:
         client.trees[system.path] = tree
@@ -49,7 +49,7 @@ async def others(survey: Survey, system: wire.System) -> tuple[str, ...]:
     return tuple(one.path for one in machines if one.path != system.path)
 
 
-async def chassis(survey: Survey, tree: Tree) -> list[Document]:
+async def chassis(survey: Survey, tree: ResourceTree) -> list[Document]:
     """The chassis of a machine, in one request where all of the BMC's are its own and the BMC inlines them."""
     root = await survey.client.root()
     if tree.whole and root.chassis and root.expand:

@@ -6,7 +6,7 @@ USES = 360
 """After so many looks the links are learned anew: an hour, at one look every ten seconds."""
 
 
-class Tree(Struct, frozen=True):
+class ResourceTree(Struct, frozen=True):
     """What of one BMC belongs to one machine, as paths.
 
     `baseboards` are systems without a BIOS that are part of it, `others` machines of their own behind the same BMC.
@@ -46,7 +46,7 @@ class ChassisLinks(Struct, frozen=True):
         return (self.sensors, *older, *told, self.supplies, self.fans, self.detectors)
 
 
-class Layout(Struct):
+class SensorLayout(Struct):
     """All chassis of one system, how often this has been used, and whether subsystems are read whole.
 
     `deep` ends with the first time that the BMC did not inline what it said it would: then each link is read by itself.

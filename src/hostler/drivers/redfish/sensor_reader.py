@@ -9,7 +9,7 @@ from hostler.core.state.model import Facts
 from hostler.drivers.redfish import resource_tree, wire
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import BmcFailureError, RedfishClient
-from hostler.drivers.redfish.sensor_layout import USES, ChassisLinks, Layout
+from hostler.drivers.redfish.sensor_layout import USES, ChassisLinks, SensorLayout
 from hostler.drivers.redfish.tolerant_json import Document, WireError, child, document, inlined, link, name_of
 from hostler.ports import RefusedError, UnreachableError
 
@@ -20,17 +20,17 @@ MAX_APART = 1024
 """Chassis whose readings carry its name, of one BMC; one that names its chassis anew each time fills no memory."""
 
 _T = TypeVar("_T")
-_ReadValues = Callable[[Document], tuple[wire.Reading, ...]]
+_ReadValues = Callable[[Document], tuple[wire.SensorValue, ...]]
 
 
-class Readings(Struct, frozen=True):
+class SensorReadings(Struct, frozen=True):
     """Sensor name → value; `gaps` says what is missing and why."""
 
     facts: Facts
     gaps: tuple[str, ...]
 
 
-async def sensors(client: RedfishClient, system: wire.System) -> Readings:
+async def sensors(client: RedfishClient, system: wire.System) -> SensorReadings:
     """Temperatures, fans, power and leak detectors of a system's chassis: newer resources first, else the older."""
     survey = Survey(client)
     found: Facts = {}
@@ -50,10 +50,10 @@ async def sensors(client: RedfishClient, system: wire.System) -> Readings:
         found |= wire.facts(here)
     if survey.broken:
         client.layouts.pop(system.path, None)
-    return Readings(found, tuple(survey.gaps))
+    return SensorReadings(found, tuple(survey.gaps))
 
 
-async def _power(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wire.Reading]:
+async def _power(survey: Survey, layout: SensorLayout, place: ChassisLinks) -> list[wire.SensorValue]:
     """Supplies and their redundancy."""
     wanted = (place.supplies, place.power if place.power_told else "")
     whole = await _whole(survey, layout, place.power, POWER_LEVELS, needed=all(wanted))
@@ -65,7 +65,7 @@ async def _power(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wi
     return found
 
 
-async def _cooling(survey: Survey, layout: Layout, place: ChassisLinks) -> list[wire.Reading]:
+async def _cooling(survey: Survey, layout: SensorLayout, place: ChassisLinks) -> list[wire.SensorValue]:
     """Fans, their redundancy, and leak detectors."""
     wanted = (place.fans, place.detectors, place.cooling if place.cooling_told else "")
     whole = await _whole(survey, layout, place.cooling, COOLING_LEVELS, needed=sum(map(bool, wanted)) > 1)
@@ -78,7 +78,7 @@ async def _cooling(survey: Survey, layout: Layout, place: ChassisLinks) -> list[
     return found + _kept(wire.leak_detector(doc) for doc in detectors)
 
 
-async def _whole(survey: Survey, layout: Layout, path: str, levels: int, *, needed: bool) -> Document:
+async def _whole(survey: Survey, layout: SensorLayout, path: str, levels: int, *, needed: bool) -> Document:
     """A subsystem with what is below it, in one request; empty where it is not needed or the BMC cannot give that.
 
     What was read whole to learn the layout is not read again.
@@ -99,7 +99,7 @@ async def _whole(survey: Survey, layout: Layout, path: str, levels: int, *, need
         raise
 
 
-async def _members(survey: Survey, layout: Layout, whole: tuple[Document, str], path: str) -> list[Document]:
+async def _members(survey: Survey, layout: SensorLayout, whole: tuple[Document, str], path: str) -> list[Document]:
     """The members of a collection: inlined in what was read already, else read now."""
     doc, key = whole
     found = inlined(doc, key) if doc else None
@@ -110,19 +110,19 @@ async def _members(survey: Survey, layout: Layout, whole: tuple[Document, str], 
     return await survey.many(path, path.rstrip("/").rpartition("/")[2]) if path else []
 
 
-async def _layout(survey: Survey, client: RedfishClient, system: wire.System) -> Layout:
+async def _layout(survey: Survey, client: RedfishClient, system: wire.System) -> SensorLayout:
     """Where the readings lie: as learned before, else learned now. What could not be read whole is not remembered."""
     known = client.layouts.get(system.path)
     if known is not None and known.uses < USES:
         known.uses += 1
         return known
-    learned = Layout((), deep=known is None or known.deep or bool(known.chassis))
+    learned = SensorLayout((), deep=known is None or known.deep or bool(known.chassis))
     try:
         machine = await resource_tree.learn(survey, system, at_once=learned.deep)
         docs = [await survey.one(path) for path in machine.chassis]
         found = [await _chassis_links(survey, learned, chassis) for chassis in docs]
     except UnreachableError:
-        client.layouts[system.path] = Layout((), USES, learned.deep)  # what silenced it is not asked again
+        client.layouts[system.path] = SensorLayout((), USES, learned.deep)  # what silenced it is not asked again
         raise
     learned.chassis = tuple(one for one in found if any(one.places))
     if not survey.broken:
@@ -130,7 +130,7 @@ async def _layout(survey: Survey, client: RedfishClient, system: wire.System) ->
     return learned
 
 
-async def _chassis_links(survey: Survey, layout: Layout, chassis: Document) -> ChassisLinks:
+async def _chassis_links(survey: Survey, layout: SensorLayout, chassis: Document) -> ChassisLinks:
     """Chassis → PowerSubsystem and ThermalSubsystem → what they hold. Air-cooled machines detect no leaks: no gap."""
     power_path, cooling_path = link(chassis, "PowerSubsystem"), link(chassis, "ThermalSubsystem")
     power = await _subsystem(survey, layout, power_path, POWER_LEVELS)
@@ -158,7 +158,7 @@ async def _filled(survey: Survey, sensors: str) -> str:
     return sensors if sensors and (await survey.many(sensors, "Sensors") or survey.broken) else ""
 
 
-async def _subsystem(survey: Survey, layout: Layout, path: str, levels: int) -> Document:
+async def _subsystem(survey: Survey, layout: SensorLayout, path: str, levels: int) -> Document:
     """A subsystem of which the layout is learned, whole where that names every collection below it, else bare."""
     if not path:
         return {}
@@ -172,7 +172,7 @@ async def _subsystem(survey: Survey, layout: Layout, path: str, levels: int) -> 
 _BELOW = ("PowerSupplies", "Fans", "LeakDetection")
 
 
-async def _older(survey: Survey, reference: str, read: _ReadValues) -> tuple[wire.Reading, ...]:
+async def _older(survey: Survey, reference: str, read: _ReadValues) -> tuple[wire.SensorValue, ...]:
     return read(await survey.one(reference)) if reference else ()
 
 

@@ -74,7 +74,7 @@ class ServiceRoot(Struct, frozen=True):
     levels: int = 0
 
 
-class Boot(Struct, frozen=True):
+class BootOverride(Struct, frozen=True):
     """The boot override: `enabled` is Once, Continuous, Disabled or ""; `targets` are those the BMC allows."""
 
     enabled: str = ""
@@ -98,7 +98,7 @@ class System(Struct, frozen=True):
     model: str = ""
     bios: str = ""
     power: str = ""
-    boot: Boot = Boot()
+    boot: BootOverride = BootOverride()
     reset_target: str = ""
     resets: tuple[str, ...] = ()
     reset_info: str = ""
@@ -122,7 +122,7 @@ class System(Struct, frozen=True):
         return self.serial or self.uuid
 
 
-class Component(Struct, frozen=True):
+class FirmwareComponent(Struct, frozen=True):
     """One entry of the firmware inventory. `staged` versions are written but not running yet.
 
     `systems` are the systems it belongs to as linked by the BMC, empty where it does not say.
@@ -143,7 +143,7 @@ class UpdateService(Struct, frozen=True):
     simple_update: str = ""
 
 
-class Task(Struct, frozen=True):
+class BmcTask(Struct, frozen=True):
     """A BMC's own account of long work: `state` is running, done, failed or "" (unreadable). Trust versions more.
 
     `targets` are the links of what is updated, empty where it does not say.
@@ -156,7 +156,7 @@ class Task(Struct, frozen=True):
     targets: tuple[str, ...] = ()
 
 
-class Reading(Struct, frozen=True):
+class SensorValue(Struct, frozen=True):
     """One sensor value; `name` ends in its unit ("gpu0_temp_c")."""
 
     name: str
@@ -272,7 +272,7 @@ def unread(path: str) -> System:
     return System(path, id=path.rstrip("/").rpartition("/")[2])
 
 
-def boot_of(doc: Document) -> Boot:
+def boot_of(doc: Document) -> BootOverride:
     """The boot override that a system or its settings object shows."""
     return _boot(child(doc, "Boot"))
 
@@ -402,14 +402,14 @@ def is_staged(doc: Document) -> bool:
     return text(child(doc, "Status"), "State").lower().startswith("standby")
 
 
-def component(doc: Document) -> Component | None:
+def component(doc: Document) -> FirmwareComponent | None:
     """One firmware inventory member; None where it names no version (an empty slot, a key not filled in yet)."""
     version, state = meaningful(text(doc, "Version")), text(child(doc, "Status"), "State").lower()
     staged = is_staged(doc)
     name = _component_name(doc, staged=staged)
     if not version or not name or state == "absent":
         return None
-    return Component(
+    return FirmwareComponent(
         name=name,
         version=version,
         path=link(doc),
@@ -419,13 +419,15 @@ def component(doc: Document) -> Component | None:
     )
 
 
-def components_of(system: System, components: Iterable[Component], others: tuple[str, ...]) -> tuple[Component, ...]:
+def components_of(
+    system: System, components: Iterable[FirmwareComponent], others: tuple[str, ...]
+) -> tuple[FirmwareComponent, ...]:
     """Those of one system where a service shows many. `others`: systems that are machines of their own.
 
     What is related to others only is left out, "<system>." is cut off names. What lies under a system belongs to it,
     and a baseboard of GPUs to the machine that it is in.
     """
-    kept: list[Component] = []
+    kept: list[FirmwareComponent] = []
     names: dict[str, str] = {}
     for one in components:
         if one.systems and all(any(_within(place, other) for other in others) for place in one.systems):
@@ -451,7 +453,7 @@ def _component_name(doc: Document, *, staged: bool) -> str:
     return name
 
 
-def versions(components: Iterable[Component]) -> dict[str, str]:
+def versions(components: Iterable[FirmwareComponent]) -> dict[str, str]:
     """Component → running version."""
     return {c.name: c.version for c in components if not c.staged}
 
@@ -461,9 +463,9 @@ def same_component(one: str, other: str) -> bool:
     return _plain(one) == _plain(other)
 
 
-def thermal(doc: Document) -> tuple[Reading, ...]:
+def thermal(doc: Document) -> tuple[SensorValue, ...]:
     """Temperatures (with their limits) and fans of the older Thermal resource."""
-    found: list[Reading | None] = []
+    found: list[SensorValue | None] = []
     for item in objects(doc, "Temperatures"):
         found += [
             _reading(item, number(item, "ReadingCelsius"), "Cel"),
@@ -478,7 +480,7 @@ def thermal(doc: Document) -> tuple[Reading, ...]:
     return (*(r for r in found if r), *redundancy(doc, "Redundancy", "cooling"))
 
 
-def power(doc: Document) -> tuple[Reading, ...]:
+def power(doc: Document) -> tuple[SensorValue, ...]:
     """Watts and volts of the older Power resource, and each supply's health as a word."""
     found = [_reading(item, number(item, "PowerConsumedWatts"), "W") for item in objects(doc, "PowerControl")]
     found += [_reading(item, number(item, "ReadingVolts"), "V") for item in objects(doc, "Voltages")]
@@ -488,7 +490,7 @@ def power(doc: Document) -> tuple[Reading, ...]:
     return (*(r for r in found if r), *redundancy(doc, "Redundancy", "power"))
 
 
-def sensor(doc: Document) -> tuple[Reading, ...]:
+def sensor(doc: Document) -> tuple[SensorValue, ...]:
     """One member of a Sensors collection; a temperature brings its thresholds ("gpu0_temp_limit_c", "…_caution_c")."""
     unit = text(doc, "ReadingUnits")
     reading = _reading(doc, number(doc, "Reading"), unit)
@@ -502,13 +504,13 @@ def sensor(doc: Document) -> tuple[Reading, ...]:
     return tuple(found)
 
 
-def supply(doc: Document) -> tuple[Reading, ...]:
+def supply(doc: Document) -> tuple[SensorValue, ...]:
     """One power supply: its health as a word ("psu0_health": "ok")."""
     health = _health(doc, "psu")
     return (health,) if health else ()
 
 
-def fan(doc: Document) -> tuple[Reading, ...]:
+def fan(doc: Document) -> tuple[SensorValue, ...]:
     """One fan of the ThermalSubsystem: its health as a word ("fan_3_health": "ok") and its speed."""
     speed = child(doc, "SpeedPercent")
     rpm, percent = number(speed, "SpeedRPM"), number(speed, "Reading")
@@ -516,39 +518,39 @@ def fan(doc: Document) -> tuple[Reading, ...]:
     return tuple(r for r in (named, _health(doc, "fan", "fan")) if r)
 
 
-def redundancy(doc: Document, key: str, what: str) -> tuple[Reading, ...]:
+def redundancy(doc: Document, key: str, what: str) -> tuple[SensorValue, ...]:
     """Whether one may fail: the words of each group under `key` ("power_redundancy_health": "warning").
 
     A group that is switched off by choice (State Disabled, or type NotRedundant) tells nothing.
     """
-    found: list[Reading] = []
+    found: list[SensorValue] = []
     for number_, group in enumerate(objects(doc, key)):
         status = child(group, "Status")
         kind = text(group, "RedundancyType", "Mode").lower().replace(" ", "")
         health = text(status, "Health").lower()
         if not health or kind == "notredundant" or text(status, "State").lower() in {"disabled", "absent"}:
             continue
-        found.append(Reading(f"{what}_redundancy{f'_{number_}' if number_ else ''}_health", health))
+        found.append(SensorValue(f"{what}_redundancy{f'_{number_}' if number_ else ''}_health", health))
     return tuple(found)
 
 
-def leak_detector(doc: Document) -> Reading | None:
+def leak_detector(doc: Document) -> SensorValue | None:
     """One leak detector: its state (OK, Warning, Critical) in lower case."""
     state = text(doc, "DetectorState").lower()
     name = _slug(name_of(doc) or text(doc, "Name"))
     if not state or state == "absent" or absent(doc) or not name:
         return None  # where no detector is, none says that all is dry
-    return Reading(f"leak_{name.removeprefix('leak_')}", state)
+    return SensorValue(f"leak_{name.removeprefix('leak_')}", state)
 
 
-def facts(readings: Iterable[Reading]) -> Facts:
+def facts(readings: Iterable[SensorValue]) -> Facts:
     """Readings by name; of two with one name the later counts."""
     return {reading.name: reading.value for reading in readings}
 
 
-def told_apart(readings: Iterable[Reading], chassis: str) -> list[Reading]:
+def told_apart(readings: Iterable[SensorValue], chassis: str) -> list[SensorValue]:
     """The readings of one chassis, under names that no other chassis has: two boards may each have a "Temp 0"."""
-    return [Reading(_named_for(reading.name, _slug(chassis)), reading.value) for reading in readings]
+    return [SensorValue(_named_for(reading.name, _slug(chassis)), reading.value) for reading in readings]
 
 
 _KEPT_FIRST = ("leak", "fan", "power_redundancy", "cooling_redundancy")
@@ -589,19 +591,19 @@ def after(entries: Iterable[LogEntry], cursor: str) -> tuple[tuple[LogEntry, ...
     return tuple(ordered[start:]), known[-1]
 
 
-def task(raw: bytes, path: str) -> Task:
+def task(raw: bytes, path: str) -> BmcTask:
     """A task, read at `path`."""
     return task_of(document(raw, "task"), path)
 
 
-def task_of(doc: Document, path: str) -> Task:
+def task_of(doc: Document, path: str) -> BmcTask:
     """A task's account of itself. A task that completed in bad health has failed."""
     state, health = text(doc, "TaskState").lower(), text(doc, "TaskStatus").lower()
     known = "running" if state in _TASK_RUNNING else "failed" if state in _TASK_FAILED else ""
     if state == "completed":
         known = "failed" if health == "critical" else "done"
     messages = "; ".join(found for item in objects(doc, "Messages") if (found := text(item, "Message", "MessageId")))
-    return Task(link(doc) or path, known, printable(messages), number(doc, "PercentComplete"), _targets(doc))
+    return BmcTask(link(doc) or path, known, printable(messages), number(doc, "PercentComplete"), _targets(doc))
 
 
 def error_text(raw: bytes) -> str:
@@ -626,8 +628,8 @@ def moment(written: str) -> datetime | None:
     return value if value.tzinfo else None
 
 
-def _boot(doc: Document) -> Boot:
-    return Boot(
+def _boot(doc: Document) -> BootOverride:
+    return BootOverride(
         enabled=text(doc, "BootSourceOverrideEnabled"),
         target=text(doc, "BootSourceOverrideTarget"),
         targets=strings(doc, "BootSourceOverrideTarget@Redfish.AllowableValues"),
@@ -673,27 +675,27 @@ def _part(doc: Document, kind: str, slots: tuple[str, ...], firmware: str = "") 
     )
 
 
-def _reading(doc: Document, value: float | None, unit: str) -> Reading | None:
+def _reading(doc: Document, value: float | None, unit: str) -> SensorValue | None:
     name = _slug(_called(doc))
     if value is None or not name or absent(doc):
         return None
     suffix = _UNITS.get(unit.lower(), _slug(unit))
     ended = not suffix or name == suffix or name.endswith(f"_{suffix}")
-    return Reading(name if ended else f"{name}_{suffix}", value)
+    return SensorValue(name if ended else f"{name}_{suffix}", value)
 
 
-def _threshold(doc: Document, value: float | None, which: str) -> Reading | None:
+def _threshold(doc: Document, value: float | None, which: str) -> SensorValue | None:
     reading = _reading(doc, value, "Cel")
-    return Reading(f"{reading.name.removesuffix('_c')}_{which}_c", reading.value) if reading else None
+    return SensorValue(f"{reading.name.removesuffix('_c')}_{which}_c", reading.value) if reading else None
 
 
-def _health(doc: Document, fallback: str, prefix: str = "") -> Reading | None:
+def _health(doc: Document, fallback: str, prefix: str = "") -> SensorValue | None:
     """`prefix` begins the name, so that a fan called "Rear 3" is not taken for a power supply."""
     health = text(child(doc, "Status"), "Health").lower()
     name = _slug(_called(doc) or fallback)
     if prefix and not name.startswith(prefix):
         name = f"{prefix}_{name}"
-    return Reading(f"{name}_health", health) if health and not absent(doc) else None
+    return SensorValue(f"{name}_health", health) if health and not absent(doc) else None
 
 
 def _called(doc: Document) -> str:

@@ -51,13 +51,13 @@ _OWNERS = {
 }
 
 
-class Seen(Struct, frozen=True):
+class ClusterReading(Struct, frozen=True):
     """One whole reading of a cluster: its nodes, and the jobs on each. `places` are a node's places in its jobs."""
 
     nodes: Mapping[str, SlurmNode]
     jobs: Mapping[str, tuple[tuple[SlurmJob, int], ...]]
 
-    def says_as(self, before: "Seen", node: SlurmNode) -> bool:
+    def says_as(self, before: "ClusterReading", node: SlurmNode) -> bool:
         """Whether nothing has changed about the node and its jobs."""
         same = before.nodes.get(node.name) is node
         return same and self.jobs.get(node.name) == before.jobs.get(node.name)
@@ -71,13 +71,13 @@ class Seen(Struct, frozen=True):
         return ((job, place) for job, place in self.jobs.get(node.name, ()) if not (job.ending and gone))
 
 
-def seen(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> Seen:
+def seen(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> ClusterReading:
     """The reading of a cluster. Its jobs were listed before its nodes: one that begins in between shows as unseen."""
     placed: dict[str, list[tuple[SlurmJob, int]]] = {}
     for job in jobs:
         for place, name in enumerate(job.nodes):
             placed.setdefault(name, []).append((job, place))
-    return Seen(nodes, {name: tuple(found) for name, found in placed.items()})
+    return ClusterReading(nodes, {name: tuple(found) for name, found in placed.items()})
 
 
 def answers(node: SlurmNode) -> bool:
@@ -150,7 +150,7 @@ class Lens(Struct, frozen=True):
     classes: Classes = Classes()
     gpus_named: bool = True
 
-    def view(self, read: Seen, node: SlurmNode) -> WorkloadView | None:
+    def view(self, read: ClusterReading, node: SlurmNode) -> WorkloadView | None:
         """One node's view; None for one that has left the cluster and has no work there."""
         works = tuple(self.workloads(read, node))
         if has_left(node) and not works:
@@ -165,7 +165,7 @@ class Lens(Struct, frozen=True):
             overridden=PERSON if lifted else "",
         )
 
-    def workloads(self, read: Seen, node: SlurmNode) -> Iterator[Workload]:
+    def workloads(self, read: ClusterReading, node: SlurmNode) -> Iterator[Workload]:
         """Who works on the node. Work that its state tells of, or may hide, is there though no job shows it.
 
         A node that Slurm has given up (DOWN) has no jobs: Slurm has ended them.

@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._=-]{16,8192}")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class Rest(Struct, frozen=True, forbid_unknown_fields=True):
+class RestEndpoint(Struct, frozen=True, forbid_unknown_fields=True):
     """Where slurmrestd listens ("https://host:port"), which version of its API is meant, and as whom it is asked.
 
     `token_file` holds a JWT (`scontrol token`), read for each request, so that it may be renewed in its place.
@@ -50,9 +50,9 @@ class Rest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RestTransport:
-    """A Transport over an aiohttp session (`Rest.session`)."""
+    """A Transport over an aiohttp session (`RestEndpoint.session`)."""
 
-    def __init__(self, session: aiohttp.ClientSession, rest: Rest) -> None:
+    def __init__(self, session: aiohttp.ClientSession, rest: RestEndpoint) -> None:
         _check(rest)
         self._session = session
         self._rest = rest
@@ -141,7 +141,7 @@ async def _limited(response: aiohttp.ClientResponse, what: str) -> bytes:
     return bytes(content)
 
 
-def _check(rest: Rest) -> None:
+def _check(rest: RestEndpoint) -> None:
     """Raise RefusedError for what could never work, or would show the token to the network."""
     try:
         parts = urlsplit(rest.url)

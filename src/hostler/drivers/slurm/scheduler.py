@@ -14,8 +14,8 @@ from hostler.drivers.slurm.cluster_view import (
     OURS,
     REBOOTING,
     UNSEEN,
+    ClusterReading,
     Lens,
-    Seen,
     has_left,
     is_drained,
     is_fallen,
@@ -27,7 +27,7 @@ from hostler.drivers.slurm.cluster_view import (
 )
 from hostler.drivers.slurm.doctor import second_remediators
 from hostler.drivers.slurm.hostlist import checked_name
-from hostler.drivers.slurm.shared_reads import Reader
+from hostler.drivers.slurm.shared_reads import SharedReads
 from hostler.drivers.slurm.transport import Change, Transport
 from hostler.drivers.slurm.wire import SlurmJob, SlurmNode
 from hostler.ports import SCHEDULED, ClusterView, ConflictError, PortError, RefusedError, WorkloadView, name_there
@@ -36,7 +36,7 @@ MAX_REASON = 200
 _ODD = re.compile(r"[^A-Za-z0-9 _.,:/()@+-]+")
 
 
-class Manner(Struct, frozen=True):
+class SlurmMethod(Struct, frozen=True):
     """How the cluster is looked at and its jobs are ended.
 
     A graceful job gets SIGTERM and `grace_s` before it is ended. `requeue`: what Slurm may start again is requeued,
@@ -68,15 +68,15 @@ class SlurmScheduler:
         transport: Transport,
         fence: Callable[[], None],
         clock: Callable[[], datetime],
-        manner: Manner = Manner(),  # noqa: B008 - frozen
+        manner: SlurmMethod = SlurmMethod(),  # noqa: B008 - frozen
     ) -> None:
         self.cluster = cluster
         self._transport = transport
         self._fence = fence
         self._clock = clock
         self._manner = manner
-        self._reader = Reader(transport)
-        self._read: Seen | None = None
+        self._reader = SharedReads(transport)
+        self._read: ClusterReading | None = None
         self._views: dict[str, WorkloadView] = {}
         self._ready: dict[str, bool] = {}
         self._read_at: datetime | None = None
@@ -111,7 +111,7 @@ class SlurmScheduler:
         except PortError as away:
             self._why = str(away)
 
-    def _take(self, read: Seen) -> None:
+    def _take(self, read: ClusterReading) -> None:
         if read is self._read:
             return
         before, self._read = self._read, read
@@ -121,7 +121,7 @@ class SlurmScheduler:
         self._ready = {name: opinion for name, opinion in opinions if opinion is not None}
         self._read_at, self._why = self._clock(), ""
 
-    def _view(self, before: Seen | None, read: Seen, node: SlurmNode) -> WorkloadView | None:
+    def _view(self, before: ClusterReading | None, read: ClusterReading, node: SlurmNode) -> WorkloadView | None:
         """The node's view: the same as before where Slurm says the same of it, or means the same."""
         old = self._views.get(node.name)
         if old is not None and before is not None and read.says_as(before, node):
@@ -188,7 +188,7 @@ class SlurmScheduler:
             "`scontrol reconfigure`, or bind the node's name there (hostler node rebind --kind slurm)"
         )
 
-    def _effect(self, operation: Operation, read: Seen, here: SlurmNode) -> tuple[str, str]:
+    def _effect(self, operation: Operation, read: ClusterReading, here: SlurmNode) -> tuple[str, str]:
         other = other_who_shuts(here)
         by_other = f"new work is kept away by {other}" if other else ""
         match operation.kind:
@@ -241,7 +241,7 @@ class SlurmScheduler:
         elif unmarked is not None:
             await self._update(here, Change(comment=unmarked))
 
-    async def _leave(self, read: Seen, here: SlurmNode, operation: Operation) -> None:
+    async def _leave(self, read: ClusterReading, here: SlurmNode, operation: Operation) -> None:
         if works := [f"job {job.id}" for job, _ in read.on(here)]:
             raise ConflictError(f"{here.name} still has {', '.join(works[:4])}: drain it first")
         if other_who_shuts(here) and is_shut(here):
@@ -252,14 +252,14 @@ class SlurmScheduler:
 
     # --- jobs
 
-    def _meant(self, operation: Operation, read: Seen, here: SlurmNode) -> list[SlurmJob]:
+    def _meant(self, operation: Operation, read: ClusterReading, here: SlurmNode) -> list[SlurmJob]:
         """The jobs on the node that the operation names, run by run. What it does not name is not touched."""
         named = frozenset(operation.args.get("workloads", "").split(",")) - {""}
         if UNSEEN in named:
             raise RefusedError(f"Slurm shows no job for what occupies {here.name}; nothing there can be ended by name")
         return [job for job, _ in read.on(here) if workload_id(job) in named]
 
-    def _evicted(self, operation: Operation, read: Seen, here: SlurmNode) -> tuple[str, str]:
+    def _evicted(self, operation: Operation, read: ClusterReading, here: SlurmNode) -> tuple[str, str]:
         """Done when none of the named runs holds the node, nor is one still ending there under its next number."""
         named = frozenset(operation.args.get("workloads", "").split(",")) - {""}
         numbers = frozenset(one.rpartition(".")[0] for one in named)
@@ -294,7 +294,7 @@ class SlurmScheduler:
 
     # --- reboots that Slurm does
 
-    async def _reboot(self, operation: Operation, node: Node, read: Seen, here: SlurmNode) -> None:
+    async def _reboot(self, operation: Operation, node: Node, read: ClusterReading, here: SlurmNode) -> None:
         """Ask for a reboot of a node that is drained for us; of no other."""
         if here.flags & REBOOTING or _rebooted(operation, here)[0] == "done":
             return

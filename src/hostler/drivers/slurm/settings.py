@@ -7,8 +7,8 @@ from msgspec import Struct
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.slurm.cluster_view import Classes, Lens
 from hostler.drivers.slurm.command_transport import Commands
-from hostler.drivers.slurm.rest_transport import Rest
-from hostler.drivers.slurm.scheduler import Manner
+from hostler.drivers.slurm.rest_transport import RestEndpoint
+from hostler.drivers.slurm.scheduler import SlurmMethod
 
 MAX_TEXT = 64 * 1024
 BOUNDS = {"timeout_s": (1.0, 60.0), "period_s": (0.5, 60.0), "grace_s": (0.0, 86_400.0)}
@@ -26,7 +26,7 @@ class SlurmSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     commands: Commands | None = None
-    rest: Rest | None = None
+    rest: RestEndpoint | None = None
     classes: Classes = Classes()
     gpus_named: bool = True
     grace_s: float = 60.0
@@ -35,11 +35,11 @@ class SlurmSettings(Struct, frozen=True, forbid_unknown_fields=True):
     reboots: bool = False
 
     @property
-    def manner(self) -> Manner:
+    def manner(self) -> SlurmMethod:
         """The same, as the scheduler wants it."""
         stale_s = max(STALE_S, 3 * self.period_s)
         lens = Lens(self.classes, self.gpus_named)
-        return Manner(lens, self.grace_s, self.requeue, self.period_s, stale_s, self.reboots)
+        return SlurmMethod(lens, self.grace_s, self.requeue, self.period_s, stale_s, self.reboots)
 
 
 def parse(name: str, text: str) -> SlurmSettings:

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from hostler.drivers.slurm.cluster_view import Seen, seen
+from hostler.drivers.slurm.cluster_view import ClusterReading, seen
 from hostler.drivers.slurm.transport import Transport
 
 
-class Reader:
+class SharedReads:
     """Reads jobs, then nodes. A reading that is handed out has begun after it was asked for.
 
     So two hundred operations that begin together read the cluster twice, not two hundred times.
@@ -14,17 +14,17 @@ class Reader:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._under_way: asyncio.Task[Seen] | None = None
-        self._next: asyncio.Task[Seen] | None = None
+        self._under_way: asyncio.Task[ClusterReading] | None = None
+        self._next: asyncio.Task[ClusterReading] | None = None
 
-    async def read(self) -> Seen:
+    async def read(self) -> ClusterReading:
         """Raises PortError."""
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._under_way))
             self._next.add_done_callback(_retrieved)
         return await asyncio.shield(self._next)
 
-    async def _after(self, before: "asyncio.Task[Seen] | None") -> Seen:
+    async def _after(self, before: "asyncio.Task[ClusterReading] | None") -> ClusterReading:
         if before is not None:
             await asyncio.wait([before])
         self._under_way, self._next = self._next, None
@@ -32,7 +32,7 @@ class Reader:
         return seen(await self._transport.nodes(), jobs)
 
 
-def _retrieved(task: asyncio.Task[Seen]) -> None:
+def _retrieved(task: asyncio.Task[ClusterReading]) -> None:
     """Whoever asked may have gone: a failure that nobody waits for any more is nobody's."""
     if not task.cancelled():
         task.exception()

@@ -96,7 +96,7 @@ _Words = str | list[str] | None
 _Count = float | _Number | None
 
 
-class _Node(Struct):
+class _SlurmNode(Struct):
     name: str
     state: _Words
     state_flags: list[str] = []
@@ -107,7 +107,7 @@ class _Node(Struct):
     gres: str | None = ""
 
 
-class _Job(Struct):
+class _SlurmJob(Struct):
     job_id: int
     job_state: _Words
     nodes: str | None = ""
@@ -124,12 +124,12 @@ class _Job(Struct):
 
 
 class _Nodes(Struct):
-    nodes: list[_Node]
+    nodes: list[_SlurmNode]
     errors: list[msgspec.Raw] = []
 
 
 class _Jobs(Struct):
-    jobs: list[_Job]
+    jobs: list[_SlurmJob]
     errors: list[msgspec.Raw] = []
 
 
@@ -195,7 +195,7 @@ def _named(name: str) -> str:
         raise UnreachableError(f"Slurm lists a node that cannot be one: {name[:80]!r}; none of it is used") from odd
 
 
-def _node(node: _Node) -> SlurmNode:
+def _node(node: _SlurmNode) -> SlurmNode:
     """The same object as before where nothing has changed."""
     state = node.state if isinstance(node.state, str) else tuple(node.state or ())
     boot, flags = int(_number(node.boot_time)), tuple(node.state_flags)
@@ -214,7 +214,7 @@ def _node_of(
     return SlurmNode(name, base, frozenset(w for w in words if w not in BASES), reason, user, comment, boot, gpus)
 
 
-def _job(job: _Job) -> SlurmJob | None:
+def _job(job: _SlurmJob) -> SlurmJob | None:
     """None for a job that holds no node; the same object as before where nothing has changed."""
     words = _words(job.job_state if isinstance(job.job_state, str) else tuple(job.job_state or ()))
     ending = "COMPLETING" in words

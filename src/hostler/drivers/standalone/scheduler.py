@@ -7,7 +7,7 @@ from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import SCHEDULED, RefusedError, WorkloadView
 
 
-class StandaloneHand:
+class StandaloneScheduler:
     """The Hand for cordon, uncordon, evict, join_cluster and leave_cluster of nodes that are in no cluster.
 
     Every one of them is done at once: what they would change is Hostler's own record. A node that serves a cluster is

@@ -14,7 +14,7 @@ from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.admission import URGENT
-from hostler.server.agent_mailbox import KINDS, Order
+from hostler.server.agent_mailbox import KINDS, AgentOrder
 from hostler.server.agent_protocol import understood
 from hostler.server.api_resources import AgentSeen
 from hostler.server.auth import Permission, needs
@@ -75,7 +75,7 @@ class OutcomesBody(Struct, frozen=True):
 class Orders(Struct, frozen=True):
     """What the agent is to do now; the question was held open for `held_s` before it was answered."""
 
-    operations: tuple[Order, ...]
+    operations: tuple[AgentOrder, ...]
     held_s: float = 0.0
 
 

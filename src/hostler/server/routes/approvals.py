@@ -12,12 +12,12 @@ from hostler.core.planning.rollouts import waits_for
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.change_control import Approval, Rollout, Slice, SliceError
 from hostler.server.api_resources import IntentView
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.auth import Permission, needs
 from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
-from hostler.server.routes.intents import ActBody, TheCaller, Wish, submit
+from hostler.server.routes.intents import ActBody, RequestedIntent, TheCaller, submit
 from hostler.server.token_scope import sees
 from hostler.server.tokens import Identity
 
@@ -97,7 +97,7 @@ class RolloutView(Struct, frozen=True):
     waits_for: str
 
 
-def rollout_view(room: Room, rollout: Rollout) -> RolloutView:
+def rollout_view(room: AppState, rollout: Rollout) -> RolloutView:
     """The rollout as the API shows it."""
     return RolloutView(
         id=rollout.id,
@@ -122,12 +122,12 @@ def rollout_view(room: Room, rollout: Rollout) -> RolloutView:
     )
 
 
-def approvals_of(room: Room, who: Identity) -> list[Approval]:
+def approvals_of(room: AppState, who: Identity) -> list[Approval]:
     """What waits for a second person, as far as the caller reaches: all of it, or what is wholly theirs."""
     return [room.shown(who, a) for a in room.fleet.approvals.values() if who.whole or _reaches(room, who, a)]
 
 
-def _reaches(room: Room, who: Identity, approval: Approval) -> bool:
+def _reaches(room: AppState, who: Identity, approval: Approval) -> bool:
     nodes = concerned(room.fleet, approval.intent.target, approval.intent.args)
     return bool(nodes) and all(sees(who, node) for node in nodes)
 
@@ -159,7 +159,9 @@ async def post_approval(
     data: JSONBody[ActBody],
 ) -> IntentView:
     """Approve or deny what somebody else asked for, or withdraw what you asked for."""
-    return await submit(room, caller, Wish(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key))
+    return await submit(
+        room, caller, RequestedIntent(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key)
+    )
 
 
 @get("/rollouts", guards=[needs(Permission.see_cell)])
@@ -180,7 +182,7 @@ async def get_rollout(room: TheRoom, rollout: FromPath[str]) -> RolloutView:
 @post("/rollouts/{rollout:str}/stop", guards=[needs(Permission.operate)], status_code=200)
 async def stop_rollout(room: TheRoom, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]) -> IntentView:
     """Stop a rollout: the configuration before decides everywhere again."""
-    return await submit(room, caller, Wish("stop-rollout", rollout, data.reason, {}, data.dry_run, data.key))
+    return await submit(room, caller, RequestedIntent("stop-rollout", rollout, data.reason, {}, data.dry_run, data.key))
 
 
 router = Router(

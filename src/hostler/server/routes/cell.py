@@ -20,10 +20,10 @@ from hostler.server.api_resources import IntentView
 from hostler.server.auth import ASKS, Permission, needs
 from hostler.server.dependencies import TheRoom, Who
 from hostler.server.event_stream import keeper
-from hostler.server.fleet_status import Status, status
+from hostler.server.fleet_status import FleetStatus, status
 from hostler.server.problems import invalid, refuse
 from hostler.server.recent_changes import Changes
-from hostler.server.routes.intents import Key, Reason, TheCaller, Wish, submit
+from hostler.server.routes.intents import Key, Reason, RequestedIntent, TheCaller, submit
 from hostler.server.tokens import Role
 
 DOCUMENTS_MAX = 32
@@ -31,7 +31,7 @@ LARGE = 8 * 1024 * 1024
 
 
 @get("/status", guards=[needs(Permission.see)])
-async def get_status(room: TheRoom, who: Who) -> Status:
+async def get_status(room: TheRoom, who: Who) -> FleetStatus:
     """The fleet on one screen."""
     now = room.now()
     changes = await room.recent.changes(now) if who.whole else Changes(None, {}, ())
@@ -79,7 +79,7 @@ async def post_config(room: TheRoom, caller: TheCaller, data: JSONBody[ConfigBod
     except InvalidInputError as error:
         raise invalid(error) from error
     args = {"at_once": "true"} if data.at_once else {}
-    wish = Wish("activate", "fleet", data.reason, args, data.dry_run, data.key)
+    wish = RequestedIntent("activate", "fleet", data.reason, args, data.dry_run, data.key)
     return await submit(room, caller, wish, fresh, data.documents)
 
 

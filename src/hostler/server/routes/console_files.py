@@ -20,7 +20,7 @@ _TYPES = {
 }
 
 
-class File(Struct, frozen=True):
+class ConsoleFile(Struct, frozen=True):
     """A file of the console as it is sent."""
 
     body: bytes
@@ -28,7 +28,7 @@ class File(Struct, frozen=True):
     etag: str
 
 
-def _read() -> dict[str, File]:
+def _read() -> dict[str, ConsoleFile]:
     return {name: _file(found) for name, found in _walk(resources.files("hostler.server") / "console", "")}
 
 
@@ -42,9 +42,9 @@ def _walk(folder: Traversable, prefix: str) -> list[tuple[str, Traversable]]:
     return found
 
 
-def _file(found: Traversable) -> File:
+def _file(found: Traversable) -> ConsoleFile:
     body = found.read_bytes()
-    return File(body, _TYPES[found.name.rpartition(".")[2]], f'"{hashlib.sha256(body).hexdigest()[:24]}"')
+    return ConsoleFile(body, _TYPES[found.name.rpartition(".")[2]], f'"{hashlib.sha256(body).hexdigest()[:24]}"')
 
 
 FILES = _read()

@@ -9,7 +9,7 @@ from msgspec import Struct
 from hostler.core.planning.domain_plans import DomainAct, DomainMember, DomainStage, acts
 from hostler.core.policy.blast_radius import resolve
 from hostler.core.state.model import Blocker, Phase
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.auth import Permission, needs
 from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
@@ -77,7 +77,7 @@ async def get_domain(room: TheRoom, who: Who, name: FromPath[str]) -> DomainView
     return DomainView(scope, serving, tuple(_row(act) for act in found), rows)
 
 
-def _seen(room: Room, who: Identity) -> list[DomainAct]:
+def _seen(room: AppState, who: Identity) -> list[DomainAct]:
     own = [act for act in acts(room.fleet) if act.members and all(sees(who, m.node) for m in act.members)]
     return room.shown(who, own)
 

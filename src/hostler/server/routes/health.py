@@ -3,7 +3,7 @@
 from litestar import Response, get
 from msgspec import Struct
 
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.auth import Permission, needs
 from hostler.server.dependencies import TheRoom
 from hostler.server.metrics import exposition
@@ -31,7 +31,7 @@ class Alive(Struct, frozen=True):
     controllers: dict[str, bool]
 
 
-def _alive(room: Room) -> Alive:
+def _alive(room: AppState) -> Alive:
     health = room.cell.health()
     return Alive(
         ok=health.ok,

@@ -18,7 +18,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import NODES, Intent
 from hostler.server.api_resources import IntentView
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.auth import ASKS, Permission, demand, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheRoom, Who
@@ -109,7 +109,7 @@ class AssetsBody(Struct, frozen=True, forbid_unknown_fields=True):
     key: Key = ""
 
 
-class Wish(Struct, frozen=True):
+class RequestedIntent(Struct, frozen=True):
     """An intent as it was asked for, before it has a person and a moment."""
 
     verb: str
@@ -136,9 +136,9 @@ TheCaller = NamedDependency[Caller]
 
 
 async def submit(
-    room: Room,
+    room: AppState,
     caller: Caller,
-    wish: Wish,
+    wish: RequestedIntent,
     configuration: Configuration | None = None,
     documents: dict[str, str] | None = None,
 ) -> IntentView:
@@ -186,7 +186,9 @@ async def post_intent(room: TheRoom, caller: TheCaller, data: JSONBody[IntentBod
     args = {**data.args, NODES: ",".join(dict.fromkeys(data.nodes))} if data.nodes else data.args
     if (data.target == NODES) != bool(data.nodes):
         raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
-    return await submit(room, caller, Wish(data.verb, data.target, data.reason, args, data.dry_run, data.key))
+    return await submit(
+        room, caller, RequestedIntent(data.verb, data.target, data.reason, args, data.dry_run, data.key)
+    )
 
 
 @post("/nodes/{node_id:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
@@ -199,7 +201,7 @@ async def post_node_verb(
     node = room.fleet.resolve(node_id)
     if node is None or not sees(caller.who, node):
         raise unknown("node", node_id)
-    return await submit(room, caller, Wish(verb, node.id, data.reason, data.args, data.dry_run, data.key))
+    return await submit(room, caller, RequestedIntent(verb, node.id, data.reason, data.args, data.dry_run, data.key))
 
 
 @post("/racks/{rack:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
@@ -209,7 +211,9 @@ async def post_rack_verb(
     """Ask for a verb on a rack's nodes in production."""
     if verb not in RACK_VERBS:
         raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a rack", f"use one of {', '.join(sorted(RACK_VERBS))}")
-    return await submit(room, caller, Wish(verb, f"rack:{rack}", data.reason, data.args, data.dry_run, data.key))
+    return await submit(
+        room, caller, RequestedIntent(verb, f"rack:{rack}", data.reason, data.args, data.dry_run, data.key)
+    )
 
 
 @post("/nodes", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
@@ -228,7 +232,7 @@ async def post_adopt(room: TheRoom, caller: TheCaller, data: JSONBody[RegisterBo
 async def post_assets(room: TheRoom, caller: TheCaller, data: JSONBody[AssetsBody]) -> IntentView:
     """Make assets known. All or none."""
     args = {"assets": msgspec.json.encode(data.assets).decode()}
-    wish = Wish("register-assets", "fleet", data.reason, args, data.dry_run, data.key)
+    wish = RequestedIntent("register-assets", "fleet", data.reason, args, data.dry_run, data.key)
     try:
         return await submit(room, caller, wish)
     except ProblemError as refused:
@@ -239,13 +243,13 @@ async def post_assets(room: TheRoom, caller: TheCaller, data: JSONBody[AssetsBod
         raise
 
 
-async def _enrol(room: Room, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
+async def _enrol(room: AppState, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
     try:
         await demand_choice(room.machines, data.nodes, room.fleet.configuration.skus)
     except InvalidInputError as error:
         raise invalid(error) from error
     nodes = msgspec.json.encode(data.nodes).decode()
-    wish = Wish(verb, "fleet", data.reason, {"nodes": nodes}, data.dry_run, data.key)
+    wish = RequestedIntent(verb, "fleet", data.reason, {"nodes": nodes}, data.dry_run, data.key)
     try:
         return await submit(room, caller, wish)
     except ProblemError as refused:

@@ -23,7 +23,7 @@ from hostler.server.api_resources import (
     shadow_rows,
     waiting_row,
 )
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.auth import Permission, needs
 from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.fleet_status import own_pools, pool_view
@@ -49,7 +49,9 @@ REPAIR_RECORDS = 1_000
 T = TypeVar("T")
 
 
-def _by_index(room: Room, who: Identity, wanted: Selection, key: str, items: Callable[[Node], Iterable[T]]) -> Page[T]:
+def _by_index(
+    room: AppState, who: Identity, wanted: Selection, key: str, items: Callable[[Node], Iterable[T]]
+) -> Page[T]:
     """A page of what the nodes under one index entry give."""
     return paged(
         within_reach(room, who, room.fleet.index.members(key)),
@@ -164,7 +166,7 @@ async def list_tickets(room: TheRoom, who: Who, wanted: Wanted, node: Name = "")
     return listed(((key, t) for key, t in found if _concerns(room, who, wanted, t.node)), wanted)
 
 
-def _concerns(room: Room, who: Identity, wanted: Selection, node_id: str) -> bool:
+def _concerns(room: AppState, who: Identity, wanted: Selection, node_id: str) -> bool:
     if node_id not in room.fleet.nodes:
         return who.whole
     return bool(reached(room, who, wanted, node_id))
@@ -177,7 +179,7 @@ async def list_holds(room: TheRoom, who: Who, wanted: Wanted) -> Page[Hold]:
     return listed(((h.id, h) for h in room.fleet.holds.values() if seen is None or h.scope in seen), wanted)
 
 
-def _scopes_within(room: Room, who: Identity) -> frozenset[str]:
+def _scopes_within(room: AppState, who: Identity) -> frozenset[str]:
     """Every scope that a node within the caller's reach stands in."""
     scene, all_nodes = room.scene(), Selection(limit=1)
     ids = ids_for(room, who, all_nodes)
@@ -225,7 +227,7 @@ def _ticketed(fleet: Fleet) -> set[str]:
 RETIRED_SHOWN = 100
 
 
-def _retired(room: Room, who: Identity) -> tuple[NoticeRow, ...]:
+def _retired(room: AppState, who: Identity) -> tuple[NoticeRow, ...]:
     """The latest retirements."""
     if not who.whole:
         return ()
@@ -233,7 +235,7 @@ def _retired(room: Room, who: Identity) -> tuple[NoticeRow, ...]:
     return tuple(NoticeRow(node_id, "", "retired", at) for node_id, at in latest)
 
 
-async def _of_one(room: Room, who: Identity, name: str) -> Maintenance:
+async def _of_one(room: AppState, who: Identity, name: str) -> Maintenance:
     fleet = room.fleet
     records = await history(room, who, name, None, REPAIR_RECORDS)
     node = fleet.resolve(name)

@@ -24,7 +24,7 @@ from hostler.server.api_resources import (
     node_row,
     parts_of,
 )
-from hostler.server.app_state import Room
+from hostler.server.app_state import AppState
 from hostler.server.auth import Permission, needs
 from hostler.server.cell_view import ObservationLog
 from hostler.server.dependencies import TheRoom, Wanted, Who
@@ -46,7 +46,7 @@ Before = Annotated[
 ]
 
 
-def ids_for(room: Room, who: Identity, wanted: Selection) -> list[str]:
+def ids_for(room: AppState, who: Identity, wanted: Selection) -> list[str]:
     """Sorted ids among which the caller's selected nodes are."""
     if (who.role is Role.tenant or who.grant.pool) and not wanted.pool:
         pools = own_pools(room.fleet, who)
@@ -55,12 +55,12 @@ def ids_for(room: Room, who: Identity, wanted: Selection) -> list[str]:
     return within_reach(room, who, found) if who.role is Role.tenant else found
 
 
-def selected(room: Room, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
+def selected(room: AppState, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
     """The node, where it is selected and within the caller's reach, as they are shown it."""
     return tuple(room.shown(who, node) for node in reached(room, who, wanted, node_id))
 
 
-def reached(room: Room, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
+def reached(room: AppState, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
     """The same, as it is. What the caller is not shown cannot be searched for either."""
     node = room.fleet.nodes.get(node_id)
     if node is None or not wanted.matches(node) or not sees(who, node):
@@ -69,7 +69,7 @@ def reached(room: Room, who: Identity, wanted: Selection, node_id: str) -> tuple
     return (node,) if not searched or wanted.matches(room.shown(who, node)) else ()
 
 
-def within_reach(room: Room, who: Identity, keys: Iterable[str]) -> list[str]:
+def within_reach(room: AppState, who: Identity, keys: Iterable[str]) -> list[str]:
     """Of node ids those that the caller sees: a page's cursor then tells nothing of others."""
     nodes = room.fleet.nodes
     return list(keys) if who.whole else [i for i in keys if (node := nodes.get(i)) is not None and sees(who, node)]
@@ -124,7 +124,7 @@ _HEARD = frozenset({Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 """Phases in which an agent is expected to speak."""
 
 
-def _flags(room: Room, node: Node) -> int:
+def _flags(room: AppState, node: Node) -> int:
     here = room.cell.present.nodes.get(node.id)
     silent = node.phase in _HEARD and here is not None and not here.heard
     marks = (node.waiting, node.operation, node.cordons, node.assignment, silent)
@@ -197,7 +197,7 @@ async def list_agents(room: TheRoom, who: Who, wanted: Wanted) -> Page[AgentView
     return page.of(room.agent_view(node) for node in page.items)
 
 
-async def history(room: Room, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:
+async def history(room: AppState, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:
     """A node's records as the caller may read them, newest first. Raises ProblemError (404).
 
     A tenant reads of its past nodes too; one narrowed to a site or pool only of those that it sees now.
@@ -215,13 +215,13 @@ async def history(room: Room, who: Identity, name: str, before: int | None, limi
     return [record_within(who, room.fleet, record) for record in records]
 
 
-async def archived(room: Room, cursor: str) -> str:
+async def archived(room: AppState, cursor: str) -> str:
     """Where what came before a history is, for its last page; "" where nothing is missing."""
     gone = None if cursor else await asyncio.to_thread(room.cell.journal.archived)
     return gone.text if gone else ""
 
 
-async def _own_history(room: Room, who: Identity, node_id: str, before: int | None, limit: int) -> list[Record]:
+async def _own_history(room: AppState, who: Identity, node_id: str, before: int | None, limit: int) -> list[Record]:
     """What of a node's history falls into the tenant's own intervals, past ones too."""
     records: list[Record] = []
     for _ in range(OWN_PAGES_MAX):

@@ -8,9 +8,9 @@ from msgspec import Struct
 from hostler.core.state.configuration import Configuration, Policy
 from hostler.core.state.fleet import Fleet
 from hostler.sim.backtest.decisions import ACTS, PROPOSES
-from hostler.sim.backtest.history import Window
+from hostler.sim.backtest.history import HistoryWindow
 from hostler.sim.backtest.outage_durations import Stays, Typical
-from hostler.sim.backtest.replay import Difference, Fidelity, Replay
+from hostler.sim.backtest.replay import Fidelity, PolicyDifference, Replay
 
 KINDS = ("added", "removed", "changed", "earlier", "later", "told", "diagnosis")
 UNJUDGED = ("agent_silence_s", "bring_up_at_once", "probation_s", "time_scale")
@@ -32,7 +32,7 @@ class Estimate(Struct, frozen=True):
     most: float
 
 
-class Row(Struct, frozen=True):
+class DifferenceRow(Struct, frozen=True):
     """One difference. `recorded` and `trial` say what each policy decided; hours are of the stay that followed."""
 
     node: str
@@ -71,10 +71,10 @@ class Backtest(Struct, frozen=True):
     typical: tuple[Typical, ...]
     not_judged: tuple[str, ...]
     method: str
-    rows: tuple[Row, ...]
+    rows: tuple[DifferenceRow, ...]
 
 
-def report(replay: Replay, window: Window, trial: Configuration, fleet: Fleet, seconds: float) -> Backtest:
+def report(replay: Replay, window: HistoryWindow, trial: Configuration, fleet: Fleet, seconds: float) -> Backtest:
     """What came of a replay that took so many seconds."""
     rows = tuple(_row(found, replay) for found in replay.differences)
     total_s = sum(pool.target for pool in fleet.configuration.pools.values()) * _length(window)
@@ -112,7 +112,7 @@ def report(replay: Replay, window: Window, trial: Configuration, fleet: Fleet, s
     )
 
 
-def _length(window: Window) -> float:
+def _length(window: HistoryWindow) -> float:
     return (window.until - window.since).total_seconds()
 
 
@@ -120,8 +120,8 @@ def _service(total_s: float, out_s: float) -> float:
     return round(1 - min(max(out_s, 0.0), total_s) / total_s, 6) if total_s else 1.0
 
 
-def _row(found: Difference, replay: Replay) -> Row:
-    return Row(
+def _row(found: PolicyDifference, replay: Replay) -> DifferenceRow:
+    return DifferenceRow(
         node=found.node,
         pool=found.pool,
         at=found.at,
@@ -138,7 +138,7 @@ def _row(found: Difference, replay: Replay) -> Row:
     )
 
 
-def _hours(found: Difference, stays: Stays) -> Estimate:
+def _hours(found: PolicyDifference, stays: Stays) -> Estimate:
     """How long the node would have been out: by the remedy that is taken on trial."""
     recorded = round(found.out_s / 3600, 4)
     if found.kind in ("earlier", "later", "told", "diagnosis"):
@@ -149,7 +149,7 @@ def _hours(found: Difference, stays: Stays) -> Estimate:
     return Estimate(*(round(seconds / 3600, 4) for seconds in (known.least_s, known.median_s, known.most_s)))
 
 
-def _disruptions(differences: list[Difference]) -> Estimate:
+def _disruptions(differences: list[PolicyDifference]) -> Estimate:
     """Workloads ended by operations in the stays that differ: known as recorded, on trial between none and one each.
 
     An act at once may end what runs there; one that waits for work ends none.
@@ -159,7 +159,7 @@ def _disruptions(differences: list[Difference]) -> Estimate:
     return Estimate(0.0, float(same), float(sum(max(1, f.evicted) for f in at_once)))
 
 
-def _typical(differences: list[Difference], stays: Stays) -> tuple[Typical, ...]:
+def _typical(differences: list[PolicyDifference], stays: Stays) -> tuple[Typical, ...]:
     names = sorted({f.trial.remedy for f in differences if f.trial.does in (ACTS, PROPOSES)})
     return tuple(stays.typical(name) for name in names)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hostler.sim.backtest.backtest_report import Backtest, Estimate, Row
+from hostler.sim.backtest.backtest_report import Backtest, DifferenceRow, Estimate
 
 ROWS_SHOWN = 40
 
@@ -49,7 +49,7 @@ def _rows(found: Backtest) -> Iterator[str]:
         yield f"and {len(found.rows) - ROWS_SHOWN:,} more: -o json has them all"
 
 
-def _line(row: Row) -> str:
+def _line(row: DifferenceRow) -> str:
     hours = f"{row.recorded_hours:.2f}{'' if row.ended else '+'}"
     past = f"; its past is another since {row.diverged_at:%m-%d %H:%M}" if row.counterfactual else ""
     decision = f"{row.rule}: {row.recorded}, on trial {row.trial}{past}"

@@ -70,7 +70,7 @@ class Under:
         return view
 
 
-class Eyes:
+class RecordedLiveState:
     """The volatile present as far as it was recorded: what a plan's record says of power, readiness and work."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from hostler.ports import JournalError
 ARCHIVED = "observations-*.parquet"
 
 
-class Window(Struct, frozen=True):
+class HistoryWindow(Struct, frozen=True):
     """From `since` up to, and without, `until`."""
 
     since: datetime
@@ -34,7 +34,7 @@ class Window(Struct, frozen=True):
 class History(Struct):
     """The recorded past of a cell. `fleet` is the fold of all before the window; both streams are read once."""
 
-    window: Window
+    window: HistoryWindow
     fleet: Fleet
     records: Iterator[Record]
     observations: Iterator[Observation]
@@ -63,7 +63,7 @@ def opened(place: str, archive: Path | None, since: datetime | None, until: date
         database.close()
 
 
-def _window(connection: Connection, place: str, since: datetime | None, until: datetime | None) -> Window:
+def _window(connection: Connection, place: str, since: datetime | None, until: datetime | None) -> HistoryWindow:
     times = select(records.c.at).order_by(records.c.seq)
     first = connection.execute(times.limit(1)).scalar_one_or_none()
     last = connection.execute(times.order_by(None).order_by(records.c.seq.desc()).limit(1)).scalar_one_or_none()
@@ -72,7 +72,7 @@ def _window(connection: Connection, place: str, since: datetime | None, until: d
     if first is None or last is None:
         raise _refused(place, "the journal holds no records", "name the journal that the controller writes")
     last = max(last, last_seen)
-    window = Window(since or moment(first), until or moment(last + 1))
+    window = HistoryWindow(since or moment(first), until or moment(last + 1))
     if (since and micros(since) > last) or (until and micros(until) <= first):
         what = f"what it holds runs from {moment(first):%Y-%m-%d %H:%M} to {moment(last):%Y-%m-%d %H:%M} UTC"
         raise _refused(place, f"nothing is recorded in the window; {what}", "choose a window inside")
@@ -98,7 +98,7 @@ def _before(connection: Connection, place: str, since: datetime) -> tuple[Fleet,
     return Fleet(), 0
 
 
-def _records(connection: Connection, fleet: Fleet, after: int, window: Window) -> Iterator[Record]:
+def _records(connection: Connection, fleet: Fleet, after: int, window: HistoryWindow) -> Iterator[Record]:
     """The window's records; those before it are folded into the fleet on the way."""
     before = queries.digest_at(connection, after) or b""
     while rows := queries.page(connection, after, PAGE):

@@ -16,7 +16,17 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.model import Node, Observation, Phase
-from hostler.sim.backtest.decisions import ACTS, NOTHING, PROPOSES, TELLS, WAITS, Decision, Eyes, Under, decide
+from hostler.sim.backtest.decisions import (
+    ACTS,
+    NOTHING,
+    PROPOSES,
+    TELLS,
+    WAITS,
+    Decision,
+    RecordedLiveState,
+    Under,
+    decide,
+)
 from hostler.sim.backtest.history import History
 from hostler.sim.backtest.outage_durations import Stays
 
@@ -25,7 +35,7 @@ LATE = timedelta(minutes=5)
 SEEN = (e.ConditionRaised, e.ConditionUpdated, e.ConditionCleared)
 
 
-class Difference(Struct):
+class PolicyDifference(Struct):
     """Where the policy on trial decides otherwise, and how the recorded stay went on.
 
     `kind`: added, removed, changed, earlier, later, told, diagnosis (another SKU finds otherwise). `first`: the node's
@@ -70,7 +80,7 @@ class Replay:
     """One walk. `run` it once; what was found is in `differences`, `fidelity` and `stays`."""
 
     def __init__(self, history: History, trial: Configuration) -> None:
-        self.differences: list[Difference] = []
+        self.differences: list[PolicyDifference] = []
         self.fidelity = Fidelity(unexplained=[])
         self.stays = Stays()
         self.diverged: dict[str, datetime] = {}
@@ -79,8 +89,8 @@ class Replay:
         self._fleet = history.fleet
         self._trial = trial
         self._under = Under(history.fleet, trial)
-        self._eyes = Eyes()
-        self._open: dict[str, Difference] = {}
+        self._eyes = RecordedLiveState()
+        self._open: dict[str, PolicyDifference] = {}
         self._queues: defaultdict[str, deque[Observation]] = defaultdict(deque)
         self._next: Observation | None = None
         self._owed: dict[str, tuple[datetime, dict[tuple[str, str], None]]] = {}
@@ -218,7 +228,7 @@ class Replay:
     def _differs(self, node: Node, at: datetime, pair: tuple[Decision, Decision], seq: int = 0) -> None:
         kind = "diagnosis" if pair[0].does == pair[1].does == NOTHING else kind_of(*pair)
         first = node.id not in self.diverged
-        found = Difference(node.id, at, seq or self._fleet.cell.seq, kind, *pair, first=first, pool=node.pool)
+        found = PolicyDifference(node.id, at, seq or self._fleet.cell.seq, kind, *pair, first=first, pool=node.pool)
         found.out_before_s = self.stays.so_far(node.id, at)
         self.diverged.setdefault(node.id, at)
         self.differences.append(found)
@@ -234,7 +244,7 @@ class Replay:
         if isinstance(record.event, e.PlanRecorded):
             self.stays.planned(record.event.plan, record.at)
 
-    def _follow(self, found: Difference, record: e.Record) -> None:
+    def _follow(self, found: PolicyDifference, record: e.Record) -> None:
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive:
                 found.plans = (*found.plans, plan.name)
@@ -251,7 +261,7 @@ class Replay:
             if done and not self.stays.is_out(found.node):
                 self._close(found, now)
 
-    def _close(self, found: Difference, at: datetime) -> None:
+    def _close(self, found: PolicyDifference, at: datetime) -> None:
         found.ended = at
         found.out_s = self.stays.so_far(found.node, at) - found.out_before_s
         del self._open[found.node]

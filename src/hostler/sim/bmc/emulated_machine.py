@@ -115,7 +115,7 @@ class Image(Struct, frozen=True):
     version: str
 
 
-class Boot(Struct, frozen=True):
+class EmulatedBootOverride(Struct, frozen=True):
     """The boot override; "Once" is used up by the next boot."""
 
     enabled: str = "Disabled"
@@ -123,7 +123,7 @@ class Boot(Struct, frozen=True):
     uri: str = ""
 
 
-class Task(Struct):
+class EmulatedTask(Struct):
     """A firmware update. `state` and `status` are Redfish's words."""
 
     id: str
@@ -136,7 +136,7 @@ class Task(Struct):
     version: str = ""
 
 
-class LogLine(Struct, frozen=True):
+class BmcLogLine(Struct, frozen=True):
     """One line of the system event log."""
 
     id: int
@@ -185,7 +185,7 @@ class Machine:
         self.parts = hardware.parts
         self.power = OFF
         self.booted = False
-        self.boot = Boot()
+        self.boot = EmulatedBootOverride()
         self.locate = False
         self.sensors = dict(hardware.sensors)
         self.leaks = dict(hardware.leaks)
@@ -196,8 +196,8 @@ class Machine:
         self.bios_pending: dict[str, str] = {}
         self.firmware = dict(hardware.firmware)
         self.firmware_staged: dict[str, str] = {}
-        self.tasks: dict[str, Task] = {}
-        self.log: deque[LogLine] = deque(maxlen=MAX_LOG)
+        self.tasks: dict[str, EmulatedTask] = {}
+        self.log: deque[BmcLogLine] = deque(maxlen=MAX_LOG)
         self.received: deque[Actuation] = deque(maxlen=MAX_LOG)
         self.counts: Counter[str] = Counter()
         self.missing_keys = set(quirks.missing_keys)
@@ -264,7 +264,7 @@ class Machine:
             self._power_off(now)
             self._plan("power", now, self.delays.restart, self._power_on)
 
-    def set_boot(self, boot: Boot, now: datetime) -> None:
+    def set_boot(self, boot: EmulatedBootOverride, now: datetime) -> None:
         """Set the boot override."""
         self._receive("SetBoot", now)
         self.boot = boot
@@ -296,7 +296,7 @@ class Machine:
 
     # firmware
 
-    def start_update(self, component: str, image: str, now: datetime) -> Task:
+    def start_update(self, component: str, image: str, now: datetime) -> EmulatedTask:
         """Accept an update; somebody then fetches the image and calls `image_arrived`.
 
         Raises BmcRefusalError while another runs (503), or for a component that is not there (400).
@@ -310,7 +310,7 @@ class Machine:
         if not accepted:
             raise BmcRefusalError(400, f"The target {component!r} was not found.")
         self._numbered += 1
-        task = Task(f"{self.id}-{self._numbered}", component, image, now)
+        task = EmulatedTask(f"{self.id}-{self._numbered}", component, image, now)
         while len(self.tasks) >= MAX_TASKS:
             del self.tasks[next(iter(self.tasks))]
         self.tasks[task.id] = task
@@ -355,7 +355,7 @@ class Machine:
     def write_log(self, severity: str, message: str, now: datetime) -> None:
         """Add a line to the system event log."""
         self._logged += 1
-        self.log.append(LogLine(self._logged, now, severity, message))
+        self.log.append(BmcLogLine(self._logged, now, severity, message))
 
     # what is wrong with it
 
@@ -423,13 +423,13 @@ class Machine:
     def _boots(self, at: datetime) -> None:
         source = self.boot.target if self.boot.enabled in {"Once", "Continuous"} else "Hdd"
         if self.boot.enabled == "Once":
-            self.boot = Boot()
+            self.boot = EmulatedBootOverride()
         self.bios |= self.bios_pending
         self.bios_pending.clear()
         self.booted = True
         self.on_boot(self.id, source, at)
 
-    def _written(self, task: Task, at: datetime) -> None:
+    def _written(self, task: EmulatedTask, at: datetime) -> None:
         if task.state != "Running":
             return
         if task.component in self.quirks.fails_on:
@@ -448,7 +448,7 @@ class Machine:
         if task.component == "BMC":
             self.restart_manager(at)
 
-    def _fail(self, task: Task, message: str) -> None:
+    def _fail(self, task: EmulatedTask, message: str) -> None:
         task.state, task.status, task.message = "Exception", "Critical", message
         self._due.pop(f"task {task.id}", None)
 

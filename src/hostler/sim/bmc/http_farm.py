@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from hostler.sim.bmc.redfish_service import Fetch, Reply, Request, Service
+from hostler.sim.bmc.redfish_service import Fetch, Service, ServiceRequest, ServiceResponse
 from hostler.sim.bmc.resource_parts import ROOT
 from hostler.sim.bmc.tls_certificates import Certificate
 
@@ -87,7 +87,7 @@ class Farm:
             return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="Redfish"'})
         body = await request.read()
         reply = service.handle(
-            Request(request.method, request.path, request.query_string, body, request.headers), self._clock()
+            ServiceRequest(request.method, request.path, request.query_string, body, request.headers), self._clock()
         )
         if reply.fetch:
             self._begin(reply.fetch)
@@ -137,7 +137,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _response(reply: Reply) -> web.Response:
+def _response(reply: ServiceResponse) -> web.Response:
     body = msgspec.json.encode(reply.body) if reply.body is not None else b""
     headers = {"OData-Version": "4.0"} | reply.headers
     return web.Response(

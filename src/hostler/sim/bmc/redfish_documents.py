@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from hostler.core.state.model import Part
-from hostler.sim.bmc.emulated_machine import RESETS, Machine, Task
+from hostler.sim.bmc.emulated_machine import RESETS, EmulatedTask, Machine
 from hostler.sim.bmc.power_and_cooling import OLDER, PLANT, PLANT_MEMBERS
 from hostler.sim.bmc.resource_parts import ROOT, WELL, Document, collection, link, moment, resource, rolled_up, status
 
@@ -75,7 +75,7 @@ def firmware_item(machine: Machine, member: str, prefix: str) -> Document | None
     }
 
 
-def task(item: Task, prefix: str) -> Document:
+def task(item: EmulatedTask, prefix: str) -> Document:
     """One task; its monitor shows the same."""
     target = f"{ROOT}/UpdateService/FirmwareInventory/{prefix}{item.component}"
     doc = resource(f"/TaskService/Tasks/{item.id}", "#Task.v1_7_3.Task", item.id, f"Update of {item.component}")

@@ -8,12 +8,12 @@ import msgspec
 from msgspec import Struct
 
 from hostler.sim.bmc import redfish_documents, vendor_behaviour
-from hostler.sim.bmc.emulated_machine import BmcRefusalError, Boot, Machine
-from hostler.sim.bmc.request_faults import FaultBook, Rule, merge
+from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, Machine
+from hostler.sim.bmc.request_faults import FaultBook, RequestFaultRule, merge
 from hostler.sim.bmc.resource_parts import ROOT, Document, collection
 
 
-class Request(Struct, frozen=True):
+class ServiceRequest(Struct, frozen=True):
     """One HTTP request; `path` is without its query."""
 
     method: str
@@ -31,7 +31,7 @@ class Fetch(Struct, frozen=True):
     image: str
 
 
-class Reply(Struct, frozen=True):
+class ServiceResponse(Struct, frozen=True):
     """The answer. `dropped`: none, the connection just ends. `latency_s`: how late it comes."""
 
     status: int
@@ -42,7 +42,7 @@ class Reply(Struct, frozen=True):
     fetch: Fetch | None = None
 
 
-DROPPED = Reply(0, dropped=True)
+DROPPED = ServiceResponse(0, dropped=True)
 
 
 class Service:
@@ -61,7 +61,7 @@ class Service:
         """The machine, where there is just one."""
         return next(iter(self.machines.values())) if len(self.machines) == 1 else None
 
-    def handle(self, request: Request, now: datetime) -> Reply:
+    def handle(self, request: ServiceRequest, now: datetime) -> ServiceResponse:
         """Answer one request as the BMC would at `now`, the rules of `faults` included."""
         path = request.path.rstrip("/")
         self._pages = None
@@ -81,7 +81,7 @@ class Service:
             )
         return _spoiled(self._answer(request, path, machine, now), rule)
 
-    def _answer(self, request: Request, path: str, machine: Machine | None, now: datetime) -> Reply:
+    def _answer(self, request: ServiceRequest, path: str, machine: Machine | None, now: datetime) -> ServiceResponse:
         try:
             match request.method:
                 case "GET":
@@ -95,14 +95,14 @@ class Service:
 
     # reading
 
-    def _get(self, path: str, query: str, machine: Machine | None, now: datetime) -> Reply:
+    def _get(self, path: str, query: str, machine: Machine | None, now: datetime) -> ServiceResponse:
         doc = self._show(path, now)
         if doc is None:
             return _error(404, f"The resource at {path} was not found.")
         doc = self._expanded(doc, min(_levels(query), self.expands), now)
         for key in machine.missing_keys if machine else ():
             doc.pop(key, None)
-        return Reply(202 if "/TaskMonitors/" in path and doc.get("TaskState") == "Running" else 200, doc)
+        return ServiceResponse(202 if "/TaskMonitors/" in path and doc.get("TaskState") == "Running" else 200, doc)
 
     def _show(self, path: str, now: datetime) -> Document | None:
         machine = self.only
@@ -154,7 +154,7 @@ class Service:
 
     # changing
 
-    def _change(self, request: Request, path: str, machine: Machine | None, now: datetime) -> Reply:
+    def _change(self, request: ServiceRequest, path: str, machine: Machine | None, now: datetime) -> ServiceResponse:
         body = _body(request)
         within = _within(path)
         if machine and (vendor := vendor_behaviour.vendor_of(machine)):
@@ -170,9 +170,9 @@ class Service:
         if change is None:
             return _error(405, f"{request.method} is not allowed at {path}.")
         change(machine, body, now)
-        return Reply(204)
+        return ServiceResponse(204)
 
-    def _update(self, body: Document, now: datetime) -> Reply:
+    def _update(self, body: Document, now: datetime) -> ServiceResponse:
         targets, image = body.get("Targets"), body.get("ImageURI")
         if not isinstance(image, str) or not isinstance(targets, list) or len(targets) != 1:
             raise BmcRefusalError(400, "ImageURI and exactly one of Targets are required.")
@@ -186,7 +186,7 @@ class Service:
             raise BmcRefusalError(400, f"The target {targets[0]} was not found.")
         task = machine.start_update(member.removeprefix(self._prefix(machine)), image, now)
         monitor = f"{ROOT}/TaskService/TaskMonitors/{task.id}"
-        return Reply(
+        return ServiceResponse(
             202,
             redfish_documents.task(task, self._prefix(machine)),
             {"Location": monitor},
@@ -195,7 +195,7 @@ class Service:
 
     # whose is it
 
-    def _machine_of(self, path: str, request: Request | None) -> Machine | None:
+    def _machine_of(self, path: str, request: ServiceRequest | None) -> Machine | None:
         if self.only:
             parts = path.split("/")
             named = parts[4] if len(parts) > 4 and parts[3] in _PLACES else self.only.id
@@ -303,19 +303,19 @@ def _within(path: str) -> str:
     return f"{place}:{rest.partition('/')[2]}"
 
 
-def _boot(now: Boot, wanted: Mapping[object, object]) -> Boot:
+def _boot(now: EmulatedBootOverride, wanted: Mapping[object, object]) -> EmulatedBootOverride:
     def chosen(key: str, otherwise: str) -> str:
         value = wanted.get(key, otherwise)
         return value if isinstance(value, str) else ""
 
-    return Boot(
+    return EmulatedBootOverride(
         chosen("BootSourceOverrideEnabled", now.enabled),
         chosen("BootSourceOverrideTarget", now.target),
         chosen("HttpBootUri", now.uri),
     )
 
 
-def _body(request: Request) -> Document:
+def _body(request: ServiceRequest) -> Document:
     try:
         body = msgspec.json.decode(request.body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -325,7 +325,7 @@ def _body(request: Request) -> Document:
     return body
 
 
-def _target_of(request: Request) -> str:
+def _target_of(request: ServiceRequest) -> str:
     try:
         targets = _body(request).get("Targets")
     except BmcRefusalError:
@@ -333,7 +333,7 @@ def _target_of(request: Request) -> str:
     return str(targets[0]).rpartition("/")[2] if isinstance(targets, list) and targets else ""
 
 
-def _spoiled(reply: Reply, rule: Rule) -> Reply:
+def _spoiled(reply: ServiceResponse, rule: RequestFaultRule) -> ServiceResponse:
     if rule.drop == "after":
         return msgspec.structs.replace(reply, dropped=True)
     body = reply.body
@@ -343,13 +343,13 @@ def _spoiled(reply: Reply, rule: Rule) -> Reply:
     return msgspec.structs.replace(reply, body=body, latency_s=rule.latency_s)
 
 
-def _error(status: int, message: str) -> Reply:
+def _error(status: int, message: str) -> ServiceResponse:
     info = {
         "@odata.type": "#Message.v1_1_2.Message",
         "MessageId": "Base.1.12.GeneralError",
         "Message": message,
     }
-    return Reply(
+    return ServiceResponse(
         status,
         {"error": {"code": "Base.1.12.GeneralError", "message": message, "@Message.ExtendedInfo": [info]}},
     )

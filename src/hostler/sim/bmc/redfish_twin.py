@@ -9,18 +9,18 @@ import msgspec
 from hostler.core.state.model import Node, Observation, Operation, Outcome
 from hostler.drivers.redfish.bmc_reader import RedfishEyes
 from hostler.drivers.redfish.client import RedfishClient
-from hostler.drivers.redfish.http_exchange import Answer, Exchange
+from hostler.drivers.redfish.http_exchange import Exchange, HttpResponse
 from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.ports import UnreachableError
 from hostler.sim.bmc.emulated_machine import make_image
-from hostler.sim.bmc.redfish_service import Reply, Request, Service
+from hostler.sim.bmc.redfish_service import Service, ServiceRequest, ServiceResponse
 
 TIMEOUT_S = 30.0
 _T = TypeVar("_T")
 Images = Callable[[str], bytes | None]
 
 
-class Twin:
+class RedfishTwin:
     """`perform`, `observe` and `look` as the driver has them, but at once and at a given moment.
 
     `services` maps origin ("https://10.0.0.1") → service; changing it swaps BMCs. `images` gives the file behind
@@ -56,16 +56,16 @@ class Twin:
         return self._clients[origin]
 
     def _exchange_with(self, origin: str) -> Exchange:
-        async def exchange(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        async def exchange(method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
             service = self._services.get(origin)
             if service is None:
                 raise UnreachableError(f"{origin} is not on the network")
             bare, _, query = path.partition("?")
-            reply = service.handle(Request(method, bare, query, body or b"", headers), self._now)
+            reply = service.handle(ServiceRequest(method, bare, query, body or b"", headers), self._now)
             self._fetch(reply)
             if reply.dropped or reply.latency_s >= TIMEOUT_S:
                 raise UnreachableError(f"{origin} gave no answer to {method} {bare}")
-            return Answer(
+            return HttpResponse(
                 reply.status,
                 msgspec.json.encode(reply.body) if reply.body is not None else b"",
                 _lower(reply),
@@ -73,7 +73,7 @@ class Twin:
 
         return exchange
 
-    def _fetch(self, reply: Reply) -> None:
+    def _fetch(self, reply: ServiceResponse) -> None:
         if reply.fetch:
             reply.fetch.machine.image_arrived(reply.fetch.task, self._images(reply.fetch.image), self._now)
 
@@ -95,5 +95,5 @@ def at_once(work: Coroutine[Any, Any, _T]) -> _T:
     raise AssertionError("a driver waited for something in virtual time")
 
 
-def _lower(reply: Reply) -> dict[str, str]:
+def _lower(reply: ServiceResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in reply.headers.items()}

@@ -8,7 +8,7 @@ from msgspec import Struct
 Json = object
 
 
-class Rule(Struct, frozen=True):
+class RequestFaultRule(Struct, frozen=True):
     """Which requests, and what befalls them.
 
     `path` and `system` are globs. The rule lets `skip` matching requests pass, then spoils `times` (0: all).
@@ -30,13 +30,13 @@ class Rule(Struct, frozen=True):
 class FaultBook:
     """The rules in force, in order; the first that applies to a request is the one that spoils it."""
 
-    def __init__(self, *rules: Rule) -> None:
-        self._rules: list[Rule] = []
+    def __init__(self, *rules: RequestFaultRule) -> None:
+        self._rules: list[RequestFaultRule] = []
         self._seen: list[int] = []
         for rule in rules:
             self.add(rule)
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: RequestFaultRule) -> None:
         """Put a rule in force behind the others."""
         self._rules.append(rule)
         self._seen.append(0)
@@ -46,7 +46,7 @@ class FaultBook:
         self._rules.clear()
         self._seen.clear()
 
-    def spoil(self, method: str, path: str, system: str) -> Rule | None:
+    def spoil(self, method: str, path: str, system: str) -> RequestFaultRule | None:
         """The rule for this request, counted; None where it goes well."""
         for number, rule in enumerate(self._rules):
             if not _matches(rule, method, path, system):
@@ -71,5 +71,5 @@ def merge(target: Json, patch: Json) -> Json:
     return merged
 
 
-def _matches(rule: Rule, method: str, path: str, system: str) -> bool:
+def _matches(rule: RequestFaultRule, method: str, path: str, system: str) -> bool:
     return rule.method in {"*", method} and fnmatchcase(path, rule.path) and fnmatchcase(system, rule.system)

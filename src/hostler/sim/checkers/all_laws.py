@@ -5,7 +5,7 @@ from hostler.sim.checkers.domain_act_laws import Wholeness
 from hostler.sim.checkers.idle_check_laws import IdleChecks
 from hostler.sim.checkers.journal_laws import EverythingEnds, FrozenPlans, LevelNotEdge, OneWriter
 from hostler.sim.checkers.law import Court, Law
-from hostler.sim.checkers.policy_limit_laws import Limits
+from hostler.sim.checkers.policy_limit_laws import PolicyLimits
 from hostler.sim.checkers.rma_triage_laws import Condemned
 from hostler.sim.world.world import World
 
@@ -13,7 +13,7 @@ from hostler.sim.world.world import World
 def court(world: World) -> Court:
     """A court with a fresh watcher for each of the nine laws."""
     one, level, frozen, budgets = OneWriter(), LevelNotEdge(), FrozenPlans(), Budgets()
-    whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), Limits()
+    whole, idle, condemned, limits = Wholeness(), IdleChecks(), Condemned(), PolicyLimits()
     waits, own, doubt, ends, work = NamedWaits(), OnlyYourOwn(), DoubtIsNotHealth(), EverythingEnds(), SacredWork()
     laws = (
         Law(1, one.record, one.batch, one.batch),

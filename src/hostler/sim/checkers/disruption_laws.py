@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool
 from hostler.core.state.model import ActClass, Condition, Incident, Intent, Phase, Plan
-from hostler.sim.checkers.journal_reading import OURS, Book, Page
-from hostler.sim.checkers.law import Case
-from hostler.sim.world.ledger import Disturbance
+from hostler.sim.checkers.journal_reading import OURS, JournalReading, NodeHistory
+from hostler.sim.checkers.law import LawCase
+from hostler.sim.world.ledger import ActualDisturbance
 
 GUARDED = (ActClass.immediate, ActClass.pending)
 
@@ -16,7 +16,7 @@ GUARDED = (ActClass.immediate, ActClass.pending)
 class Budgets:
     """Law 4. Every disruption passes the pool's and the domains' budget, pause, brake, holds and mode."""
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive and plan.act_class in GUARDED:
                 page = case.book.pages[plan.node]
@@ -47,7 +47,7 @@ class Budgets:
 _POWER = ("power_on", "power_off", "update_firmware", "reboot", "set_boot_network")
 
 
-def _over_budget(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+def _over_budget(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     pool = book.pool(page.pool)
     if pool is None or not page.healthy:
         return
@@ -63,7 +63,7 @@ def _limit(pool: Pool, plan: Plan) -> int:
     return min(pool.budget.count, percent) + reserve
 
 
-def _over_domain(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+def _over_domain(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     assert book.configuration is not None, "nothing is planned without a configuration"
     for domain in page.domains:
         budget = book.configuration.policy.domains.get(domain.partition(":")[0])
@@ -76,7 +76,7 @@ def _over_domain(book: Book, page: Page, plan: Plan) -> Iterator[str]:
             yield f"{plan.name} of {page.id}: {busy} of {domain} are disturbed already, {limit} may be"
 
 
-def _stopped(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+def _stopped(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     if book.brake:
         yield f"{plan.name} of {page.id} under the storm brake"
     if any(scope in book.paused for scope in book.scopes(page)):
@@ -94,7 +94,7 @@ def _explains(incident: Incident, causes: list[Condition]) -> bool:
     return all(cause.type in incident.conditions and not cause.remedy for cause in causes)
 
 
-def _mode(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+def _mode(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     pool = book.pool(page.pool)
     if pool is None or plan.name == "cordon" or any(_wished(page, cause) for cause in plan.causes):
         return
@@ -110,13 +110,13 @@ def _mode(book: Book, page: Page, plan: Plan) -> Iterator[str]:
         yield f"{plan.name} of {page.id} runs, and its pool stands at {mode}"
 
 
-def _shadowed(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+def _shadowed(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     rule = book.configuration.policy.rules.get(plan.rule) if book.configuration else None
     if rule is not None and rule.shadow and not any(_wished(page, cause) for cause in plan.causes):
         yield f"{plan.name} of {page.id} answers {plan.rule}, whose rule stands in shadow"
 
 
-def _wished(page: Page, cause: str) -> bool:
+def _wished(page: NodeHistory, cause: str) -> bool:
     condition = page.conditions.get(cause)
     return condition is not None and bool(condition.remedy)
 
@@ -124,7 +124,7 @@ def _wished(page: Page, cause: str) -> bool:
 class NamedWaits:
     """Law 5. Who waits says for whom, and what ends it; nobody stands still without a word."""
 
-    def record(self, _case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, _case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
                 if not waiting.blockers:
@@ -135,15 +135,15 @@ class NamedWaits:
             case _:
                 pass
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         yield from (text for node in case.nodes if (text := _mute(case.book, case.book.pages[node])))
 
-    def end(self, case: Case) -> Iterator[str]:
+    def end(self, case: LawCase) -> Iterator[str]:
         yield from (text for page in case.book.pages.values() if (text := _mute(case.book, page)))
         yield from _forgotten(case.book)
 
 
-def _forgotten(book: Book) -> Iterator[str]:
+def _forgotten(book: JournalReading) -> Iterator[str]:
     """Who could serve is not left idle, without a word, beside a pool that lacks a node and whom nobody stops."""
     if book.brake or book.paused or book.holds or book.incidents or book.configuration is None:
         return
@@ -154,12 +154,12 @@ def _forgotten(book: Book) -> Iterator[str]:
             yield f"{idle[0]} is idle and waits for nobody, and {pool.name} has {members} of its {pool.target} nodes"
 
 
-def _is_idle(page: Page) -> bool:
+def _is_idle(page: NodeHistory) -> bool:
     busy = page.plan or page.operation or page.waiting or page.settling or page.conditions or page.cordoned
     return page.phase is Phase.production and not page.pool and not page.unproven and not busy
 
 
-def _mute(book: Book, page: Page) -> str:
+def _mute(book: JournalReading, page: NodeHistory) -> str:
     if page.operation is not None or page.waiting is not None or page.settling:
         return ""
     why = _should_wait(book, page)
@@ -169,7 +169,7 @@ def _mute(book: Book, page: Page) -> str:
 _PEOPLE = (Phase.onboard, Phase.rma, Phase.zap_fail, Phase.debug)
 
 
-def _should_wait(book: Book, page: Page) -> str:
+def _should_wait(book: JournalReading, page: NodeHistory) -> str:
     if page.plan is not None:
         return f"has the plan {page.plan.name}"
     if page.phase in _PEOPLE:
@@ -179,7 +179,7 @@ def _should_wait(book: Book, page: Page) -> str:
     return ""
 
 
-def _asks(book: Book, page: Page, condition: Condition) -> bool:
+def _asks(book: JournalReading, page: NodeHistory, condition: Condition) -> bool:
     if condition.boot_id and condition.boot_id != page.boot and condition.boot_id in page.boots:
         return False
     rule = book.configuration.policy.rules.get(condition.type) if book.configuration else None
@@ -200,7 +200,7 @@ class OnlyYourOwn:
         self._persons: dict[str, None] = {}
         self._judged = 0
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         strays = case.world.site.ledger.strays
         for stray in strays[self._judged :]:
             yield f"{stray.kind} of {stray.node} ({stray.operation}) reached the BMC of {stray.machine}"
@@ -209,7 +209,7 @@ class OnlyYourOwn:
             if _is_unrecorded(case.book, case.book.pages[node], since):
                 yield f"our cordon of {node} was lifted by a person, and that is not recorded"
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.IntentRecorded(intent=intent):
                 self._persons[intent.person] = None
@@ -233,7 +233,7 @@ class OnlyYourOwn:
                 pass
 
 
-def _is_unrecorded(book: Book, page: Page, since: datetime) -> bool:
+def _is_unrecorded(book: JournalReading, page: NodeHistory, since: datetime) -> bool:
     """Whether the journal says that our cordon stands though who attends was told long ago that it was lifted."""
     assert book.now is not None, "a batch has records"
     asked = page.operation is not None and page.operation.kind in ("cordon", "uncordon")
@@ -241,7 +241,7 @@ def _is_unrecorded(book: Book, page: Page, since: datetime) -> bool:
     return stands and book.now - max(since, page.cordoned_at or since, book.attended or since) > KNOWN
 
 
-def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
+def _wrong_machine(book: JournalReading, intent: Intent) -> Iterator[str]:
     page = book.pages.get(intent.target)
     if page is not None and intent.args.get("serial") != page.serial:
         yield f"work on {page.id} was granted to somebody in front of {intent.args.get('serial')}"
@@ -250,7 +250,7 @@ def _wrong_machine(book: Book, intent: Intent) -> Iterator[str]:
 class DoubtIsNotHealth:
     """Law 7. Into service only with passed checks, and heard; made-up lines and mere silence convict nobody."""
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c):
                 seen = c.evidence[-1].observation if c.evidence else ""
@@ -272,7 +272,7 @@ class DoubtIsNotHealth:
                 pass
 
 
-def _opened(page: Page) -> Iterator[str]:
+def _opened(page: NodeHistory) -> Iterator[str]:
     """New work is let in: to a node that is heard, and on which checks have passed since its hardware was touched."""
     if page.unproven:
         yield f"{page.id} is uncordoned after {page.unproven}, and no check has passed since"
@@ -283,7 +283,7 @@ def _opened(page: Page) -> Iterator[str]:
         yield f"{page.id} is let back to work, and nobody can say how it is: its agent is not heard"
 
 
-def _convicted(case: Case, recorded: e.PlanRecorded) -> Iterator[str]:
+def _convicted(case: LawCase, recorded: e.PlanRecorded) -> Iterator[str]:
     """On whose word a node is disturbed: not on silence's, and not on its own tenant's."""
     plan, present = recorded.plan, recorded.present
     page = case.book.pages[plan.node]
@@ -293,7 +293,7 @@ def _convicted(case: Case, recorded: e.PlanRecorded) -> Iterator[str]:
         yield f"{plan.name} of {plan.node} because it is silent, and no second witness says so"
 
 
-def _on_the_word_of_root(case: Case, page: Page, plan: Plan) -> Iterator[str]:
+def _on_the_word_of_root(case: LawCase, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """Every cause rests only on lines that a tenant with root has forged."""
     pool, forged = case.book.pool(page.pool), case.world.site.ledger.forged
     causes = [page.conditions[cause] for cause in plan.causes if cause in page.conditions]
@@ -303,12 +303,12 @@ def _on_the_word_of_root(case: Case, page: Page, plan: Plan) -> Iterator[str]:
         yield f"{plan.name} of {page.id} rests on what its tenant, who has root, has written"
 
 
-def _absent_only(page: Page, plan: Plan) -> bool:
+def _absent_only(page: NodeHistory, plan: Plan) -> bool:
     causes = [page.conditions[cause].type for cause in plan.causes if cause in page.conditions]
     return bool(causes) and all(cause == "agent.lost" for cause in causes)
 
 
-def _unproven(page: Page, plan_id: str) -> Iterator[str]:
+def _unproven(page: NodeHistory, plan_id: str) -> Iterator[str]:
     plan = page.plan
     if plan is None or plan.id != plan_id or page.state != "running":
         return
@@ -326,7 +326,7 @@ class SacredWork:
         self._consented: dict[str, str] = {}
         self._sent: dict[str, datetime] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.WorkConsented(work=works):
                 self._consented |= {work.workload: work.remedy for work in works}
@@ -339,14 +339,14 @@ class SacredWork:
                 pass
         yield from ()
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         ledger = case.world.site.ledger
         for disturbed in ledger.disturbances[self._judged :]:
             if not (disturbed.doomed or disturbed.consent or self._excused(case.book, disturbed)):
                 yield f"{disturbed.workload} on {disturbed.node} was ended by {disturbed.by} without a right to"
         self._judged = len(ledger.disturbances)
 
-    def _excused(self, book: Book, disturbed: Disturbance) -> bool:
+    def _excused(self, book: JournalReading, disturbed: ActualDisturbance) -> bool:
         """Protection, a person's consent to this remedy, or the pool's recorded agreement after its drain deadline.
 
         What was on its way already may still land on whom a person let in against our cordon, before we knew.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from hostler.core.state import events as e
 from hostler.core.state.model import Phase
-from hostler.sim.checkers.journal_reading import Book, Page
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.journal_reading import JournalReading, NodeHistory
+from hostler.sim.checkers.law import LawCase
 
 ENDING = ("evict", "gpu_reset", "reboot", "power_off", "update_firmware", "leave_cluster")
 """Operations that end work at the latest."""
@@ -17,7 +17,7 @@ class Wholeness:
     def __init__(self) -> None:
         self._begun: dict[str, None] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.PlanRecorded(plan=plan) if _is_domain(plan.group):
                 self._begun[plan.group] = None
@@ -28,7 +28,7 @@ class Wholeness:
             case _:
                 pass
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         for group in self._begun:
             yield from _halved(case.book, group)
         self._begun.clear()
@@ -41,11 +41,11 @@ def _is_domain(group: str) -> bool:
     return ":" in group.partition("/")[0]
 
 
-def _taken(book: Book, group: str) -> list[Page]:
+def _taken(book: JournalReading, group: str) -> list[NodeHistory]:
     return [page for page in book.pages.values() if page.plan is not None and page.plan.group == group]
 
 
-def _halved(book: Book, group: str) -> Iterator[str]:
+def _halved(book: JournalReading, group: str) -> Iterator[str]:
     """In the batch in which an act begins it begins on every node of which it is asked."""
     for page in book.pages.values():
         asked = page.phase is Phase.production and any(c.group == group for c in page.conditions.values())
@@ -53,7 +53,7 @@ def _halved(book: Book, group: str) -> Iterator[str]:
             yield f"{group} begins without {page.id}"
 
 
-def _alone(book: Book, page: Page, kind: str) -> Iterator[str]:
+def _alone(book: JournalReading, page: NodeHistory, kind: str) -> Iterator[str]:
     """Nobody is disturbed while another is open, nor opened while another is still to be acted upon."""
     assert page.plan is not None, "its caller has looked"
     others = [other for other in _taken(book, page.plan.group) if other.id != page.id]
@@ -67,12 +67,12 @@ def _alone(book: Book, page: Page, kind: str) -> Iterator[str]:
             yield f"{page.id} is opened while {left[0]} is cordoned for {page.plan.group}"
 
 
-def _may_open(page: Page) -> bool:
+def _may_open(page: NodeHistory) -> bool:
     assert page.plan is not None, "its caller has looked"
     return all(step.operation == "uncordon" for step in page.plan.steps[page.index :])
 
 
-def _at_odds(book: Book, group: str) -> Iterator[str]:
+def _at_odds(book: JournalReading, group: str) -> Iterator[str]:
     """Where one has turned back, all have, as soon as what each has under way is over."""
     taken = _taken(book, group)
     if any(page.state == "undoing" for page in taken):

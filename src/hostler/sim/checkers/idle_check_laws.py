@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from hostler.core.state import events as e
 from hostler.core.state.configuration import IdleCheckPolicy
 from hostler.core.state.model import Severity
-from hostler.sim.checkers.journal_reading import Page
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.journal_reading import NodeHistory
+from hostler.sim.checkers.law import LawCase
 
 KNOWN = timedelta(minutes=2)
 """So long after it was shown whose work runs somewhere, nobody can say that he has not heard yet."""
@@ -22,7 +22,7 @@ class IdleChecks:
     def __init__(self) -> None:
         self._last: dict[str, datetime] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.OperationStarted(operation=operation) if operation.kind == "idle_check":
                 page = case.book.pages[operation.node]
@@ -34,7 +34,7 @@ class IdleChecks:
             case _:
                 pass
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         """A customer who has been shown for a while has the node for itself: the check was called off."""
         now = case.book.now
         assert now is not None, "a batch has records"
@@ -47,7 +47,7 @@ class IdleChecks:
                 yield f"an idle check of {page.id} goes on though {works[0]} has come"
 
 
-def _wrong(case: Case, page: Page, at: datetime) -> Iterator[str]:
+def _wrong(case: LawCase, page: NodeHistory, at: datetime) -> Iterator[str]:
     book = case.book
     works, since = case.world.scheduler.shown.get(page.id, ([], at))
     if works and at - since > KNOWN:

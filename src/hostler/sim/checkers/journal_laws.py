@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Operation, Phase, Plan, Step
-from hostler.sim.checkers.journal_reading import Book, Page
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.journal_reading import JournalReading, NodeHistory
+from hostler.sim.checkers.law import LawCase
 
 SLACK = timedelta(seconds=65)
 """How much later than due a clock may notice: the controller looks at everything within a minute."""
@@ -15,7 +15,7 @@ SLACK = timedelta(seconds=65)
 class OneWriter:
     """Law 1. Epochs only rise, each begins with a start, numbers have no gap, the deposed are refused."""
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         book = case.book
         if record.seq != book.seq + 1:
             yield f"record {record.seq} follows record {book.seq}"
@@ -28,7 +28,7 @@ class OneWriter:
         if book.now is not None and record.at < book.now:
             yield f"time goes back from {book.now} to {record.at}"
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         if not all(case.world.site.ledger.fences):
             case.world.site.ledger.fences.clear()
             yield "a deposed controller has written to the journal"
@@ -43,7 +43,7 @@ class LevelNotEdge:
     def __init__(self) -> None:
         self._raised: dict[tuple[str, str], None] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.ConditionRaised(condition=c) if c.evidence and c.evidence[-1].observation:
                 key = (c.id, c.evidence[-1].observation)
@@ -75,7 +75,7 @@ class FrozenPlans:
         self._once: dict[str, None] = {}
         self._stayed: dict[str, tuple[str, ...]] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         book, event = case.book, record.event
         match event:
             case e.PlanRecorded(plan=plan):
@@ -98,7 +98,7 @@ class FrozenPlans:
             case _:
                 pass
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         effects = case.world.site.ledger.effects
         for effect in effects[self._judged :]:
             key = (effect.operation, effect.attempt)
@@ -110,7 +110,7 @@ class FrozenPlans:
             self._done[key] = self._once[effect.operation] = None
         self._judged = len(effects)
 
-    def _note_drained(self, case: Case, page: Page) -> None:
+    def _note_drained(self, case: LawCase, page: NodeHistory) -> None:
         """Whose work Hostler was shown there, long ago, when the plan passed its drain."""
         plan = page.plan
         if plan is None or page.state != "running" or page.index >= len(plan.steps):
@@ -121,7 +121,7 @@ class FrozenPlans:
             known = case.book.clock - since > SHOWN
             self._stayed[page.id] = tuple(work for work in works if known and work not in lost)
 
-    def _passed_by(self, page: Page, operation: Operation) -> Iterator[str]:
+    def _passed_by(self, page: NodeHistory, operation: Operation) -> Iterator[str]:
         """After the drain only those are told to go who have come since."""
         if operation.kind == "evict" and page.plan is not None:
             asked = operation.args.get("workloads", "").split(",")
@@ -137,7 +137,7 @@ SHOWN = timedelta(minutes=2)
 """So long after it was shown whose work runs somewhere, nobody can say that he has not heard yet."""
 
 
-def acts_in_the_open(book: Book, page: Page, operation: Operation) -> Iterator[str]:
+def acts_in_the_open(book: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     """Nothing is acted upon behind a cordon that was lifted, once whoever lifted it has let Hostler go on."""
     plan = page.plan
     acts = operation.kind in ACTING and operation.attempt == 1 and page.state == "running"
@@ -152,14 +152,14 @@ ACTING = ("gpu_reset", "reboot", "power_off", "update_firmware")
 """What ends all work on the node, whoever has come meanwhile."""
 
 
-def _makes_way(page: Page, step: Step, operation: Operation) -> bool:
+def _makes_way(page: NodeHistory, step: Step, operation: Operation) -> bool:
     """Whether the operation only brings about what the step presupposes, and the plan had brought about before."""
     if operation.kind == "evict":
         return step.operation in ("drain", *EMPTIED)
     return operation.kind == "cordon" and step.operation in EMPTIED and page.lifted
 
 
-def _fits(page: Page, operation: Operation) -> Iterator[str]:
+def _fits(page: NodeHistory, operation: Operation) -> Iterator[str]:
     plan = page.plan
     if operation.kind == "idle_check":  # disturbs nobody, and belongs to no plan: then none may be under way
         if plan is not None:
@@ -178,7 +178,7 @@ def _fits(page: Page, operation: Operation) -> Iterator[str]:
             yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
 
 
-def _repeated(case: Case, page: Page, operation: Operation) -> Iterator[str]:
+def _repeated(case: LawCase, page: NodeHistory, operation: Operation) -> Iterator[str]:
     """A further attempt needs an answer that says that the one before did not happen (or, for checks, ended).
 
     What was refused did not happen.
@@ -193,7 +193,7 @@ def _repeated(case: Case, page: Page, operation: Operation) -> Iterator[str]:
         yield f"{operation.kind} on {page.id} is repeated, and the last attempt's answers were {said or 'none'}"
 
 
-def _at_boundary(page: Page, event: e.PlanEnded | e.PlanUndoing) -> Iterator[str]:
+def _at_boundary(page: NodeHistory, event: e.PlanEnded | e.PlanUndoing) -> Iterator[str]:
     if page.plan is None or page.plan.id != event.plan:
         yield f"a plan of {page.id} ends that did not run: {event.plan}"
     elif page.operation is not None:
@@ -202,7 +202,7 @@ def _at_boundary(page: Page, event: e.PlanEnded | e.PlanUndoing) -> Iterator[str
         yield f"{page.plan.name} of {page.id} ends {event.result} and its {owed[0]} is left out"
 
 
-def _owed(page: Page, result: str) -> list[str]:
+def _owed(page: NodeHistory, result: str) -> list[str]:
     """What a plan that ends early has not taken back yet."""
     assert page.plan is not None, "its caller has looked"
     if page.state == "undoing":  # protection takes the node as it is, and keeps it cordoned
@@ -229,7 +229,7 @@ class EverythingEnds:
         self._resumed = datetime.min.replace(tzinfo=UTC)
         self._answered: dict[str, tuple[int, int]] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.ControllerStarted() | e.ClockConfirmed() | e.RestoreReleased():
                 self._attend(case, record.at)
@@ -243,12 +243,12 @@ class EverythingEnds:
             case _:
                 pass
 
-    def _attend(self, case: Case, at: datetime) -> None:
+    def _attend(self, case: LawCase, at: datetime) -> None:
         """Somebody is there again: what is outstanding is to be observed first."""
         self._resumed = at
         self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         now = case.book.now
         assert now is not None, "a batch has records"
         for page in [case.book.pages[name] for name in case.book.busy]:
@@ -258,21 +258,21 @@ class EverythingEnds:
                     self._told[what] = None
                     yield f"{what} was due at {due:%d %H:%M:%S}, it is {now:%d %H:%M:%S}"
 
-    def end(self, case: Case) -> Iterator[str]:
+    def end(self, case: LawCase) -> Iterator[str]:
         yield from _unfinished(case.book, case.world.clock.now)
         yield from (text for page in case.book.pages.values() if (text := _waits_for_the_gone(case, page)))
 
 
-def _outstanding(book: Book) -> list[Operation]:
+def _outstanding(book: JournalReading) -> list[Operation]:
     return [page.operation for page in book.pages.values() if page.operation is not None]
 
 
-def _answers(case: Case, operation: Operation) -> tuple[int, int]:
+def _answers(case: LawCase, operation: Operation) -> tuple[int, int]:
     """Which attempt it is, and how many answers about that one have come so far."""
     return operation.attempt, len(case.world.site.ledger.answers.get((operation.id, operation.attempt), ()))
 
 
-def _due(page: Page) -> Iterator[tuple[str, datetime]]:
+def _due(page: NodeHistory) -> Iterator[tuple[str, datetime]]:
     if page.operation is not None:
         yield f"{page.operation.kind} {page.operation.id}", page.operation.deadline
     if page.deadline is not None and (page.operation is None or page.phase is not Phase.zap) and not _is_asked(page):
@@ -287,7 +287,7 @@ ASKED = ("verify_inventory", "run_checks", "sanitise")
 UNANSWERED = ("check.inconclusive", "node.unsanitised")
 
 
-def _is_asked(page: Page) -> bool:
+def _is_asked(page: NodeHistory) -> bool:
     """What waits for an answer runs into no phase's limit: asking has its own time, and no answer is no verdict.
 
     Also where the plan that asked was given up for a person's work meanwhile.
@@ -306,7 +306,7 @@ MOVING = timedelta(hours=30)
 """A world in which something was recorded so lately is on its way: one after the other, as budgets have it."""
 
 
-def _unfinished(book: Book, now: datetime) -> Iterator[str]:
+def _unfinished(book: JournalReading, now: datetime) -> Iterator[str]:
     moving = book.moved is not None and now - book.moved < MOVING
     for page in book.pages.values():
         if page.operation is not None:
@@ -318,7 +318,7 @@ def _unfinished(book: Book, now: datetime) -> Iterator[str]:
             yield f"{page.id}: {page.plan.name} runs, and nobody is named"
 
 
-def _waits_for_the_gone(case: Case, page: Page) -> str:
+def _waits_for_the_gone(case: LawCase, page: NodeHistory) -> str:
     """A node that is lost with all that ran there must not wait for what only a scheduler lists."""
     seat = case.world.scheduler.seats.get(page.id)
     listed = seat.lost if seat is not None and seat.forsaken else {}
@@ -326,11 +326,11 @@ def _waits_for_the_gone(case: Case, page: Page) -> str:
     return f"{page.id} waits for {gone[0]}, which ended when its host died" if gone else ""
 
 
-def _why(page: Page) -> str:
+def _why(page: NodeHistory) -> str:
     return page.waiting.blockers[0].text if page.waiting else "waits for nobody"
 
 
-def is_at_rest(book: Book, now: datetime) -> bool:
+def is_at_rest(book: JournalReading, now: datetime) -> bool:
     """Every node serves or is spare, nothing runs but idle checks in their time, and nothing settles or waits."""
     return all(
         page.phase in REST

@@ -27,7 +27,7 @@ UNSURE = (
 """Conditions by which somebody who would say how a node is cannot."""
 
 
-class Page(Struct):
+class NodeHistory(Struct):
     """One node, as its records tell. `unproven` is what was done to its hardware since checks last passed."""
 
     id: str
@@ -81,7 +81,7 @@ class Begun(Struct, frozen=True):
     pool: str
 
 
-class Book:
+class JournalReading:
     """The cell, as its records tell. `turn` takes the next record; checkers look before and after.
 
     `clock` is the moment of the record that is being looked at, `now` that of the last one taken in, `moved` that of
@@ -91,9 +91,9 @@ class Book:
     """
 
     def __init__(self) -> None:
-        self.pages: dict[str, Page] = {}
+        self.pages: dict[str, NodeHistory] = {}
         self.busy: dict[str, None] = {}
-        self.inside: dict[str, list[Page]] = {}
+        self.inside: dict[str, list[NodeHistory]] = {}
         self.healthy: Counter[str] = Counter()
         self._serves: dict[str, str] = {}
         self.configuration: Configuration | None = None
@@ -115,12 +115,12 @@ class Book:
     def pool(self, name: str) -> Pool | None:
         return self.configuration.pools.get(name) if self.configuration else None
 
-    def scopes(self, page: Page) -> tuple[str, ...]:
+    def scopes(self, page: NodeHistory) -> tuple[str, ...]:
         """Every scope on which a hold or pause reaches this node."""
         pool = self.pool(page.pool)
         return (*page.scopes, *((f"pool:{pool.name}", f"cluster:{pool.cluster}") if pool else ()))
 
-    def held(self, page: Page, *kinds: str) -> list[Hold]:
+    def held(self, page: NodeHistory, *kinds: str) -> list[Hold]:
         scopes = self.scopes(page)
         return [
             hold
@@ -143,13 +143,13 @@ class Book:
             if isinstance(event, e.PlanRecorded | e.PlanApproved) and page.disrupted:
                 self._count(page, record.at)
 
-    def _count(self, page: Page, at: datetime) -> None:
+    def _count(self, page: NodeHistory, at: datetime) -> None:
         """Remember what has begun to disturb; what is only proposed has not."""
         assert page.plan is not None, "its caller has looked"
         self.begun = [one for one in self.begun if one.at > at - timedelta(days=1)]
         self.begun.append(Begun(at, page.plan.name, page.pool))
 
-    def _mind(self, page: Page) -> None:
+    def _mind(self, page: NodeHistory) -> None:
         """Keep a list of the nodes that have something with a deadline, and count the healthy ones."""
         serves, before = page.pool if page.healthy else "", self._serves.get(page.id, "")
         if serves != before:
@@ -174,9 +174,9 @@ def _is_of_slots(event: e.Event) -> bool:
             return False
 
 
-def _registered(book: Book, event: e.NodeRegistered, _at: datetime) -> Page:
+def _registered(book: JournalReading, event: e.NodeRegistered, _at: datetime) -> NodeHistory:
     node: Node = event.node
-    page = book.pages[node.id] = Page(
+    page = book.pages[node.id] = NodeHistory(
         node.id,
         node.phase,
         node.assignment.pool if node.assignment else "",
@@ -193,55 +193,55 @@ def _registered(book: Book, event: e.NodeRegistered, _at: datetime) -> Page:
     return page
 
 
-def _phase(book: Book, event: e.PhaseChanged, _at: datetime) -> Page:
+def _phase(book: JournalReading, event: e.PhaseChanged, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.phase, page.deadline, page.waiting = event.after, event.deadline, None
     return page
 
 
-def _condition(book: Book, event: e.ConditionRaised | e.ConditionUpdated, _at: datetime) -> Page:
+def _condition(book: JournalReading, event: e.ConditionRaised | e.ConditionUpdated, _at: datetime) -> NodeHistory:
     page = book.pages[event.condition.node]
     page.conditions[event.condition.id] = event.condition
     return page
 
 
-def _cleared(book: Book, event: e.ConditionCleared, _at: datetime) -> Page:
+def _cleared(book: JournalReading, event: e.ConditionCleared, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.conditions.pop(event.condition, None)
     return page
 
 
-def _planned(book: Book, event: e.PlanRecorded, _at: datetime) -> Page:
+def _planned(book: JournalReading, event: e.PlanRecorded, _at: datetime) -> NodeHistory:
     page = book.pages[event.plan.node]
     page.plan, page.state, page.index, page.passed = event.plan, event.plan.state, 0, False
     return page
 
 
-def _approved(book: Book, event: e.PlanApproved, _at: datetime) -> Page:
+def _approved(book: JournalReading, event: e.PlanApproved, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.state = "running"
     return page
 
 
-def _advanced(book: Book, event: e.PlanAdvanced, _at: datetime) -> Page:
+def _advanced(book: JournalReading, event: e.PlanAdvanced, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.index = event.index
     return page
 
 
-def _undoing(book: Book, event: e.PlanUndoing, _at: datetime) -> Page:
+def _undoing(book: JournalReading, event: e.PlanUndoing, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.state, page.reached, page.index = "undoing", page.index, 0
     return page
 
 
-def _ended(book: Book, event: e.PlanEnded, _at: datetime) -> Page:
+def _ended(book: JournalReading, event: e.PlanEnded, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.plan, page.state = None, ""
     return page
 
 
-def _started(book: Book, event: e.OperationStarted, _at: datetime) -> Page:
+def _started(book: JournalReading, event: e.OperationStarted, _at: datetime) -> NodeHistory:
     page = book.pages[event.operation.node]
     page.operation = event.operation
     if event.operation.kind in HARDWARE:
@@ -249,7 +249,7 @@ def _started(book: Book, event: e.OperationStarted, _at: datetime) -> Page:
     return page
 
 
-def _finished(book: Book, event: e.OperationFinished, at: datetime) -> Page:
+def _finished(book: JournalReading, event: e.OperationFinished, at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.operation = None
     if event.settle_until is not None:
@@ -259,25 +259,25 @@ def _finished(book: Book, event: e.OperationFinished, at: datetime) -> Page:
     return page
 
 
-def _settled(book: Book, event: e.OperationSettled, _at: datetime) -> Page:
+def _settled(book: JournalReading, event: e.OperationSettled, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.settling.pop(event.operation, None)
     return page
 
 
-def _waits(book: Book, event: e.WaitingChanged, _at: datetime) -> Page:
+def _waits(book: JournalReading, event: e.WaitingChanged, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.waiting = event.waiting
     return page
 
 
-def _booted(book: Book, event: e.BootObserved, _at: datetime) -> Page:
+def _booted(book: JournalReading, event: e.BootObserved, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.boot, page.boots = event.boot_id, (*page.boots, event.boot_id)
     return page
 
 
-def _checked(book: Book, event: e.CheckRecorded, _at: datetime) -> Page:
+def _checked(book: JournalReading, event: e.CheckRecorded, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     if event.check.profile == "idle":
         return page  # says nothing of what a plan has done
@@ -286,19 +286,19 @@ def _checked(book: Book, event: e.CheckRecorded, _at: datetime) -> Page:
     return page
 
 
-def _assigned(book: Book, event: e.NodeAssigned, _at: datetime) -> Page:
+def _assigned(book: JournalReading, event: e.NodeAssigned, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.pool = event.assignment.pool
     return page
 
 
-def _released(book: Book, event: e.NodeReleased, _at: datetime) -> Page:
+def _released(book: JournalReading, event: e.NodeReleased, _at: datetime) -> NodeHistory:
     page = book.pages[event.node]
     page.pool = ""
     return page
 
 
-_NODE: dict[type, Callable[..., Page]] = {
+_NODE: dict[type, Callable[..., NodeHistory]] = {
     e.NodeRegistered: _registered,
     e.PhaseChanged: _phase,
     e.ConditionRaised: _condition,
@@ -320,35 +320,35 @@ _NODE: dict[type, Callable[..., Page]] = {
 }
 
 
-def _config(book: Book, event: e.ConfigActivated) -> None:
+def _config(book: JournalReading, event: e.ConfigActivated) -> None:
     book.configuration = event.configuration
 
 
-def _held(book: Book, event: e.HoldPlaced) -> None:
+def _held(book: JournalReading, event: e.HoldPlaced) -> None:
     book.holds[event.hold.id] = event.hold
     if event.hold.kind is HoldKind.override:
         book.pages[event.hold.scope].lifted = True
 
 
-def _unheld(book: Book, event: e.HoldReleased) -> None:
+def _unheld(book: JournalReading, event: e.HoldReleased) -> None:
     book.holds.pop(event.hold, None)
 
 
-def _paused(book: Book, event: e.PauseSet) -> None:
+def _paused(book: JournalReading, event: e.PauseSet) -> None:
     book.paused.pop(event.scope, None)
     if event.paused:
         book.paused[event.scope] = None
 
 
-def _mode(book: Book, event: e.ModeSet) -> None:
+def _mode(book: JournalReading, event: e.ModeSet) -> None:
     book.modes[event.pool, event.remedy] = event.mode.value
 
 
-def _opened(book: Book, event: e.IncidentOpened) -> None:
+def _opened(book: JournalReading, event: e.IncidentOpened) -> None:
     book.incidents[event.incident.id] = event.incident
 
 
-def _moved(book: Book, event: e.IncidentUpdated) -> None:
+def _moved(book: JournalReading, event: e.IncidentUpdated) -> None:
     incident = book.incidents[event.incident]
     members = {**incident.members, **event.joined}
     left = {node: since for node, since in members.items() if node not in event.left}
@@ -356,11 +356,11 @@ def _moved(book: Book, event: e.IncidentUpdated) -> None:
     book.incidents[event.incident] = replace(incident, members=left, conditions=types, state=event.state)
 
 
-def _closed(book: Book, event: e.IncidentClosed) -> None:
+def _closed(book: JournalReading, event: e.IncidentClosed) -> None:
     del book.incidents[event.incident]
 
 
-def _known(book: Book, event: e.KnowledgeChanged) -> None:
+def _known(book: JournalReading, event: e.KnowledgeChanged) -> None:
     for changed, since in ((event.unknown, book.now), (event.known, None)):
         for node, conditions in changed.items():
             page = book.pages[node]
@@ -368,27 +368,27 @@ def _known(book: Book, event: e.KnowledgeChanged) -> None:
                 page.conditions[identity] = replace(page.conditions[identity], unknown_since=since)
 
 
-def _braked(book: Book, event: e.BrakeLatched) -> None:
+def _braked(book: JournalReading, event: e.BrakeLatched) -> None:
     book.brake = event.reason
 
 
-def _unbraked(book: Book, _event: e.BrakeReleased) -> None:
+def _unbraked(book: JournalReading, _event: e.BrakeReleased) -> None:
     book.brake, book.calm = "", book.now
 
 
-def _window(book: Book, event: e.WindowScheduled) -> None:
+def _window(book: JournalReading, event: e.WindowScheduled) -> None:
     book.windows[event.window.id] = event.window
 
 
-def _unwindow(book: Book, event: e.WindowEnded) -> None:
+def _unwindow(book: JournalReading, event: e.WindowEnded) -> None:
     book.windows.pop(event.window, None)
 
 
-def _begun(book: Book, _event: e.ControllerStarted) -> None:
+def _begun(book: JournalReading, _event: e.ControllerStarted) -> None:
     book.attended = book.now
 
 
-def _resumed(book: Book, event: e.ClockGap) -> None:
+def _resumed(book: JournalReading, event: e.ClockGap) -> None:
     """Nobody was there for a while: what was due then is due as much later."""
     book.attended = book.now
     gap = timedelta(seconds=event.unattended_s)

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from hostler.controller.ready import Ready
 from hostler.core.state.events import Record
-from hostler.sim.checkers.journal_reading import Book
+from hostler.sim.checkers.journal_reading import JournalReading
 from hostler.sim.world.world import World
 
 MAX_KEPT = 1000
@@ -24,14 +24,14 @@ class Violation(Struct, frozen=True):
         return f"law {self.law} after record {self.seq}: {self.text}"
 
 
-class Case(Struct):
+class LawCase(Struct):
     """What a law looks at: the world as it really is, the book, and the nodes that the last batch concerned.
 
     `met` counts how often a limit has really stopped somebody: a watcher of what never comes about watches nothing.
     """
 
     world: World
-    book: Book
+    book: JournalReading
     nodes: tuple[str, ...] = ()
     met: Counter[str] = field(default_factory=Counter)
 
@@ -40,11 +40,11 @@ Found = Iterable[str]
 """What is wrong, as sentences."""
 
 
-def _nothing(_case: Case) -> Found:
+def _nothing(_case: LawCase) -> Found:
     return ()
 
 
-def _nothing_said(_case: Case, _record: Record) -> Found:
+def _nothing_said(_case: LawCase, _record: Record) -> Found:
     return ()
 
 
@@ -56,18 +56,18 @@ class Law(Struct, frozen=True):
     """
 
     number: int
-    record: Callable[[Case, Record], Found] = _nothing_said
-    batch: Callable[[Case], Found] = _nothing
-    end: Callable[[Case], Found] = _nothing
+    record: Callable[[LawCase, Record], Found] = _nothing_said
+    batch: Callable[[LawCase], Found] = _nothing
+    end: Callable[[LawCase], Found] = _nothing
 
 
 class Court:
     """Keeps the book and hears every law's watcher."""
 
     def __init__(self, world: World, laws: tuple[Law, ...]) -> None:
-        self.book = Book()
+        self.book = JournalReading()
         self.violations: list[Violation] = []
-        self._case = Case(world, self.book)
+        self._case = LawCase(world, self.book)
         self._laws = laws
         self._readers = tuple(law for law in laws if law.record is not _nothing_said)
         self._batchers = tuple(law for law in laws if law.batch is not _nothing)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool
 from hostler.core.state.model import ActClass, Phase, Plan, Waiting
-from hostler.sim.checkers.journal_reading import OURS, Book, Page
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.journal_reading import OURS, JournalReading, NodeHistory
+from hostler.sim.checkers.law import LawCase
 
 BRAKE = "storm brake"
 WINDOW = "maintenance window"
@@ -21,13 +21,13 @@ MET = (BRAKE, WINDOW, REMOVALS, FLOOR, GROUP, UNKNOWN_USE)
 DAY = timedelta(days=1)
 
 
-class Limits:
+class PolicyLimits:
     """Nothing begins beyond the limits of pool, domain and cell; each is counted here anew, from the records alone."""
 
     def __init__(self) -> None:
         self._together: dict[str, list[str]] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.PlanRecorded(plan=plan) if _is_guarded(plan):
                 yield from self._asked(case, case.book.pages[plan.node], plan)
@@ -51,17 +51,17 @@ class Limits:
             case _:
                 pass
 
-    def batch(self, case: Case) -> Iterator[str]:
+    def batch(self, case: LawCase) -> Iterator[str]:
         """Who begins together is counted together, once all of them have begun."""
         for group, begun in self._together.items():
             yield from _over_domains(case.book, group, begun)
         self._together.clear()
 
-    def _asked(self, case: Case, page: Page, plan: Plan) -> Iterator[str]:
+    def _asked(self, case: LawCase, page: NodeHistory, plan: Plan) -> Iterator[str]:
         if plan.act_class is ActClass.pending:
             yield from _outside(case.book, page, plan)
 
-    def _begins(self, case: Case, page: Page, plan: Plan) -> Iterator[str]:
+    def _begins(self, case: LawCase, page: NodeHistory, plan: Plan) -> Iterator[str]:
         if plan.group:
             self._together.setdefault(plan.group, []).append(page.id)
         if plan.name == "triage" and (pool := case.book.pool(page.pool)) is not None:
@@ -74,7 +74,7 @@ def _is_guarded(plan: Plan) -> bool:
     return plan.disruptive and plan.act_class in (ActClass.immediate, ActClass.pending)
 
 
-def _storm(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+def _storm(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """What nobody asked for latches the brake instead of passing it; a person's word counts and is not stopped."""
     wished = any((c := page.conditions.get(cause)) is not None and c.remedy for cause in plan.causes)
     if wished or plan.name == "cordon" or book.configuration is None:
@@ -89,7 +89,7 @@ def _storm(book: Book, page: Page, plan: Plan) -> Iterator[str]:
         yield f"{plan.name} of {page.id} is the {before + 1}. in {brake.window_s:.0f} s, the brake allows {limit}"
 
 
-def _outside(book: Book, page: Page, plan: Plan) -> Iterator[str]:
+def _outside(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
     """Where windows are set for it and none is open, what can wait waits."""
     scopes = book.scopes(page)
     ahead = [one for one in book.windows.values() if one.scope in scopes and one.ends > book.clock]
@@ -97,32 +97,32 @@ def _outside(book: Book, page: Page, plan: Plan) -> Iterator[str]:
         yield f"{plan.name} of {page.id} begins outside the maintenance window of {ahead[0].scope}"
 
 
-def _too_many_leave(book: Book, page: Page, pool: Pool) -> Iterator[str]:
+def _too_many_leave(book: JournalReading, page: NodeHistory, pool: Pool) -> Iterator[str]:
     left = sum(one.name == "triage" and one.pool == pool.name and one.at > book.clock - DAY for one in book.begun)
     if left + 1 > pool.budget.removals_per_day:
         limit = pool.budget.removals_per_day
         yield f"{page.id} leaves {pool.name}, and {left} have left it within a day; {limit} may"
 
 
-def _spares(book: Book, sku: str) -> int:
+def _spares(book: JournalReading, sku: str) -> int:
     """Whoever might be a spare of the model, however they are: no fewer than there really are."""
     return sum(p.sku == sku and p.phase is Phase.production and not p.pool for p in book.pages.values())
 
 
-def _unreplaced(book: Book, page: Page, pool: Pool) -> Iterator[str]:
+def _unreplaced(book: JournalReading, page: NodeHistory, pool: Pool) -> Iterator[str]:
     spares, floor = _spares(book, pool.sku), pool.budget.spares_floor
     if floor and spares <= floor:
         yield f"{page.id} leaves {pool.name} though it could wait, with {spares} spares of which {floor} are kept back"
 
 
-def _last_spares(book: Book, page: Page, name: str) -> Iterator[str]:
+def _last_spares(book: JournalReading, page: NodeHistory, name: str) -> Iterator[str]:
     pool = book.pool(name)
     if pool is not None and (left := _spares(book, page.sku) - 1) < pool.budget.spares_floor:
         floor = pool.budget.spares_floor
         yield f"{page.id} is delivered to {name}, and {left} spares are left where {floor} are kept back"
 
 
-def _beyond_target(case: Case, page: Page, name: str) -> Iterator[str]:
+def _beyond_target(case: LawCase, page: NodeHistory, name: str) -> Iterator[str]:
     """A spare comes for a member that is missing or dark, never for one that works and only is not heard."""
     pool = case.book.pool(name)
     if pool is None:
@@ -132,7 +132,7 @@ def _beyond_target(case: Case, page: Page, name: str) -> Iterator[str]:
         yield f"{page.id} is delivered to {name}, {working} of whose {pool.target} places are taken"
 
 
-def _is_dark(case: Case, page: Page) -> bool:
+def _is_dark(case: LawCase, page: NodeHistory) -> bool:
     """Held by an incident and dead in truth, or off under our own hold. What boots just now counts as dead still."""
     if any(hold.owner == OURS and hold.scope == page.id for hold in case.book.held(page, "power")):
         return True
@@ -142,14 +142,14 @@ def _is_dark(case: Case, page: Page) -> bool:
     return not (host.severed and host.running and host.boot_id == page.boot)
 
 
-def _suspected(book: Book, page: Page) -> Iterator[str]:
+def _suspected(book: JournalReading, page: NodeHistory) -> Iterator[str]:
     """Who is behind the part that is blamed for silence may be the next to fall silent."""
     for incident in book.incidents.values():
         if incident.holds and incident.syndrome == "silence" and incident.scope in page.domains:
             yield f"{page.id} is delivered, and incident {incident.id} suspects its {incident.scope}"
 
 
-def _over_domains(book: Book, group: str, begun: list[str]) -> Iterator[str]:
+def _over_domains(book: JournalReading, group: str, begun: list[str]) -> Iterator[str]:
     """The budgets of all domains but the one that is taken whole, by name or because nobody of it is left over."""
     assert book.configuration is not None, "nothing is planned without a configuration"
     scope, _, _ = group.partition("/")
@@ -165,7 +165,7 @@ def _over_domains(book: Book, group: str, begun: list[str]) -> Iterator[str]:
             yield f"{group} takes {', '.join(begun)}: {busy} of {domain} are disturbed at once, {limit} may be"
 
 
-def _count(case: Case, page: Page, waiting: Waiting) -> None:
+def _count(case: LawCase, page: NodeHistory, waiting: Waiting) -> None:
     """Which limit has stopped somebody, by what the journal says they wait for."""
     grouped = any(c.group for c in page.conditions.values())
     parts_fail = any(fault.kind.ends == "part" for fault in case.world.hosts[page.id].faults)

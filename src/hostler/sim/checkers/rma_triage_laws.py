@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from hostler.core.state import events as e
 from hostler.core.state.model import Phase
-from hostler.sim.checkers.law import Case
+from hostler.sim.checkers.law import LawCase
 
 
 class Condemned:
@@ -16,7 +16,7 @@ class Condemned:
     def __init__(self) -> None:
         self._sent: dict[str, None] = {}
 
-    def record(self, case: Case, record: e.Record) -> Iterator[str]:
+    def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
         match record.event:
             case e.IntentRecorded(intent=intent, granted=True) if intent.verb == "rma-send":
                 self._sent[intent.target] = None

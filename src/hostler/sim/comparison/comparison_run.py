@@ -11,16 +11,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.input_problems import InvalidInputError, Problem
-from hostler.sim.comparison.report_store import Store
+from hostler.sim.comparison.report_store import ReportStore
 from hostler.sim.failure_rates import load
 from hostler.sim.peers.peer_table import OURS, PEERS
 from hostler.sim.pool_run import SimSettings, check, run
-from hostler.sim.run_report import Minutes, Report
+from hostler.sim.run_report import Minutes, RunReport
 
 MAX_SEEDS, MAX_JOBS = 1000, 64
 CONFIDENCE = 0.95
 
-Figure = Callable[[Report], float]
+Figure = Callable[[RunReport], float]
 
 FIGURES: dict[str, Figure] = {
     "goodput": lambda report: report.goodput,
@@ -42,7 +42,7 @@ class Mean(Struct, frozen=True):
     half: float | None
 
 
-class Line(Struct, frozen=True):
+class PeerResult(Struct, frozen=True):
     """One peer at one preset's rates. `against_ours`: its figure less ours in the same world, {} for ours.
 
     `checkpoint_share`: of all time, what the job stalls for writing checkpoints.
@@ -65,11 +65,11 @@ class Trial(Struct, frozen=True):
     nodes: int
     days: float
     seeds: int
-    tables: dict[str, tuple[Line, ...]]
+    tables: dict[str, tuple[PeerResult, ...]]
     hard: bool = False
 
 
-class Asked(Struct, frozen=True):
+class ComparisonRequest(Struct, frozen=True):
     """What is to be compared: names of rates and peers ("hostler" is always among them), so many seeds from 1 on.
 
     `keep`: a directory for reports that are done, which are not run again; "" for none.
@@ -86,7 +86,7 @@ class Asked(Struct, frozen=True):
 Progress = Callable[[float], None]
 
 
-def hold(asked: Asked, progress: Progress | None = None) -> Trial:
+def hold(asked: ComparisonRequest, progress: Progress | None = None) -> Trial:
     """Run everything. Raises InvalidInputError for an unknown name or a number out of range."""
     _check(asked)
     names = tuple(dict.fromkeys((OURS.name, *asked.peers)))
@@ -95,13 +95,13 @@ def hold(asked: Asked, progress: Progress | None = None) -> Trial:
         for rates in asked.rates
     }
     runs = [(world, name) for rates in asked.rates for world in worlds[rates] for name in names]
-    reports = run_all(runs, asked.jobs, progress, Store(Path(asked.keep)) if asked.keep else None)
+    reports = run_all(runs, asked.jobs, progress, ReportStore(Path(asked.keep)) if asked.keep else None)
     tables = {rates: _table(worlds[rates], names, reports) for rates in asked.rates}
     settings = asked.settings
     return Trial(settings.nodes, settings.days, asked.seeds, tables, hard=settings.hardship is not None)
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: ComparisonRequest) -> None:
     check(asked.settings)
     problems = [
         Problem("peers", 0, f"no peer {name!r}", f"write some of {', '.join(PEERS)}")
@@ -120,15 +120,15 @@ def _check(asked: Asked) -> None:
 
 
 Run = tuple[SimSettings, str]
-Reports = dict[Run, Report]
+Reports = dict[Run, RunReport]
 
 
-def _one(one: Run) -> Report:
+def _one(one: Run) -> RunReport:
     settings, name = one
     return run(settings, peer=PEERS[name])
 
 
-def run_all(runs: Sequence[Run], jobs: int, progress: Progress | None, store: Store | None) -> Reports:
+def run_all(runs: Sequence[Run], jobs: int, progress: Progress | None, store: ReportStore | None) -> Reports:
     """The reports of these runs, in several processes; those in the store are not run again."""
     found: Reports = {}
     if store is not None:
@@ -147,7 +147,7 @@ def run_all(runs: Sequence[Run], jobs: int, progress: Progress | None, store: St
     return found
 
 
-def _table(worlds: Sequence[SimSettings], names: Iterable[str], reports: Reports) -> tuple[Line, ...]:
+def _table(worlds: Sequence[SimSettings], names: Iterable[str], reports: Reports) -> tuple[PeerResult, ...]:
     ours = [reports[world, OURS.name] for world in worlds]
     if all(world.hardship is None for world in worlds):
         met = {name: [reports[world, name].failures for world in worlds] for name in names}
@@ -155,7 +155,7 @@ def _table(worlds: Sequence[SimSettings], names: Iterable[str], reports: Reports
     return tuple(_line(name, [reports[world, name] for world in worlds], ours) for name in names)
 
 
-def _line(name: str, own: Sequence[Report], ours: Sequence[Report]) -> Line:
+def _line(name: str, own: Sequence[RunReport], ours: Sequence[RunReport]) -> PeerResult:
     pairs = list(zip(own, ours, strict=True))
     differences = {
         figure: mean_of([read(report) - read(our) for report, our in pairs]) for figure, read in FIGURES.items()
@@ -163,7 +163,7 @@ def _line(name: str, own: Sequence[Report], ours: Sequence[Report]) -> Line:
     minutes = [report.unproductive_minutes_per_failure for report in own]
     kinds = dict.fromkeys(kind for report in own for kind in report.minutes_by_fault)
     by_fault = {kind: fmean(report.minutes_by_fault.get(kind, 0.0) for report in own) for kind in kinds}
-    return Line(
+    return PeerResult(
         peer=name,
         title=PEERS[name].title,
         figures={figure: mean_of([read(report) for report in own]) for figure, read in FIGURES.items()},

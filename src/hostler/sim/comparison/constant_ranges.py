@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from hostler.sim.comparison.outcome import shown
-from hostler.sim.comparison.sensitivity import End, spread
+from hostler.sim.comparison.sensitivity import RangeEnd, spread
 from hostler.sim.constants import CONSTANTS
 
 
@@ -15,7 +15,7 @@ class Sway(Struct, frozen=True):
     nodes: int
     days: float
     seeds: int
-    ends: tuple[End, ...]
+    ends: tuple[RangeEnd, ...]
 
 
 def told(swayed: Sway) -> Iterator[str]:
@@ -75,13 +75,13 @@ def _sensitivity(swayed: Sway) -> Iterator[str]:
         yield ""
 
 
-def _unmoved(ends: tuple[End, ...]) -> int:
+def _unmoved(ends: tuple[RangeEnd, ...]) -> int:
     """How many rows show what the hard world as it is shows."""
     first, *others = ends
     return sum((end.goodput, end.against_ours) == (first.goodput, first.against_ours) for end in others)
 
 
-def _row(end: End, name: str, value: str) -> str:
+def _row(end: RangeEnd, name: str, value: str) -> str:
     cells = (
         f"{shown('goodput', differences['goodput'], signed=True)} | "
         f"{shown('human_touches', differences['human_touches'], signed=True)}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hostler.sim.comparison.comparison_run import Line, Mean, Trial
+from hostler.sim.comparison.comparison_run import Mean, PeerResult, Trial
 
 TITLES = {
     "goodput": "goodput %",
@@ -41,7 +41,7 @@ def told(what: str, trial: Trial) -> Iterator[str]:
         yield ""
 
 
-def _lines(table: tuple[Line, ...], standing: str) -> Iterator[str]:
+def _lines(table: tuple[PeerResult, ...], standing: str) -> Iterator[str]:
     rivals = [line for line in table if line.against_ours and line.peer != BOUND]
     for figure in COMPARED:
         names = [line.peer for line in rivals if stands(figure, line.against_ours[figure]) == standing]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from hostler.sim.comparison import constant_ranges, fairness, outcome
-from hostler.sim.comparison.comparison_run import FIGURES, Line, Trial
+from hostler.sim.comparison.comparison_run import FIGURES, PeerResult, Trial
 from hostler.sim.comparison.constant_ranges import Sway
 from hostler.sim.comparison.outcome import TITLES, shown
 from hostler.sim.peers.peer_table import OURS
@@ -127,7 +127,7 @@ def _where(trial: Trial) -> Iterator[str]:
         yield ""
 
 
-def _lost(trial: Trial, rates: str, table: tuple[Line, ...]) -> str:
+def _lost(trial: Trial, rates: str, table: tuple[PeerResult, ...]) -> str:
     """What our goodput lacks of 100 %: whose it is, and what nobody could have saved."""
     ours = next(line for line in table if line.peer == OURS.name)
     minutes, span = ours.minutes, trial.days * 24 * 60
@@ -146,7 +146,7 @@ def _lost(trial: Trial, rates: str, table: tuple[Line, ...]) -> str:
     return f"{told}. The oracle, which knows every fault as it happens, lacks {best:.2f} %."
 
 
-def _parts(line: Line) -> str:
+def _parts(line: PeerResult) -> str:
     minutes = line.minutes
     most = ", ".join(f"{kind} {value:.2f}" for kind, value in list(line.minutes_by_fault.items())[:KINDS_SHOWN])
     parts = (minutes.detect, minutes.isolate, minutes.replace, minutes.restart, minutes.lost_work)

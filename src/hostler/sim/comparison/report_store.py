@@ -9,28 +9,28 @@ from pathlib import Path
 import msgspec
 
 from hostler.sim.pool_run import SimSettings
-from hostler.sim.run_report import Report
+from hostler.sim.run_report import RunReport
 
 DECIDING = ("core", "engine", "drivers", "agent", "sim")
 """Packages whose code decides what a run gives; `sim/comparison` only tells of it."""
 TELLING = "comparison"
 
 
-class Store:
+class ReportStore:
     """A directory of reports, each under the digest of what was asked and of the code that ran it."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
 
-    def get(self, settings: SimSettings, peer: str) -> Report | None:
+    def get(self, settings: SimSettings, peer: str) -> RunReport | None:
         """The report of this very run by this very code, None where there is none that can be read."""
         try:
-            return msgspec.json.decode(self._path(settings, peer).read_bytes(), type=Report)
+            return msgspec.json.decode(self._path(settings, peer).read_bytes(), type=RunReport)
         except (OSError, msgspec.DecodeError):
             return None
 
-    def put(self, settings: SimSettings, peer: str, report: Report) -> None:
+    def put(self, settings: SimSettings, peer: str, report: RunReport) -> None:
         path = self._path(settings, peer)
         fresh = path.with_suffix(".new")
         fresh.write_bytes(msgspec.json.encode(report))

@@ -11,13 +11,13 @@ from hostler.sim.constants import CONSTANTS, Constant
 from hostler.sim.difficulty import Hardship, moved
 from hostler.sim.peers.peer_table import OURS
 from hostler.sim.pool_run import SimSettings
-from hostler.sim.run_report import Report
+from hostler.sim.run_report import RunReport
 
 WATCHED = ("goodput", "human_touches")
 """Figures whose differences are told."""
 
 
-class End(Struct, frozen=True):
+class RangeEnd(Struct, frozen=True):
     """One end of one constant's range: our goodput there, and by peer and figure its difference to ours.
 
     `constant` "" with `value` 0 is the hard world as it is.
@@ -50,9 +50,9 @@ def runs(settings: SimSettings, seeds: int, peers: Sequence[str]) -> list[Run]:
     return [(world, name) for drawn in worlds(settings, seeds).values() for world in drawn for name in names]
 
 
-def table(settings: SimSettings, seeds: int, peers: Sequence[str], reports: Reports) -> tuple[End, ...]:
+def table(settings: SimSettings, seeds: int, peers: Sequence[str], reports: Reports) -> tuple[RangeEnd, ...]:
     """One row for each end of each constant whose runs are all there."""
-    found: list[End] = []
+    found: list[RangeEnd] = []
     for (name, value), drawn in worlds(settings, seeds).items():
         if any((world, one) not in reports for world in drawn for one in (OURS.name, *peers)):
             continue
@@ -66,21 +66,21 @@ def table(settings: SimSettings, seeds: int, peers: Sequence[str], reports: Repo
             }
             for peer in peers
         }
-        found.append(End(name, value, mean_of([report.goodput for report in ours]), differences))
+        found.append(RangeEnd(name, value, mean_of([report.goodput for report in ours]), differences))
     return tuple(found)
 
 
-def _differences(own: Sequence[Report], ours: Sequence[Report]) -> dict[str, Mean]:
+def _differences(own: Sequence[RunReport], ours: Sequence[RunReport]) -> dict[str, Mean]:
     pairs = list(zip(own, ours, strict=True))
     return {name: mean_of([FIGURES[name](report) - FIGURES[name](our) for report, our in pairs]) for name in WATCHED}
 
 
-def spread(ends: Sequence[End], peer: str) -> tuple[float, float]:
+def spread(ends: Sequence[RangeEnd], peer: str) -> tuple[float, float]:
     """The least and the greatest difference in goodput over all ends, and so how far the answer moves."""
     differences = [end.against_ours[peer]["goodput"].mean for end in ends]
     return min(differences), max(differences)
 
 
-def usual(ends: Sequence[End]) -> float:
+def usual(ends: Sequence[RangeEnd]) -> float:
     """Our goodput in the mean over all ends."""
     return fmean(end.goodput.mean for end in ends)

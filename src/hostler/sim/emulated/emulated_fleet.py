@@ -18,7 +18,7 @@ from hostler.sim.bmc.emulated_machine import make_image
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.emulated.emulated_scheduler import JobSpec
-from hostler.sim.emulated.emulated_server import Host, Trouble, gb200, gpu_address, h100
+from hostler.sim.emulated.emulated_server import EmulatedHost, Trouble, gb200, gpu_address, h100
 
 TRAYS = 18
 GPUS_OF_POOLS = {"train": 8, "serve": 8, "nvl72": 4}
@@ -53,7 +53,7 @@ class EmulatedFleet:
         self._clock = clock
         self._random = random.Random(settings.seed)
         self.password = secrets.token_urlsafe(12)
-        self.hosts: dict[str, Host] = {}
+        self.hosts: dict[str, EmulatedHost] = {}
         self.specs: list[NodeSpec] = []
         self._farm = Farm(clock, credentials=("hostler", self.password))
         self._depot: web.AppRunner | None = None
@@ -126,7 +126,7 @@ class EmulatedFleet:
             allow_actions=True,
         )
         hardware = gb200(serial) if tray else h100(serial)
-        host = Host(identity, hardware, agent, self._clock, self._settings.scale)
+        host = EmulatedHost(identity, hardware, agent, self._clock, self._settings.scale)
         host.real_abilities = self._settings.real_agents
         origin = await self._serve(identity, Service([host.machine]))
         self.hosts[identity] = host
@@ -189,7 +189,7 @@ class EmulatedFleet:
             if up:
                 self.break_one(self._random.choice(up))
 
-    def break_one(self, host: Host) -> None:
+    def break_one(self, host: EmulatedHost) -> None:
         """Give a host one of the faults that real fleets have, at about their shares."""
         gpus = sum(1 for part in host.machine.parts if part.kind == "gpu")
         address = gpu_address(self._random.randrange(gpus))

@@ -25,7 +25,7 @@ class JobSpec(Struct, frozen=True):
     runs_s: float
 
 
-class _Job(Struct):
+class _EmulatedJob(Struct):
     id: str
     spec: JobSpec
     nodes: tuple[str, ...] = ()
@@ -198,10 +198,10 @@ class EmulatedScheduler:
             verdict, check.detail = self.verdict(name)
             check.verdict = verdict.value
 
-    def _submit(self, spec: JobSpec) -> _Job:
-        return _Job(f"{spec.name}-{next(self._numbers)}", spec)
+    def _submit(self, spec: JobSpec) -> _EmulatedJob:
+        return _EmulatedJob(f"{spec.name}-{next(self._numbers)}", spec)
 
-    def _place(self, job: _Job, now_s: float) -> None:
+    def _place(self, job: _EmulatedJob, now_s: float) -> None:
         busy = {n for other in self._jobs for n in other.nodes}
         free = [
             n

@@ -12,12 +12,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from hostler.agent.checks import emulated_gate
-from hostler.agent.checks.host_stress import Report
-from hostler.agent.collectors.inventory import Inventory
-from hostler.agent.gpu_reset import Wanted
+from hostler.agent.checks.host_stress import StressResult
+from hostler.agent.collectors.inventory import NodeInventory
+from hostler.agent.gpu_reset import ResetRequest
 from hostler.agent.host_commands import ActFailedError, NotPossibleError
-from hostler.agent.kubelet import JoinOffer, bootstrap_kubeconfig
-from hostler.agent.machine import ANSWERED, Senseless
+from hostler.agent.kubelet import KubeletJoinOffer, bootstrap_kubeconfig
+from hostler.agent.machine import ANSWERED, NoSensors
 from hostler.agent.main import AgentSettings, serve
 from hostler.core.diagnose.gate.readings import GateReadings, KernelLine
 from hostler.core.diagnose.gpu import HW_SLOWDOWN
@@ -41,7 +41,7 @@ class Trouble(Struct):
     crashes: bool = False
 
 
-class Host:
+class EmulatedHost:
     """An emulated server. Its agent is the real one, spool, marks and HTTP; only the machine under it is not there.
 
     `kubelet` is what stands for its kubelet: called with the kubeconfig that lets it in, with "" when it has to go.
@@ -150,10 +150,10 @@ class Host:
             self._agent.cancel()
 
 
-class EmulatedServer(Senseless):
-    """The machine as the agent of one boot sees it (`agent.machine.Body`). Calls block, as on a real one."""
+class EmulatedServer(NoSensors):
+    """The machine as the agent of one boot sees it (`agent.machine.HostMachine`). Calls block, as on a real one."""
 
-    def __init__(self, host: Host, boot_id: str) -> None:
+    def __init__(self, host: EmulatedHost, boot_id: str) -> None:
         self._host = host
         self._boot_id = boot_id
         self._loop = asyncio.get_running_loop()
@@ -165,7 +165,7 @@ class EmulatedServer(Senseless):
     def reboot(self) -> None:
         self._loop.call_soon_threadsafe(self._host.reboot)
 
-    def reset_gpus(self, wanted: Wanted) -> str:
+    def reset_gpus(self, wanted: ResetRequest) -> str:
         del wanted  # the emulated reset takes all of them
         time.sleep(0.2)
         if any(t.name == "gpu.fallen_off_bus" for t in self._host.trouble):
@@ -179,24 +179,24 @@ class EmulatedServer(Senseless):
     def evidence(self) -> Facts:
         return {"troubles": len(self._host.trouble), "emulated": True}
 
-    def inventory(self) -> Inventory:
-        return Inventory(parts=self._host.machine.parts)
+    def inventory(self) -> NodeInventory:
+        return NodeInventory(parts=self._host.machine.parts)
 
     def profiles(self) -> tuple[str, ...]:
         return tuple(sorted(ANSWERED)) if self._host.real_abilities else super().profiles()
 
-    def check(self, profile: str, expects: str) -> Report:
+    def check(self, profile: str, expects: str) -> StressResult:
         if profile not in self.profiles():
-            return Report(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")
+            return StressResult(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")
         self._called_off.clear()
         if self._called_off.wait(self._host.check_s(profile)):
-            return Report(Verdict.inconclusive, "called off")
+            return StressResult(Verdict.inconclusive, "called off")
         if profile in ANSWERED:
             return emulated_gate.answer(expects, self._readings())
         standing = [t for t in self._host.trouble if t.cures]
         if standing:
-            return Report(Verdict.failed, f"{standing[0].name} is still there")
-        return Report(Verdict.passed, "emulated")
+            return StressResult(Verdict.failed, f"{standing[0].name} is still there")
+        return StressResult(Verdict.passed, "emulated")
 
     def _readings(self) -> GateReadings:
         """What it shows: the kernel says again what is still wrong, and holds the clocks of a GPU that it names."""
@@ -208,7 +208,7 @@ class EmulatedServer(Senseless):
     def call_off(self) -> None:
         self._called_off.set()
 
-    def invite_kubelet(self, offer: JoinOffer) -> None:
+    def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
         if self._host.kubelet is None:
             super().invite_kubelet(offer)
         else:

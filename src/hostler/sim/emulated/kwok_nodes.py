@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from hostler.drivers.kubernetes.cluster_cache import Book
+from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api, checked
 from hostler.drivers.kubernetes.wire import KubeNode
 from hostler.logs.structured import logger
 from hostler.ports import PortError
-from hostler.sim.emulated.emulated_server import Host
+from hostler.sim.emulated.emulated_server import EmulatedHost
 
 log = logger()
 
@@ -32,7 +32,7 @@ AS_KUBELET = {"fieldManager": "kubelet"}
 class KwokNodes:
     """Kubelets of these machines, by the names of their Nodes."""
 
-    def __init__(self, api: Api, book: Book, hosts: Mapping[str, Host]) -> None:
+    def __init__(self, api: Api, book: ClusterCache, hosts: Mapping[str, EmulatedHost]) -> None:
         self._api = api
         self._book = book
         self._hosts = hosts
@@ -53,7 +53,7 @@ class KwokNodes:
         """The node's agent invites the kubelet with what lets it in, or dismisses it with ""."""
         (self._let_in.add if kubeconfig else self._let_in.discard)(name)
 
-    async def _turn(self, name: str, host: Host) -> None:
+    async def _turn(self, name: str, host: EmulatedHost) -> None:
         listed = self._book.nodes.items.get(name)
         if listed is None:
             self._running.pop(name, None)
@@ -73,7 +73,7 @@ class KwokNodes:
         except PortError as error:
             log.info("kubelet_not_played", node=name, reason=str(error))
 
-    async def _begin(self, listed: KubeNode, host: Host) -> str:
+    async def _begin(self, listed: KubeNode, host: EmulatedHost) -> str:
         """Register for the first time; the uid. kwok takes Nodes over when they come, so this one comes anew."""
         path = _path(listed.key)
         before = msgspec.json.decode(checked(await self._api.get(path), f"node {listed.key}"))
@@ -92,7 +92,7 @@ class KwokNodes:
         self._played.add(uid)
         return uid
 
-    async def _resume(self, listed: KubeNode, host: Host) -> str:
+    async def _resume(self, listed: KubeNode, host: EmulatedHost) -> str:
         """Say what a kubelet says after a boot; kwok goes on."""
         await self._patch(listed.key, "/status", {"status": _status(host)})
         await self._patch(listed.key, "", {"metadata": {"annotations": {PLAYED_BY: "fake"}}})
@@ -111,7 +111,7 @@ def _path(name: str) -> str:
     return f"/api/v1/nodes/{quote(name, safe='')}"
 
 
-def _status(host: Host) -> dict[str, Any]:
+def _status(host: EmulatedHost) -> dict[str, Any]:
     """What a kubelet tells of its machine."""
     gpus = sum(1 for part in host.machine.parts if part.kind == "gpu")
     much = {"cpu": "192", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}

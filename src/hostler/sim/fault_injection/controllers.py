@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 
 from hostler.sim.fault_injection.stage import Act, Stage
-from hostler.sim.world.message_faults import APPEND, BOUNDARIES, CRASH, FAIL, PAUSE, WEATHER, Blow
+from hostler.sim.world.message_faults import APPEND, BOUNDARIES, CRASH, FAIL, PAUSE, WEATHER, ControllerInterruption
 
 HOUR_S = 3600.0
 GAP_S = 7 * HOUR_S
@@ -15,23 +15,23 @@ LEAPS_S = (-3 * HOUR_S, -90.0, 90.0, 3 * HOUR_S, 365 * 86_400.0, -365 * 86_400.0
 def crash(stage: Stage, _node: str, chance: Random) -> None:
     """It dies at the next boundary of some kind; mostly another is there within minutes."""
     down_s = chance.uniform(5, 120) if chance.random() < 0.85 else chance.uniform(HOUR_S, 4 * HOUR_S)
-    stage.troubles.blows.append(Blow(CRASH, chance.choice(BOUNDARIES), down_s))
+    stage.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), down_s))
 
 
 def gap(stage: Stage, _node: str, chance: Random) -> None:
     """Nobody is there for seven hours."""
-    stage.troubles.blows.append(Blow(CRASH, chance.choice(BOUNDARIES), GAP_S))
+    stage.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), GAP_S))
 
 
 def commit_fails(stage: Stage, _node: str, chance: Random) -> None:
     """The journal cannot be written for once."""
-    stage.troubles.blows.append(Blow(FAIL, APPEND, chance.uniform(0.2, 30)))
+    stage.troubles.blows.append(ControllerInterruption(FAIL, APPEND, chance.uniform(0.2, 30)))
 
 
 def stands_still(stage: Stage, _node: str, chance: Random) -> None:
     """SIGSTOP: for less than the lease, or for so long that another takes over, before it wakes."""
     asleep_s = chance.choice((chance.uniform(0.1, 4.9), chance.uniform(5.6, 20.0), chance.uniform(60.0, 900.0)))
-    stage.troubles.blows.append(Blow(PAUSE, chance.choice(BOUNDARIES), asleep_s))
+    stage.troubles.blows.append(ControllerInterruption(PAUSE, chance.choice(BOUNDARIES), asleep_s))
 
 
 def clock_leaps(stage: Stage, _node: str, chance: Random) -> None:

@@ -4,7 +4,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from hostler.sim.fault_injection.stage import Stage
 from hostler.sim.world.fault_kinds import COMPONENTS, KINDS, LEAK, NVLINK5
 
@@ -126,31 +126,33 @@ def bmc_restarts(stage: Stage, node: str, _chance: Random) -> None:
 
 def bmc_hangs(stage: Stage, node: str, chance: Random) -> None:
     """It takes every request and answers none."""
-    _spoil(stage, node, chance, Rule(drop="before", times=0))
+    _spoil(stage, node, chance, RequestFaultRule(drop="before", times=0))
 
 
 def bmc_unavailable(stage: Stage, node: str, chance: Random) -> None:
     """It answers that it cannot answer now."""
-    _spoil(stage, node, chance, Rule(status=503, times=0))
+    _spoil(stage, node, chance, RequestFaultRule(status=503, times=0))
 
 
 def bmc_locks_out(stage: Stage, node: str, chance: Random) -> None:
     """Its password is not what it was."""
-    _spoil(stage, node, chance, Rule(status=401, times=0))
+    _spoil(stage, node, chance, RequestFaultRule(status=401, times=0))
 
 
 def bmc_half_done(stage: Stage, node: str, chance: Random) -> None:
     """It does the work and the answer is lost."""
-    _spoil(stage, node, chance, Rule(method="POST", drop="after", times=chance.randint(1, 3)))
+    _spoil(stage, node, chance, RequestFaultRule(method="POST", drop="after", times=chance.randint(1, 3)))
 
 
 def bmc_lies(stage: Stage, node: str, chance: Random) -> None:
     """It shows a power state that is not so."""
     shown = chance.choice(("On", "Off"))
-    _spoil(stage, node, chance, Rule(path="*/Systems/*", method="GET", patch={"PowerState": shown}, times=0))
+    _spoil(
+        stage, node, chance, RequestFaultRule(path="*/Systems/*", method="GET", patch={"PowerState": shown}, times=0)
+    )
 
 
-def _spoil(stage: Stage, node: str, chance: Random, rule: Rule) -> None:
+def _spoil(stage: Stage, node: str, chance: Random, rule: RequestFaultRule) -> None:
     faults = stage.host(node).service.faults
     faults.add(rule)
     stage.lasts(chance.uniform(300, 3 * HOUR_S), faults.clear)

@@ -15,7 +15,7 @@ LAST_S = 11 * HOUR_S
 """Mischief begins before this, so that it can unfold before the world is healed."""
 
 
-class Mischief(Struct, frozen=True):
+class InjectedFault(Struct, frozen=True):
     """One thing that goes wrong: what, where (a node's number), and when (seconds after the hostile time began)."""
 
     index: int
@@ -32,7 +32,7 @@ class Scenario(Struct, frozen=True):
 
     seed: int
     shape: Shape
-    mischief: tuple[Mischief, ...]
+    mischief: tuple[InjectedFault, ...]
     dropped: tuple[int, ...] = ()
 
     def without(self, indexes: tuple[int, ...]) -> "Scenario":
@@ -50,7 +50,7 @@ class Scenario(Struct, frozen=True):
         return Scenario(self.seed, shape, kept, self.dropped)
 
 
-class Row(Struct, frozen=True):
+class InjectionKind(Struct, frozen=True):
     """A kind of mischief: what is done, and how often per node, or per world, on average."""
 
     act: Act
@@ -62,12 +62,12 @@ def draw(seed: int) -> Scenario:
     """Everything that this seed brings."""
     shape = shape_of(seed)
     chance = Random(f"{seed}/mischief")
-    found: list[Mischief] = []
+    found: list[InjectedFault] = []
     for kind, row in MISCHIEF.items():
         often = row.per_world + row.per_node * shape.nodes
         for _ in range(int(often + chance.random())):
             at_s = 0.0 if kind in controllers.WEATHERS else chance.uniform(0, LAST_S)
-            found.append(Mischief(len(found), kind, chance.randrange(shape.nodes), round(at_s, 3)))
+            found.append(InjectedFault(len(found), kind, chance.randrange(shape.nodes), round(at_s, 3)))
     return Scenario(seed, shape, tuple(found))
 
 
@@ -78,7 +78,7 @@ def unleash(scenario: Scenario, stage: Stage) -> None:
         _plan(one, stage, names[one.node], Random(f"{scenario.seed}/mischief/{one.index}"))
 
 
-def _plan(one: Mischief, stage: Stage, node: str, chance: Random) -> None:
+def _plan(one: InjectedFault, stage: Stage, node: str, chance: Random) -> None:
     def happen() -> None:
         if one.kind not in _COUNTED_WHEN_THEY_STRIKE:
             stage.troubles.injected[one.kind.replace("_", " ")] += 1
@@ -87,72 +87,72 @@ def _plan(one: Mischief, stage: Stage, node: str, chance: Random) -> None:
     stage.world.clock.after(one.at_s, happen)
 
 
-MISCHIEF: dict[str, Row] = {
-    **{name: Row(act, per_world=0.6) for name, act in controllers.WEATHERS.items()},
+MISCHIEF: dict[str, InjectionKind] = {
+    **{name: InjectionKind(act, per_world=0.6) for name, act in controllers.WEATHERS.items()},
     # controllers
-    "crash": Row(controllers.crash, per_world=5.0),
-    "gap": Row(controllers.gap, per_world=0.15),
-    "commit_fails": Row(controllers.commit_fails, per_world=1.0),
-    "stands_still": Row(controllers.stands_still, per_world=1.0),
-    "clock_leaps": Row(controllers.clock_leaps, per_world=0.2),
+    "crash": InjectionKind(controllers.crash, per_world=5.0),
+    "gap": InjectionKind(controllers.gap, per_world=0.15),
+    "commit_fails": InjectionKind(controllers.commit_fails, per_world=1.0),
+    "stands_still": InjectionKind(controllers.stands_still, per_world=1.0),
+    "clock_leaps": InjectionKind(controllers.clock_leaps, per_world=0.2),
     # machines
-    "part_breaks": Row(machines.part_breaks, per_node=0.5),
-    "two_break_at_once": Row(machines.two_break_at_once, per_world=0.4),
-    "leak": Row(machines.leak, per_world=0.15),
-    "program_fault": Row(machines.program_fault, per_node=0.1),
-    "forged_line": Row(machines.forged_line, per_node=0.2),
-    "rooted_line": Row(machines.rooted_line, per_node=0.25),
-    "flapping_sensor": Row(machines.flapping_sensor, per_node=0.1),
-    "sensor_at_limit": Row(machines.sensor_at_limit, per_world=0.3),
-    "dead_sensor": Row(machines.dead_sensor, per_world=0.3),
-    "supply_fails": Row(machines.supply_fails, per_world=0.3),
-    "bmc_restarts": Row(machines.bmc_restarts, per_node=0.1),
-    "bmc_hangs": Row(machines.bmc_hangs, per_node=0.05),
-    "bmc_unavailable": Row(machines.bmc_unavailable, per_node=0.05),
-    "bmc_locks_out": Row(machines.bmc_locks_out, per_node=0.03),
-    "bmc_half_done": Row(machines.bmc_half_done, per_node=0.1),
-    "bmc_lies": Row(machines.bmc_lies, per_node=0.05),
-    "bad_flash": Row(machines.bad_flash, per_world=0.3),
-    "agent_restarts": Row(machines.agent_restarts, per_node=0.15),
-    "agent_clock_wrong": Row(machines.agent_clock_wrong, per_world=0.4),
+    "part_breaks": InjectionKind(machines.part_breaks, per_node=0.5),
+    "two_break_at_once": InjectionKind(machines.two_break_at_once, per_world=0.4),
+    "leak": InjectionKind(machines.leak, per_world=0.15),
+    "program_fault": InjectionKind(machines.program_fault, per_node=0.1),
+    "forged_line": InjectionKind(machines.forged_line, per_node=0.2),
+    "rooted_line": InjectionKind(machines.rooted_line, per_node=0.25),
+    "flapping_sensor": InjectionKind(machines.flapping_sensor, per_node=0.1),
+    "sensor_at_limit": InjectionKind(machines.sensor_at_limit, per_world=0.3),
+    "dead_sensor": InjectionKind(machines.dead_sensor, per_world=0.3),
+    "supply_fails": InjectionKind(machines.supply_fails, per_world=0.3),
+    "bmc_restarts": InjectionKind(machines.bmc_restarts, per_node=0.1),
+    "bmc_hangs": InjectionKind(machines.bmc_hangs, per_node=0.05),
+    "bmc_unavailable": InjectionKind(machines.bmc_unavailable, per_node=0.05),
+    "bmc_locks_out": InjectionKind(machines.bmc_locks_out, per_node=0.03),
+    "bmc_half_done": InjectionKind(machines.bmc_half_done, per_node=0.1),
+    "bmc_lies": InjectionKind(machines.bmc_lies, per_node=0.05),
+    "bad_flash": InjectionKind(machines.bad_flash, per_world=0.3),
+    "agent_restarts": InjectionKind(machines.agent_restarts, per_node=0.15),
+    "agent_clock_wrong": InjectionKind(machines.agent_clock_wrong, per_world=0.4),
     # what many share
-    "agent_cut_off": Row(networks.agent_cut_off, per_node=0.05),
-    "management_outage": Row(networks.management_outage, per_world=0.2),
-    "leaf_switch": Row(networks.leaf_switch, per_world=0.15),
-    "nvlink_switch": Row(networks.nvlink_switch, per_world=0.15),
-    "rack_dark": Row(networks.rack_dark, per_world=0.15),
-    "feed_lost": Row(networks.feed_lost, per_world=0.15),
-    "leak_spreads": Row(networks.leak_spreads, per_world=0.08),
-    "bad_rollout": Row(networks.bad_rollout, per_world=0.15),
-    "scheduler_away": Row(networks.scheduler_away, per_world=0.2),
+    "agent_cut_off": InjectionKind(networks.agent_cut_off, per_node=0.05),
+    "management_outage": InjectionKind(networks.management_outage, per_world=0.2),
+    "leaf_switch": InjectionKind(networks.leaf_switch, per_world=0.15),
+    "nvlink_switch": InjectionKind(networks.nvlink_switch, per_world=0.15),
+    "rack_dark": InjectionKind(networks.rack_dark, per_world=0.15),
+    "feed_lost": InjectionKind(networks.feed_lost, per_world=0.15),
+    "leak_spreads": InjectionKind(networks.leak_spreads, per_world=0.08),
+    "bad_rollout": InjectionKind(networks.bad_rollout, per_world=0.15),
+    "scheduler_away": InjectionKind(networks.scheduler_away, per_world=0.2),
     # people
-    "hold": Row(people.hold, per_node=0.08),
-    "cordon": Row(people.cordon, per_node=0.08),
-    "foreign_cordon": Row(people.foreign_cordon, per_node=0.08),
-    "pause": Row(people.pause, per_world=0.4),
-    "propose": Row(people.propose, per_world=0.5),
-    "wish": Row(people.wish, per_node=0.15),
-    "wish_for_many": Row(people.wish_for_many, per_world=0.15),
-    "wrong_machine": Row(people.wrong_machine, per_node=0.1),
-    "hands_in": Row(people.hands_in, per_node=0.05),
-    "swapped_bmcs": Row(people.swapped_bmcs, per_world=0.25),
-    "mixed_parts": Row(people.mixed_parts, per_world=0.25),
-    "closes_tickets": Row(people.closes_tickets, per_world=0.4),
-    "consents": Row(people.consents, per_world=0.5),
-    "done_without_work": Row(people.done_without_work, per_node=0.1),
-    "domain_act": Row(people.domain_act, per_world=1.5),
-    "uncordon": Row(people.uncordon, per_world=1.5),
+    "hold": InjectionKind(people.hold, per_node=0.08),
+    "cordon": InjectionKind(people.cordon, per_node=0.08),
+    "foreign_cordon": InjectionKind(people.foreign_cordon, per_node=0.08),
+    "pause": InjectionKind(people.pause, per_world=0.4),
+    "propose": InjectionKind(people.propose, per_world=0.5),
+    "wish": InjectionKind(people.wish, per_node=0.15),
+    "wish_for_many": InjectionKind(people.wish_for_many, per_world=0.15),
+    "wrong_machine": InjectionKind(people.wrong_machine, per_node=0.1),
+    "hands_in": InjectionKind(people.hands_in, per_node=0.05),
+    "swapped_bmcs": InjectionKind(people.swapped_bmcs, per_world=0.25),
+    "mixed_parts": InjectionKind(people.mixed_parts, per_world=0.25),
+    "closes_tickets": InjectionKind(people.closes_tickets, per_world=0.4),
+    "consents": InjectionKind(people.consents, per_world=0.5),
+    "done_without_work": InjectionKind(people.done_without_work, per_node=0.1),
+    "domain_act": InjectionKind(people.domain_act, per_world=1.5),
+    "uncordon": InjectionKind(people.uncordon, per_world=1.5),
     # nodes that nobody asked
-    "node_restarts": Row(machines.node_restarts, per_node=0.1),
-    "late_heartbeat": Row(machines.late_heartbeat, per_world=0.5),
-    "kubelet_dies": Row(machines.kubelet_dies, per_world=0.5),
+    "node_restarts": InjectionKind(machines.node_restarts, per_node=0.1),
+    "late_heartbeat": InjectionKind(machines.late_heartbeat, per_world=0.5),
+    "kubelet_dies": InjectionKind(machines.kubelet_dies, per_world=0.5),
     # checks that say nothing
-    "check_lacking": Row(checks.lacking, per_node=0.15),
-    "check_says_nothing": Row(checks.says_nothing, per_node=0.15),
-    "check_mute": Row(checks.mute, per_node=0.05),
+    "check_lacking": InjectionKind(checks.lacking, per_node=0.15),
+    "check_says_nothing": InjectionKind(checks.says_nothing, per_node=0.15),
+    "check_mute": InjectionKind(checks.mute, per_node=0.05),
     # what brings nodes to limits that seldom bind
-    "bad_lot": Row(machines.bad_lot, per_world=0.4),
-    "window": Row(people.window, per_world=1.2),
+    "bad_lot": InjectionKind(machines.bad_lot, per_world=0.4),
+    "window": InjectionKind(people.window, per_world=1.2),
 }
 """Everything that may go wrong, and how often. New kinds are added at the end: what is drawn before them stays so."""
 

@@ -9,7 +9,7 @@ from hostler.sim.simulation_loop import Drive
 from hostler.sim.world.fault_kinds import Fault, FaultKind
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand
-from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world import World
 
 _GRAVE = ("power_off", "power_on", "update_firmware")
@@ -35,7 +35,7 @@ class Stage:
     def world(self) -> World:
         return self.drive.world
 
-    def host(self, node: str) -> Host:
+    def host(self, node: str) -> SimulatedHost:
         return self.world.hosts[node]
 
     def later(self, seconds: float, act: Callable[[], None]) -> None:

@@ -13,16 +13,16 @@ from hostler.controller.ready import Send
 from hostler.core.diagnose.gate.expectation import EXPECTS
 from hostler.core.state.model import Facts, Operation, Outcome, Verdict
 from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
-from hostler.drivers.standalone.scheduler import StandaloneHand
+from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.ports import ConflictError, PortError
 from hostler.runtime.dispatcher import fate
 from hostler.runtime.merged_schedulers import SchedulerDriver, by_cluster
 from hostler.sim.bmc.redfish_service import Service
-from hostler.sim.bmc.redfish_twin import Twin, at_once, images_by_name
+from hostler.sim.bmc.redfish_twin import RedfishTwin, at_once, images_by_name
 from hostler.sim.world.fault_kinds import Fault, pci_of
 from hostler.sim.world.ledger import Effect, Stray
-from hostler.sim.world.simulated_host import Host
-from hostler.sim.world.simulated_scheduler import Scheduler
+from hostler.sim.world.simulated_host import SimulatedHost
+from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.world_context import Site, Span
 
 BMC_LATENCY_S = (0.05, 0.5)
@@ -45,10 +45,10 @@ WORK_S: dict[str, Span] = {
 }
 """How long an agent works at an operation, or at a profile of checks."""
 
-Ended = Callable[[Host, str, list[Fault]], None]
+Ended = Callable[[SimulatedHost, str, list[Fault]], None]
 
 
-class Mark(Struct):
+class AgentDiskRecord(Struct):
     """What an agent has written on disk about an attempt at an operation."""
 
     attempt: int
@@ -56,20 +56,20 @@ class Mark(Struct):
     outcome: Outcome | None = None
 
 
-class Hands:
+class Actuators:
     """Performs, observes and revokes what the controller sends."""
 
-    def __init__(self, site: Site, hosts: dict[str, Host], scheduler: Scheduler) -> None:
+    def __init__(self, site: Site, hosts: dict[str, SimulatedHost], scheduler: SimulatedScheduler) -> None:
         self._site = site
         self._hosts = hosts
         self._scheduler = scheduler
         self._placing = SchedulerDriver(
-            by_cluster([scheduler]), StandaloneHand(), lambda node: scheduler.tell_of([node.id])
+            by_cluster([scheduler]), StandaloneScheduler(), lambda node: scheduler.tell_of([node.id])
         )
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
         self._services = services
-        self._twin = Twin(services, images_by_name)
-        self._marks: dict[str, Mark] = {}
+        self._twin = RedfishTwin(services, images_by_name)
+        self._marks: dict[str, AgentDiskRecord] = {}
         self._busy: dict[str, str] = {}
         self._epochs: dict[str, int] = {}
         self.on_remedied: Ended = _ignore
@@ -140,12 +140,12 @@ class Hands:
         """Every BMC answers at its own address again."""
         self._services.update({host.address: host.service for host in self._hosts.values()})
 
-    def _reached(self, host: Host) -> Host:
+    def _reached(self, host: SimulatedHost) -> SimulatedHost:
         """Whose BMC answers at the host's address."""
         service = self._services[host.address]
         return host if service is host.service else next(h for h in self._hosts.values() if h.service is service)
 
-    def _power_goes(self, host: Host, operation: Operation) -> None:
+    def _power_goes(self, host: SimulatedHost, operation: Operation) -> None:
         """The power is about to go: whatever still runs there ends now, and what a power cycle cures is cured."""
         if host.machine.away(self._site.clock.now) or host.machine.deaf(self._site.clock.now):
             return
@@ -153,7 +153,7 @@ class Hands:
             self._disturb(host, operation)
             self.on_remedied(host, "power_cycle", host.remedied("power_cycle"))
 
-    def _disturb(self, host: Host, operation: Operation) -> None:
+    def _disturb(self, host: SimulatedHost, operation: Operation) -> None:
         """Whatever still runs there ends with the hardware, and its scheduler sees it."""
         reset = _reset(operation)
         works = tuple(
@@ -215,7 +215,7 @@ class Hands:
         mark = self._marks.get(operation.id)
         return mark is not None and mark.attempt >= operation.attempt
 
-    def cut_off(self, host: Host) -> None:
+    def cut_off(self, host: SimulatedHost) -> None:
         """The host went down: what its agent was doing ends without a result."""
         self._busy.pop(host.node, None)
 
@@ -224,7 +224,7 @@ class Hands:
         if send.how != "revoke":
             self._site.reply(_outcome(send.operation, "unknown", "the agent is not heard"), NO_ANSWER_S)
 
-    def _seen(self, operation: Operation, host: Host) -> Outcome:
+    def _seen(self, operation: Operation, host: SimulatedHost) -> Outcome:
         mark = self._marks.get(operation.id)
         if mark is None:
             rebooted = operation.kind == "reboot" and operation.boot_id not in ("", host.boot_id)
@@ -237,8 +237,8 @@ class Hands:
             return _outcome(operation, "done" if mark.boot_id != host.boot_id else "unknown")
         return _outcome(operation, "unknown" if operation.kind == "gpu_reset" else "not_done", "it was cut off")
 
-    def _begin(self, operation: Operation, host: Host, epoch: int) -> None:
-        mark = self._marks[operation.id] = Mark(operation.attempt, host.boot_id)
+    def _begin(self, operation: Operation, host: SimulatedHost, epoch: int) -> None:
+        mark = self._marks[operation.id] = AgentDiskRecord(operation.attempt, host.boot_id)
         self._busy[host.node] = operation.id
         self._effect(operation, epoch)
         span = WORK_S[operation.args.get("profile", operation.kind)]
@@ -246,7 +246,7 @@ class Hands:
             self._disturb(host, operation)
         self._site.clock.after(host.draw(span), lambda: self._ends(operation, host, mark))
 
-    def _ends(self, operation: Operation, host: Host, mark: Mark) -> None:
+    def _ends(self, operation: Operation, host: SimulatedHost, mark: AgentDiskRecord) -> None:
         if self._busy.get(host.node) == operation.id:
             del self._busy[host.node]
         elif operation.kind == "run_checks":
@@ -262,7 +262,7 @@ class Hands:
         if operation.args.get("profile", "") not in host.mute_on:
             self._say(mark.outcome)
 
-    def _result(self, operation: Operation, host: Host) -> Outcome:
+    def _result(self, operation: Operation, host: SimulatedHost) -> Outcome:
         if operation.kind == "gpu_reset":
             self.on_remedied(host, "gpu_reset", host.remedied("gpu_reset", _reset(operation)))
         if operation.kind == "bmc_cold_reset":
@@ -293,5 +293,5 @@ def _outcome(operation: Operation, result: str, detail: str = "") -> Outcome:
     return Outcome(operation.id, operation.node, result, detail, attempt=operation.attempt)
 
 
-def _ignore(_host: Host, _remedy: str, _ended: list[Fault]) -> None:
+def _ignore(_host: SimulatedHost, _remedy: str, _ended: list[Fault]) -> None:
     pass

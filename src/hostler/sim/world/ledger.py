@@ -17,7 +17,7 @@ class Effect(Struct, frozen=True):
     epoch: int
 
 
-class Disturbance(Struct, frozen=True):
+class ActualDisturbance(Struct, frozen=True):
     """A customer's live workload ended by an operation. `doomed`: a fault had already taken what it uses.
 
     `consent` says that its class (or its pool's agreement) allows it; `protective` that hardware was in danger;
@@ -55,7 +55,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
-        self.disturbances: list[Disturbance] = []
+        self.disturbances: list[ActualDisturbance] = []
         self.answers: dict[tuple[str, int], list[str]] = {}
         self.untrusted: dict[str, None] = {}
         self.forged: dict[str, None] = {}

@@ -88,7 +88,7 @@ class Calm:
         return 0.0
 
 
-class Blow(Struct, frozen=True):
+class ControllerInterruption(Struct, frozen=True):
     """What is to befall the controller at the next boundary of this kind, and for how long it is then away."""
 
     fate: str
@@ -130,12 +130,12 @@ class Hostile:
     def __init__(self, seed: int) -> None:
         self.injected: Counter[str] = Counter()
         self.weather: dict[str, None] = {}
-        self.blows: list[Blow] = []
+        self.blows: list[ControllerInterruption] = []
         self.healed = False
         self._seed = seed
         self._chances: dict[str, Random] = {}
         self._seen: list[intake.Input] = []
-        self._blow = Blow(GO_ON, "", 0.0)
+        self._blow = ControllerInterruption(GO_ON, "", 0.0)
 
     def _chance(self, stream: str) -> Random:
         found = self._chances.get(stream)

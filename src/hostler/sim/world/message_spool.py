@@ -15,7 +15,7 @@ RESEND_S = 10.0
 SENT_KEPT = 16
 
 
-class Said(Struct, frozen=True):
+class ObservationContent(Struct, frozen=True):
     """What an observation says."""
 
     text: str = ""
@@ -24,7 +24,7 @@ class Said(Struct, frozen=True):
     facility: int | None = None
 
 
-class Spool:
+class MessageSpool:
     """Observations of one source about one node until the controller has acknowledged them.
 
     `wrong_s` is what a sender with a wrong clock adds to the age of everything.
@@ -43,7 +43,7 @@ class Spool:
         self._posting = False
         self._sent: list[tuple[datetime, Observation]] = []
 
-    def put(self, kind: str, said: Said, boot_id: str = "") -> str:
+    def put(self, kind: str, said: ObservationContent, boot_id: str = "") -> str:
         """Spool an observation made now, and post it soon. Returns its id."""
         self._sequence += 1
         seen = Observation(

@@ -14,7 +14,7 @@ ENDING = "it is told to go, and nobody on its node answers"
 CONSENTING = (WorkClass.interruptible, WorkClass.graceful, WorkClass.infrastructure)
 
 
-class Seat(Struct):
+class SchedulerNode(Struct):
     """A node as the scheduler has it. `cordons` are owners, in order; `works` the running workloads by id.
 
     `lifted` is who has lifted our cordon, until we take that mark back. `lost` are those that a fault has ended though

@@ -11,7 +11,7 @@ from hostler.core.state import events as e
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Condition, Hold, HoldKind, Intent, Phase, Ticket
-from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world_context import Site, Span
 
 HOUR_S = 3600.0
@@ -63,11 +63,11 @@ class People:
     `minds_tickets`: what Hostler asks them about itself ("stuck") is among it; another policy would not have asked.
     """
 
-    def __init__(self, site: Site, hosts: dict[str, Host], paces: Paces) -> None:
+    def __init__(self, site: Site, hosts: dict[str, SimulatedHost], paces: Paces) -> None:
         self.touches = 0
         self.minds_tickets = True
         self.at_work: dict[str, None] = {}
-        self.vendor: Callable[[Host], None] = lambda host: host.repair()
+        self.vendor: Callable[[SimulatedHost], None] = lambda host: host.repair()
         self.refused: list[str] = []
         self._site = site
         self._hosts = hosts
@@ -248,13 +248,13 @@ class People:
 
     def mention(self, errand: Errand) -> None:
         """Ask Hostler now, and take its word for it."""
-        self._ask(Request(errand), 1)
+        self._ask(ErrandRequest(errand), 1)
 
     def ask(
         self, errand: Errand, configuration: Configuration | None = None, documents: dict[str, str] | None = None
     ) -> None:
         """Ask Hostler now; what is refused or never answered is asked again later, a few times."""
-        self._ask(Request(errand, configuration, documents or {}), TRIES)
+        self._ask(ErrandRequest(errand, configuration, documents or {}), TRIES)
 
     def investigate(self, suspects: list[str]) -> None:
         """The job does not start: an engineer finds the node and asks for another."""
@@ -298,7 +298,7 @@ class People:
         chance = self._site.stream(f"{what} {self._trips[what]}")
         self._site.clock.after(chance.uniform(*span), arrive)
 
-    def _ask(self, request: "Request", tries: int, key: str = "") -> None:
+    def _ask(self, request: "ErrandRequest", tries: int, key: str = "") -> None:
         """No answer: the same request again under its key. Refused: another request, later."""
         site, errand = self._site, request.errand
         site.asked += 1
@@ -328,7 +328,7 @@ class People:
         site.clock.after(RETRY_S, again)
 
 
-class Request(Struct, frozen=True):
+class ErrandRequest(Struct, frozen=True):
     """An errand with the documents that go with it."""
 
     errand: Errand

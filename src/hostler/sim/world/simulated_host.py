@@ -14,9 +14,9 @@ from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state.model import Facts, Part
 from hostler.sim.bmc.emulated_machine import MEMORY_KIB, Delays, Machine, gpu_server
 from hostler.sim.bmc.redfish_service import Service
-from hostler.sim.bmc.request_faults import Rule
+from hostler.sim.bmc.request_faults import RequestFaultRule
 from hostler.sim.world.fault_kinds import Fault, pci_of
-from hostler.sim.world.message_spool import Said, Spool
+from hostler.sim.world.message_spool import MessageSpool, ObservationContent
 from hostler.sim.world.world_context import Site, Span
 
 NOT_READY_S = 40.0
@@ -32,7 +32,7 @@ POLL_S = 10.0
 COVERED = "cpu,drive,gpu,memory,nic"
 
 
-class Host:
+class SimulatedHost:
     """A server as it really is. `boot_id` is "" while no operating system runs.
 
     `late_s`: by so much the last heartbeat of the boot that ends next is late, 0: it is not. `ailed`: something was
@@ -51,8 +51,8 @@ class Host:
         self.machine.on_power = self._powered
         self.machine.on_boot = self._booted
         self.service = Service([self.machine])
-        self.spool = Spool(site, node, "agent", f"{self.serial}-1")
-        self.eyes = Spool(site, node, "bmc", "bmc")
+        self.spool = MessageSpool(site, node, "agent", f"{self.serial}-1")
+        self.eyes = MessageSpool(site, node, "bmc", "bmc")
         self.faults: list[Fault] = []
         self.boot_id = ""
         self.running = self.severed = self.unreached = False
@@ -63,9 +63,9 @@ class Host:
         self.says_nothing: dict[str, str] = {}
         self.mute_on: dict[str, None] = {}
         self.down_since: datetime | None = None
-        self.on_up: Callable[[Host], None] = _ignore
-        self.on_down: Callable[[Host], None] = _ignore
-        self.on_ready: Callable[[Host, bool], None] = lambda _host, _ready: None
+        self.on_up: Callable[[SimulatedHost], None] = _ignore
+        self.on_down: Callable[[SimulatedHost], None] = _ignore
+        self.on_ready: Callable[[SimulatedHost, bool], None] = lambda _host, _ready: None
         self._life = 0
         self._tending: datetime | None = None
         self._ports: dict[str, str] = {}
@@ -186,7 +186,7 @@ class Host:
         """The kernel (facility 0) or a program writes lines that the agent reads."""
         if self.heard:
             text = "\n".join(lines).format(pci=pci)
-            seen = self.spool.put("kernel_log", Said(text, facility=facility), self.boot_id)
+            seen = self.spool.put("kernel_log", ObservationContent(text, facility=facility), self.boot_id)
             if facility:
                 self.site.ledger.untrusted[seen] = None
 
@@ -198,7 +198,7 @@ class Host:
 
     def _tell_port(self, fault: Fault, boot: str) -> None:
         if fault.active and self.heard and self.boot_id == boot and self._ports.pop(fault.slot, "") == boot:
-            self.spool.put("ports", Said(facts={f"port:{fault.slot}": "down"}), boot)
+            self.spool.put("ports", ObservationContent(facts={f"port:{fault.slot}": "down"}), boot)
 
     def _see_ports(self) -> None:
         """The agent sees ports come back that it had seen go."""
@@ -209,19 +209,23 @@ class Host:
         """An agent that starts tells which ports are active."""
         dead = {fault.slot for fault in self.faults if fault.kind.part == "nic"}
         slots = [part.slot for part in self.present_parts() if part.kind == "nic" and part.slot not in dead]
-        self.spool.put("ports", Said(facts={f"port:{slot}": "active" for slot in slots}), self.boot_id)
+        self.spool.put("ports", ObservationContent(facts={f"port:{slot}": "active" for slot in slots}), self.boot_id)
 
     def forge(self, *lines: str, pci: str) -> None:
         """Somebody with root has the kernel itself write lines for which there is no cause."""
         if self.heard:
-            seen = self.spool.put("kernel_log", Said("\n".join(lines).format(pci=pci), facility=0), self.boot_id)
+            seen = self.spool.put(
+                "kernel_log", ObservationContent("\n".join(lines).format(pci=pci), facility=0), self.boot_id
+            )
             self.site.ledger.forged[seen] = None
 
     def report_inventory(self) -> None:
         """What the node consists of goes into the spool, which keeps it while the network is away."""
         if self.running:
             addresses = {f"pci:{pci_of(f'gpu{n}')}": f"gpu{n}" for n in range(self.gpus)}
-            said = Said(facts={"covers": COVERED, "memory_kib": MEMORY_KIB, **addresses}, parts=self.present_parts())
+            said = ObservationContent(
+                facts={"covers": COVERED, "memory_kib": MEMORY_KIB, **addresses}, parts=self.present_parts()
+            )
             self.spool.put("inventory", said, self.boot_id)
 
     def present_parts(self) -> tuple[Part, ...]:
@@ -240,7 +244,7 @@ class Host:
         now = self.site.clock.now
         self.severed, self.spool.open, self.eyes.open = True, False, False
         self.down_since = self.down_since or now
-        self.service.faults.add(Rule(drop="before", times=0))
+        self.service.faults.add(RequestFaultRule(drop="before", times=0))
         self.site.clock.after(self.site.silence_s, lambda: self._silent(0))
         self.site.clock.after(self.site.silence_s, self._bmc_missed)
 
@@ -266,7 +270,7 @@ class Host:
             return
         power = self.machine.power.lower()
         self.site.tell(intake.NodeSeen(self.node, power=power))
-        self.eyes.put("power", Said(facts={"power": power}))
+        self.eyes.put("power", ObservationContent(facts={"power": power}))
 
     def show_sensors(self) -> None:
         """The BMC's sensors are polled; what two polls in a row say alike is told, as the engine's watch does."""
@@ -275,7 +279,7 @@ class Host:
         def again() -> None:
             second = self._read_sensors()
             if _story(first) == _story(second):
-                self.eyes.put("sensors", Said(facts=second))
+                self.eyes.put("sensors", ObservationContent(facts=second))
             else:
                 self.site.clock.after(POLL_S, self.show_sensors)
 
@@ -439,5 +443,5 @@ def _story(facts: Facts) -> tuple[tuple[str, str], ...]:
     return tuple(told)
 
 
-def _ignore(_host: Host) -> None:
+def _ignore(_host: SimulatedHost) -> None:
     pass

@@ -11,9 +11,9 @@ from hostler.core.state.model import Facts, Node, Operation, Outcome, WorkClass,
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, UnreachableError, WorkloadView, name_there
 from hostler.sim.world.fault_kinds import Fault
-from hostler.sim.world.ledger import Disturbance
-from hostler.sim.world.node_seats import CLUSTER, CONSENTING, ENDING, OURS, Seat, customers, dooms
-from hostler.sim.world.simulated_host import Host
+from hostler.sim.world.ledger import ActualDisturbance
+from hostler.sim.world.node_seats import CLUSTER, CONSENTING, ENDING, OURS, SchedulerNode, customers, dooms
+from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world_context import Site, Span
 
 IDLE_S: Span = (600.0, 1300.0)
@@ -25,7 +25,7 @@ REMIND_S = 10.0
 """How often it is told again that a person has lifted our cordon, as long as that shows."""
 
 
-class Scheduler:
+class SimulatedScheduler:
     """What runs where, in truth, in virtual time. `shown` is whose work Hostler was told of, and since when.
 
     `opened` are the nodes of which it was told that a person has lifted our cordon, and since when. Whoever it does not
@@ -40,10 +40,10 @@ class Scheduler:
     kind = "simulated"
     cluster = CLUSTER
 
-    def __init__(self, site: Site, hosts: dict[str, Host]) -> None:
+    def __init__(self, site: Site, hosts: dict[str, SimulatedHost]) -> None:
         self.away = False
         self.changes = 0
-        self.seats: dict[str, Seat] = {}
+        self.seats: dict[str, SchedulerNode] = {}
         self.checks: dict[str, tuple[str, str]] = {}
         self.shown: dict[str, tuple[list[str], datetime]] = {}
         self.opened: dict[str, datetime] = {}
@@ -60,10 +60,10 @@ class Scheduler:
         self._lost = ""
         self._silent = 0
 
-    def seat(self, node: str) -> Seat:
+    def seat(self, node: str) -> SchedulerNode:
         found = self.seats.get(node)
         if found is None:
-            found = self.seats[node] = Seat(works={}, lost={}, doomed={}, invited={})
+            found = self.seats[node] = SchedulerNode(works={}, lost={}, doomed={}, invited={})
         return found
 
     def works(self, node: str) -> list[Workload]:
@@ -205,7 +205,7 @@ class Scheduler:
         name = self._asked(node)
         if operation.kind == IDLE_CHECK:
             return self._checked(operation)
-        seat = self.seats.get(name, Seat())
+        seat = self.seats.get(name, SchedulerNode())
         seen = {
             "cordon": OURS in seat.cordons,
             "uncordon": OURS not in seat.cordons and not seat.lifted,
@@ -297,7 +297,7 @@ class Scheduler:
         self._comes(node, seat, work)
         seat.works[work.id] = work
 
-    def _comes(self, node: str, seat: Seat, work: Workload) -> None:
+    def _comes(self, node: str, seat: SchedulerNode, work: Workload) -> None:
         if seat.check and work.work_class is not WorkClass.infrastructure:
             self.end_check(node, seat.check, "inconclusive", f"pre-empted: {work.id} has come")
         if seat.lifted:
@@ -362,7 +362,7 @@ class Scheduler:
 
     def _write(self, node: str, by: str, work: Workload, faults: list[Fault]) -> None:
         self._site.ledger.disturbances.append(
-            Disturbance(
+            ActualDisturbance(
                 self._site.recorded,
                 node,
                 work.id,

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from hostler.core.state.model import WorkClass, Workload
 from hostler.sim.world.fault_kinds import Fault
 from hostler.sim.world.node_seats import dooms, takes
-from hostler.sim.world.simulated_host import Host
-from hostler.sim.world.simulated_scheduler import Scheduler
+from hostler.sim.world.simulated_host import SimulatedHost
+from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.world_context import Site
 
 RETURN_S = (60.0, 900.0)
@@ -23,7 +23,9 @@ class Tenants:
     `one_job`: all nodes are ranks of one job, which ends everywhere as soon as it ends anywhere.
     """
 
-    def __init__(self, site: Site, scheduler: Scheduler, hosts: dict[str, Host], *, one_job: bool = False) -> None:
+    def __init__(
+        self, site: Site, scheduler: SimulatedScheduler, hosts: dict[str, SimulatedHost], *, one_job: bool = False
+    ) -> None:
         self._site = site
         self._scheduler = scheduler
         self._hosts = hosts

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from hostler.core.state.model import WorkClass, Workload
 from hostler.sim.world.fault_kinds import Fault
-from hostler.sim.world.simulated_host import Host
-from hostler.sim.world.simulated_scheduler import Scheduler
+from hostler.sim.world.simulated_host import SimulatedHost
+from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.world_context import Site
 
 NOTICE_S = 5.0
@@ -18,7 +18,7 @@ TRIES = 2
 """Starts that fail before an engineer is asked to find out why."""
 
 
-class Terms(Struct, frozen=True):
+class JobCosts(Struct, frozen=True):
     """What a job costs, in seconds.
 
     `write_s`: how long a checkpoint stalls it; `restart_s`: from chosen nodes to the next step; `hang_s`: its own
@@ -64,7 +64,9 @@ class Training:
     `short_s`: node-seconds for which fewer nodes were usable than at the job's begin.
     """
 
-    def __init__(self, site: Site, scheduler: Scheduler, hosts: dict[str, Host], terms: Terms, tenant: str) -> None:
+    def __init__(
+        self, site: Site, scheduler: SimulatedScheduler, hosts: dict[str, SimulatedHost], terms: JobCosts, tenant: str
+    ) -> None:
         self.terms = terms
         self.members: dict[str, None] = {}
         self.excluded: dict[str, bool] = {}

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 Happening = Callable[[], None]
 
 
-class Clock:
+class VirtualClock:
     """The world's time. It moves only when the next thing happens."""
 
     def __init__(self, start: datetime) -> None:

@@ -9,16 +9,16 @@ from msgspec import Struct
 
 from hostler.controller import intake
 from hostler.sim.difficulty import Hardship
-from hostler.sim.world.actuators import Hands
+from hostler.sim.world.actuators import Actuators
 from hostler.sim.world.fault_kinds import COMPONENTS, KINDS, OTHER, Fault, FaultKind
 from hostler.sim.world.message_faults import Troubles
-from hostler.sim.world.message_spool import Said
+from hostler.sim.world.message_spool import ObservationContent
 from hostler.sim.world.people import Paces, People
-from hostler.sim.world.simulated_host import Host
-from hostler.sim.world.simulated_scheduler import Scheduler
+from hostler.sim.world.simulated_host import SimulatedHost
+from hostler.sim.world.simulated_scheduler import SimulatedScheduler
 from hostler.sim.world.tenants import Tenants
 from hostler.sim.world.training_job import Training
-from hostler.sim.world.virtual_clock import Clock
+from hostler.sim.world.virtual_clock import VirtualClock
 from hostler.sim.world.world_context import Site, Span
 
 CORRUPTION_SEEN_S = (600.0, 3600.0)
@@ -43,13 +43,13 @@ class World:
     """Everything that exists outside the controller."""
 
     def __init__(self, ground: Ground, troubles: Troubles | None = None) -> None:
-        self.clock = Clock(ground.start)
+        self.clock = VirtualClock(ground.start)
         self.site = Site(self.clock, ground.seed, ground.silence_s, troubles)
         names = [f"n{number:05d}" for number in range(ground.nodes)]
-        self.hosts = {name: Host(self.site, name, number, ground.gpus) for number, name in enumerate(names)}
-        self.scheduler = Scheduler(self.site, self.hosts)
+        self.hosts = {name: SimulatedHost(self.site, name, number, ground.gpus) for number, name in enumerate(names)}
+        self.scheduler = SimulatedScheduler(self.site, self.hosts)
         self.people = People(self.site, self.hosts, ground.paces)
-        self.hands = Hands(self.site, self.hosts, self.scheduler)
+        self.hands = Actuators(self.site, self.hosts, self.scheduler)
         self.training: Training | None = None
         self.tenants: Tenants | None = None
         self.faults: list[Fault] = []
@@ -156,7 +156,7 @@ class World:
         if fault.active and host.heard:
             self.people.touches += 1
             facts = {"check": "train_replay", "verdict": "failed"}
-            host.spool.put("verdict", Said("digest differs from its peers'", dict(facts)), host.boot_id)
+            host.spool.put("verdict", ObservationContent("digest differs from its peers'", dict(facts)), host.boot_id)
 
     def _lands(self, node: str) -> None:
         if self.tenants is not None and self.site.troubles.slips_in(node):
@@ -196,10 +196,10 @@ class World:
             else:
                 training.loses(node)
 
-    def _judged(self, host: Host, ready: bool) -> None:
+    def _judged(self, host: SimulatedHost, ready: bool) -> None:
         self.scheduler.judge(host.node, ready=ready)
 
-    def _down(self, host: Host) -> None:
+    def _down(self, host: SimulatedHost) -> None:
         self.hands.cut_off(host)
         if self.tenants is not None:
             self.tenants.down(host.node)
@@ -207,7 +207,7 @@ class World:
             self.training.look(host.node)
             self.training.loses(host.node)
 
-    def _up(self, host: Host) -> None:
+    def _up(self, host: SimulatedHost) -> None:
         self._readmit(host.node)
         if self.tenants is not None:
             self.tenants.up(host.node)

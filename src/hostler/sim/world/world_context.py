@@ -10,7 +10,7 @@ from hostler.controller.ready import Reply
 from hostler.core.state.model import Operation, Outcome
 from hostler.sim.world.ledger import Ledger
 from hostler.sim.world.message_faults import Calm, Troubles
-from hostler.sim.world.virtual_clock import Clock
+from hostler.sim.world.virtual_clock import VirtualClock
 
 Span = tuple[float, float]
 """Least and most, in seconds."""
@@ -26,7 +26,7 @@ class Site:
     how far controller time is.
     """
 
-    def __init__(self, clock: Clock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
+    def __init__(self, clock: VirtualClock, seed: int, silence_s: float, troubles: Troubles | None = None) -> None:
         self.clock = clock
         self.seed = seed
         self.chance = random.Random(seed)
