@@ -124,7 +124,7 @@ class ClusterView(Struct, frozen=True):
 
     `lost` says why it may be so no more ("not listed yet", "silent for 70 s"); "" where it is synced: a whole list has
     been read and followed since. `ready` is the scheduler's own opinion of a node, `boots` the boot id that its own
-    agent there tells of one that is ready. A view that has not changed is the same object as before.
+    agent there told of last. A view that has not changed is the same object as before.
     """
 
     nodes: Mapping[str, WorkloadView]

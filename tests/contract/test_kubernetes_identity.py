@@ -82,3 +82,13 @@ async def test_two_nodes_that_answer_to_each_others_names_are_both_named_and_not
 
 async def _perform(world: KubernetesWorld, kind: str, node: Node) -> None:
     await world.scheduler.perform(operation(kind, node), node)
+
+
+async def test_a_kubelet_that_is_not_ready_is_shown_with_the_boot_that_it_told_of_last(world: KubernetesWorld) -> None:
+    """What is listed there ran in that boot. Mutant: it is forgotten with the readiness."""
+    await world.admin.node("box-3", boot="of-yesterday")
+    await until(lambda: world.scheduler.views().boots.get("box-3") == "of-yesterday", "its boot")
+    lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    await world.admin.patch("/api/v1/nodes/box-3/status", {"status": {"conditions": [lost]}})
+    await until(lambda: world.scheduler.views().ready.get("box-3") is False, "that it is not ready")
+    assert world.scheduler.views().boots["box-3"] == "of-yesterday"

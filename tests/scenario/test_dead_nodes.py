@@ -105,6 +105,68 @@ def test_after_a_start_nobody_is_dead_before_he_could_be_heard() -> None:
     assert "power_off" in drive.operations("a")
 
 
+# --- back, and its kubelet is not
+
+
+def restarted(*, kubelets_boot: str, ready: bool) -> Drive:
+    """A GPU is at fault, its node restarts by itself, and its agent is heard. Its work never ends, and is listed."""
+    drive = with_work(replace(a_workload("w1", [3]), held_by=ENDING))
+    drive.fault("a", "off_bus")
+    drive.wait(seconds=30)
+    drive.boots["a"] += 1
+    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.step(intake.NodeSeen("a", ready=ready, boot_id=kubelets_boot))
+    return drive
+
+
+def test_what_ran_before_the_present_boot_is_not_waited_for_where_no_kubelet_came_up() -> None:
+    """Mutant: somebody on the node is heard, so somebody there will take its pods away."""
+    drive = restarted(kubelets_boot="a-b1", ready=False)
+    drive.wait(minutes=3)
+    assert "power_off" in drive.operations("a")
+
+
+@pytest.mark.parametrize(
+    ("kubelets_boot", "ready"),
+    [("a-b2", False), ("a-b1", True), ("", False), ("of-another-machine", False)],
+    ids=["it came up and died", "it is said to be up", "nobody knows its boot", "another machine"],
+)
+def test_what_may_have_begun_in_the_present_boot_is_waited_for(*, kubelets_boot: str, ready: bool) -> None:
+    """Mutants: a kubelet that is not ready has never been; an unknown boot is an earlier one; another machine's is."""
+    drive = restarted(kubelets_boot=kubelets_boot, ready=ready)
+    drive.wait(minutes=30)
+    assert "power_off" not in drive.operations("a")
+    assert drive.evicted == []
+
+
+def test_a_kubelet_that_is_heard_again_takes_its_work_away_itself() -> None:
+    """The agent stays silent. Mutant: whoever was lost once is nobody for ever."""
+    drive = with_work(replace(a_workload("w1"), held_by=ENDING))
+    lost(drive)
+    drive.wait(seconds=30)
+    drive.step(intake.NodeSeen("a", ready=True))
+    drive.wait(minutes=30)
+    assert "power_off" not in drive.operations("a")
+
+
+def test_an_owner_who_has_consented_is_not_asked_again_the_same_day() -> None:
+    """What was told to go does not end. Mutant: each consent opens the next ticket."""
+    drive = with_work(a_workload("w1"))
+    drive.fault("a", "off_bus")
+    drive.wait(days=2)
+    ticket = next(t for t in drive.fleet.tickets.values() if t.kind == "consent")
+    drive.see_work("a", replace(a_workload("w1"), held_by=ENDING))
+    assert drive.ask("consent", ticket.id).granted
+    drive.wait(hours=20)
+    assert [t.kind for t in drive.fleet.tickets.values()] == []
+    assert "w1 may be ended and is not yet" in drive.transcript("a")
+    drive.wait(hours=5)
+    assert [t.kind for t in drive.fleet.tickets.values()] == ["consent"]
+
+
+# --- down before its gate is answered
+
+
 def at_an_unanswered_gate(*, ready: bool | None) -> Drive:
     """A node whose power was cycled, and whose agent fell silent before it answered the gate."""
     drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])

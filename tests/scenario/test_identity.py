@@ -38,12 +38,15 @@ def test_another_machine_under_the_nodes_name_is_a_condition_that_says_which() -
     assert drive.boot_of("a") in text
 
 
-@pytest.mark.parametrize("why", ["its kubelet is not ready", "its agent is silent", "both agree again in time"])
+@pytest.mark.parametrize(
+    "why", ["it tells no boot", "its kubelet is not ready", "its agent is silent", "both agree again in time"]
+)
 def test_who_is_not_heard_or_only_late_is_no_stranger(why: str) -> None:
-    """Mutants: "" is a boot id; a silent agent's last boot counts; the clock of a difference is not wound back."""
+    """Mutants: "" is a boot id; a dead kubelet's last boot counts; a silent agent's does; a difference stays."""
     drive = one()
-    if why == "its kubelet is not ready":
-        assert shown(drive, "", 3_600) == []
+    if why in ("it tells no boot", "its kubelet is not ready"):
+        drive.step(intake.NodeSeen("a", ready=why == "it tells no boot"))
+        assert shown(drive, "" if why == "it tells no boot" else STRANGER, 3_600) == []
         return
     assert shown(drive, STRANGER, MISBOUND_S - 60) == []
     if why == "its agent is silent":

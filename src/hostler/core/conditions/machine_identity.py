@@ -17,10 +17,19 @@ MISBOUND_S = 300.0
 def compare(here: LiveNode, node: Node, now: datetime) -> None:
     """Note since when the scheduler and the agent, both heard, tell of different boots."""
     told = (here.scheduler_boot, node.boot_id)
-    if not here.heard or not all(told) or here.scheduler_boot == node.boot_id:
+    if not here.heard or here.ready is False or not all(told) or here.scheduler_boot == node.boot_id:
         here.boots_differ_since = None
     elif here.boots_differ_since is None:
         here.boots_differ_since = now
+
+
+def is_listed_from_an_earlier_boot(here: LiveNode, node: Node) -> bool:
+    """Whether what the scheduler lists there ran before the node's present boot.
+
+    Its daemon on the node is not ready, and the last boot that it told of is one that this machine has left: it has not
+    spoken since, and begins nothing before it does. No clock is asked.
+    """
+    return here.ready is False and here.scheduler_boot != node.boot_id and here.scheduler_boot in node.boots
 
 
 def misbound(node: Node) -> Blocker | None:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions.machine_identity import is_listed_from_an_earlier_boot
 from hostler.core.conditions.sku_doubt import doubt_of_sku
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.conditions.unanswered_checks import INVENTORY
@@ -44,6 +45,9 @@ from hostler.core.tables.verdicts import Conviction
 
 CHECK_ENDS_S = 60.0
 """So long an idle check that was called off may hold up what called it off: a machine that hangs never ends it."""
+
+ASKED_AGAIN = timedelta(days=1)
+"""Who has consented to the end of work that does not end is not asked again before."""
 
 DEAD_S = 60.0
 """So long the work of a node that is lost with all of it has for being told to end and shown as ended."""
@@ -369,7 +373,8 @@ def _lost_already(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Lost,
     """What the plan's causes have ended; the whole node's work where the rule that decided says so, or it is down."""
     policy = scene.fleet.policy_of(node)
     said = [(rule_for(policy, c), c) for c in node.conditions]
-    return tuple(
+    gone = (Lost("", scene.now),) if is_listed_from_an_earlier_boot(scene.present.of(node.id), node) else ()
+    return gone + tuple(
         lost
         for rule, condition in said
         if (condition.id in plan.causes and (rule.dooms != "node" or condition.type == plan.rule))
@@ -432,7 +437,21 @@ def _empty(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
     stopped = tuple(c.blocker or _held_work(c.workload) for c in consents)
     if not stopped or _is_past_ending(scene, node, plan):
         return None
+    if (agreed := _all_agreed_at(node, plan, consents)) is not None and scene.now < agreed + ASKED_AGAIN:
+        return Wait(plan.name, stopped, until=_sooner(_next_agreement(scene, node, plan, None), agreed + ASKED_AGAIN))
     return _overdue(scene, node, plan, stopped)
+
+
+def _all_agreed_at(node: Node, plan: Plan, waiting: tuple[Consent, ...]) -> datetime | None:
+    """When the last owner agreed to the end of all that is waited for; None where somebody has not been asked."""
+    given = {c.workload: c.at for c in node.consented if c.remedy == (plan.remedy or plan.name)}
+    moments = [given.get(one.workload.id) for one in waiting]
+    known = [at for at in moments if at is not None]
+    return max(known) if known and len(known) == len(moments) else None
+
+
+def _sooner(one: datetime | None, other: datetime) -> datetime:
+    return min(one or other, other)
 
 
 def _is_past_ending(scene: DecisionContext, node: Node, plan: Plan) -> bool:
@@ -444,9 +463,14 @@ def _is_past_ending(scene: DecisionContext, node: Node, plan: Plan) -> bool:
 def _nobody_ends_it_after(scene: DecisionContext, node: Node, plan: Plan) -> datetime | None:
     """When work on a node that is lost with all of it is waited for no longer; None while somebody there is heard.
 
-    A kubelet or slurmd that is dead never says that what it ran is gone, and no budget protects what has ended.
+    A kubelet or slurmd that is dead never says that what it ran is gone, and no budget protects what has ended. Nor
+    does one that has not come up with its node.
     """
-    if scene.present.of(node.id).heard or all(lost.part for lost in _lost_already(scene, node, plan)):
+    here = scene.present.of(node.id)
+    if all(lost.part for lost in _lost_already(scene, node, plan)):
+        return None
+    silent = not here.heard and has_second_witness(scene.present, node)
+    if not silent and not is_listed_from_an_earlier_boot(here, node):
         return None
     policy, asked = scene.fleet.policy_of(node), _asks_since(plan)
     told_s = max(scaled(policy, DEAD_S), policy.agent_silence_s)

@@ -25,8 +25,9 @@ class LiveNode(Struct):
     `listed` are the clusters that list it, `open` those of them that show it without our cordon. `ready` is the
     scheduler's own opinion (None: none), an independent witness beside the agent. `power_at` is when the BMC said
     `power`. `idle_since`: since when no customer's work is shown, None while there is some or it is unknown.
-    `scheduler_boot`: the boot id that its cluster shows ("": none, or its node is not ready), which differs from the
-    agent's `boots_differ_since`. `profiles` are the check profiles that its agent says it has, None: it has not said.
+    `scheduler_boot`: the boot id that its cluster shows ("": none), the last that its daemon told of. It differs from
+    the agent's, both being heard, `boots_differ_since`. `profiles` are the check profiles that its agent says it has,
+    None: it has not said.
     """
 
     power: str = UNKNOWN

@@ -162,7 +162,7 @@ class ClusterCache:
             self._views[name] = view
         if node.ready is not None:
             self._ready[name] = node.ready
-        self._boots[name] = node.boot_id if node.ready else ""
+        self._boots[name] = node.boot_id
 
 
 def _take(index: dict[str, dict[str, Any]], key: str, member: str) -> None:
