@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hostler.controller import intake
 from hostler.controller.ready import Ready
-from hostler.core.intents.verbs import VERBS
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, HoldKind, Phase, Profile
+from hostler.core.state.verbs.every import VERBS
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
 
 NODES = ("a", "b", "c", "d", "s", "t", "u", "n")

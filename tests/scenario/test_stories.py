@@ -219,13 +219,13 @@ def opened(drive: Drive) -> None:
     wrong = drive.ask("start-work", "a", person="tina", serial="S-b")
     assert not wrong.granted
     assert wrong.text == "scanned serial 'S-b' is not S-a: wrong machine"
-    assert drive.ask("start-work", "a", person="tina", serial="S-a", hours="1").granted
+    assert drive.ask("start-work", "a", person="tina", serial="S-a").granted
     drive.run()
     assert drive.operations("a")[-1] == "locate_on"
 
 
 def test_retry_sweep_restart_and_a_second_controller_leave_an_open_server_dark() -> None:
-    """Mutants: power_on needs no "power"; the hold ends after its hours; maintenance ends by itself."""
+    """Mutants: power_on needs no "power"; the hold of physical work has an end; maintenance ends by itself."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     opened(drive)
     before = drive.operations("a")

@@ -6,12 +6,12 @@ import pytest
 
 from hostler.controller import intake
 from hostler.controller.ready import Reply
-from hostler.core.intents.radius import DISTURBS
-from hostler.core.intents.verbs import VERBS
-from hostler.core.intents.wishes import WISHES
+from hostler.core.intents.decide import HANDLERS
 from hostler.core.state import events as e
 from hostler.core.state.change_control import APPROVALS_MAX
 from hostler.core.state.model import Bounds, Intent
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.remedies import RemedyVerb
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
 
 SIZE = 20
@@ -179,9 +179,9 @@ def test_easing_and_protection_never_wait_for_anybody() -> None:
     assert not any(drive.is_on(f"n{number:02d}") for number in range(SIZE))
     for verb in ("pause", "hold"):
         assert drive.ask(verb, "pool:train").granted
-    assert not {"pause", "hold", "uncordon", "reject", "stop-rollout", "deny-request", "end-work"} & set(DISTURBS)
-    assert set(DISTURBS) <= set(VERBS)
-    assert set(WISHES) - set(DISTURBS) == {"power-off"}
+    disturb = {verb for verb, kind in VERBS.items() if HANDLERS[kind].disturbs}
+    assert not {"pause", "hold", "uncordon", "reject", "stop-rollout", "deny-request", "end-work"} & disturb
+    assert {verb for verb, kind in VERBS.items() if issubclass(kind, RemedyVerb)} - disturb == {"power-off"}
 
 
 def test_too_many_that_wait_are_refused() -> None:

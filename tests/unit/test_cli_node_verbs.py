@@ -8,39 +8,10 @@ import pytest
 from aiohttp import web
 
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.node_verbs import ACTS
-from hostler.core.intents.verbs import VERBS
+from hostler.core.state.verbs.every import VERBS
 from tests.cli_api import Asked, FakeApi, hostler, page, serving
 
-ELSEWHERE = {
-    "register": "node register",
-    "adopt": "adopt",
-    "register-assets": "asset register",
-    "activate": "policy activate",
-    "call-off": "domain call-off",
-    "hold": "hold place",
-    "release": "hold release",
-    "pause": "pause",
-    "resume": "resume",
-    "mode": "pool mode",
-    "release-brake": "brake release",
-    "release-restore": "restore release",
-    "accept-remediator": "doctor accept",
-    "withdraw-remediator": "doctor withdraw",
-    "report-remediators": "none: a served cell says what it finds",
-    "confirm-clock": "clock confirm",
-    "close-ticket": "ticket close",
-    "consent": "ticket consent",
-    "approve-request": "approval approve",
-    "deny-request": "approval deny",
-    "withdraw-request": "approval withdraw",
-    "stop-rollout": "rollout stop",
-    "close-incident": "incident close",
-    "treat-individually": "incident treat-individually",
-    "schedule-maintenance": "maintenance schedule",
-    "cancel-maintenance": "maintenance cancel",
-}
-"""Verbs that are not about one node, with the command that asks for them."""
+ON_NODES = [verb for verb, kind in VERBS.items() if kind.facts.heading]
 
 MUST = {
     "start-work": ("--serial", "S1"),
@@ -68,12 +39,20 @@ def refused(text: str, status: int = 409) -> web.Response:
     return web.json_response({"error": "refused", "what": text, "instead": "look"}, status=status)
 
 
-def test_every_verb_of_the_core_has_its_command() -> None:
-    assert {act.verb for act in ACTS} | set(ELSEWHERE) == set(VERBS)
-    assert not {act.verb for act in ACTS} & set(ELSEWHERE)
+@pytest.mark.parametrize("command", [kind.facts.command for kind in VERBS.values() if kind.facts.command])
+def test_every_verb_of_the_core_has_its_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mutant: a verb's `command` names one that is not there."""
+    assert hostler(*command.split(), "--help") == ExitCode.ok
+    assert f"Usage: hostler {command} " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", [act.verb for act in ACTS])
+def test_a_served_cell_alone_says_which_remediators_it_finds() -> None:
+    assert [verb for verb, kind in VERBS.items() if not (kind.facts.heading or kind.facts.command)] == [
+        "report-remediators"
+    ]
+
+
+@pytest.mark.parametrize("verb", ON_NODES)
 def test_every_act_on_a_node_sends_its_verb_target_and_reason(api: FakeApi, verb: str) -> None:
     assert hostler("node", verb, "n1", "--reason", "because", *MUST.get(verb, ())) == ExitCode.ok
     (body,) = api.posted()

@@ -8,13 +8,15 @@ from hostler.controller import intake
 from hostler.controller.ready import Reply
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.repeating import OTHER_CONTENT
-from hostler.core.intents.verbs import VERBS
-from hostler.core.intents.wishes import WISHES
 from hostler.core.state import events as e
 from hostler.core.state.model import Bounds, Hold, HoldKind, Intent, Phase, Profile
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.remedies import RemedyVerb
 from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document
 
 CONFIG = configuration({"train": pool_document(target=2)})
+
+REMEDIES = [verb for verb, kind in VERBS.items() if issubclass(kind, RemedyVerb) and verb != "power-off"]
 
 
 def two() -> Drive:
@@ -115,7 +117,9 @@ def test_a_refusal_is_kept_under_its_key_though_it_would_be_granted_now() -> Non
     assert (keyless.granted, "repeated" in keyless.detail) == (True, False)
 
 
-@pytest.mark.parametrize("verb", sorted(set(WISHES) - {"power-off"}))
+@pytest.mark.parametrize(
+    "verb", sorted(verb for verb, kind in VERBS.items() if issubclass(kind, RemedyVerb) and verb != "power-off")
+)
 @pytest.mark.parametrize("phase", [Phase.triage, Phase.rma, Phase.registered])
 def test_remedies_are_for_nodes_in_production(verb: str, phase: Phase) -> None:
     drive = Drive(CONFIG, [a_node("a", pool="", phase=phase)], quiet=True)

@@ -1,171 +1,118 @@
-"""The acts on nodes that `hostler node` offers: a table from verb to its sentence and the options it takes."""
+"""Commands and options of verbs, from their structs: the help is the docstring, the options are the fields."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter as Argument
+from inspect import Signature
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, get_args
 
-from cyclopts import Parameter
+import msgspec
+from cyclopts import App, Parameter
 
-from hostler.cli.options import ACT
+from hostler.cli.intent_requests import IntentRequest, ask
+from hostler.cli.options import ACT, CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
+from hostler.core.state.model import FLEET
+from hostler.core.state.verbs.facts import Target, Verb, help_of, name_of
 
-
-class More(Protocol):
-    """Options of one act beside those that all take: a dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def args(self) -> dict[str, str]:
-        """What the intent carries for them."""
-        ...
-
-
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class Nothing:
-    """No further options."""
-
-    def args(self) -> dict[str, str]:
-        return {}
+if TYPE_CHECKING:
+    from hostler.cli.api_client import Client
 
 
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class Timing:
-    """Whether it may wait for the node's work."""
-
-    now: Annotated[
-        bool,
-        Parameter(negative=(), help="Do not wait for a better moment; work that may not be disturbed still is not."),
-    ] = False
-
-    def args(self) -> dict[str, str]:
-        return {"now": "true"} if self.now else {}
+def options_of(kind: type[Verb]) -> tuple[Argument, ...]:
+    """The options of a verb, one for each of its fields."""
+    return tuple(_option(one) for one in msgspec.structs.fields(kind))
 
 
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class Hours:
-    """How long it stands."""
-
-    hours: Annotated[float | None, Parameter(help="It ends by itself after so many hours.")] = None
-
-    def args(self) -> dict[str, str]:
-        return {} if self.hours is None else {"hours": f"{self.hours:g}"}
+def _option(one: msgspec.structs.FieldInfo) -> Argument:
+    plain, *about = get_args(one.type)
+    said = next((meta.description for meta in about if meta.description), "")
+    shown: Any = next((t for t in (bool, float, int) if t in (plain, *_parts(plain))), str)
+    typed = shown if one.required or one.default is not None else shown | None
+    option = Parameter(help=said, negative=(), show_default=None if one.default else False, group=ACT)
+    return keyword(one.name, Annotated[typed, option], Argument.empty if one.required else one.default)
 
 
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class DrainOptions:
-    """How a drain goes on and ends."""
-
-    now: Annotated[bool, Parameter(negative=(), help="Do not wait for a better moment.")] = False
-    hours: Annotated[float | None, Parameter(help="Its cordon ends by itself after so many hours.")] = None
-
-    def args(self) -> dict[str, str]:
-        return Timing(self.now).args() | Hours(self.hours).args()
+def _parts(plain: Any) -> tuple[Any, ...]:
+    """The members of an optional type, without what is said of them."""
+    return tuple((get_args(part) or (part,))[0] for part in get_args(plain))
 
 
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class Work:
-    """What proves that hands go into the right machine."""
-
-    serial: Annotated[str, Parameter(help="The serial number scanned at the machine.")]
-    ticket: Annotated[str, Parameter(show_default=False, help="The ticket that is worked on.")] = ""
-    hours: Annotated[float | None, Parameter(help="The work's hold ends by itself after so many hours.")] = None
-
-    def args(self) -> dict[str, str]:
-        given = {"serial": self.serial, "ticket": self.ticket}
-        return {key: value for key, value in given.items() if value} | Hours(self.hours).args()
+def args_of(kind: type[Verb], given: Mapping[str, Any]) -> dict[str, str]:
+    """What an intent carries for the options that were given: all that is not as its default."""
+    values = ((one, given.get(one.name, one.default)) for one in msgspec.structs.fields(kind))
+    return {one.name: _written(value) for one, value in values if value != one.default}
 
 
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class Lead:
-    """Who ends another's work."""
-
-    shift_lead: Annotated[bool, Parameter(negative=(), help="End work that somebody else began.")] = False
-
-    def args(self) -> dict[str, str]:
-        return {"shift_lead": "true"} if self.shift_lead else {}
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class Which:
-    """The condition that is meant."""
+class Asking(Protocol):
+    """Turns a command's first words and its options into requests; `args` are those of the verb."""
 
-    condition: Annotated[str, Parameter(help="Its type or id; see `hostler node conditions`.")]
-
-    def args(self) -> dict[str, str]:
-        return {"condition": self.condition}
+    def __call__(
+        self, client: "Client", words: Sequence[str], args: dict[str, str], given: Mapping[str, Any], /
+    ) -> Sequence[IntentRequest]: ...
 
 
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class CheckProfile:
-    """The check that is meant."""
+def command(
+    kind: type[Verb], first: Argument | None, asking: Asking, said: str = "", *more: Argument
+) -> Callable[..., int]:
+    """The command of a verb: its first word or words, its options, its help (`said` where that is another)."""
 
-    profile: Annotated[str, Parameter(help="What the node waits for; see `hostler node get`.")]
+    def run(*words: str, **chosen: Any) -> int:
+        given = {one.name: one.default for one in arguments} | chosen
+        client = given["connect"].client()
+        requests = asking(client, words, args_of(kind, given), given)
+        return ask(client, given["why"], requests, given["show"].output)
 
-    def args(self) -> dict[str, str]:
-        return {"profile": self.profile}
-
-
-@Parameter(name="*", group=ACT)
-@dataclass(frozen=True)
-class NewName:
-    """A name that the outside has for the node now."""
-
-    kind: Annotated[str, Parameter(help="Which kind of name: hostname, serial, bmc, mac, kubernetes or slurm.")]
-    value: Annotated[str, Parameter(help="The new name; for bmc the Redfish address.")]
-
-    def args(self) -> dict[str, str]:
-        return {"kind": self.kind, "value": self.value}
-
-
-@dataclass(frozen=True)
-class NodeVerb:
-    """A verb, the group it is listed under, one sentence, and the options it takes."""
-
-    verb: str
-    group: str
-    help: str
-    more: type[More] = Nothing
+    arguments = (
+        *((first,) if first else ()),
+        *options_of(kind),
+        keyword("why", Why),
+        *more,
+        keyword("show", ShowOnce, SHOW_ONCE),
+        keyword("connect", Connect, CONNECT),
+    )
+    run.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in arguments}
+    run.__name__, run.__doc__ = name_of(kind).replace("-", "_"), said or help_of(kind)
+    return run
 
 
-_WORK, _REMEDY, _HANDS, _LIFE = "Work on a node", "Remedies", "Repair", "Lifecycle"
+def word(name: str, kind: Any) -> Argument:
+    """A command's first word."""
+    return Argument(name, Argument.POSITIONAL_OR_KEYWORD, annotation=kind)
 
-ACTS: tuple[NodeVerb, ...] = (
-    NodeVerb("cordon", _WORK, "Keep new work away; running work finishes.", Hours),
-    NodeVerb("uncordon", _WORK, "Lift the cordons that people placed."),
-    NodeVerb("drain", _WORK, "Keep new work away and wait until running work has ended.", DrainOptions),
-    NodeVerb("approve", _WORK, "Let a proposed plan go on."),
-    NodeVerb("reject", _WORK, "Drop a proposed plan and hold the node.", Hours),
-    NodeVerb("clear-condition", _WORK, "End a condition by your word.", Which),
-    NodeVerb("reset-gpu", _REMEDY, "Reset the node's GPUs.", Timing),
-    NodeVerb("reboot", _REMEDY, "Reboot, verify, return to work.", Timing),
-    NodeVerb("power-cycle", _REMEDY, "Power off and on, verify, return to work.", Timing),
-    NodeVerb(
-        "power-off",
-        _REMEDY,
-        "Power off, and keep off until work begins, a node that is out of production.",
-        Timing,
-    ),
-    NodeVerb("update-firmware", _REMEDY, "Bring firmware to the baseline of its SKU.", Timing),
-    NodeVerb("return-for-maintenance", _HANDS, "Take it out of its cluster, for people to work on.", Timing),
-    NodeVerb("request-replacement", _HANDS, "Take it out of its pool for good; a spare takes its place.", Timing),
-    NodeVerb("start-work", _HANDS, "Your hands are in the machine: it stays dark until end-work.", Work),
-    NodeVerb("end-work", _HANDS, "Your hands are out of the machine.", Lead),
-    NodeVerb("vouch", _HANDS, "Pass, on your word and once, a check that nobody on the node can answer.", CheckProfile),
-    NodeVerb("rma-send", _HANDS, "Send it from triage to its vendor, on your word."),
-    NodeVerb("rma-return", _HANDS, "The vendor has sent it back."),
-    NodeVerb("certify", _LIFE, "Physical inspection and cabling are done."),
-    NodeVerb("release-node", _LIFE, "Take it out of its pool, sanitised, to be a spare.", Timing),
-    NodeVerb("zap-again", _LIFE, "Try the firmware again after zap_fail."),
-    NodeVerb("triage", _LIFE, "From zap_fail to triage."),
-    NodeVerb("debug", _LIFE, "From triage to engineers."),
-    NodeVerb("onboard", _LIFE, "From debug back to onboarding."),
-    NodeVerb("rebind", _LIFE, "It has another name now: a replaced BMC, a renamed host.", NewName),
-    NodeVerb("retire", _LIFE, "Gone for good; its history remains."),
-)
-"""Every verb of `core.intents.verbs.VERBS` that is about one node; a test holds the two together."""
+
+def keyword(name: str, kind: Any, default: Any = Argument.empty) -> Argument:
+    """An option of a command, or several as one dataclass."""
+    return Argument(name, Argument.KEYWORD_ONLY, annotation=kind, default=default)
+
+
+_FIRST_WORDS = {
+    kind: word(kind.name, str)
+    for kind in (Target.hold, Target.window, Target.ticket, Target.incident, Target.approval, Target.rollout)
+} | {
+    Target.scope: word(
+        "scope", Annotated[str, Parameter(help="A node, `rack:NAME`, `pool:NAME`, `cluster:NAME` or `fleet`.")]
+    )
+}
+
+
+def offer(app: App, *kinds: type[Verb]) -> None:
+    """Add the commands of verbs that are asked for on what the first word names, or on the fleet."""
+    for kind in kinds:
+        app.command(plain(kind), name=kind.facts.command.split()[-1])
+
+
+def plain(kind: type[Verb]) -> Callable[..., int]:
+    """The command of a verb that is asked for on what the first word names, or on the fleet."""
+
+    def asking(
+        _: "Client", words: Sequence[str], args: dict[str, str], __: Mapping[str, Any]
+    ) -> Sequence[IntentRequest]:
+        return [IntentRequest(name_of(kind), words[0] if words else FLEET, args)]
+
+    return command(kind, _FIRST_WORDS.get(kind.facts.target), asking)

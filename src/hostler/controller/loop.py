@@ -14,7 +14,7 @@ from hostler.controller.ready import Ready, Reply, Send
 from hostler.controller.startup import first_words, of_clock
 from hostler.core.conditions import own_conditions, staleness
 from hostler.core.intents.ask import Ask
-from hostler.core.intents.verbs import answer as answer_intent
+from hostler.core.intents.decide import answer as answer_intent
 from hostler.core.planning.in_service import balance
 from hostler.core.planning.needs_nothing import restless, rests
 from hostler.core.planning.next_step import next_step, wakes_at

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 
 from hostler.controller import intake
+from hostler.core.state.verbs.every import VERBS
 
 OBSERVATIONS_MAX = 100_000
 INTENTS_MAX = 1_000
@@ -18,7 +19,7 @@ BATCH_OTHERS = 100
 """So many observations a batch has with urgent ones in it, unless these alone are more; and so many others at least."""
 BATCH_INTENTS = 64
 
-_EASING_VERBS = frozenset({"uncordon", "release", "resume", "release-brake", "end-work", "hold", "pause"})
+_EASING_VERBS = frozenset(verb for verb, kind in VERBS.items() if kind.facts.easing)
 
 
 class BusyError(Exception):

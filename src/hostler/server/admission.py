@@ -17,7 +17,8 @@ from litestar.datastructures import Headers
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from hostler.server.auth import Permission, authenticate, demand
+from hostler.core.state.verbs.facts import Permission
+from hostler.server.auth import authenticate, demand
 from hostler.server.problems import Problem, ProblemError
 from hostler.server.refused_agents import Refusals
 

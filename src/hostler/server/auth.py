@@ -1,30 +1,15 @@
-"""Who may do what: one table of roles, one of verbs, and the guard that stands before every route."""
+"""Who may do what: the table of roles, and the guard that stands before every route. Verbs: `core.state.verbs`."""
 
 from collections.abc import Awaitable, Callable
-from enum import StrEnum
 from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope
 
-from hostler.core.intents.wishes import WISHES
+from hostler.core.state.verbs.facts import Permission
 from hostler.server.problems import Problem, ProblemError, refuse
 from hostler.server.tokens import Identity, Role, TokenStore
-
-
-class Permission(StrEnum):
-    """What a route or verb asks for."""
-
-    see = "see"
-    see_cell = "see_cell"
-    disturb = "disturb"
-    work = "work"
-    operate = "operate"
-    enrol = "enrol"
-    configure = "configure"
-    report = "report"
-
 
 _P = Permission
 
@@ -41,48 +26,6 @@ whole cell. `disturb`: remedies and cordons on nodes within reach (a tenant's ow
 
 _WHOLE_ONLY = frozenset({_P.see_cell, _P.enrol, _P.configure})
 """What a token narrowed to a site or pool never has: there is no part of the cell that it would concern."""
-
-ASKS: dict[str, Permission] = {
-    **dict.fromkeys((*WISHES, "cordon", "uncordon", "call-off", "consent", "withdraw-request"), _P.disturb),
-    **dict.fromkeys(("certify", "start-work", "end-work", "rma-return", "close-ticket"), _P.work),
-    **dict.fromkeys(("register", "adopt", "register-assets"), _P.enrol),
-    "activate": _P.configure,
-    **dict.fromkeys(
-        (
-            "hold",
-            "release",
-            "pause",
-            "resume",
-            "mode",
-            "release-brake",
-            "report-remediators",
-            "accept-remediator",
-            "withdraw-remediator",
-            "release-restore",
-            "confirm-clock",
-            "close-incident",
-            "treat-individually",
-            "approve",
-            "reject",
-            "approve-request",
-            "deny-request",
-            "stop-rollout",
-            "vouch",
-            "rma-send",
-            "debug",
-            "onboard",
-            "zap-again",
-            "triage",
-            "retire",
-            "rebind",
-            "clear-condition",
-            "schedule-maintenance",
-            "cancel-maintenance",
-        ),
-        _P.operate,
-    ),
-}
-"""Verb → what it asks for. A verb that is not here is nobody's."""
 
 
 def may(who: Identity, permission: Permission) -> bool:

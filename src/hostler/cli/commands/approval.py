@@ -2,10 +2,11 @@
 
 from cyclopts import App
 
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, show_list, show_one
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.list_commands import show_list, show_one
+from hostler.cli.node_verbs import offer
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.table_columns import APPROVALS
+from hostler.core.state.verbs.approvals import ApproveRequest, DenyRequest, WithdrawRequest
 
 app = App(name="approval", help="Approvals: what waits for a second person.")
 
@@ -22,19 +23,4 @@ def show_(approval: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNE
     return show_one(connect, APPROVALS, approval, show.output)
 
 
-@app.command
-def approve(approval: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Say yes to what somebody else asked for; it is decided anew on the fleet as it is now."""
-    return ask_one(connect, why, show.output, IntentRequest("approve-request", approval))
-
-
-@app.command
-def deny(approval: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Say no to what somebody else asked for."""
-    return ask_one(connect, why, show.output, IntentRequest("deny-request", approval))
-
-
-@app.command
-def withdraw(approval: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Take back what you asked for."""
-    return ask_one(connect, why, show.output, IntentRequest("withdraw-request", approval))
+offer(app, ApproveRequest, DenyRequest, WithdrawRequest)

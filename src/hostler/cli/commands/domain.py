@@ -1,17 +1,21 @@
 """`hostler domain`: one act on all of a rack or NVLink domain, and how far each of its members has come."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from hostler.cli.intent_requests import IntentRequest, ask
+from hostler.cli.intent_requests import IntentRequest
 from hostler.cli.list_commands import describe, show_list
-from hostler.cli.node_verbs import DrainOptions, More, Timing
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.node_verbs import command, word
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.output import shown
 from hostler.cli.status_screen import domain_lines
 from hostler.cli.table_columns import DOMAIN_ACTS
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.facts import Verb, name_of
+from hostler.core.state.verbs.holds import Uncordon
+from hostler.core.state.verbs.remedies import CallOff, RemedyVerb
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
@@ -43,43 +47,18 @@ def _scope(client: "Client", domain: str) -> str:
     return str(client.get(DOMAIN_ACTS.one(domain))["scope"])
 
 
-def _command(verb: str, more: type[More], text: str) -> Callable[..., int]:
-    def run(
-        domain: Domain,
-        *,
-        more: More = more(),  # noqa: B008 - frozen
-        why: Why,
-        show: ShowOnce = SHOW_ONCE,
-        connect: Connect = CONNECT,
-    ) -> int:
-        client = connect.client()
-        return ask(client, why, [IntentRequest(verb, _scope(client, domain), more.args())], show.output)
+def _offer(kind: type[Verb], said: str = "") -> None:
+    def asking(
+        client: "Client", words: Sequence[str], args: dict[str, str], _: Mapping[str, Any]
+    ) -> Sequence[IntentRequest]:
+        return [IntentRequest(name_of(kind), _scope(client, words[0]), args)]
 
-    run.__annotations__["more"] = more
-    run.__name__, run.__doc__ = verb.replace("-", "_"), text
-    return run
+    made = command(kind, word("domain", Domain), asking, said)
+    app.command(made, name=name_of(kind), group="Acts on all of it")
 
 
-_ACTS = (
-    ("drain", DrainOptions, "Cordon all of it, and wait until running work has ended on all of it."),
-    ("reset-gpu", Timing, "Drain all of it, reset its GPUs, and open it again."),
-    ("reboot", Timing, "Drain all of it, reboot its nodes, and open it again."),
-    ("power-cycle", Timing, "Drain all of it, switch its nodes off and on, and open it again."),
-    ("return-for-maintenance", Timing, "Drain all of it and take its nodes out of service."),
-)
-for _verb, _more, _text in _ACTS:
-    app.command(_command(_verb, _more, _text), name=_verb, group="Acts on all of it")
-
-
-@app.command(group="Acts on all of it")
-def uncordon(domain: Domain, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Lift the cordons that people placed on its nodes."""
-    client = connect.client()
-    return ask(client, why, [IntentRequest("uncordon", _scope(client, domain))], show.output)
-
-
-@app.command(group="Acts on all of it")
-def call_off(domain: Domain, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Nobody asks for it any more: what has begun and ended no work is undone on all of it."""
-    client = connect.client()
-    return ask(client, why, [IntentRequest("call-off", _scope(client, domain))], show.output)
+for _kind in VERBS.values():
+    if issubclass(_kind, RemedyVerb) and _kind.remedy.domain:
+        _offer(_kind, _kind.remedy.domain)
+_offer(Uncordon, "Lift the cordons that people placed on its nodes.")
+_offer(CallOff)

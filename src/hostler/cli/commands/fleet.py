@@ -5,17 +5,21 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from hostler.cli.input_files import read_entries, submit
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, describe
+from hostler.cli.list_commands import describe
 from hostler.cli.list_watch import caught_up, following
+from hostler.cli.node_verbs import offer, plain
 from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
 from hostler.cli.output import shown
 from hostler.cli.status_screen import handover_text, screen
+from hostler.core.state.verbs.holds import Pause, Resume
+from hostler.core.state.verbs.modes import ReleaseBrake
+from hostler.core.state.verbs.recovery import ConfirmClock
 
 brake = App(name="brake", help="The storm brake.")
 clock = App(name="clock", help="The controller's clock.")
-
-Scope = Annotated[str, Parameter(help="`fleet`, `pool:NAME`, `cluster:NAME`, `rack:NAME` or a node.")]
+offer(brake, ReleaseBrake)
+offer(clock, ConfirmClock)
+pause, resume = plain(Pause), plain(Resume)
 
 
 def status(
@@ -66,28 +70,6 @@ _NEWS = (
     "config_",
     "controller_",
 )
-
-
-@brake.command
-def release(*, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Let disruption go on after the storm brake has latched."""
-    return ask_one(connect, why, show.output, IntentRequest("release-brake", "fleet"))
-
-
-@clock.command
-def confirm(*, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Say that the controller's clock is right, though it leapt: what counts days counts on."""
-    return ask_one(connect, why, show.output, IntentRequest("confirm-clock", "fleet"))
-
-
-def pause(scope: Scope, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Disturb nothing new within a scope; easing and protection go on."""
-    return ask_one(connect, why, show.output, IntentRequest("pause", scope))
-
-
-def resume(scope: Scope, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """End a pause."""
-    return ask_one(connect, why, show.output, IntentRequest("resume", scope))
 
 
 def adopt(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:

@@ -2,12 +2,13 @@
 
 from cyclopts import App
 
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, describe, show_list
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.list_commands import describe, show_list
+from hostler.cli.node_verbs import offer
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.output import shown
 from hostler.cli.status_screen import incident_lines
 from hostler.cli.table_columns import INCIDENTS
+from hostler.core.state.verbs.tickets import CloseIncident, TreatIndividually
 
 app = App(name="incident", help="Incidents: one cause, many nodes.")
 
@@ -29,13 +30,4 @@ def show(incident: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
     return 0
 
 
-@app.command
-def close(incident: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """It is over, or never was: close it and its ticket; what is left is treated node by node, within budgets."""
-    return ask_one(connect, why, show.output, IntentRequest("close-incident", incident))
-
-
-@app.command
-def treat_individually(incident: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Keep it and its ticket, and let its nodes wait for it no longer."""
-    return ask_one(connect, why, show.output, IntentRequest("treat-individually", incident))
+offer(app, CloseIncident, TreatIndividually)

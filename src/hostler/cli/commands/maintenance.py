@@ -1,15 +1,15 @@
 """`hostler maintenance`: windows, work that is under way or comes, and notices of nodes that leave."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, describe
-from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce, Why
+from hostler.cli.list_commands import describe
+from hostler.cli.node_verbs import offer
+from hostler.cli.options import CONNECT, SHOW_ONCE, Connect, ShowOnce
 from hostler.cli.output import emit
 from hostler.cli.table_columns import NOTICES, REPAIRS, WINDOWS, WORK
+from hostler.core.state.verbs.maintenance import CancelMaintenance, ScheduleMaintenance
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 app = App(name="maintenance", help="Maintenance: windows, current and upcoming work, repairs.")
 
 _SECTIONS = (("windows", WINDOWS), ("work", WORK), ("notices", NOTICES), ("repairs", REPAIRS))
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Span:
-    """From when to when."""
-
-    starts: Annotated[str, Parameter(help="With its time zone: 2026-01-31T22:00:00+00:00.")]
-    ends: Annotated[str, Parameter(help="The same way.")]
 
 
 @app.command(name="list")
@@ -55,14 +46,4 @@ def _all(client: "Client", node: str, rack: str) -> dict[str, Any]:
     return found
 
 
-@app.command
-def schedule(scope: str, *, span: Span, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Allow pending disruption of a node, rack, pool, cluster or the `fleet` within a window only."""
-    request = IntentRequest("schedule-maintenance", scope, {"starts": span.starts, "ends": span.ends})
-    return ask_one(connect, why, show.output, request)
-
-
-@app.command
-def cancel(window: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Cancel a window by its id."""
-    return ask_one(connect, why, show.output, IntentRequest("cancel-maintenance", window))
+offer(app, ScheduleMaintenance, CancelMaintenance)

@@ -1,21 +1,24 @@
 """`hostler node`: look at nodes, make them known, and ask for acts on them."""
 
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter as Argument
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from hostler.cli.input_files import read_entries, submit
-from hostler.cli.intent_requests import IntentRequest, ask, selection, targets_of
+from hostler.cli.intent_requests import IntentRequest, selection, targets_of
 from hostler.cli.list_commands import describe
 from hostler.cli.list_watch import Item, Printer, follow, watch
 from hostler.cli.node_page import node_page
-from hostler.cli.node_verbs import ACTS, More, NodeVerb
+from hostler.cli.node_verbs import command, keyword
 from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
 from hostler.cli.output import emit, shown
 from hostler.cli.table_columns import AGENTS, CONDITIONS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
+from hostler.core.state.model import NODES as SEVERAL
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.facts import Verb, name_of
 
 if TYPE_CHECKING:
     from hostler.cli.api_client import Client
@@ -181,34 +184,30 @@ def register(file: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connec
     return submit(connect.client(), NODES.path, {"nodes": read_entries(file, "nodes")}, why, show.output)
 
 
-def _command(act: NodeVerb) -> Callable[..., int]:
-    """The function behind one row of ACTS."""
+_TARGETS = Argument(
+    "targets",
+    Argument.VAR_POSITIONAL,
+    annotation=Annotated[str, Parameter(help="Nodes by id, serial number or host name, `rack:NAME` or `pool:NAME`.")],
+)
 
-    def run(
-        *targets: Annotated[
-            str, Parameter(help="Nodes by id, serial number or host name, `rack:NAME` or `pool:NAME`.")
-        ],
-        more: More,
-        why: Why,
-        pick: Pick = PICK,
-        show: ShowOnce = SHOW_ONCE,
-        connect: Connect = CONNECT,
-    ) -> int:
-        client = connect.client()
-        found = targets_of(client, targets, pick)
+
+def _offer(kind: type[Verb]) -> None:
+    """Add the command of a verb on nodes."""
+    verb = name_of(kind)
+
+    def asking(
+        client: "Client", words: Sequence[str], args: dict[str, str], given: Mapping[str, Any]
+    ) -> Sequence[IntentRequest]:
+        pick = given["pick"]
+        found = targets_of(client, words, pick)
         if pick.as_one:
-            requests = [IntentRequest(act.verb, "nodes", more.args(), tuple(found))]
-        else:
-            requests = [IntentRequest(act.verb, target, more.args()) for target in found]
-        return ask(client, why, requests, show.output)
+            return [IntentRequest(verb, SEVERAL, args, tuple(found))]
+        return [IntentRequest(verb, target, args) for target in found]
 
-    run.__annotations__["more"] = act.more
-    if all(field.default is not MISSING for field in fields(act.more)):
-        run.__kwdefaults__ = {**(run.__kwdefaults__ or {}), "more": act.more()}
-    run.__name__ = act.verb.replace("-", "_")
-    run.__doc__ = act.help
-    return run
+    made = command(kind, _TARGETS, asking, "", keyword("pick", Pick, PICK))
+    app.command(made, name=verb, group=kind.facts.heading)
 
 
-for _act in ACTS:
-    app.command(_command(_act), name=_act.verb, group=_act.group)
+for _kind in VERBS.values():
+    if _kind.facts.heading:
+        _offer(_kind)

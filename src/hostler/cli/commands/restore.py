@@ -1,13 +1,12 @@
 """`hostler restore`: what came of comparing a restored journal with reality, and the word that lets it act again."""
 
-from typing import Annotated
+from cyclopts import App
 
-from cyclopts import App, Parameter
-
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, describe, show_list
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.list_commands import describe, show_list
+from hostler.cli.node_verbs import offer
+from hostler.cli.options import CONNECT, SHOW, Connect, Show
 from hostler.cli.table_columns import RESTORE
+from hostler.core.state.verbs.recovery import ReleaseRestore
 
 app = App(name="restore", help="A journal that was restored: compare, then release.")
 
@@ -29,14 +28,4 @@ def show_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
     return show_list(connect, RESTORE, show)
 
 
-@app.command
-def release(
-    *,
-    why: Why,
-    unheard: Annotated[int, Parameter(help="Release it though so many nodes have not been heard.")] = 0,
-    show: ShowOnce = SHOW_ONCE,
-    connect: Connect = CONNECT,
-) -> int:
-    """Let the cell act again, by what its journal and reality now say."""
-    args = {"unheard": str(unheard)} if unheard else {}
-    return ask_one(connect, why, show.output, IntentRequest("release-restore", "fleet", args))
+offer(app, ReleaseRestore)

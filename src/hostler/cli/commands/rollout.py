@@ -2,10 +2,11 @@
 
 from cyclopts import App
 
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, show_list, show_one
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.list_commands import show_list, show_one
+from hostler.cli.node_verbs import offer
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.table_columns import ROLLOUTS
+from hostler.core.state.verbs.activation import StopRollout
 
 app = App(name="rollout", help="Rollouts: configuration that comes into force slice by slice.")
 
@@ -22,7 +23,4 @@ def show_(rollout: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
     return show_one(connect, ROLLOUTS, rollout, show.output)
 
 
-@app.command
-def stop(rollout: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Stop it: the configuration before decides everywhere again. Plans that run end by their own rules."""
-    return ask_one(connect, why, show.output, IntentRequest("stop-rollout", rollout))
+offer(app, StopRollout)

@@ -4,10 +4,11 @@ from cyclopts import App
 
 from hostler.cli.command_errors import CommandError
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.intent_requests import IntentRequest
-from hostler.cli.list_commands import ask_one, describe, every, show_list
-from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce, Why
+from hostler.cli.list_commands import describe, every, show_list
+from hostler.cli.node_verbs import offer
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, Connect, Show, ShowOnce
 from hostler.cli.table_columns import TICKETS
+from hostler.core.state.verbs.tickets import CloseTicket, ConsentToEviction
 
 CLOSED = "closed ones stand among a node's repairs: `hostler maintenance list --node NODE`"
 
@@ -30,13 +31,4 @@ def get(ticket: str, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) 
     return 0
 
 
-@app.command
-def consent(ticket: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Let the work that a consent ticket asks about be ended, for its remedy and for no other."""
-    return ask_one(connect, why, show.output, IntentRequest("consent", ticket))
-
-
-@app.command
-def close(ticket: str, *, why: Why, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """Close a ticket; the reason becomes its resolution."""
-    return ask_one(connect, why, show.output, IntentRequest("close-ticket", ticket))
+offer(app, ConsentToEviction, CloseTicket)

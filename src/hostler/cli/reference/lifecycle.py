@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 
+from msgspec.structs import fields
+
 from hostler.cli.reference.markdown import block, code, table, time_of
 from hostler.core.planning.gate_requirements import ROWS as GATES
 from hostler.core.policy.guards import GUARDS
 from hostler.core.state.model import Phase
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.facts import help_of
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS
 from hostler.core.tables.recipes import RECIPES, Recipe, StepRow
-from hostler.server.auth import ASKS
 
 
 def page() -> str:
@@ -45,12 +48,20 @@ def page() -> str:
             "Whether an act of that class is asked by the guard (●) or passes.\n",
             table(("guard", *_classes()), _guards()),
             "## Verbs\n",
-            "What people may ask for, and the permission it takes.\n",
-            table(("verb", "permission"), ((code(verb), str(asks)) for verb, asks in sorted(ASKS.items()))),
+            "What people may ask for, on what, with which arguments (? may be left out), and who may.\n",
+            table(("verb", "what it does", "target", "arguments", "permission", "command"), _verbs()),
             "## Assets that are not nodes\n",
             table(("from", "to", "on"), ASSET_TRANSITIONS),
         )
     )
+
+
+def _verbs() -> Iterator[tuple[str, ...]]:
+    for verb, kind in sorted(VERBS.items()):
+        facts = kind.facts
+        args = (f"{code(one.name)}{'' if one.required else '?'}" for one in fields(kind))
+        command = f"node {verb}" if facts.heading else facts.command
+        yield code(verb), help_of(kind), facts.target, ", ".join(args), facts.asks, code(command) if command else ""
 
 
 def graph() -> Iterator[str]:

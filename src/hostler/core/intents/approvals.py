@@ -8,16 +8,18 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from hostler.core.intents.activating import rolls_out
-from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.intents.activation import rolls_out
+from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.bounds import check_bounds
-from hostler.core.intents.radius import disturbed_by
 from hostler.core.planning.what_if import acting, by_pool, gpus_of, loosens
 from hostler.core.report.sentences import asked_for
 from hostler.core.state import events as e
 from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Intent
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
+from hostler.core.state.verbs.nodes import Rebind
 
 
 class Demand(Struct, frozen=True):
@@ -27,10 +29,9 @@ class Demand(Struct, frozen=True):
     why: str = ""
 
 
-def demand(ask: Ask) -> Demand:
+def demand(ask: AnyAsk, nodes: Nodes) -> Demand:
     """The nodes that the intent would disturb, and why that is not for one person to decide."""
     fleet, reach = ask.scene.fleet, ask.scene.fleet.policy.reach
-    nodes = disturbed_by(ask)
     since = ask.scene.now - timedelta(seconds=reach.window_s)
     lately = {n for a in fleet.cell.acts if a.at > since and is_same(a.person, ask.intent.person) for n in a.nodes}
     total = len(lately.union(nodes))
@@ -40,10 +41,10 @@ def demand(ask: Ask) -> Demand:
     return Demand(nodes, _unwatched(ask))
 
 
-def _unwatched(ask: Ask) -> str:
+def _unwatched(ask: AnyAsk) -> str:
     """Why what disturbs few now, a configuration or where a BMC's password is sent, still needs a second person."""
     fleet, fresh = ask.scene.fleet, ask.configuration
-    if ask.intent.verb == "rebind" and ask.intent.args.get("kind") == "bmc":
+    if isinstance(ask.act, Rebind) and ask.act.kind == "bmc":
         return "the BMC's password will be sent to its new address"
     if fresh is None or not len(fleet.nodes):
         return ""
@@ -52,7 +53,7 @@ def _unwatched(ask: Ask) -> str:
         return ""
     if loosens(fleet.policy.reach, fresh.policy.reach):
         return "it lets one person's word go further, or watches a rollout less"
-    if ask.intent.args.get("at_once") == "true" and rolls_out(ask.scene, fresh):
+    if isinstance(ask.act, Activate) and ask.act.at_once and rolls_out(ask.scene, fresh):
         return f"it would hold for {acts} nodes that act at once, without a rollout"
     return ""
 
@@ -62,7 +63,7 @@ def is_same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
 
 
-def pending(ask: Ask) -> Approval | None:
+def pending(ask: AnyAsk) -> Approval | None:
     """The approval that the same person's same intent waits for already."""
     asked, now = _sameness(ask.intent, ask.configuration), ask.scene.now
     waiting = (a for a in ask.scene.fleet.approvals.values() if a.expires > now)
@@ -74,7 +75,7 @@ def _sameness(intent: Intent, configuration: Configuration | None) -> tuple[obje
     return intent.person.casefold(), intent.verb, intent.target, intent.args, sha256
 
 
-def request(ask: Ask, why: str, nodes: tuple[str, ...]) -> Approval:
+def request(ask: AnyAsk, why: str, nodes: tuple[str, ...]) -> Approval:
     """The approval that the intent waits for from now on. Raises RefusalError where too many wait already."""
     fleet, now = ask.scene.fleet, ask.scene.now
     if len(fleet.approvals) >= APPROVALS_MAX:
@@ -98,24 +99,26 @@ def told(approval: Approval) -> str:
     return f"waits for {asked_for(approval)}; {approval.why} (hostler approval approve {approval.id}, by somebody else)"
 
 
-def _the_approval(ask: Ask) -> Approval:
+def _the_approval(ask: AnyAsk) -> Approval:
     approval = ask.scene.fleet.approvals.get(ask.intent.target)
     if approval is None or approval.expires <= ask.scene.now:
         raise RefusalError(f"no intent waits for approval {ask.intent.target}; see `hostler approval list`")
     return approval
 
 
-def approving(grant: Callable[[Ask], Granted]) -> Callable[[Ask], Granted]:
+def approving(
+    grant: Callable[[AnyAsk], Granted], disturbed_by: Callable[[AnyAsk], Nodes]
+) -> Callable[[AnyAsk], Granted]:
     """The verb by which a second person says yes; `grant` decides the approved intent as it decides any other."""
 
-    def approve(ask: Ask) -> Granted:
+    def approve(ask: AnyAsk) -> Granted:
         approval = _the_approval(ask)
         if is_same(approval.intent.person, ask.intent.person):
             raise RefusalError(f"{ask.intent.person} asked for it: a second person decides, under a name of their own")
-        again = Ask(ask.scene, approval.intent, approval.configuration, approval.documents, ask.intent.person)
+        again: AnyAsk = Ask(ask.scene, approval.intent, approval.configuration, approval.documents, ask.intent.person)
         try:
             check_bounds(again)
-            _refuse_more(again, approval)
+            _refuse_more(again, approval, disturbed_by(again))
             text, events = grant(again)
         except RefusalError as refused:
             ended = _ended(approval, "refused", ask.intent.person, str(refused))
@@ -126,17 +129,17 @@ def approving(grant: Callable[[Ask], Granted]) -> Callable[[Ask], Granted]:
     return approve
 
 
-def _refuse_more(ask: Ask, approval: Approval) -> None:
+def _refuse_more(ask: AnyAsk, approval: Approval, nodes: Nodes) -> None:
     """Raises RefusalError where the intent would do more by now than was asked to be approved."""
     approved = dict(approval.pools)
-    for pool, number in by_pool(ask.scene.fleet, disturbed_by(ask)):
+    for pool, number in by_pool(ask.scene.fleet, nodes):
         if number > approved.get(pool, 0):
             where = f"pool {pool}" if pool else "nodes of no pool"
             asked = approved.get(pool, 0)
             raise RefusalError(f"it would disturb {number} of {where} by now, {asked} were asked for; ask again")
 
 
-def deny(ask: Ask) -> Granted:
+def deny(ask: AnyAsk) -> Granted:
     """A second person says no."""
     approval = _the_approval(ask)
     if is_same(approval.intent.person, ask.intent.person):
@@ -144,7 +147,7 @@ def deny(ask: Ask) -> Granted:
     return f"{approval.id} denied", (_ended(approval, "denied", ask.intent.person, ask.intent.reason),)
 
 
-def withdraw(ask: Ask) -> Granted:
+def withdraw(ask: AnyAsk) -> Granted:
     """Whoever asked no longer does."""
     approval = _the_approval(ask)
     if not is_same(approval.intent.person, ask.intent.person):
@@ -154,3 +157,6 @@ def withdraw(ask: Ask) -> Granted:
 
 def _ended(approval: Approval, result: str, person: str, why: str) -> e.ApprovalEnded:
     return e.ApprovalEnded(approval.id, approval.intent.target, result, person, why[:500])
+
+
+HANDLERS: Handlers = {DenyRequest: Handler(deny), WithdrawRequest: Handler(withdraw)}

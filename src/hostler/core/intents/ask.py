@@ -1,7 +1,10 @@
 """An intent with everything that decides it, and what every verb asks of it: its nodes, its scope, its hold."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any, Generic, TypeVar, cast
 
+import msgspec
 from msgspec import Struct
 
 from hostler.core.policy.blast_radius import blast_radius
@@ -9,6 +12,8 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import FLEET, NODES, Hold, HoldKind, Intent, Node, Phase
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.facts import Verb
 
 REASON_MAX = 500
 NODES_MAX = 4096
@@ -33,7 +38,10 @@ class RefusalError(Exception):
         self.events = events
 
 
-class Ask(Struct, frozen=True):
+V = TypeVar("V", bound=Verb)
+
+
+class Ask(Struct, Generic[V], frozen=True):
     """An intent with everything that decides it; `approved_by` is the second person, where one has said yes."""
 
     scene: DecisionContext
@@ -42,11 +50,42 @@ class Ask(Struct, frozen=True):
     documents: dict[str, str] = {}
     approved_by: str = ""
 
+    @property
+    def act(self) -> V:
+        """The verb with its arguments. Raises RefusalError where the intent has others than the verb takes."""
+        intent = self.intent
+        args = {key: value for key, value in intent.args.items() if (key, intent.target) != (NODES, NODES)}
+        try:
+            return cast("V", msgspec.convert(args | {"verb": intent.verb}, VERBS[intent.verb], strict=False))
+        except msgspec.ValidationError as error:
+            raise RefusalError(f"{intent.verb} takes {_taken(VERBS[intent.verb])}: {error}") from error
+
+
+def _taken(kind: type[Verb]) -> str:
+    fields = msgspec.structs.fields(kind)
+    return ", ".join(f"{field.name}{'' if field.required else ' (may be left out)'}" for field in fields) or "nothing"
+
 
 Granted = tuple[str, tuple[e.Event, ...]]
+Nodes = tuple[str, ...]
 
 
-def node_of(ask: Ask) -> Node:
+class Handler(Struct, Generic[V], frozen=True):
+    """How a verb is decided: what grants it, and which nodes it would disturb, or let be disturbed, as things stand.
+
+    None: it disturbs nobody. Easing and protective verbs have none, and so never need a second person; nor have those
+    about one node that serves nobody.
+    """
+
+    grant: Callable[[Ask[V]], Granted]
+    disturbs: Callable[[Ask[V]], Nodes] | None = None
+
+
+Handlers = dict[type[Verb], Handler[Any]]
+AnyAsk = Ask[Any]
+
+
+def node_of(ask: AnyAsk) -> Node:
     """The node that the intent names. Raises RefusalError where there is none."""
     node = ask.scene.fleet.resolve(ask.intent.target)
     if node is None:
@@ -56,7 +95,7 @@ def node_of(ask: Ask) -> Node:
     return node
 
 
-def nodes_of(ask: Ask) -> tuple[Node, ...]:
+def nodes_of(ask: AnyAsk) -> tuple[Node, ...]:
     """The nodes of the target: one, those listed, or all in production of a rack, pool, domain or asset."""
     fleet, target = ask.scene.fleet, ask.intent.target
     if target == NODES:
@@ -70,7 +109,7 @@ def nodes_of(ask: Ask) -> tuple[Node, ...]:
     return nodes
 
 
-def _listed(ask: Ask) -> tuple[Node, ...]:
+def _listed(ask: AnyAsk) -> tuple[Node, ...]:
     names = [name for name in ask.intent.args.get(NODES, "").split(",") if name]
     if not 0 < len(names) <= NODES_MAX:
         raise RefusalError(f"{len(names)} nodes are listed; name 1 to {NODES_MAX}")
@@ -80,7 +119,7 @@ def _listed(ask: Ask) -> tuple[Node, ...]:
     return tuple(found.values())
 
 
-def scope_of(ask: Ask) -> str:
+def scope_of(ask: AnyAsk) -> str:
     """A hold's, pause's or window's scope: FLEET, rack:, pool:, cluster: or a node's id."""
     target = ask.intent.target
     if target == FLEET or target.partition(":")[0] in ("rack", "pool", "cluster", "nvlink", "power", "leaf"):
@@ -88,23 +127,11 @@ def scope_of(ask: Ask) -> str:
     return node_of(ask).id
 
 
-def hold_of(ask: Ask, scope: str, kind: HoldKind, ticket: str = "") -> Hold:
-    """A hold of the person who asks; work with hands in the machine ends by a person, never by the clock."""
+def hold_of(ask: AnyAsk, scope: str, kind: HoldKind, hours: float | None = None, ticket: str = "") -> Hold:
+    """A hold of the person who asks, for so many hours, None: until somebody ends it."""
     if len(ask.scene.fleet.holds_on([scope])) >= HOLDS_MAX:
         raise RefusalError(f"{HOLDS_MAX} holds stand on {scope} already: release one first; see `hostler hold list`")
-    hours = "" if kind is HoldKind.physical_work else ask.intent.args.get("hours", "")
-    until = ask.scene.now + timedelta(hours=number_of(hours, 24 * 365)) if hours else None
+    until = ask.scene.now + timedelta(hours=hours) if hours else None
     identity = f"h{ask.scene.fleet.cell.seq}-{kind.value}-{scope}"[:100]
     intent = ask.intent
     return Hold(identity, scope, kind, intent.person, intent.reason, ask.scene.now, until, ticket, intent.bounds.tenant)
-
-
-def number_of(text: str, most: float) -> float:
-    """The number above 0 and up to `most` that the text says. Raises RefusalError."""
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise RefusalError(f"'{text[:40]}' is no number") from error
-    if not 0 < value <= most:
-        raise RefusalError(f"{text} is outside 0 to {most:g}")
-    return value

@@ -1,11 +1,11 @@
 """How far an intent may go: no further than the token under which it was asked, as the fleet is when it is decided."""
 
-from hostler.core.intents.ask import Ask, RefusalError
+from hostler.core.intents.ask import AnyAsk, RefusalError
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import NODES, Bounds, Node, Phase
 
 
-def check_bounds(ask: Ask) -> None:
+def check_bounds(ask: AnyAsk) -> None:
     """Raises RefusalError where a node of the target is out of the token's bounds, or has left them meanwhile."""
     intent = ask.intent
     if intent.bounds == Bounds():

@@ -4,14 +4,14 @@ import hashlib
 
 import msgspec
 
-from hostler.core.intents.ask import Answered, Ask
+from hostler.core.intents.ask import Answered, AnyAsk
 from hostler.core.state.fleet import StoredAnswer as Earlier
 
 OTHER_CONTENT = "key_of_another_request"
 """In the detail of an answer: the key belongs to a request with other content, and nothing was done."""
 
 
-def repeated(ask: Ask, earlier: Earlier) -> Answered:
+def repeated(ask: AnyAsk, earlier: Earlier) -> Answered:
     """The first answer, or the refusal where the key was given to something else."""
     if earlier.content and earlier.content != content_of(ask):
         text = "this idempotency key belongs to another request: nothing was done; give a key of its own"
@@ -22,7 +22,7 @@ def repeated(ask: Ask, earlier: Earlier) -> Answered:
     return Answered(earlier.granted, earlier.answer, detail=detail)
 
 
-def content_of(ask: Ask) -> str:
+def content_of(ask: AnyAsk) -> str:
     """The digest (SHA-256) of everything that was asked, "" where the request has no key."""
     intent = ask.intent
     if not intent.key:

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from hostler.controller.intake import AgentAhead, AgentRefused
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
+from hostler.core.state.verbs.facts import Permission
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentOrder
 from hostler.server.agent_protocol import understood
 from hostler.server.api_resources import AgentSeen
-from hostler.server.auth import Permission, needs
+from hostler.server.auth import needs
 from hostler.server.dependencies import Reporter, Reports
 from hostler.server.problems import ProblemError, refuse
 

@@ -11,9 +11,10 @@ from hostler.core.intents.bounds import concerned
 from hostler.core.planning.rollouts import waits_for
 from hostler.core.report.sentences import asked_for
 from hostler.core.state.change_control import Approval, Rollout, Slice, SliceError
+from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
-from hostler.server.auth import Permission, needs
+from hostler.server.auth import needs
 from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown

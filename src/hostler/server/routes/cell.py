@@ -13,11 +13,13 @@ from hostler.core.policy.guards import GUARDS
 from hostler.core.state.configuration import Policy, Pool, Sku
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import ActClass
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.operations import OPERATIONS, OperationKind
 from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, Edge, PhaseRow
 from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.server.api_resources import IntentView
-from hostler.server.auth import ASKS, Permission, needs
+from hostler.server.auth import needs
 from hostler.server.dependencies import TheRoom, Who
 from hostler.server.event_stream import keeper
 from hostler.server.fleet_status import FleetStatus, status
@@ -105,7 +107,7 @@ async def lifecycle() -> Lifecycle:
         tuple(RECIPES.values()),
         tuple(OPERATIONS.values()),
         GUARDS,
-        ASKS,
+        {verb: kind.facts.asks for verb, kind in VERBS.items()},
     )
 
 

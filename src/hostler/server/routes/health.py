@@ -3,8 +3,9 @@
 from litestar import Response, get
 from msgspec import Struct
 
+from hostler.core.state.verbs.facts import Permission
 from hostler.server.app_state import AppState
-from hostler.server.auth import Permission, needs
+from hostler.server.auth import needs
 from hostler.server.dependencies import TheRoom
 from hostler.server.metrics import exposition
 

@@ -5,8 +5,9 @@ import asyncio
 from litestar import Router, get
 from litestar.params import FromPath
 
+from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IncidentRow, IncidentView, history_row, incident_row
-from hostler.server.auth import Permission, needs
+from hostler.server.auth import needs
 from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown

@@ -13,13 +13,14 @@ from hostler.core.intents import registration
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.core.intents.repeating import OTHER_CONTENT
-from hostler.core.intents.wishes import WISHES
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import NODES, Intent
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
-from hostler.server.auth import ASKS, Permission, demand, needs
+from hostler.server.auth import demand, needs
 from hostler.server.bmc_system_choice import demand_choice
 from hostler.server.dependencies import TheRoom, Who
 from hostler.server.problems import Problem, ProblemError, invalid, refuse, unknown
@@ -36,39 +37,14 @@ NodeName = Annotated[str, Meta(min_length=1, max_length=200, pattern="^[^,]*$")]
 Args = Annotated[dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=1000)]], Meta(max_length=16)]
 KeyHeader = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=100)]
 
-NODE_VERBS = frozenset(
-    {
-        *WISHES,
-        "cordon",
-        "uncordon",
-        "hold",
-        "approve",
-        "reject",
-        "certify",
-        "start-work",
-        "end-work",
-        "vouch",
-        "rma-send",
-        "rma-return",
-        "debug",
-        "onboard",
-        "zap-again",
-        "triage",
-        "retire",
-        "rebind",
-        "clear-condition",
-        "schedule-maintenance",
-    }
-)
+NODE_VERBS = frozenset(verb for verb, kind in VERBS.items() if kind.facts.target.may_be_node)
 """Verbs that may be asked for as POST /v1/nodes/{id}/{verb}."""
 
-OWN_ROUTES = {"register": "nodes", "adopt": "adopt", "register-assets": "assets", "activate": "config"}
-"""Verbs that bring documents along, with the route that takes them."""
-
-RACK_VERBS = frozenset({*WISHES, "cordon", "uncordon", "hold", "pause", "resume", "schedule-maintenance"}) - {
-    "power-off"
-}
+RACK_VERBS = frozenset(verb for verb, kind in VERBS.items() if kind.facts.target.may_be_rack)
 """Verbs that may be asked for as POST /v1/racks/{rack}/{verb}."""
+
+OWN_ROUTES = {verb: kind.facts.route for verb, kind in VERBS.items() if kind.facts.route}
+"""Verbs that bring documents along, with the route that takes them."""
 
 
 class ActBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,10 +120,10 @@ async def submit(
 ) -> IntentView:
     """Put a wish before the controller in the caller's name. Raises ProblemError (403, 404, 409, 422) and BusyError."""
     who, key = caller.who, wish.key or caller.key
-    permission = ASKS.get(wish.verb)
-    if permission is None:
-        raise refuse(404, "unknown", f"no verb '{wish.verb}'", f"use one of {', '.join(sorted(ASKS))}")
-    demand(who, permission)
+    kind = VERBS.get(wish.verb)
+    if kind is None:
+        raise refuse(404, "unknown", f"no verb '{wish.verb}'", f"use one of {', '.join(sorted(VERBS))}")
+    demand(who, kind.facts.asks)
     demand_visible(who, room.fleet, wish.target, wish.args)
     if wish.args.get("shift_lead") == "true" and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")

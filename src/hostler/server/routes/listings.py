@@ -12,6 +12,7 @@ from hostler.core.policy import pool_places
 from hostler.core.policy.guards import scopes
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Hold, Node, Part, Plan, Ticket
+from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import (
     ConditionRow,
     OperationRow,
@@ -24,7 +25,7 @@ from hostler.server.api_resources import (
     waiting_row,
 )
 from hostler.server.app_state import AppState
-from hostler.server.auth import Permission, needs
+from hostler.server.auth import needs
 from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.fleet_status import own_pools, pool_view
 from hostler.server.maintenance_report import (

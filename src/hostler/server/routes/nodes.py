@@ -14,6 +14,7 @@ from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy
 from hostler.core.state.model import Condition, Node, Observation, Phase
 from hostler.core.state.packed_strings import NO_PAIRS
+from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import (
     AgentView,
     HistoryRow,
@@ -25,7 +26,7 @@ from hostler.server.api_resources import (
     parts_of,
 )
 from hostler.server.app_state import AppState
-from hostler.server.auth import Permission, needs
+from hostler.server.auth import needs
 from hostler.server.cell_view import ObservationLog
 from hostler.server.dependencies import TheRoom, Wanted, Who
 from hostler.server.fleet_status import own_pools

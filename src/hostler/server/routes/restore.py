@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Difference
-from hostler.server.auth import Permission, needs
+from hostler.core.state.verbs.facts import Permission
+from hostler.server.auth import needs
 from hostler.server.dependencies import TheRoom, Wanted
 from hostler.server.paging import Page, listed
 

@@ -1,39 +1,56 @@
-"""Nodes made known, moved along the graph by a person's word, renamed, and retired."""
+"""Nodes made known, moved along the graph, renamed and retired; their conditions and checks ended by a person."""
 
 from collections.abc import Callable
 
+from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.machine_identity import MISMATCH
 from hostler.core.intents import registration
-from hostler.core.intents.ask import Ask, Granted, RefusalError, node_of
+from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError, node_of
 from hostler.core.intents.registration import outside_problem
 from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.state import events as e
-from hostler.core.state.model import Binding, Bounds, Node, Phase
+from hostler.core.state.model import Binding, Bounds, CheckResult, Node, Phase, Verdict
+from hostler.core.state.verbs.nodes import (
+    Adopt,
+    Certify,
+    ClearCondition,
+    Debug,
+    Onboard,
+    Rebind,
+    Register,
+    RegisterAssets,
+    Retire,
+    RmaReturn,
+    RmaSend,
+    Triage,
+    Vouch,
+    ZapAgain,
+)
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.phases import edge
 from hostler.core.tables.verdicts import Conviction
 
 
-def register(adopt: bool) -> Callable[[Ask], Granted]:
+def register(adopt: bool) -> Callable[[AnyAsk], Granted]:
     """Nodes of an inventory become known, to be brought up or adopted as they run."""
 
-    def grant(ask: Ask) -> Granted:
-        specs = registration.read(ask.intent.args.get("nodes", ""))
+    def grant(ask: AnyAsk) -> Granted:
+        specs = registration.read(ask.act.nodes)
         events = registration.register(ask.scene.fleet, specs, adopt, ask.scene.now)
         return f"{len(events)} node(s) {'adopted' if adopt else 'registered'}", events
 
     return grant
 
 
-def register_assets(ask: Ask) -> Granted:
+def register_assets(ask: Ask[RegisterAssets]) -> Granted:
     """Assets that are not nodes become known."""
-    specs = registration.read_assets(ask.intent.args.get("assets", ""))
+    specs = registration.read_assets(ask.act.assets)
     events = registration.register_assets(ask.scene.fleet, specs)
     return f"{len(events)} asset(s) registered", events
 
 
-def certify(ask: Ask) -> Granted:
+def certify(ask: Ask[Certify]) -> Granted:
     """A technician has inspected and cabled it."""
     node = node_of(ask)
     moved = move(ask, node, (Phase.onboard, Phase.seatrial), f"certified by {ask.intent.person}")
@@ -41,7 +58,7 @@ def certify(ask: Ask) -> Granted:
 
 
 def move(
-    ask: Ask, node: Node, along: tuple[Phase, Phase], why: str, ground: Conviction | None = None
+    ask: AnyAsk, node: Node, along: tuple[Phase, Phase], why: str, ground: Conviction | None = None
 ) -> tuple[e.Event, ...]:
     """The move along one edge, from and to, with the end of the plan that runs. Raises RefusalError."""
     before, after = along
@@ -55,10 +72,10 @@ def move(
     return (*ended, *change_phase(ask.scene, node, after, why, ground))
 
 
-def moving(before: Phase, after: Phase) -> Callable[[Ask], Granted]:
+def moving(before: Phase, after: Phase) -> Callable[[AnyAsk], Granted]:
     """A move along one edge of the graph by a person's word."""
 
-    def grant(ask: Ask) -> Granted:
+    def grant(ask: AnyAsk) -> Granted:
         node = node_of(ask)
         why = f"{ask.intent.person}: {ask.intent.reason}"
         return f"{node.id} goes to {after}", move(ask, node, (before, after), why)
@@ -66,7 +83,7 @@ def moving(before: Phase, after: Phase) -> Callable[[Ask], Granted]:
     return grant
 
 
-def return_from_vendor(ask: Ask) -> Granted:
+def return_from_vendor(ask: Ask[RmaReturn]) -> Granted:
     """The vendor has sent it back: its faults are theirs to have mended, and it begins again at onboard."""
     node = node_of(ask)
     moved = move(ask, node, (Phase.rma, Phase.onboard), f"returned by the vendor ({ask.intent.person})")
@@ -82,10 +99,10 @@ def return_from_vendor(ask: Ask) -> Granted:
 _REBINDABLE = ("hostname", "serial", "bmc", "mac", "kubernetes", "slurm")
 
 
-def rebind(ask: Ask) -> Granted:
+def rebind(ask: Ask[Rebind]) -> Granted:
     """The outside has a new name for the node: a replaced BMC, a renamed host."""
     node = node_of(ask)
-    kind, value = ask.intent.args.get("kind", ""), ask.intent.args.get("value", "")
+    kind, value = ask.act.kind, ask.act.value
     if kind not in _REBINDABLE or not 0 < len(value) <= 256:
         raise RefusalError(f"give kind (one of {', '.join(_REBINDABLE)}) and value")
     if kind == "bmc" and ask.intent.bounds != Bounds():
@@ -105,7 +122,7 @@ def rebind(ask: Ask) -> Granted:
     return f"{node.id} is now {kind} {value}", (bound, *settled)
 
 
-def retire(ask: Ask) -> Granted:
+def retire(ask: Ask[Retire]) -> Granted:
     """Gone for good."""
     node = node_of(ask)
     if node.phase is Phase.production:
@@ -114,3 +131,66 @@ def retire(ask: Ask) -> Granted:
     closed = [e.TicketClosed(t.id, "retired", ask.intent.person) for t in ask.scene.fleet.tickets_about(node.id)]
     lifted = [e.HoldReleased(h.id, h.scope, ask.intent.person, "retired") for h in ask.scene.fleet.holds_on([node.id])]
     return f"{node.id} retired", (*moved, *closed, *lifted)
+
+
+def clear_condition(ask: Ask[ClearCondition]) -> Granted:
+    """A condition ends by a person's word."""
+    node = node_of(ask)
+    kind = ask.act.condition
+    found = [c for c in node.conditions if kind in (c.id, c.type)]
+    if not found:
+        have = ", ".join(c.type for c in node.conditions) or "none"
+        raise RefusalError(f"{node.id} has no condition '{kind}'; it has {have}")
+    events = tuple(e.ConditionCleared(node.id, c.id, ask.intent.person, ask.intent.reason) for c in found)
+    return f"{len(events)} condition(s) cleared", events
+
+
+def vouch(ask: Ask[Vouch]) -> Granted:
+    """The person has looked at what no check answers: the step passes this once, in the person's name.
+
+    What a check has found faulty no word makes sound.
+    """
+    node, intent = node_of(ask), ask.intent
+    profile, plan = ask.act.profile, node.plan
+    asked = unanswered_checks.profile_at(plan) if plan is not None else ""
+    if plan is None or not asked or unanswered_checks.standing(node, asked) is None:
+        raise RefusalError(f"{node.id} waits for no answer that a person could give; see `hostler node get {node.id}`")
+    if profile != asked:
+        raise RefusalError(f"{node.id} waits for {asked}, not for '{profile}': give --profile {asked}")
+    if node.operation is not None:
+        raise RefusalError(f"{node.id}: {asked} is being tried again just now; wait for its answer")
+    word = f"{intent.person} vouches: {intent.reason}"
+    passed = CheckResult(asked, Verdict.passed, ask.scene.now, word[:500], intent.person)
+    recorded = () if asked == unanswered_checks.SANITISE else (e.CheckRecorded(node.id, passed),)
+    ended = unanswered_checks.answered(ask.scene.fleet, node, asked, intent.person, word)
+    return f"{asked} of {node.id} passes on your word, this once", (
+        *recorded,
+        *ended,
+        e.PlanAdvanced(node.id, plan.id, plan.index + 1),
+    )
+
+
+def send_to_vendor(ask: Ask[RmaSend]) -> Granted:
+    """The node goes to its vendor because a person says so."""
+    node, intent = node_of(ask), ask.intent
+    why = f"{intent.person}: {intent.reason}"
+    moved = move(ask, node, (Phase.triage, Phase.rma), why, Conviction(why, intent.person))
+    return f"{node.id} goes to its vendor on your word", moved
+
+
+HANDLERS: Handlers = {
+    Register: Handler(register(adopt=False)),
+    Adopt: Handler(register(adopt=True)),
+    RegisterAssets: Handler(register_assets),
+    Certify: Handler(certify),
+    RmaSend: Handler(send_to_vendor),
+    RmaReturn: Handler(return_from_vendor),
+    Debug: Handler(moving(Phase.triage, Phase.debug)),
+    Onboard: Handler(moving(Phase.debug, Phase.onboard)),
+    ZapAgain: Handler(moving(Phase.zap_fail, Phase.zap)),
+    Triage: Handler(moving(Phase.zap_fail, Phase.triage)),
+    Rebind: Handler(rebind),
+    Retire: Handler(retire),
+    ClearCondition: Handler(clear_condition),
+    Vouch: Handler(vouch),
+}

@@ -1,18 +1,20 @@
-"""What is reported and decided of other programs that treat a cluster's nodes too."""
+"""Other programs that treat a cluster's nodes: which there are, and which Hostler may act beside."""
 
 from collections.abc import Callable
 
-from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
+from hostler.core.intents.radius import freed
 from hostler.core.state import events as e
 from hostler.core.state.remediators import unaccepted
+from hostler.core.state.verbs.remediators import AcceptRemediator, ReportRemediators, WithdrawRemediator
 
 NAMES_MAX = 32
 
 
-def report(ask: Ask) -> Granted:
+def report(ask: Ask[ReportRemediators]) -> Granted:
     """These are there now, all of them; who is gone takes its acceptance along."""
     cluster = _cluster(ask)
-    names = tuple(sorted({name.strip() for name in ask.intent.args.get("remediators", "").split(",")} - {""}))
+    names = tuple(sorted({name.strip() for name in ask.act.remediators.split(",")} - {""}))
     if len(names) > NAMES_MAX or any(len(name) > 64 for name in names):
         raise RefusalError(f"name at most {NAMES_MAX} remediators, each with at most 64 characters")
     if names == tuple(sorted(one.name for one in ask.scene.fleet.cell.remediators if one.cluster == cluster)):
@@ -21,11 +23,11 @@ def report(ask: Ask) -> Granted:
     return text, (e.RemediatorsFound(cluster, names, ask.intent.person),)
 
 
-def accept(accepted: bool) -> Callable[[Ask], Granted]:
+def accept(accepted: bool) -> Callable[[AnyAsk], Granted]:
     """Hostler may act beside this program of the cluster, or no longer."""
 
-    def grant(ask: Ask) -> Granted:
-        cluster, name = _cluster(ask), ask.intent.args.get("remediator", "")
+    def grant(ask: AnyAsk) -> Granted:
+        cluster, name = _cluster(ask), ask.act.remediator
         here = {one.name for one in ask.scene.fleet.cell.remediators if one.cluster == cluster}
         if name not in here:
             raise RefusalError(f"no remediator '{name}' was found in cluster {cluster}: {', '.join(sorted(here))}")
@@ -37,8 +39,20 @@ def accept(accepted: bool) -> Callable[[Ask], Granted]:
     return grant
 
 
-def _cluster(ask: Ask) -> str:
+def _cluster(ask: AnyAsk) -> str:
     kind, _, name = ask.intent.target.partition(":")
     if kind != "cluster" or not name:
         raise RefusalError("the target is a cluster: write cluster:NAME")
     return name
+
+
+def _accepted(ask: Ask[AcceptRemediator]) -> Nodes:
+    cluster = ask.intent.target.removeprefix("cluster:")
+    return freed(ask, "remediator", f"{cluster}/{ask.act.remediator}")
+
+
+HANDLERS: Handlers = {
+    ReportRemediators: Handler(report),
+    AcceptRemediator: Handler(accept(accepted=True), _accepted),
+    WithdrawRemediator: Handler(accept(accepted=False)),
+}

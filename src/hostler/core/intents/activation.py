@@ -1,6 +1,6 @@
 """A whole checked configuration takes the place of the one before: at once where little acts, else slice by slice."""
 
-from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.intents.ask import Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.planning.rollouts import RolloutOrder, begin
 from hostler.core.planning.what_if import acting, decides_otherwise, disturbed, pool_changes, supposing
 from hostler.core.state import events as e
@@ -8,25 +8,25 @@ from hostler.core.state.change_control import Rollout
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.remediators import begins_to_act, blockers
+from hostler.core.state.verbs.activation import Activate, StopRollout
 
 CHANGES_SHOWN = 50
 
 
-def activate(ask: Ask) -> Granted:
+def activate(ask: Ask[Activate]) -> Granted:
     """The configuration is in force, or its rollout has begun."""
     fresh = _checked(ask)
     fleet = ask.scene.fleet
     if fresh.sha256 == fleet.configuration.sha256:
         return f"configuration {fresh.sha256[:12]} is active already", ()
-    at_once = ask.intent.args.get("at_once") == "true"
-    if rolls_out(ask.scene, fresh) and not at_once:
+    if rolls_out(ask.scene, fresh) and not ask.act.at_once:
         order = RolloutOrder(fresh, ask.documents, ask.intent.person, ask.intent.reason, ask.approved_by)
         started = begin(ask.scene, order)
         return f"configuration {fresh.sha256[:12]}: {_planned(started.rollout)}", (started,)
     return f"configuration {fresh.sha256[:12]} is active", (e.ConfigActivated(fresh, ask.documents, ask.intent.person),)
 
 
-def _checked(ask: Ask) -> Configuration:
+def _checked(ask: Ask[Activate]) -> Configuration:
     fresh, fleet = ask.configuration, ask.scene.fleet
     if fresh is None:
         raise RefusalError("no checked configuration came with it")
@@ -61,7 +61,7 @@ def _planned(rollout: Rollout) -> str:
     )
 
 
-def effect(ask: Ask) -> dict[str, str]:
+def effect(ask: Ask[Activate]) -> dict[str, str]:
     """What activating it would change, for a dry run."""
     fresh, fleet = ask.configuration, ask.scene.fleet
     if fresh is None:
@@ -75,7 +75,7 @@ def effect(ask: Ask) -> dict[str, str]:
     }
 
 
-def stop_rollout(ask: Ask) -> Granted:
+def stop_rollout(ask: Ask[StopRollout]) -> Granted:
     """The configuration before is in force everywhere again."""
     running = ask.scene.fleet.rollout
     if running is None or ask.intent.target not in (running.id, "fleet"):
@@ -83,3 +83,10 @@ def stop_rollout(ask: Ask) -> Granted:
     why = f"stopped by a person: {ask.intent.reason}"
     text = f"rollout {running.id} is stopped; configuration {running.before[:12]} decides everywhere again"
     return text, (e.RolloutStopped(running.id, why, ask.intent.person),)
+
+
+def _disturbed(ask: Ask[Activate]) -> Nodes:
+    return disturbed(ask.scene, ask.configuration) if ask.configuration is not None else ()
+
+
+HANDLERS: Handlers = {Activate: Handler(activate, _disturbed), StopRollout: Handler(stop_rollout)}

@@ -1,73 +1,67 @@
 """Remedies that people may ask for: each becomes a condition with the person's name, and is decided as any fault is."""
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.intents.ask import Answered, Ask, Granted, RefusalError, hold_of, nodes_of, number_of
-from hostler.core.planning.domain_plans import scope_of
+from hostler.core.intents.ask import Answered, Ask, Granted, Handler, Handlers, RefusalError, hold_of, nodes_of
+from hostler.core.intents.bounds import is_theirs
+from hostler.core.intents.radius import named
+from hostler.core.planning.domain_plans import DomainAct, acts, scope_of, wish_of
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
-from hostler.core.policy.blast_radius import blast_radius, group_of
+from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
 from hostler.core.policy.disturb import Disturbance, may_disturb
 from hostler.core.policy.guards import DisruptionRequest, blockers
 from hostler.core.policy.response import need_of
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity
+from hostler.core.state.verbs.remedies import (
+    CallOff,
+    Drain,
+    PowerCycle,
+    PowerOff,
+    Reboot,
+    ReleaseNode,
+    RemedyRequest,
+    RemedyVerb,
+    RequestReplacement,
+    ResetGpu,
+    ReturnForMaintenance,
+    UpdateFirmware,
+)
 from hostler.core.tables.recipes import RECIPES
 
 
-class RemedyRequest(Struct, frozen=True):
-    """A remedy that a person may ask for: the condition it becomes and the remedy that answers it."""
-
-    condition: str
-    remedy: str
-    clears: str = "remedy"
-
-
-WISHES: dict[str, RemedyRequest] = {
-    "drain": RemedyRequest("operator.drain", "drain"),
-    "reset-gpu": RemedyRequest("operator.gpu_reset", "gpu_reset"),
-    "reboot": RemedyRequest("operator.reboot", "reboot"),
-    "power-cycle": RemedyRequest("operator.power_cycle", "power_cycle"),
-    "power-off": RemedyRequest("operator.power_off", "power_off"),
-    "update-firmware": RemedyRequest("operator.firmware_update", "firmware_update"),
-    "return-for-maintenance": RemedyRequest("operator.maintenance", "triage", "operator"),
-    "request-replacement": RemedyRequest("operator.replacement", "triage"),
-    "release-node": RemedyRequest("operator.release", "release"),
-}
-
-
-def grant_wish(ask: Ask) -> Granted:
+def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
     """Each node of the target gets the condition that asks for the remedy."""
-    wish = WISHES[ask.intent.verb]
+    wish = ask.act.remedy
     nodes = nodes_of(ask)
     events: list[e.Event] = []
     group = _group(ask, nodes)
     for node in nodes:
-        if wish.remedy == "power_off" and node.phase is Phase.production:
+        if isinstance(ask.act, PowerOff) and node.phase is Phase.production:
             raise RefusalError(f"{node.id} is in production: return it for maintenance first")
-        if wish.remedy != "power_off" and node.phase is not Phase.production:
+        if not isinstance(ask.act, PowerOff) and node.phase is not Phase.production:
             raise RefusalError(f"{node.id} stands at {node.phase}; {ask.intent.verb} is for nodes in production")
-        if wish.remedy == "drain" and not scope_of(group):  # of a domain, once all of it is drained
-            events.append(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon)))
+        if isinstance(ask.act, Drain) and not scope_of(group):  # of a domain, once all of it is drained
+            events.append(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon, ask.act.hours)))
         events.append(e.ConditionRaised(_wished(ask, node, wish, group)))
     if found := [n.id for n in nodes if any(c.type == wish.condition and scope_of(c.group) for c in n.conditions)]:
         raise RefusalError(f"{found[0]} is part of such an act already; see `hostler domain list`")
     return f"{ask.intent.verb} is asked for on {len(nodes)} node{'s' if len(nodes) > 1 else ''}", tuple(events)
 
 
-def _group(ask: Ask, nodes: tuple[Node, ...]) -> str:
+def _group(ask: Ask[RemedyVerb], nodes: tuple[Node, ...]) -> str:
     """What ties the wishes of one act together; a domain's members go together all the way (`core.domains`)."""
     if len(nodes) == 1:
         return ""
     return group_of(ask.scene.fleet, ask.intent.target, ask.intent.id) or ask.intent.id
 
 
-def _wished(ask: Ask, node: Node, wish: RemedyRequest, group: str) -> Condition:
+def _wished(ask: Ask[RemedyVerb], node: Node, wish: RemedyRequest, group: str) -> Condition:
     intent = ask.intent
-    hours: Facts = {HOURS: number_of(intent.args[HOURS], 24 * 365)} if intent.args.get(HOURS) else {}
+    hours: Facts = {HOURS: ask.act.hours} if isinstance(ask.act, Drain) and ask.act.hours else {}
     asker: Facts = {TENANT: intent.bounds.tenant} if intent.bounds.tenant else {}
-    now = "immediate" if intent.args.get("now") == "true" else "pending"
+    now = "immediate" if ask.act.now else "pending"
     return Condition(
         id=f"{node.id}/{wish.condition}",
         type=wish.condition,
@@ -84,11 +78,11 @@ def _wished(ask: Ask, node: Node, wish: RemedyRequest, group: str) -> Condition:
     )
 
 
-def preview(ask: Ask) -> Answered:
+def preview(ask: Ask[RemedyVerb]) -> Answered:
     """What would happen: the plan, whom it disturbs, and what it would wait for. Records nothing."""
-    wish = WISHES[ask.intent.verb]
+    wish = ask.act.remedy
     nodes = nodes_of(ask)
-    grant_wish(ask)
+    grant_remedy(ask)
     group = _group(ask, nodes)
     wishing = tuple(replace(n, conditions=(_wished(ask, n, wish, group),)) for n in nodes)
     need = need_of(ask.scene.fleet.policy_of(wishing[0]), wishing[0], ask.scene.now)
@@ -111,3 +105,39 @@ def preview(ask: Ask) -> Answered:
         "waits_for": "; ".join(waits[:20]),
     }
     return Answered(True, f"would {need.remedy} {len(nodes)} node(s)", detail=detail)
+
+
+def call_off(ask: Ask[CallOff]) -> Granted:
+    """The wishes of every act on the domain end. What has ended work goes on: its nodes are not what they were."""
+    target = ask.intent.target
+    scopes = resolve(ask.scene.fleet, target)
+    found = [act for act in acts(ask.scene.fleet) if act.scope in scopes]
+    wished = [act for act in found if act.wish is not None]
+    own = [act for act in wished if act.wish is not None and is_theirs(ask.intent.bounds, _tenant(act.wish))]
+    if wished and not own:
+        raise RefusalError(f"the act on {target} is not yours to call off; ask who asked for it, or an operator")
+    wished = own
+    if not wished:
+        why = "it answers a fault: hold the domain, or reject what is proposed" if found else "nobody asks for any"
+        raise RefusalError(f"no act on {target} can be called off: {why}; see `hostler domain list`")
+    events = tuple(event for act in wished for event in _cleared(ask, act))
+    return f"{', '.join(act.remedy for act in wished)} on {', '.join(scopes)} is called off", events
+
+
+def _tenant(wish: Condition) -> str:
+    return str(wish.evidence[0].facts.get(TENANT, "")) if wish.evidence else ""
+
+
+def _cleared(ask: Ask[CallOff], act: DomainAct) -> tuple[e.Event, ...]:
+    wishes = [(m.node.id, wish.id) for m in act.members if (wish := wish_of(m.node, act.group)) is not None]
+    return tuple(e.ConditionCleared(node, wish, ask.intent.person, ask.intent.reason) for node, wish in wishes)
+
+
+HANDLERS: Handlers = {
+    **dict.fromkeys(
+        (Drain, ResetGpu, Reboot, PowerCycle, UpdateFirmware, ReturnForMaintenance, RequestReplacement, ReleaseNode),
+        Handler(grant_remedy, named),
+    ),
+    PowerOff: Handler(grant_remedy),
+    CallOff: Handler(call_off),
+}

@@ -1,37 +1,39 @@
-"""What people ask for: a table from verb to the events that grant it, or the reason and the way out.
+"""Decides an intent: the events that grant it, or the reason against it and the way out.
 
 A wish about a node becomes a condition with the person's name; the same guards, plans and records apply to it as to
 any fault. Every intent is recorded, granted or not, unless it is a dry run; a repeated key gets the first answer.
 What would disturb more than one person may decide waits for a second one.
 """
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from hostler.core.intents import (
-    accepting,
-    activating,
+    activation,
     approvals,
-    calling_off,
-    consenting,
-    deciding,
-    keeping,
-    lifecycle,
-    trusting,
-    vouching,
+    holds,
+    maintenance,
+    modes,
+    nodes,
+    proposals,
+    recovery,
+    remediators,
+    remedies,
+    tickets,
 )
-from hostler.core.intents.ask import REASON_MAX, Answered, Ask, Granted, RefusalError
+from hostler.core.intents.ask import REASON_MAX, Answered, AnyAsk, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.repeating import content_of, repeated
-from hostler.core.intents.wishes import WISHES, grant_wish, preview
 from hostler.core.state import events as e
 from hostler.core.state import formats
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import Intent, Phase
+from hostler.core.state.model import Intent
+from hostler.core.state.verbs.activation import Activate
+from hostler.core.state.verbs.approvals import ApproveRequest
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.remedies import RemedyVerb
 
 
-def answer(ask: Ask) -> Answered:
+def answer(ask: AnyAsk) -> Answered:
     """The recorded answer to an intent. Never raises on what was asked."""
     intent = ask.intent
     earlier = ask.scene.fleet.answers.get(intent.key) if intent.key else None
@@ -40,10 +42,10 @@ def answer(ask: Ask) -> Answered:
     try:
         _check(intent)
         check_bounds(ask)
-        text, events = VERBS[intent.verb](ask)
+        text, events = _grant(ask)
         if needed := formats.needs(ask.scene, events):
             raise RefusalError(formats.too_old(ask.scene, needed))  # noqa: TRY301 - it is answered here
-        needs = approvals.demand(ask)
+        needs = approvals.demand(ask, _disturbed_by(ask))
         if intent.dry_run:
             return _tried(ask, needs, text)
         if needs.why:
@@ -56,7 +58,16 @@ def answer(ask: Ask) -> Answered:
     return Answered(True, text, (recorded, *events), {"intent": intent.id})
 
 
-def _waiting(ask: Ask, needs: approvals.Demand) -> Answered:
+def _grant(ask: AnyAsk) -> Granted:
+    return HANDLERS[type(ask.act)].grant(ask)
+
+
+def _disturbed_by(ask: AnyAsk) -> Nodes:
+    found = HANDLERS[type(ask.act)].disturbs
+    return found(ask) if found is not None else ()
+
+
+def _waiting(ask: AnyAsk, needs: approvals.Demand) -> Answered:
     """The intent waits for a second person; asked once more, it waits for the same approval."""
     waits = approvals.pending(ask)
     fresh = waits or approvals.request(ask, needs.why, needs.nodes)
@@ -68,12 +79,12 @@ def _waiting(ask: Ask, needs: approvals.Demand) -> Answered:
     return Answered(False, text, events, {"intent": ask.intent.id, "approval": fresh.id})
 
 
-def _tried(ask: Ask, needs: approvals.Demand, text: str) -> Answered:
+def _tried(ask: AnyAsk, needs: approvals.Demand, text: str) -> Answered:
     """What a dry run shows: the plan or the effect, and whether a second person would be asked."""
-    if ask.intent.verb in WISHES:
-        shown = preview(ask)
+    if isinstance(ask.act, RemedyVerb):
+        shown = remedies.preview(ask)
     else:
-        detail = activating.effect(ask) if ask.intent.verb == "activate" else {}
+        detail = activation.effect(ask) if isinstance(ask.act, Activate) else {}
         shown = Answered(True, f"would be granted: {text}", detail={"disturbs": str(len(needs.nodes)), **detail})
     if not needs.why:
         return shown
@@ -98,50 +109,18 @@ def _slim(intent: Intent) -> Intent:
     return replace(intent, args={k: v for k, v in intent.args.items() if len(v) <= 256})
 
 
-VERBS: dict[str, Callable[[Ask], Granted]] = {
-    **dict.fromkeys(WISHES, grant_wish),
-    "register": lifecycle.register(adopt=False),
-    "adopt": lifecycle.register(adopt=True),
-    "register-assets": lifecycle.register_assets,
-    "activate": activating.activate,
-    "stop-rollout": activating.stop_rollout,
-    "cordon": keeping.cordon,
-    "uncordon": keeping.uncordon,
-    "call-off": calling_off.call_off,
-    "hold": keeping.place_hold,
-    "release": keeping.release_hold,
-    "pause": keeping.set_pause(paused=True),
-    "resume": keeping.set_pause(paused=False),
-    "mode": deciding.set_mode,
-    "release-brake": deciding.release_brake,
-    "report-remediators": accepting.report,
-    "accept-remediator": accepting.accept(accepted=True),
-    "withdraw-remediator": accepting.accept(accepted=False),
-    "release-restore": trusting.release_restore,
-    "confirm-clock": trusting.confirm_clock,
-    "approve": consenting.approve,
-    "reject": consenting.reject,
-    "consent": consenting.consent,
-    "deny-request": approvals.deny,
-    "withdraw-request": approvals.withdraw,
-    "certify": lifecycle.certify,
-    "start-work": keeping.start_work,
-    "end-work": keeping.end_work,
-    "vouch": vouching.vouch,
-    "rma-send": vouching.send_to_vendor,
-    "rma-return": lifecycle.return_from_vendor,
-    "debug": lifecycle.moving(Phase.triage, Phase.debug),
-    "onboard": lifecycle.moving(Phase.debug, Phase.onboard),
-    "zap-again": lifecycle.moving(Phase.zap_fail, Phase.zap),
-    "triage": lifecycle.moving(Phase.zap_fail, Phase.triage),
-    "retire": lifecycle.retire,
-    "rebind": lifecycle.rebind,
-    "clear-condition": deciding.clear_condition,
-    "close-ticket": deciding.close_ticket,
-    "close-incident": deciding.close_incident,
-    "treat-individually": deciding.treat_individually,
-    "schedule-maintenance": keeping.schedule_window,
-    "cancel-maintenance": keeping.cancel_window,
+HANDLERS: Handlers = {
+    **activation.HANDLERS,
+    **approvals.HANDLERS,
+    **holds.HANDLERS,
+    **maintenance.HANDLERS,
+    **modes.HANDLERS,
+    **nodes.HANDLERS,
+    **proposals.HANDLERS,
+    **recovery.HANDLERS,
+    **remediators.HANDLERS,
+    **remedies.HANDLERS,
+    **tickets.HANDLERS,
+    ApproveRequest: Handler(approvals.approving(_grant, _disturbed_by)),
 }
-VERBS["approve-request"] = approvals.approving(lambda ask: VERBS[ask.intent.verb](ask))
-"""Every verb that an intent may carry."""
+"""How each verb of `core.state.verbs` is decided."""

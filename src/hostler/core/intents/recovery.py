@@ -1,14 +1,16 @@
 """What people vouch for: that a restored journal may act, that the clock is right."""
 
-from hostler.core.intents.ask import Ask, Granted, RefusalError
+from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
+from hostler.core.intents.radius import freed
 from hostler.core.state import events as e
 from hostler.core.state.model import FLEET
+from hostler.core.state.verbs.recovery import ConfirmClock, ReleaseRestore
 
 NAMED = 20
 """Nodes named in a refusal."""
 
 
-def release_restore(ask: Ask) -> Granted:
+def release_restore(ask: Ask[ReleaseRestore]) -> Granted:
     """The restored cell acts again, in its recorded modes; nodes that nobody has heard need a word of their own."""
     scene, intent = ask.scene, ask.intent
     fleet = scene.fleet
@@ -17,8 +19,8 @@ def release_restore(ask: Ask) -> Granted:
     if fleet.cell.restored is None:
         raise RefusalError("the journal is not a restored one, or was released already")
     unheard = len(fleet.nodes) - fleet.index.count("compared")
-    said = intent.args.get("unheard", "")
-    if (unheard or said) and said != str(unheard):
+    said = ask.act.unheard
+    if (unheard or said is not None) and said != unheard:
         raise RefusalError(_unheard(ask, unheard))
     events: tuple[e.Event, ...] = (e.RestoreReleased(intent.person, intent.reason, unheard),)
     if fleet.cell.doubt is not None:
@@ -26,7 +28,7 @@ def release_restore(ask: Ask) -> Granted:
     return f"the cell acts again; {fleet.index.count('differing')} nodes differed from the restored journal", events
 
 
-def _unheard(ask: Ask, unheard: int) -> str:
+def _unheard(ask: AnyAsk, unheard: int) -> str:
     fleet = ask.scene.fleet
     names: list[str] = []
     for node_id in fleet.nodes:
@@ -39,7 +41,7 @@ def _unheard(ask: Ask, unheard: int) -> str:
     return f"{unheard} of {len(fleet.nodes)} nodes have not been heard since the restore{listed}; {instead}"
 
 
-def confirm_clock(ask: Ask) -> Granted:
+def confirm_clock(ask: Ask[ConfirmClock]) -> Granted:
     """The clock as it stands is right; what counts days counts on."""
     doubt = ask.scene.fleet.cell.doubt
     if doubt is None:
@@ -47,3 +49,10 @@ def confirm_clock(ask: Ask) -> Granted:
     return f"the clock is believed again; it was not since {doubt.since:%Y-%m-%d %H:%M} UTC: {doubt.text}", (
         e.ClockConfirmed(ask.intent.person, ask.intent.reason),
     )
+
+
+def _restored(ask: Ask[ReleaseRestore]) -> Nodes:
+    return freed(ask, "restored", "journal")
+
+
+HANDLERS: Handlers = {ReleaseRestore: Handler(release_restore, _restored), ConfirmClock: Handler(confirm_clock)}

@@ -1,0 +1,93 @@
+"""Cordons, holds and pauses: what keeps things as they are."""
+
+from collections.abc import Callable
+
+from hostler.core.intents.ask import (
+    AnyAsk,
+    Ask,
+    Granted,
+    Handler,
+    Handlers,
+    Nodes,
+    RefusalError,
+    hold_of,
+    nodes_of,
+    scope_of,
+)
+from hostler.core.intents.bounds import is_theirs
+from hostler.core.intents.radius import freed, named
+from hostler.core.state import events as e
+from hostler.core.state.model import HoldKind
+from hostler.core.state.verbs.holds import Cordon, Pause, PlaceHold, ReleaseHold, Resume, Uncordon
+
+
+def cordon(ask: Ask[Cordon]) -> Granted:
+    """Keep new work away."""
+    nodes = nodes_of(ask)
+    events = tuple(e.HoldPlaced(hold_of(ask, node.id, HoldKind.cordon, ask.act.hours)) for node in nodes)
+    return f"no new work on {len(nodes)} node(s); running work finishes", events
+
+
+def uncordon(ask: Ask[Uncordon]) -> Granted:
+    """Lift the cordons that people placed; of a tenant, those that this tenant placed."""
+    nodes = nodes_of(ask)
+    held = [h for node in nodes for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.cordon]
+    if not held:
+        raise RefusalError(f"no cordon of a person stands on {ask.intent.target}; see `hostler node get`")
+    own = [h for h in held if is_theirs(ask.intent.bounds, h.tenant)]
+    stays = [h for h in held if h not in own]
+    others = ", ".join(f"{'another customer' if h.tenant else h.owner}'s on {h.scope}" for h in stays[:5])
+    if not own:
+        raise RefusalError(f"the cordon is not yours to lift: {others}; ask its owner or an operator")
+    events = tuple(e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own)
+    return f"{len(own)} cordon(s) lifted" + (f"; what stays is {others}" if others else ""), events
+
+
+def place_hold(ask: Ask[PlaceHold]) -> Granted:
+    """Leave this as it is."""
+    hold = hold_of(ask, scope_of(ask), HoldKind.operator, ask.act.hours)
+    return f"hold {hold.id} keeps {hold.scope} as it is", (e.HoldPlaced(hold),)
+
+
+def release_hold(ask: Ask[ReleaseHold]) -> Granted:
+    """A hold ends."""
+    hold = ask.scene.fleet.holds.get(ask.intent.target)
+    if hold is None:
+        raise RefusalError(f"no hold {ask.intent.target}; see `hostler hold list`")
+    if hold.kind is HoldKind.physical_work:
+        raise RefusalError("physical work is ended with end-work, by who started it or a shift lead")
+    return f"hold on {hold.scope} released", (
+        e.HoldReleased(hold.id, hold.scope, ask.intent.person, ask.intent.reason),
+    )
+
+
+def set_pause(paused: bool) -> Callable[[AnyAsk], Granted]:
+    """Nothing new is disturbed within the scope, or it goes on."""
+
+    def grant(ask: AnyAsk) -> Granted:
+        scope = scope_of(ask)
+        text = f"{scope} is {'paused: nothing new is disturbed' if paused else 'no longer paused'}"
+        return text, (e.PauseSet(scope, paused, ask.intent.person, ask.intent.reason),)
+
+    return grant
+
+
+def _resumed(ask: Ask[Resume]) -> Nodes:
+    return freed(ask, "pause", ask.intent.target)
+
+
+def _unheld(ask: Ask[ReleaseHold]) -> Nodes:
+    hold = ask.scene.fleet.holds.get(ask.intent.target)
+    if hold is None or hold.kind in (HoldKind.cordon, HoldKind.physical_work):
+        return ()
+    return freed(ask, "hold", hold.id)
+
+
+HANDLERS: Handlers = {
+    Cordon: Handler(cordon, named),
+    Uncordon: Handler(uncordon),
+    PlaceHold: Handler(place_hold),
+    ReleaseHold: Handler(release_hold, _unheld),
+    Pause: Handler(set_pause(paused=True)),
+    Resume: Handler(set_pause(paused=False), _resumed),
+}

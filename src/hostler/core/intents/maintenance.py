@@ -1,0 +1,115 @@
+"""Maintenance windows, and people's work inside a machine."""
+
+from hostler.core.conditions import unanswered_checks
+from hostler.core.intents.ask import (
+    AnyAsk,
+    Ask,
+    Granted,
+    Handler,
+    Handlers,
+    Nodes,
+    RefusalError,
+    hold_of,
+    node_of,
+    scope_of,
+)
+from hostler.core.planning.plan_builder import Frame, freeze
+from hostler.core.planning.what_if import begins
+from hostler.core.policy.guards import scopes
+from hostler.core.state import events as e
+from hostler.core.state.live_state import OFF
+from hostler.core.state.model import FLEET, OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
+from hostler.core.state.verbs.maintenance import CancelMaintenance, EndWork, ScheduleMaintenance, StartWork
+from hostler.core.tables.recipes import RECIPES
+
+
+def schedule_window(ask: Ask[ScheduleMaintenance]) -> Granted:
+    """Pending disruption of the scope happens inside this window."""
+    act = ask.act
+    if not act.starts < act.ends or act.ends <= ask.scene.now:
+        raise RefusalError("a window starts before it ends, and ends in the future")
+    window = Window(
+        f"w{ask.scene.fleet.cell.seq}", scope_of(ask), act.starts, act.ends, ask.intent.reason, ask.intent.person
+    )
+    return f"window {window.id} scheduled", (e.WindowScheduled(window),)
+
+
+def cancel_window(ask: Ask[CancelMaintenance]) -> Granted:
+    """A maintenance window is called off."""
+    if ask.intent.target not in ask.scene.fleet.windows:
+        raise RefusalError(f"no maintenance window {ask.intent.target}")
+    return "window cancelled", (e.WindowEnded(ask.intent.target, ask.intent.person),)
+
+
+def start_work(ask: Ask[StartWork]) -> Granted:
+    """Hands in the machine: drained and dark, the right one, and nothing will power it until the work is ended."""
+    node = node_of(ask)
+    scanned, ticket = ask.act.serial, ask.scene.fleet.tickets.get(ask.act.ticket)
+    expected = {node.binding("serial"), ticket.hardware if ticket and ticket.node == node.id else ""} - {""}
+    if scanned not in expected:
+        raise RefusalError(f"scanned serial '{scanned}' is not {' or '.join(sorted(expected))}: wrong machine")
+    held = (h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work)
+    if any(h.owner == ask.intent.person for h in held):
+        return f"{node.id} stays dark until end-work: you work on it already", ()
+    work = ask.scene.present.workloads(node) if node.assignment else ()
+    if work is None or any(w.work_class is not WorkClass.infrastructure for w in work):
+        raise RefusalError(f"{node.id} is not drained: return it for maintenance first")
+    if node.phase is Phase.production and node.assignment is not None:
+        raise RefusalError(f"{node.id} serves pool {node.pool}: return it for maintenance first")
+    if node.operation is not None or node.settling:
+        raise RefusalError(f"{node.id}: an operation is under way or may still land; wait for it")
+    if ask.scene.present.of(node.id).power != OFF:
+        raise RefusalError(f"{node.id} is not seen powered off: `hostler node power-off {node.id}` first")
+    hold = hold_of(ask, node.id, HoldKind.physical_work, ticket=ticket.id if ticket else "")
+    events: list[e.Event] = [e.HoldPlaced(hold), *_no_longer_kept_dark(ask, node)]
+    if node.plan is None:
+        events.append(e.PlanRecorded(freeze(ask.scene, node, RECIPES["locate"], Frame(ActClass.easing))))
+    return f"{node.id} stays dark until end-work", tuple(events)
+
+
+def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
+    """What persons had it powered off for has begun: the work keeps it dark from now on."""
+    dark = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER]
+    return [e.HoldReleased(h.id, h.scope, ask.intent.person, "work on it has begun") for h in dark]
+
+
+def end_work(ask: Ask[EndWork]) -> Granted:
+    """The hands are out of the machine: their holds end; with the last of them what it was taken out for is done."""
+    node = node_of(ask)
+    holds = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.physical_work]
+    if not holds:
+        raise RefusalError(f"nobody works on {node.id}")
+    stays = [] if ask.act.shift_lead else [h.owner for h in holds if h.owner != ask.intent.person]
+    if len(stays) == len(holds):
+        raise RefusalError(f"{stays[0]} works on {node.id}: only they or a shift lead end it")
+    own = [h for h in holds if h.owner not in stays]
+    events: list[e.Event] = [e.HoldReleased(h.id, h.scope, ask.intent.person, ask.intent.reason) for h in own]
+    if stays:
+        return f"your work on {node.id} is ended; it stays dark, for {stays[0]} works on it still", tuple(events)
+    events.extend(
+        e.ConditionCleared(node.id, c.id, ask.intent.person, "the work is done")
+        for c in node.conditions
+        if c.type == "operator.maintenance"
+    )
+    events.extend(unanswered_checks.asked_anew(ask.scene.fleet, node, ask.intent.person))
+    if node.plan is None:
+        events.append(e.PlanRecorded(freeze(ask.scene, node, RECIPES["unlocate"], Frame(ActClass.easing))))
+    return f"work on {node.id} is ended", tuple(events)
+
+
+def _window(ask: AnyAsk) -> Nodes:
+    """The nodes that wait for a window of this scope: one that opens, or the last that is called off, frees them."""
+    fleet = ask.scene.fleet
+    window = fleet.windows.get(ask.intent.target)
+    scope = window.scope if window is not None else ask.intent.target
+    nodes = (fleet.nodes[i] for i in fleet.index.members("waiting"))
+    waiting = (n for n in nodes if n.waiting and any(b.kind == "window" for b in n.waiting.blockers))
+    return tuple(n.id for n in waiting if begins(ask.scene, n) and (scope in scopes(ask.scene, n) or scope == FLEET))
+
+
+HANDLERS: Handlers = {
+    ScheduleMaintenance: Handler(schedule_window, _window),
+    CancelMaintenance: Handler(cancel_window, _window),
+    StartWork: Handler(start_work),
+    EndWork: Handler(end_work),
+}

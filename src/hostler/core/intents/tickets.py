@@ -1,0 +1,85 @@
+"""Tickets and incidents: consent to the end of running work, and what is closed by a person's word."""
+
+from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
+from hostler.core.intents.radius import freed
+from hostler.core.policy.incidents import closed, individually
+from hostler.core.state import events as e
+from hostler.core.state.model import ConsentedWork, Incident, WorkClass
+from hostler.core.state.verbs.tickets import CloseIncident, CloseTicket, ConsentToEviction, TreatIndividually
+
+
+def consent(ask: Ask[ConsentToEviction]) -> Granted:
+    """Yes, evict: the work that a consent ticket asks about may be ended, for its remedy and for no other."""
+    scene, intent = ask.scene, ask.intent
+    ticket = scene.fleet.tickets.get(intent.target)
+    if ticket is None or ticket.kind != "consent":
+        raise RefusalError(f"no open consent ticket {intent.target}; see `hostler ticket list`")
+    node = scene.fleet.nodes[ticket.node]
+    pool = scene.fleet.pool_of(node)
+    if intent.bounds.tenant and pool is not None and pool.owner and intent.person not in (pool.owner, ticket.owner):
+        raise RefusalError(f"{ticket.owner} is asked for consent: they answer, or an operator does")
+    running = scene.present.workloads(node)
+    if running is None:
+        raise RefusalError(f"what runs on {node.id} is unknown: its scheduler has not been heard; try again then")
+    work = tuple(
+        ConsentedWork(w.id, ticket.action, ticket.id, intent.person, scene.now)
+        for w in running
+        if w.work_class is WorkClass.uninterruptible
+    )
+    if not work:
+        raise RefusalError(f"nothing that needs consent runs on {node.id} any more")
+    names = ", ".join(w.workload for w in work)
+    consented = e.WorkConsented(node.id, ticket.id, work, intent.reason)
+    closed = e.TicketClosed(ticket.id, f"{intent.person} consents: {intent.reason}"[:500], intent.person)
+    return f"{ticket.action} may end {names} on {node.id}", (consented, closed)
+
+
+def close_ticket(ask: Ask[CloseTicket]) -> Granted:
+    """The work is done, or not needed. An incident's ticket is closed with the incident."""
+    ticket = ask.scene.fleet.tickets.get(ask.intent.target)
+    if ticket is None:
+        raise RefusalError(f"no open ticket {ask.intent.target}; see `hostler ticket list`")
+    of = next((i for i in ask.scene.fleet.incidents.values() if i.ticket == ticket.id), None)
+    if of is not None:
+        return f"ticket {ticket.id} and incident {of.id} closed", closed(of, ask.intent.person, ask.intent.reason)
+    return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
+
+
+def _incident(ask: AnyAsk) -> Incident:
+    incident = ask.scene.fleet.incidents.get(ask.intent.target)
+    if incident is None:
+        raise RefusalError(f"no open incident {ask.intent.target}; see `hostler incident list`")
+    return incident
+
+
+def close_incident(ask: Ask[CloseIncident]) -> Granted:
+    """The shared part is repaired, or was never at fault: what is left is treated node by node, within the budgets."""
+    incident = _incident(ask)
+    text = f"incident {incident.id} closed; {len(incident.members)} node(s) are treated each by itself, within budgets"
+    return text, closed(incident, ask.intent.person, ask.intent.reason)
+
+
+def treat_individually(ask: Ask[TreatIndividually]) -> Granted:
+    """The shared part's ticket stays; its members wait for it no longer."""
+    incident = _incident(ask)
+    if not incident.holds:
+        raise RefusalError(f"the nodes of incident {incident.id} are treated each by itself already")
+    text = f"{len(incident.members)} node(s) of incident {incident.id} are treated each by itself, within budgets"
+    return text, (individually(incident, ask.intent.person, ask.intent.reason),)
+
+
+def _ticketed(ask: Ask[ConsentToEviction]) -> Nodes:
+    ticket = ask.scene.fleet.tickets.get(ask.intent.target)
+    return (ticket.node,) if ticket is not None else ()
+
+
+def _members(ask: AnyAsk) -> Nodes:
+    return freed(ask, "incident", ask.intent.target)
+
+
+HANDLERS: Handlers = {
+    ConsentToEviction: Handler(consent, _ticketed),
+    CloseTicket: Handler(close_ticket),
+    CloseIncident: Handler(close_incident, _members),
+    TreatIndividually: Handler(treat_individually, _members),
+}

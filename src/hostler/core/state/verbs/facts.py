@@ -1,0 +1,100 @@
+"""What is known of a verb besides its arguments: permission, target, remedy, and where the command line offers it."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+
+class Permission(StrEnum):
+    """What a route or verb asks for."""
+
+    see = "see"
+    see_cell = "see_cell"
+    disturb = "disturb"
+    work = "work"
+    operate = "operate"
+    enrol = "enrol"
+    configure = "configure"
+    report = "report"
+
+
+class Target(StrEnum):
+    """What a verb is asked for on; the value is how the reference says it."""
+
+    node = "one node"
+    nodes = "a node, several, or those in production of a `pool:`, a rack or another domain"
+    scope = "`fleet`, `cluster:`, `pool:`, a rack or another domain, or a node"
+    domain = "a rack or another domain"
+    pool = "`pool:`"
+    cluster = "`cluster:`"
+    fleet = "`fleet`"
+    hold = "a hold"
+    window = "a maintenance window"
+    ticket = "a ticket"
+    incident = "an incident"
+    approval = "an approval"
+    rollout = "a rollout"
+
+    @property
+    def may_be_node(self) -> bool:
+        """Whether it may be one node."""
+        return self in (Target.node, Target.nodes, Target.scope)
+
+    @property
+    def may_be_rack(self) -> bool:
+        """Whether it may be a rack."""
+        return self in (Target.nodes, Target.scope, Target.domain)
+
+
+class Heading(StrEnum):
+    """The heading under which `hostler node --help` lists a verb."""
+
+    work = "Work on a node"
+    remedy = "Remedies"
+    repair = "Repair"
+    life = "Lifecycle"
+
+
+class VerbFacts(Struct, frozen=True):
+    """What holds for every request of one verb.
+
+    `heading`: the verb is a command of `hostler node`; `command` is the command of any other, "" for none. `easing`: it
+    stands before other requests in the queue. `route` is the API's route of a verb that brings documents along.
+    """
+
+    asks: Permission
+    target: Target
+    heading: Heading | None = None
+    command: str = ""
+    easing: bool = False
+    route: str = ""
+
+
+def _stored(name: str) -> str:
+    """The verb of a class name: `ResetGpu` is "reset-gpu"."""
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
+class Verb(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="verb", tag=_stored):
+    """A verb with its arguments. Its docstring is its help, its `facts` are those of the verb."""
+
+    facts: ClassVar[VerbFacts]
+
+
+def name_of(kind: type[Verb]) -> str:
+    """The verb as people write it."""
+    return str(kind.__struct_config__.tag)
+
+
+def help_of(kind: type[Verb]) -> str:
+    """What the verb is for, in one line."""
+    return (kind.__doc__ or "").partition("\n")[0]
+
+
+Hours = Annotated[float, Meta(gt=0, le=24 * 365)] | None
+"""Hours after which something ends by itself, None: never."""
+
+Ending = Annotated[Hours, Meta(description="It ends by itself after so many hours.")]
+Now = Annotated[bool, Meta(description="Do not wait for a better moment; work that may not be disturbed still is not.")]
+Name = Annotated[str, Meta(max_length=256)]

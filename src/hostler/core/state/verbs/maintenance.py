@@ -1,0 +1,37 @@
+"""Maintenance windows, and people's work inside a machine."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
+
+
+class ScheduleMaintenance(Verb, frozen=True):
+    """Set a maintenance window; pending disruption of the scope happens inside it."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.scope, command="maintenance schedule")
+    starts: Annotated[datetime, Meta(tz=True, description="With its time zone: 2026-01-31T22:00:00+00:00.")]
+    ends: Annotated[datetime, Meta(tz=True, description="The same way.")]
+
+
+class CancelMaintenance(Verb, frozen=True):
+    """Call a maintenance window off."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.window, command="maintenance cancel")
+
+
+class StartWork(Verb, frozen=True):
+    """Your hands are in the machine: it stays dark until end-work."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair)
+    serial: Annotated[Name, Meta(description="The serial number scanned at the machine.")]
+    ticket: Annotated[Name, Meta(description="The ticket that is worked on.")] = ""
+
+
+class EndWork(Verb, frozen=True):
+    """Your hands are out of the machine."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair, easing=True)
+    shift_lead: Annotated[bool, Meta(description="End work that somebody else began.")] = False

@@ -1,0 +1,98 @@
+"""Nodes and assets made known, moved along the graph, renamed, retired; their checks and conditions."""
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from hostler.core.state.verbs.facts import Heading, Name, Permission, Target, Verb, VerbFacts
+
+
+class Register(Verb, frozen=True):
+    """Make nodes of an inventory known, to be brought up."""
+
+    facts: ClassVar = VerbFacts(Permission.enrol, Target.fleet, command="node register", route="nodes")
+    nodes: str = ""
+
+
+class Adopt(Verb, frozen=True):
+    """Take over nodes that run in production already."""
+
+    facts: ClassVar = VerbFacts(Permission.enrol, Target.fleet, command="adopt", route="adopt")
+    nodes: str = ""
+
+
+class RegisterAssets(Verb, frozen=True):
+    """Make assets known that are not nodes."""
+
+    facts: ClassVar = VerbFacts(Permission.enrol, Target.fleet, command="asset register", route="assets")
+    assets: str = ""
+
+
+class ClearCondition(Verb, frozen=True):
+    """End a condition by your word."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.work)
+    condition: Annotated[Name, Meta(description="Its type or id; see `hostler node conditions`.")]
+
+
+class Vouch(Verb, frozen=True):
+    """Pass, on your word and once, a check that nobody on the node can answer."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.repair)
+    profile: Annotated[Name, Meta(description="What the node waits for; see `hostler node get`.")]
+
+
+class RmaSend(Verb, frozen=True):
+    """Send it from triage to its vendor, on your word."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.repair)
+
+
+class RmaReturn(Verb, frozen=True):
+    """The vendor has sent it back."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.repair)
+
+
+class Certify(Verb, frozen=True):
+    """Physical inspection and cabling are done."""
+
+    facts: ClassVar = VerbFacts(Permission.work, Target.node, Heading.life)
+
+
+class ZapAgain(Verb, frozen=True):
+    """Try the firmware again after zap_fail."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
+
+
+class Triage(Verb, frozen=True):
+    """From zap_fail to triage."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
+
+
+class Debug(Verb, frozen=True):
+    """From triage to engineers."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
+
+
+class Onboard(Verb, frozen=True):
+    """From debug back to onboarding."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
+
+
+class Rebind(Verb, frozen=True):
+    """It has another name now: a replaced BMC, a renamed host."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
+    kind: Annotated[Name, Meta(description="Which kind of name: hostname, serial, bmc, mac, kubernetes or slurm.")]
+    value: Annotated[Name, Meta(description="The new name; for bmc the Redfish address.")]
+
+
+class Retire(Verb, frozen=True):
+    """Gone for good; its history remains."""
+
+    facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
