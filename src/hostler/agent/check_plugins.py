@@ -10,6 +10,7 @@ that is taken away after it has found something is *stale*: nobody says any more
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from hashlib import blake2s
 from pathlib import Path
@@ -166,6 +167,33 @@ def run_plugin(plugin: Plugin) -> tuple[PluginAnswer, ...]:
     schedule = plugin.schedule
     limits = CommandLimits(schedule.timeout_s, schedule.memory_mib * 1024 * 1024, schedule.cpu_s)
     return read_answers(run_bounded((str(plugin.path),), limits))
+
+
+def answer_of(directory: Path, name: str, owner: int = 0) -> PluginAnswer | None:
+    """What the plug-in of this name says now, in one answer: the worst of its parts. None where there is none.
+
+    As in its rounds, what is not well counts once a second run has said so too: after a restart a mount may come late.
+    Blocks for as long as both may take; never raises.
+    """
+    plugin = next((one for one in installed(directory, owner)[0] if one.name == name), None)
+    if plugin is None:
+        return None
+    first = _worst(run_plugin(plugin))
+    if first.verdict is Verdict.passed:
+        return first
+    time.sleep(min(AGAIN_S, plugin.schedule.every_s))
+    return _worst(run_plugin(plugin))
+
+
+def _worst(answers: tuple[PluginAnswer, ...]) -> PluginAnswer:
+    """One answer for all parts. A warning is no failure."""
+    failed = [one for one in answers if one.verdict is Verdict.failed and one.severity != "warning"]
+    open_ones = [one for one in answers if one.verdict not in (Verdict.passed, Verdict.failed)]
+    told = failed or open_ones or list(answers)
+    details = (f"{one.part}: {one.detail}" if one.part else one.detail for one in told if not one.shape)
+    return PluginAnswer(
+        told[0].verdict if failed or open_ones else Verdict.passed, _clean("; ".join(filter(None, details)))
+    )
 
 
 def read_answers(ended: CommandEnd) -> tuple[PluginAnswer, ...]:

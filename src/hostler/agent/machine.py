@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from hostler.agent import child_process, kubelet
+from hostler.agent import check_plugins, child_process, kubelet
 from hostler.agent.checks import emulated_gate
 from hostler.agent.checks.gate_runner import GatePlace, GateRunner
 from hostler.agent.checks.host_stress import StressResult
@@ -88,7 +88,10 @@ class HostMachine(Protocol):
         ...
 
     def check(self, profile: str, expects: str) -> StressResult:
-        """Run this profile's checks; `expects` is what a gate is to see (`core.diagnose.gate.expectation`)."""
+        """Run this profile's checks, or the site's own check of this name.
+
+        `expects` is what a gate is to see (`core.diagnose.gate.expectation`).
+        """
         ...
 
     def profiles(self) -> tuple[str, ...]:
@@ -121,6 +124,7 @@ class SensorSources(Struct, frozen=True):
 
     `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's; `dcgm`: the page of DCGM's
     exporter, on a loopback address, "" for none. `kernel_log` is what a gate reads again, `root` where it finds sysfs.
+    `checks` holds the site's own checks.
     """
 
     units: tuple[str, ...] = ()
@@ -128,6 +132,7 @@ class SensorSources(Struct, frozen=True):
     dcgm: str = ""
     kernel_log: str = "/dev/kmsg"
     root: str = "/"
+    checks: str = str(check_plugins.DIRECTORY)
 
 
 class Powers(Struct, frozen=True):
@@ -250,11 +255,13 @@ class RealHostMachine:
         self._host.close()
 
     def check(self, profile: str, expects: str) -> StressResult:
-        if profile not in ANSWERED:
-            answers = ", ".join(sorted(ANSWERED))
-            text = f"this agent has no checks of profile {profile}, it answers {answers}; a check of the site's own may"
-            return StressResult(Verdict.inconclusive, text)
-        return self._gate.check(expects)
+        if profile in ANSWERED:
+            return self._gate.check(expects)
+        if (said := check_plugins.answer_of(Path(self._eyes.checks), profile)) is not None:
+            return StressResult(said.verdict, said.detail)
+        answers = ", ".join(sorted(ANSWERED))
+        text = f"this agent has no checks of profile {profile}, it answers {answers}; a check of the site's own may"
+        return StressResult(Verdict.inconclusive, text)
 
     def profiles(self) -> tuple[str, ...]:
         return tuple(sorted(ANSWERED))

@@ -111,7 +111,9 @@ async def run_agent(settings: AgentSettings) -> None:
         settings.node,
         settings.state_dir,
         Powers(settings.allow_actions, settings.scratch, clusters),
-        SensorSources(settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log),
+        SensorSources(
+            settings.units, settings.nvml_twin, settings.dcgm, settings.kernel_log, checks=settings.checks_dir
+        ),
     )
     try:
         await serve(settings, body, stop)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.conditions.site_checks import OURS
 from hostler.core.state import events as e
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
@@ -200,9 +201,9 @@ def pauses(scene: DecisionContext, node: Node) -> Wait | None:
 
 
 def _ability(scene: DecisionContext, node: Node, profile: str) -> bool | None:
-    """Whether the node's agent has the check; None where it has not said."""
+    """Whether the node's agent has the check; None where it has not said, as of sanitise and of a site's own checks."""
     said = scene.present.of(node.id).profiles
-    return None if said is None or profile == SANITISE else profile in said
+    return profile in said if said is not None and profile in OURS else None
 
 
 def _again_at(scene: DecisionContext, node: Node, condition: Condition) -> datetime:

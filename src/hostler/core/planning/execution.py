@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.machine_identity import is_listed_from_an_earlier_boot
+from hostler.core.conditions.site_checks import has_passed_since
 from hostler.core.conditions.sku_doubt import doubt_of_sku
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.conditions.unanswered_checks import INVENTORY
@@ -264,10 +265,8 @@ def _is_graver(need: Need, plan: Plan) -> bool:
 def _step(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     step = plan.steps[plan.index]
     row = OPERATIONS[step.operation]
-    if "boot" in row.needs and plan.boot_id and node.boot_id != plan.boot_id:
-        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
-    if step.operation == "uncordon" and (_cordoned_by_person(scene, node) or _stays_cordoned(node, plan)):
-        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    if (moot := _passed_over(scene, node, plan)) is not None:
+        return Act((*moot, e.PlanAdvanced(node.id, plan.id, plan.index + 1)))
     if "drained" in row.needs and plan.disruptive:
         if (again := _cordon_again(scene, node, plan)) is not None:
             return again
@@ -282,6 +281,21 @@ def _step(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
     # A plan of an older version has a gate that names nothing to see.
     laid = gate_requirements.seeing(scene.fleet, node, plan).steps[plan.index]
     return Act((e.OperationStarted(start(scene, node, plan, laid)),))
+
+
+def _passed_over(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
+    """What is recorded where the step is not taken, None where it is.
+
+    It was meant for another boot, it would open a node that is to stay shut, or a site's check has passed by itself.
+    """
+    operation, profile = plan.steps[plan.index].operation, unanswered_checks.profile_at(plan)
+    if "boot" in OPERATIONS[operation].needs and plan.boot_id and node.boot_id != plan.boot_id:
+        return ()
+    if operation == "uncordon" and (_cordoned_by_person(scene, node) or _stays_cordoned(node, plan)):
+        return ()
+    if has_passed_since(node, plan, profile):
+        return tuple(unanswered_checks.answered(scene.fleet, node, profile, "observation", f"{profile} passed"))
+    return None
 
 
 def _cordon_again(scene: DecisionContext, node: Node, plan: Plan) -> Act | None:

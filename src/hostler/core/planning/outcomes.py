@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.recurrence import count_act
+from hostler.core.conditions.site_checks import asked_by, name_of
 from hostler.core.planning.domain_plans import scope_of, wish_of
 from hostler.core.state import events as e
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
@@ -240,9 +241,12 @@ def _has_left(fleet: Fleet, condition: Condition) -> bool:
 
 
 def is_evidence(condition: Condition) -> bool:
-    """Whether somebody has seen a fault of this machine, and it is known: neither a wish, nor silence, nor a doubt."""
+    """Whether somebody has seen a fault of this machine, and it is known: neither a wish, nor silence, nor a doubt.
+
+    What a site's own check says is none: it leads to triage, where the suspect profile decides.
+    """
     row = CONDITIONS.get(condition.type)
-    if row is None or condition.remedy or condition.unknown_since is not None:
+    if row is None or condition.remedy or condition.unknown_since is not None or name_of(condition):
         return False
     return row.source == "observer" and condition.severity >= Severity.degraded and condition.type not in ABSENCES
 
@@ -279,6 +283,8 @@ def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
         return [*remediable, *(c for c in node.conditions if c.clears == "age" and c.boot_id not in ("", node.boot_id))]
     if plan.name == "return_to_service":
         return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]
+    asked = asked_by(plan)
+    remediable += [c for c in node.conditions if name_of(c) in asked]
     ended = ("", plan.boot_id, plan.left_boot)
     return [c for c in remediable if c.id in plan.causes and (not plan.boot_id or c.boot_id in ended)]
 

@@ -1,7 +1,10 @@
 """Laying a plan down: a frozen copy of a recipe for one node, with everything that decided it."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
+from hostler.core.conditions import site_checks
 from hostler.core.planning import gate_requirements
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
@@ -40,7 +43,8 @@ def record(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> 
 def freeze(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> Plan:
     """A frozen copy of the recipe for this node: no table is read for it again."""
     parts = _confined(scene, node, recipe, frame)
-    rows = [laid for row in recipe.steps for laid in _lay(scene, node, row, parts)]
+    steps = _asking_again(recipe, site_checks.convicting(node, frame.causes))
+    rows = [laid for row in steps for laid in _lay(scene, node, row, parts)]
     plan = Plan(
         id=f"{node.id}-p{scene.fleet.cell.seq}",
         node=node.id,
@@ -68,6 +72,14 @@ def freeze(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> 
         step_since=scene.now,
     )
     return gate_requirements.seeing(scene.fleet, node, plan)
+
+
+def _asking_again(recipe: Recipe, checks: tuple[str, ...]) -> Iterator[StepRow]:
+    """The recipe's steps; behind a gate the site's checks that convicted the node, which nobody else can answer."""
+    for row in recipe.steps:
+        yield row
+        if row.operation == "run_checks" and row.args.get("profile") == "gate":
+            yield from (StepRow("run_checks", site_checks.AGAIN_S, args={"profile": name}) for name in checks)
 
 
 def _confined(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:

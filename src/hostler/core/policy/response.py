@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.conditions.site_checks import beyond_vain
 from hostler.core.state.configuration import REMEDIES, Policy, Rule, Rung
 from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile
 
@@ -91,7 +92,7 @@ def shadow_need(policy: Policy, node: Node, condition: Condition, now: datetime)
 def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: datetime) -> Need | None:
     if not rule.remedy or not _concerns(node, condition, rule):
         return None
-    first = _beyond_held(node, condition, rule.remedy)
+    first = rule.remedy if condition.remedy else _beyond(node, condition, rule.remedy)
     remedy = condition.remedy or climb(policy, node, first, condition.part, now)
     act_class = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
     if remedy == "protective_power_off":
@@ -131,8 +132,9 @@ def _concerns(node: Node, condition: Condition, rule: Rule) -> bool:
     return bool(condition.remedy) or node.profile is Profile.managed
 
 
-def _beyond_held(node: Node, condition: Condition, remedy: str) -> str:
-    """The remedy, or the rung above it where somebody has held what it acts upon since the condition stands."""
+def _beyond(node: Node, condition: Condition, remedy: str) -> str:
+    """The remedy, or the rung above it where it was in vain, or somebody has held what it acts upon since then."""
+    remedy = beyond_vain(node, condition, remedy)
     held = any(a.busy and a.remedy == remedy and a.at >= condition.since for a in node.attempts)
     return REMEDIES[REMEDIES.index(remedy) + 1] if held and remedy in REMEDIES[:-1] else remedy
 

@@ -42,8 +42,9 @@ WORK_S: dict[str, Span] = {
     "seatrial": (600.0, 1800.0),
     "suspect": (3600.0, 7200.0),
     "burn_in": (86_400.0, 90_000.0),
+    "run_checks": (0.1, 0.5),
 }
-"""How long an agent works at an operation, or at a profile of checks."""
+"""How long an agent works at an operation, or at a profile of checks; of others it says at once that it has none."""
 
 Ended = Callable[[SimulatedHost, str, list[Fault]], None]
 
@@ -241,7 +242,7 @@ class Actuators:
         mark = self._marks[operation.id] = AgentDiskRecord(operation.attempt, host.boot_id)
         self._busy[host.node] = operation.id
         self._effect(operation, epoch)
-        span = WORK_S[operation.args.get("profile", operation.kind)]
+        span = WORK_S.get(operation.args.get("profile", ""), WORK_S[operation.kind])
         if operation.kind in ("gpu_reset", "reboot"):
             self._disturb(host, operation)
         self._site.clock.after(host.draw(span), lambda: self._ends(operation, host, mark))

@@ -162,7 +162,7 @@ class SimulatedHost:
 
     def check(self, profile: str) -> tuple[str, str]:
         """What a check profile finds: verdict and detail. A gate sees less than a long look."""
-        if profile in self.lacks:
+        if profile in self.lacks or profile not in PROFILES:
             return "inconclusive", f"this agent has no checks of profile {profile}"
         if profile in self.says_nothing:
             return self.says_nothing[profile], "the harness could not measure"
