@@ -20,7 +20,11 @@ from bench.figures import Figures
 from bench.http_posts import POLICY, beat, cpu_s
 from bench.memory import seen
 from bench.posts import a_fleet
+from hostler.agent.collectors.inventory import NodeInventory
 from hostler.agent.controller_client import POLL_S
+from hostler.agent.inventory_news import InventoryNews
+from hostler.agent.local_observation import LocalObservation
+from hostler.agent.main import INVENTORY_S
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Observation, Severity
 from hostler.journal.opening import open_journal
@@ -126,9 +130,11 @@ def _journal(figures: Figures) -> None:
         "an observation of one line": lambda n: Batch((), (told(n),)),
         "an inventory of 58 parts": lambda n: Batch((), (_numbered(seen(node, n, now), n),)),
         "a record of a condition": lambda n: Batch((record(n),)),
+        "a day of looks at 58 parts": lambda n: Batch((), _day(node, n, now, held=True)),
+        "a day of them for a controller that holds none": lambda n: Batch((), _day(node, n, now, held=False)),
     }
     for what, made in kinds.items():
-        number = RECORDS if "58" not in what else RECORDS // 20
+        number = RECORDS // 200 if "a day" in what else RECORDS // 20 if "58" in what else RECORDS
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "journal.db"
             journal = open_journal(place)
@@ -144,3 +150,18 @@ def _journal(figures: Figures) -> None:
 
 def _numbered(one: Observation, number: int) -> Observation:
     return replace(one, sequence=number)
+
+
+def _day(node: str, day: int, now: datetime, *, held: bool) -> tuple[Observation, ...]:
+    """What an agent's looks of one day tell, after days like it. `held`: the controller holds what it was told."""
+    news, parts, told = InventoryNews(), seen(node, 1, now), list[LocalObservation]()
+    found = NodeInventory(parts.parts, parts.facts)
+    for hour in range(48):
+        news.held = found.digest() if held else ""
+        looked = news.of(found, hour * INVENTORY_S)
+        told += looked if hour >= 24 else ()
+    kept = ((one.facts, one.parts, one.kind, one.text) for one in told)
+    return tuple(
+        Observation(node, kind, "agent", "s", day * 50 + place, "b", text=text, facts=facts, parts=parts, received=now)
+        for place, (facts, parts, kind, text) in enumerate(kept)
+    )

@@ -112,9 +112,9 @@ async def conditions(world: House) -> Any:
 async def test_a_heartbeat_tells_how_far_the_spool_was_read(world: House) -> None:
     await send(world, json.loads((BEFORE / "03_observations.json").read_text()))
     beat = {"method": "POST", "path": "/v1/agent/heartbeat", "body": {"node": "n0", "boot_id": "boot-1", "spool": "p1"}}
-    assert await send(world, beat) == (200, {"spool": "p1", "acknowledged": 3})
+    assert await send(world, beat) == (200, {"spool": "p1", "acknowledged": 3, "inventory": ""})
     beat["body"]["spool"] = "another"  # type: ignore[index]
-    assert await send(world, beat) == (200, {"spool": "another", "acknowledged": 0})
+    assert await send(world, beat) == (200, {"spool": "another", "acknowledged": 0, "inventory": ""})
 
 
 # --- our agent before a controller of the version before
@@ -153,7 +153,7 @@ async def test_our_agent_understands_a_controller_of_the_version_before(older: s
             await controller.heartbeat(
                 "boot-1", controller_client.About("0.2.0", 1), controller_client.SpoolReceipt("s1", 2)
             )
-            is None
+            == controller_client.Beat()
         )
         assert (await controller.observations("s1", "boot-1", [])).cursor == 2
         (order,) = await controller.operations()
@@ -177,11 +177,11 @@ async def test_an_idle_agent_sends_again_what_a_restored_controller_has_lost(wor
     assert spool.acknowledged == 7
     had = controller_client.SpoolReceipt(spool.id, spool.acknowledged)
     world.cell._office._controller.cursors["n0/agent"] = (spool.id, 3)  # type: ignore[union-attr]  # noqa: SLF001 - lost
-    await uploader.rewind(await controller.heartbeat("b", controller_client.About("0.2.0", 1), had), had)
+    await uploader.rewind((await controller.heartbeat("b", controller_client.About("0.2.0", 1), had)).read, had)
     assert spool.waiting == 4
     moment_s[0] += 23 * 3600
     await uploader.send_all()
     assert world.cell.read_to("n0") == (spool.id, 7)
-    await uploader.rewind(await controller.heartbeat("b", controller_client.About("0.2.0", 1), had), had)
+    await uploader.rewind((await controller.heartbeat("b", controller_client.About("0.2.0", 1), had)).read, had)
     assert spool.waiting == 0
     spool.close()

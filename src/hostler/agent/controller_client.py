@@ -120,9 +120,20 @@ def addresses(servers: str) -> tuple[str, ...]:
     return found
 
 
-class _Beat(Struct, frozen=True):
+class Beat(Struct, frozen=True):
+    """A heartbeat's answer, empty from a controller that does not tell yet.
+
+    How far the spool has been read, and the digest of the inventory that need not be told again, "" for none.
+    """
+
     spool: str = ""
     acknowledged: int | None = None
+    inventory: str = ""
+
+    @property
+    def read(self) -> SpoolReceipt | None:
+        """How far the spool has been read, None where that is not told."""
+        return None if self.acknowledged is None else SpoolReceipt(self.spool, self.acknowledged)
 
 
 class ControllerClient:
@@ -147,17 +158,13 @@ class ControllerClient:
         call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
         return _decode(await self._ask(call), SpoolReceipt)
 
-    async def heartbeat(self, boot_id: str, about: About, had: SpoolReceipt = NOTHING_READ) -> SpoolReceipt | None:
-        """Say that we live, what we are, and how far we were told that the spool has been read.
-
-        Gives how far it has, None from a controller that does not tell yet.
-        """
+    async def heartbeat(self, boot_id: str, about: About, had: SpoolReceipt = NOTHING_READ) -> Beat:
+        """Say that we live, what we are, and how far we were told that the spool has been read."""
         said = {"version": about.version, "rss_kib": about.rss_kib, "profiles": about.profiles}
         read = {"spool": had.spool, "acknowledged": had.acknowledged}
         body = {"node": self._node, "boot_id": boot_id, **said, **read}
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
-        beat = _decode(raw, _Beat) if raw else _Beat()
-        return None if beat.acknowledged is None else SpoolReceipt(beat.spool, beat.acknowledged)
+        return _decode(raw, Beat) if raw else Beat()
 
     async def operations(self) -> tuple[OperationOrder, ...]:
         """What is to be done; waits up to POLL_S for something to do.

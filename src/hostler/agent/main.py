@@ -37,6 +37,7 @@ from hostler.agent.controller_client import (
     backoff_s,
 )
 from hostler.agent.host_commands import ActFailedError
+from hostler.agent.inventory_news import InventoryNews
 from hostler.agent.local_observation import LocalObservation, agent_event, collector_failed, collector_started
 from hostler.agent.machine import HostMachine, Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import NodeOperations
@@ -177,6 +178,7 @@ class Agent:
         self._spool = spool
         self._controller = controller
         self._uploader = Uploader(settings.node, spool, controller, random.random)
+        self._inventory = InventoryNews()
         self._watch = CollectorLoops(body, spool, self._uploader.wake)
         hands = NodeOperations(settings.node, body, marks)
         self._operator = Operator(hands, marks, spool, self._uploader, controller)
@@ -218,9 +220,11 @@ class Agent:
             try:
                 had = SpoolReceipt(self._spool.id, self._spool.acknowledged)
                 about = About(VERSION, rss_kib(), self._body.profiles())
-                read = await self._controller.heartbeat(self._body.boot_id(), about, had)
-                await self._uploader.rewind(read, had)
+                beat = await self._controller.heartbeat(self._body.boot_id(), about, had)
+                self._inventory.held = beat.inventory
+                await self._uploader.rewind(beat.read, had)
             except (UnavailableError, RejectedError, sqlite3.Error) as error:
+                self._inventory.held = ""
                 log.info("heartbeat_missed", extra=facts(reason=str(error)))
             await asyncio.sleep(HEARTBEAT_S)
 
@@ -232,17 +236,13 @@ class Agent:
 
     async def _inventories(self) -> None:
         while True:
-            await self._note(*await asyncio.to_thread(self._inventory))
+            now_s = self._spool.now_s()
+            try:
+                news = self._inventory.of(await asyncio.to_thread(self._body.inventory), now_s)
+            except ActFailedError as error:
+                news = self._inventory.failed(str(error), now_s)
+            await self._note(*news)
             await asyncio.sleep(INVENTORY_S)
-
-    def _inventory(self) -> list[LocalObservation]:
-        now_s = self._spool.now_s()
-        try:
-            found = self._body.inventory()
-        except ActFailedError as error:
-            return [collector_failed("inventory", now_s, str(error))]
-        seen = LocalObservation("inventory", now_s, facts=found.facts, parts=found.parts)
-        return [collector_started("inventory", now_s), seen]
 
     async def _ports(self) -> None:
         """Look at the ports again and again; a look that hangs is told, and nobody looks beside it."""

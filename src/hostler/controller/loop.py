@@ -13,6 +13,7 @@ from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.controller.startup import first_words, of_clock
 from hostler.core.conditions import own_conditions, staleness
+from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.decide import answer as answer_intent
 from hostler.core.planning.in_service import balance
@@ -279,6 +280,8 @@ class Controller:
                 self._emit(caused.event, caused.cause)
                 self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
                 node = self.fleet.nodes.get(node.id) or node
+            if stamped.kind == "inventory" and stamped.source == "agent":
+                self.present.of(node.id).inventory = known_inventory(self.fleet, node, stamped)
         self._replies.append(Reply(seen.token, acknowledged=read[1], text=read[0]))
 
     def _reply(self, outcome: Outcome) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from hostler.controller import intake
 from hostler.controller.ready import Reply, Send
+from hostler.core.conditions.known_inventory import still_known
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
@@ -229,6 +230,11 @@ class Cell:
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""
         return self._office.read_to(node) if self._office is not None else ("", 0)
+
+    def known_inventory(self, node: str, boot_id: str) -> str:
+        """The digest of the inventory that the node's agent need not tell again in this boot, "" for none."""
+        found = self.view.nodes.get(node)
+        return "" if found is None else still_known(self.view, found, boot_id, self.present.of(node).inventory)
 
     def tell(self, one: intake.Input) -> None:
         """Put a volatile reading (workloads, power) before the controller; who stands by has no use for it."""

@@ -91,6 +91,10 @@ class CellView(Protocol):
         """The spool of the node's agent, and the number up to which it is durable; ("", 0) where none is known."""
         ...
 
+    def known_inventory(self, node: str, boot_id: str) -> str:
+        """The digest of the inventory that the node's agent need not tell again in this boot, "" for none."""
+        ...
+
     def tell(self, one: Input) -> None:
         """Put a volatile reading before the controller."""
         ...

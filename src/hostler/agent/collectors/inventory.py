@@ -4,6 +4,7 @@ Everything below `root` is read as text or small binary files, so a directory th
 without a readable serial gets a stable name made of its place and the node's serial.
 """
 
+import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ DEADLINE_S = 60.0
 MAX_PARTS = 512
 MAX_READ = 64 * 1024
 NVIDIA = "0x10de"
+_OF_THE_MOMENT = (".link_width", ".link_speed", ".state", ".rate")
 _VIRTUAL_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "nbd", "fd")
 
 
@@ -29,6 +31,11 @@ class NodeInventory(Struct, frozen=True):
 
     parts: tuple[Part, ...] = ()
     facts: Facts = {}
+
+    def digest(self) -> str:
+        """The same for the same parts and facts, but for the state of links, which nobody judges by these."""
+        kept = {name: value for name, value in self.facts.items() if not name.endswith(_OF_THE_MOMENT)}
+        return hashlib.sha256(msgspec.json.encode((self.parts, kept), order="sorted")).hexdigest()[:32]
 
 
 class _Device(Struct, frozen=True):

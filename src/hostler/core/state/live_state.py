@@ -9,13 +9,26 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.state.configuration import Sku
 from hostler.core.state.events import INTRODUCED
 from hostler.core.state.model import OWNER, Node, Workload
+from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.upcast import DOWNCASTERS
 
 ON = "on"
 OFF = "off"
 UNKNOWN = "unknown"
+
+
+class KnownInventory(Struct, frozen=True):
+    """An agent's inventory that was judged: its digest (the agent's word), and against what it was judged."""
+
+    digest: str
+    boot_id: str
+    sku: Sku | None
+    at: datetime | None
+    slots: Pairs
+    addresses: Pairs
 
 
 class LiveNode(Struct):
@@ -28,6 +41,7 @@ class LiveNode(Struct):
     `scheduler_boot`: the boot id that its cluster shows ("": none), the last that its daemon told of. It differs from
     the agent's, both being heard, `boots_differ_since`. `profiles` are the check profiles that its agent says it has,
     None: it has not said.
+    `inventory` is what its agent told last of its parts, None: nothing since the controller began.
     """
 
     power: str = UNKNOWN
@@ -45,6 +59,7 @@ class LiveNode(Struct):
     scheduler_boot: str = ""
     boots_differ_since: datetime | None = None
     profiles: tuple[str, ...] | None = None
+    inventory: KnownInventory | None = None
 
 
 class Release(Struct, frozen=True):

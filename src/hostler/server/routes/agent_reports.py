@@ -51,6 +51,14 @@ class Receipt(Struct, frozen=True):
     acknowledged: int
 
 
+class HeartbeatReceipt(Struct, frozen=True):
+    """How far the spool is durable, and the digest of the inventory that need not be told again, "" for none."""
+
+    spool: str
+    acknowledged: int
+    inventory: str = ""
+
+
 class HeartbeatBody(Struct, frozen=True):
     """The agent is there. Protocol 2: `spool` names whose reading the answer tells of, `acknowledged` what was told.
 
@@ -105,8 +113,11 @@ async def observations(
 
 
 @post("/heartbeat", guards=REPORT, request_max_body_size=4096, status_code=200)
-async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[Receipt | None]:
-    """The agent is heard. Whoever names its spool is told how far that was read: less than before after a restore."""
+async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[HeartbeatReceipt | None]:
+    """The agent is heard. Whoever names its spool is told how far that was read: less than before after a restore.
+
+    It is told, too, which inventory is held and still says all that telling it again would say.
+    """
     room, node = agent.room, _own(agent, data.node)
     room.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles)
     if any(c.type == "agent.outdated" for c in node.conditions):
@@ -120,7 +131,7 @@ async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[R
     read = sequence if spool == data.spool else 0
     if data.acknowledged > read and room.fleet.cell.restored is not None:
         room.cell.tell(AgentAhead(node.id, read, data.acknowledged))
-    return Response(Receipt(data.spool, read))
+    return Response(HeartbeatReceipt(data.spool, read, room.cell.known_inventory(node.id, data.boot_id)))
 
 
 @get("/operations", guards=REPORT)
