@@ -9,7 +9,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -19,14 +18,12 @@ from msgspec import Struct
 from bench.figures import Figures
 from bench.posts import LINE, PER_POST
 from hostler.core.state.model import Observation
-from hostler.journal.opening import open_journal
-from hostler.server.tokens import Grant, Role, TokenStore
-from tests.end_to_end.processes import HOSTLER, answers, free_port, process
+from tests.end_to_end.processes import HOSTLER
+from tests.end_to_end.served_fleet import Layout, a_served_fleet
 
 NODES = 200
 POSTS = 4_000
 WARM = 400
-POLICY = Path(__file__).parents[1] / "src/hostler/core/policy/default_policy.yaml"
 POOLS = f"skus: {{this: {{gpus: 0}}}}\npools: {{train: {{sku: this, target: {NODES}, tenant: t}}}}\n"
 TICKS_S = os.sysconf("SC_CLK_TCK")
 
@@ -58,39 +55,19 @@ def beat(number: int, _turn: int) -> bytes:
 async def main_async() -> Figures:
     """Serve, adopt, post, and read the CPU."""
     figures = Figures("posts over HTTP")
-    program = os.environ.get("PROGRAM", HOSTLER)
+    layout = Layout(POOLS, [f"n{n}" for n in range(NODES)], program=os.environ.get("PROGRAM", HOSTLER))
     with tempfile.TemporaryDirectory() as folder:
-        data, pools, port = Path(folder) / "data", Path(folder) / "pools.yaml", free_port()
-        data.mkdir(mode=0o700)
-        pools.write_text(POOLS)
-        open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
-        with closing(TokenStore(data / "tokens.db")) as store:
-            ann = store.create(Grant("ann", Role.operator))
-            grants = [Grant(f"a{n}", Role.agent, node=f"n{n}") for n in range(NODES)]
-            tokens = store.create_all(grants)
-        serve = [program, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}"]
-        serve += ["--config", str(POLICY), "--config", str(pools)]
-        url = f"http://127.0.0.1:{port}"
-        async with process(*serve, log=Path(folder) / "log") as child, aiohttp.ClientSession() as session:
-            await answers(session, f"{url}/readyz", 60.0, child)
-            await _adopt(session, url, ann)
+        async with a_served_fleet(Path(folder), layout) as fleet:
             note = f"load {os.getloadavg()[0]:.1f}"
             for what, path, say in (("post", "observations", body), ("heartbeat", "heartbeat", beat)):
-                agents = Agents(session, f"{url}/v1/agent/{path}", tokens, say)
+                agents = Agents(fleet.session, f"{fleet.server}/v1/agent/{path}", list(fleet.tokens.values()), say)
                 await agents.send(WARM, 0)
-                before, began = cpu_s(child.pid), time.monotonic()
+                before, began = cpu_s(fleet.pid), time.monotonic()
                 await agents.send(POSTS, WARM)
-                took_s, cpu = time.monotonic() - began, cpu_s(child.pid) - before
+                took_s, cpu = time.monotonic() - began, cpu_s(fleet.pid) - before
                 figures.add(f"CPU of the server for a {what}", cpu / POSTS * 1e6, "µs", note)
                 figures.add(f"{what}s", POSTS / took_s, "/s", "the client had the same cores")
     return figures
-
-
-async def _adopt(session: aiohttp.ClientSession, url: str, token: str) -> None:
-    nodes = [{"id": f"n{n}", "sku": "this", "pool": "train"} for n in range(NODES)]
-    headers = {"Authorization": f"Bearer {token}"}
-    async with session.post(f"{url}/v1/adopt", json={"nodes": nodes, "reason": "bench"}, headers=headers) as answer:
-        assert answer.status == 200, await answer.text()
 
 
 class Agents(Struct, frozen=True):

@@ -9,7 +9,6 @@ line from a pipe, spools it durably and posts it. All share the machine's cores.
 """
 
 import asyncio
-import json
 import os
 import statistics
 import tempfile
@@ -21,18 +20,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import aiohttp
 import msgspec
 
 from bench.figures import Figures
 from hostler.agent.main import AgentSettings
 from hostler.drivers.kubernetes.wire import read_event, read_node, read_page
-from hostler.journal.opening import open_journal
-from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.emulated.emulated_server import EmulatedHost, gpu_address, h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
-from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run
+from tests.end_to_end.served_fleet import POLICY, Layout, a_served_fleet
 
 FAULTS = 200
 PAUSE_S = 0.5
@@ -40,7 +36,6 @@ CROWDED = 100
 CROWDED_PAUSE_S = 0.05
 CLUSTER = 5_000
 LINE = "NVRM: Xid (PCI:{}): 79, pid=1234, name=python3, GPU has fallen off the bus."
-POLICY = Path(__file__).parents[1] / "src/hostler/core/policy/default_policy.yaml"
 BRAKE = "  brake: {disruptions: 1000, percent: 100, window_s: 3600}"
 POOLS = """
 skus:
@@ -120,34 +115,9 @@ async def _served(
     folder: Path, plane: ControlPlane, admin: Admin, names: list[str]
 ) -> AsyncIterator[list[EmulatedHost]]:
     """A served cell with these nodes in production, and the machines under them."""
-    data = folder / "data"
-    data.mkdir(mode=0o700)
-    policy = [BRAKE if line.startswith("  brake:") else line for line in POLICY.read_text().splitlines()]
-    (folder / "policy.yaml").write_text("\n".join(policy))
-    (folder / "pools.yaml").write_text(POOLS)
-    (folder / "fleet.json").write_text(json.dumps([{"id": name, "sku": "h100", "pool": "train"} for name in names]))
-    server = f"http://127.0.0.1:{(port := free_port())}"
-    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
-    store = TokenStore(data / "tokens.db")
-    operator = folder / "operator"
-    operator.write_text(store.create(Grant("ann", Role.operator)))
-    settings = [_agent(folder, server, name, store.create(Grant(name, Role.agent, node=name))) for name in names]
-    store.close()
-    rights = await as_hostler(plane, admin)
-    given = [
-        "--cluster",
-        f"k1={rights}",
-        "--config",
-        str(folder / "policy.yaml"),
-        "--config",
-        str(folder / "pools.yaml"),
-    ]
-    serve = [HOSTLER, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}", *given]
-    async with aiohttp.ClientSession() as session, process(*serve, log=folder / "log"):
-        await answers(session, f"{server}/readyz", PATIENCE_S)
-        words = ("adopt", str(folder / "fleet.json"), "--reason", "bench", "--server", server)
-        code, said = await run(HOSTLER, *words, "--token-file", str(operator))
-        assert code == 0, said
+    given = [f"--cluster=k1={await as_hostler(plane, admin)}"]
+    async with a_served_fleet(folder, Layout(POOLS, names, "h100", policy=brakeless(), given=given)) as fleet:
+        settings = [_agent(folder, fleet.server, name, token) for name, token in fleet.tokens.items()]
         hosts = [EmulatedHost(s.node, h100(f"S-{s.node}"), s, lambda: datetime.now(UTC), 1.0) for s in settings]
         for host in hosts:
             host.wake()
@@ -158,11 +128,15 @@ async def _served(
             await asyncio.gather(*(host.stop() for host in hosts), return_exceptions=True)
 
 
+def brakeless() -> str:
+    """The default policy, whose storm brake nothing here sets off."""
+    return "\n".join(BRAKE if line.startswith("  brake:") else line for line in POLICY.read_text().splitlines())
+
+
 def _agent(folder: Path, server: str, name: str, token: str) -> AgentSettings:
     state = folder / "agents" / name
     state.mkdir(parents=True)
     (state / "token").write_text(token)
-    (state / "token").chmod(0o600)
     (state / "token").chmod(0o600)
     return AgentSettings(name, server, state / "token", state, kernel_log=str(state / "kmsg"))
 

@@ -9,15 +9,13 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-import aiohttp
 from msgspec.structs import replace
 
 from bench.figures import Figures
-from bench.http_posts import POLICY, beat, cpu_s
+from bench.http_posts import beat, cpu_s
 from bench.memory import seen
 from bench.posts import a_fleet
 from hostler.agent.collectors.inventory import NodeInventory
@@ -29,8 +27,7 @@ from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Observation, Severity
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
-from hostler.server.tokens import Grant, Role, TokenStore
-from tests.end_to_end.processes import HOSTLER, answers, free_port, process
+from tests.end_to_end.served_fleet import Layout, ServedFleet, a_served_fleet
 
 AGENTS = int(os.environ.get("BENCH_AGENTS", "2000"))
 POOLS = f"skus: {{this: {{gpus: 0}}}}\npools: {{train: {{sku: this, target: {AGENTS}, tenant: t}}}}\n"
@@ -55,31 +52,12 @@ def main() -> Figures:
 
 async def _agents(figures: Figures) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        data, pools, port = Path(folder) / "data", Path(folder) / "pools.yaml", free_port()
-        data.mkdir(mode=0o700)
-        pools.write_text(POOLS)
-        open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
-        with closing(TokenStore(data / "tokens.db")) as store:
-            ann = store.create(Grant("ann", Role.operator))
-            tokens = store.create_all([Grant(f"a{n}", Role.agent, node=f"n{n}") for n in range(AGENTS)])
-        serve = [HOSTLER, "serve", "--data", str(data), "--listen", f"127.0.0.1:{port}"]
-        serve += ["--config", str(POLICY), "--config", str(pools)]
-        url = f"http://127.0.0.1:{port}"
-        connector = aiohttp.TCPConnector(limit=0)
-        async with (
-            process(*serve, log=Path(folder) / "log") as child,
-            aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120.0)) as session,
-        ):
-            await answers(session, f"{url}/readyz", 60.0, child)
-            nodes = [{"id": f"n{n}", "sku": "this", "pool": "train"} for n in range(AGENTS)]
-            headers = {"Authorization": f"Bearer {ann}"}
-            body = {"nodes": nodes, "reason": "bench"}
-            async with session.post(f"{url}/v1/adopt", json=body, headers=headers) as answer:
-                assert answer.status == 200, await answer.text()
-            await _hold(session, url, tokens, child.pid, figures)
+        async with a_served_fleet(Path(folder), Layout(POOLS, [f"n{n}" for n in range(AGENTS)])) as fleet:
+            await _hold(fleet, figures)
 
 
-async def _hold(session: aiohttp.ClientSession, url: str, tokens: list[str], pid: int, figures: Figures) -> None:
+async def _hold(fleet: ServedFleet, figures: Figures) -> None:
+    session, url, tokens, pid = fleet.session, fleet.server, list(fleet.tokens.values()), fleet.pid
     before_kib, free = rss_kib(pid), asyncio.Semaphore(50)
 
     async def polls(number: int) -> None:

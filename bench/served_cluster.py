@@ -6,7 +6,6 @@ the machine's cores. `BENCH_NODES` (5,000) sets the size.
 """
 
 import asyncio
-import json
 import os
 import tempfile
 import time
@@ -18,17 +17,16 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
-from bench.kubernetes import BRAKE, POLICY, POOLS
+from bench.kubernetes import POOLS, brakeless
 from hostler.core.state.model import Observation
-from hostler.journal.opening import open_journal
-from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.emulated.emulated_server import h100
 from tests.contract.kubernetes_world import Admin, an_admin, as_hostler
 from tests.controlplane.plane import ControlPlane
-from tests.end_to_end.processes import HOSTLER, answers, free_port, process, run
+from tests.end_to_end.served_fleet import Layout, ServedFleet, a_served_fleet
 
 NODES = int(os.environ.get("BENCH_NODES", "5000"))
 AT_ONCE = 50
+CONNECTIONS = 200
 HEARTBEAT_S = 15.0
 """Real agents say every five seconds that they live; this client shares the cores with what is measured."""
 PATIENCE_S = 600.0
@@ -101,18 +99,20 @@ class Agents:
 
 
 class Cell(Struct):
-    """A served cell: its process, its agents, and who asks it."""
+    """A served fleet and its agents."""
 
-    pid: int
+    fleet: ServedFleet
     agents: Agents
-    session: aiohttp.ClientSession
-    server: str
-    operator: str
+
+    @property
+    def pid(self) -> int:
+        """The served process."""
+        return self.fleet.pid
 
     async def in_touch(self) -> bool:
         """Whether the cell knows what runs in its cluster."""
-        headers = {"Authorization": f"Bearer {self.operator}"}
-        async with self.session.get(f"{self.server}/v1/pools/train", headers=headers) as answer:
+        fleet = self.fleet
+        async with fleet.session.get(f"{fleet.server}/v1/pools/train", headers=fleet.as_operator) as answer:
             said = msgspec.json.decode(await answer.read())
             return answer.status == 200 and said["in_use"] is not None
 
@@ -160,32 +160,14 @@ async def _customer(admin: Admin, name: str) -> None:
 @asynccontextmanager
 async def _served(folder: Path, plane: ControlPlane, admin: Admin, names: list[str]) -> AsyncIterator[Cell]:
     """A served cell that has adopted the nodes, and their agents' heartbeats."""
-    data = folder / "data"
-    data.mkdir(mode=0o700)
-    policy = [BRAKE if line.startswith("  brake:") else line for line in POLICY.read_text().splitlines()]
-    (folder / "policy.yaml").write_text("\n".join(policy))
-    (folder / "pools.yaml").write_text(POOLS.replace("target: 200", f"target: {NODES}"))
-    (folder / "fleet.json").write_text(json.dumps([{"id": name, "sku": "h100", "pool": "train"} for name in names]))
-    server = f"http://127.0.0.1:{(port := free_port())}"
-    open_journal(data / "journal.db").close()  # tokens without a journal are a cell that has lost it
-    store = TokenStore(data / "tokens.db")
-    operator = folder / "operator"
-    operator.write_text(store.create(Grant("ann", Role.operator)))
-    made = store.create_all([Grant(name, Role.agent, node=name) for name in names])
-    store.close()
-    rights = await as_hostler(plane, admin)
-    given = [f"--cluster=k1={rights}", f"--config={folder / 'policy.yaml'}", f"--config={folder / 'pools.yaml'}"]
-    serve = [HOSTLER, "serve", f"--data={data}", f"--listen=127.0.0.1:{port}", *given]
-    connector = aiohttp.TCPConnector(limit=200)
-    async with aiohttp.ClientSession(connector=connector) as session, process(*serve, log=folder / "log") as child:
-        await answers(session, f"{server}/readyz", PATIENCE_S)
-        words = ("adopt", str(folder / "fleet.json"), "--reason", "bench", "--server", server)
-        code, said = await run(HOSTLER, *words, "--token-file", str(operator))
-        assert code == 0, said
-        agents = Agents(session, server, dict(zip(names, made, strict=True)))
+    given = [f"--cluster=k1={await as_hostler(plane, admin)}"]
+    pools = POOLS.replace("target: 300", f"target: {NODES}")
+    layout = Layout(pools, names, "h100", policy=brakeless(), given=given, connections=CONNECTIONS)
+    async with a_served_fleet(folder, layout) as fleet:
+        agents = Agents(fleet.session, fleet.server, fleet.tokens)
         living = asyncio.create_task(agents.live())
         await agents.introduce()
-        yield Cell(child.pid, agents, session, server, operator.read_text())
+        yield Cell(fleet, agents)
         living.cancel()
         await asyncio.gather(living, return_exceptions=True)
 
