@@ -308,3 +308,21 @@ def repaired(fabric: Fabric, findings: tuple[Finding, ...]) -> None:
         assert a not in fabric.links, f"{a} is taken"
         assert z not in fabric.links, f"{z} is taken"
         fabric.join(a, z)
+
+
+def printed(fabric: Fabric) -> str:
+    """The page that `ibnetdiscover` prints of it."""
+    blocks = []
+    ports: defaultdict[Port, list[Port]] = defaultdict(list)
+    for port in sorted(fabric.lit()):
+        ports[fabric.identity(port)].append(port)
+    for at, theirs in ports.items():
+        switch, guid = at.port == "", fabric.guids[at]
+        head = f'Switch\t64 "S-{guid}"' if switch else f'Ca\t1 "H-{guid}"'
+        block = [f'{head}\t\t# "{fabric.description(at)}" base port 0 lid 0 lmc 0']
+        for port in theirs:
+            here, far = fabric.found(port), fabric.found(fabric.links[port])
+            to = "S" if fabric.identity(fabric.links[port]).port == "" else "H"
+            block.append(f'[{here.number}]\t"{to}-{far.guid}"[{far.number}]\t\t# "" lid 0 {fabric.rates[port]}')
+        blocks.append("\n".join(["vendid=0x2c9", *block, ""]))
+    return "\n".join(blocks)

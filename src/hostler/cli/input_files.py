@@ -69,6 +69,11 @@ def read_entries(file: str, what: str) -> list[dict[str, Any]]:
     return found
 
 
+def read_yaml(file: str) -> Any:
+    """What a YAML file says. Raises CommandError with the line where it is none."""
+    return _yaml(read_text(file), file)
+
+
 def _json(text: str, file: str) -> Any:
     try:
         return json.loads(text)

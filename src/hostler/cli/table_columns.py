@@ -256,6 +256,26 @@ WAITING = View(
     empty="nothing waits",
 )
 
+FABRIC_FINDINGS = View(
+    "",
+    (
+        Column("KEY", "key", wide=True),
+        Column("KIND", "kind"),
+        Column("GRADE", "grade"),
+        Column("WHAT", "what"),
+        Column("DO", "steps", lambda steps, _: " ".join(steps)),
+    ),
+    name="key",
+    empty="the network lies as designed",
+)
+
+DESIGN_CHANGES = View(
+    "",
+    (Column("CHANGE", "change"), Column("A", "a"), Column("Z", "z")),
+    name="a",
+    empty="both designs are the same",
+)
+
 FINDINGS = View(
     "",
     (

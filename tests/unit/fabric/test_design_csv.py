@@ -102,6 +102,8 @@ def test_two_designs_are_compared_by_their_cables() -> None:
         (RailRule(hosts=64, unit=40), "unit"),
         (RailRule(hosts=512, spines=16), "spines"),
         (RailRule(hosts=8, adapters=("mlx5_0", "mlx5_0")), "adapters"),
+        (RailRule(hosts=8_193), "hosts"),
+        (RailRule(hosts=8, adapters=()), "adapters"),
         (RailRule(hosts=8, rate="fast"), "rate"),
         (RailRule(hosts=8, host_name="gpu"), "host_name"),
     ],

@@ -51,7 +51,7 @@ class Cable(Struct, frozen=True):
     line: int = 0
 
 
-class Model(Struct, frozen=True):
+class Model(Struct, frozen=True, forbid_unknown_fields=True):
     """How a model's ports are named. `hcas`: adapter by its name in documents. `per_cage`: ports behind one label.
 
     A technician reads "1/2" on a panel of two ports a cage where InfiniBand counts 2; with 0 or 1 both agree.

@@ -53,6 +53,9 @@ def generate(rule: RailRule, models: dict[str, Model] | None = None) -> Design:
 
 
 def _problems(rule: RailRule) -> Iterator[Problem]:
+    if not rule.adapters or len(set(rule.adapters)) < len(rule.adapters):
+        yield _problem("adapters", ", ".join(rule.adapters), "name each adapter once")
+        return
     half = rule.radix // 2
     if not 1 <= rule.hosts <= MOST_HOSTS:
         yield _problem("hosts", f"{rule.hosts}", f"take 1 to {MOST_HOSTS:,}")
@@ -67,8 +70,6 @@ def _problems(rule: RailRule) -> Iterator[Problem]:
         yield _problem(
             "hosts", f"{rule.hosts} in three tiers", f"at most {half * half * rule.unit} with these switches"
         )
-    if not rule.adapters or len(set(rule.adapters)) < len(rule.adapters):
-        yield _problem("adapters", ", ".join(rule.adapters), "name each adapter once")
     if rate_of(rule.rate) is None:
         yield _problem("rate", repr(rule.rate), 'write "4xNDR"')
     if rule.rack < 1 or rule.height < 1:
