@@ -48,6 +48,7 @@ lint: environment-test ## lint, format check, types, import contracts and the sh
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python scripts/house_rules.py
+	$(BIN)/python scripts/prose.py
 
 sim: environment-test ## SEEDS (200) simulated worlds: safety under faults, then progress once healed
 	$(BIN)/pytest tests/simulation --seeds $(SEEDS) -n $(JOBS)

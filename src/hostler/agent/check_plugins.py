@@ -41,7 +41,7 @@ _SEVERITY = {1: "warning", 2: "critical"}
 
 
 class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
-    """How often a plug-in runs and within what; a file NAME.json beside it may say otherwise.
+    """Interval and time limit of a plug-in; a file NAME.json beside it may set others.
 
     Runs are spread: each starts up to `jitter_s` later, by as much as node and plug-in always do.
     """
@@ -53,7 +53,7 @@ class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
     cpu_s: int = 20
 
     def problem(self) -> str:
-        """What is wrong with it, "" for nothing."""
+        """Name what is wrong with the schedule, "" for nothing."""
         bounds = (
             ("every_s", self.every_s, 10, 604_800),
             ("timeout_s", self.timeout_s, 1, 3_600),
@@ -81,7 +81,7 @@ class Refused(Struct, frozen=True):
 
 
 class PluginAnswer(Struct, frozen=True):
-    """What one line of a plug-in says."""
+    """One line of a plug-in's output, parsed."""
 
     verdict: Verdict
     detail: str = ""
@@ -137,7 +137,7 @@ def _judge(path: Path, owner: int) -> Plugin | Refused:
 
 
 def _untrusted_path(directory: Path, owner: int) -> str:
-    """Whoever may write a directory above may exchange all that lies below."""
+    """Refuse a directory whose parents others may write: they could replace everything below."""
     for place in (directory, *directory.parents):
         sticky = place != directory and bool(place.lstat().st_mode & stat.S_ISVTX)
         if not sticky and (why := _untrusted(place, owner, stat.S_ISDIR, "directory")):
@@ -197,7 +197,7 @@ def _worst(answers: tuple[PluginAnswer, ...]) -> PluginAnswer:
 
 
 def read_answers(ended: CommandEnd) -> tuple[PluginAnswer, ...]:
-    """What a plug-in's end and output say; always at least one answer."""
+    """Read a plug-in's output and exit as answers; always at least one."""
     if ended.trouble:
         return (PluginAnswer(Verdict.inconclusive, ended.trouble),)
     if ended.code < 0 or ended.code not in (*_EXITS, 3):
@@ -298,7 +298,9 @@ def starts_after_s(plugin: Plugin, node: str) -> float:
 
 
 class Rounds:
-    """Which plug-in is due, and what of its answers is news. Moments are monotonic seconds of the caller.
+    """Runs each plug-in when it is due, and keeps only answers that are news.
+
+    Moments are monotonic seconds of the caller.
 
     `kept` is what `cursor` said when it was last saved: which checks have told of something that is not well.
     """
@@ -333,7 +335,7 @@ class Rounds:
         return told, max(1.0, min((due - now_s for due in self._due.values()), default=REREAD_S))
 
     def cursor(self) -> tuple[str, bytes]:
-        """What to keep with the sightings."""
+        """State to save together with the observations."""
         return CURSOR, msgspec.json.encode(self._found)
 
     def _gone(self, here: set[str], now_s: float) -> Iterator[LocalObservation]:
@@ -375,7 +377,7 @@ def _remembered(kept: bytes | None) -> dict[str, tuple[str, ...]]:
 
 
 def _verdicts(answers: tuple[PluginAnswer, ...]) -> list[tuple[str, ...]]:
-    """What counts of the answers; their sentences may tell of the weather, what is handed on counts whole."""
+    """Group answers for comparison: only verdicts count, except that lines handed on count whole."""
     return sorted(
         (one.part, one.verdict.value, one.severity, one.shape, one.detail if one.shape else "") for one in answers
     )

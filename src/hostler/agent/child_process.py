@@ -15,7 +15,7 @@ from typing import NamedTuple
 MAX_ABANDONED = 8
 """Children that even SIGKILL does not end; with so many, no more are started."""
 REAP_S = 1.0
-"""How long a killed child is waited for."""
+"""Time to wait for a killed child."""
 MAX_STUCK = 2
 """As MAX_ABANDONED, of one companion."""
 MAX_ANSWER, READ_BYTES, DESK_BYTES = 4 * 1024 * 1024, 65_536, 120
@@ -23,7 +23,7 @@ _abandoned: list[subprocess.Popen[bytes]] = []
 
 
 class Finished(NamedTuple):
-    """How a child ended. `code` is negative for a signal; `output` and `errors` as it wrote them."""
+    """Exit of a child process. `code` is negative for a signal; `output` and `errors` as it wrote them."""
 
     code: int
     output: bytes
@@ -96,7 +96,7 @@ class Companion:
 
     @property
     def doing(self) -> str:
-        """What the child last said it was about to do; it says so before each call that may hang."""
+        """Announcement by the child of the call it is about to make; it announces each call that may hang."""
         return os.pread(self._desk, DESK_BYTES, 0).split(b"\0", 1)[0].decode("utf-8", "replace")
 
     @property

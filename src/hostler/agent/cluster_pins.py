@@ -1,4 +1,4 @@
-"""Which clusters this machine's kubelet may join: the API servers and authorities that the agent was started with.
+"""Clusters that this machine's kubelet may join: the API servers and authorities given to the agent at its start.
 
 A controller that is not our own any more could otherwise have the kubelet of every node serve a cluster of its choice.
 """
@@ -23,7 +23,7 @@ _MISSING = "start it with --cluster-server URL and --cluster-ca FILE, which name
 
 
 class PinsError(ValueError):
-    """What names the clusters cannot be used. The agent does not start with it."""
+    """The file that names the clusters cannot be used. The agent does not start with it."""
 
 
 class ClusterPins(Struct, frozen=True):

@@ -106,5 +106,5 @@ class CollectorLoops:
 
 
 def pause_s(every_s: float, failures: int) -> float:
-    """How long to wait before the next look: twice as long after each further failure in a row."""
+    """Seconds until the next look: twice as long after each further failure in a row."""
     return min(MAX_BACKOFF_S, every_s * (1 << min(max(0, failures - 1), 16)))

@@ -68,7 +68,7 @@ def _end_all() -> None:
 
 
 def _children() -> list[int]:
-    """This process's children; where the kernel does not list them (CONFIG_PROC_CHILDREN), by looking at everybody."""
+    """List the children of this process; without CONFIG_PROC_CHILDREN, by looking at every process."""
     own = os.getpid()
     try:
         with open(f"/proc/{own}/task/{own}/children", encoding="ascii") as file:  # noqa: PTH123 - pathlib loads longer than all this

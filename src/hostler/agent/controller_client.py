@@ -21,12 +21,11 @@ CONNECT_S = 5.0
 HEARTBEAT_S = 8.0
 """A heartbeat that hangs at a controller which stands still must not cost its node the silence that is allowed."""
 PROTOCOL = 2
-"""What this agent speaks. It understands the answers of the version before, too, and passes over fields it does not
-know.
-"""
+"""Protocol version of this agent. It understands the answers of the version before, too, and passes over fields it does
+not know."""
 PROTOCOL_HEADER = "Hostler-Agent-Protocol"
 POLL_S = 25
-"""How long the controller may hold a question for operations open."""
+"""Time for which the controller may hold a poll for operations open."""
 MAX_RETRY_AFTER_S = 300.0
 MAX_BACKOFF_S = 60.0
 URGENT = "u=0"
@@ -57,7 +56,7 @@ class RejectedError(Exception):
 
 
 class SpoolReceipt(Struct, frozen=True):
-    """How far the controller has read the spool of this id; `resend_from` asks for an earlier number again."""
+    """Progress of the controller in the spool of this id; `resend_from` asks for an earlier number again."""
 
     spool: str
     acknowledged: int
@@ -73,7 +72,7 @@ NOTHING_READ = SpoolReceipt("", 0)
 
 
 class About(Struct, frozen=True):
-    """What an agent says of itself with each heartbeat. `profiles` are the checks that it answers."""
+    """Facts about the agent that go with each heartbeat. `profiles` are the checks that it answers."""
 
     version: str
     rss_kib: int = 0
@@ -167,7 +166,7 @@ class ControllerClient:
         return _decode(raw, Beat) if raw else Beat()
 
     async def operations(self) -> tuple[OperationOrder, ...]:
-        """What is to be done; waits up to POLL_S for something to do.
+        """Fetch operations; waits up to POLL_S for one.
 
         `left_s` counts from when it was asked: the time for which the controller held the question is not lost.
         """
@@ -178,7 +177,7 @@ class ControllerClient:
         return tuple(o if o.left_s is None else replace(o, left_s=o.left_s + held_s) for o in given.operations)
 
     async def joining(self) -> KubeletJoinOffer:
-        """What lets this node's kubelet in now. Raises RejectedError (404) where nothing does."""
+        """Fetch the join offer for this node's kubelet. Raises RejectedError (404) where nothing does."""
         return _decode(await self._ask(_Call("GET", "joining", params={"node": self._node})), KubeletJoinOffer)
 
     async def outcomes(self, outcomes: list[Outcome]) -> None:
@@ -240,7 +239,7 @@ def session(servers: str, ca_file: str) -> aiohttp.ClientSession:
 
 
 def backoff_s(attempt: int, retry_after_s: float | None, draw: float) -> float:
-    """How long to wait before try number `attempt` + 1. `draw` is uniform in [0, 1): a fleet must not march in step."""
+    """Seconds to wait before try number `attempt` + 1. `draw` is uniform in [0, 1): a fleet must not march in step."""
     if retry_after_s is not None:
         return min(retry_after_s, MAX_RETRY_AFTER_S) * (1 + draw / 2)
     return min(MAX_BACKOFF_S, 2.0 ** min(attempt, 10)) * (0.5 + draw / 2)

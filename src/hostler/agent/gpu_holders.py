@@ -1,4 +1,4 @@
-"""Who holds a GPU open: processes with one of its device files, from /proc, and those that the driver itself lists."""
+"""Processes that hold a GPU open: those with one of its device files, from /proc, and those the driver lists."""
 
 import re
 from collections.abc import Iterable
@@ -64,7 +64,7 @@ def _comm(process: Path) -> str:
 
 
 def _home(process: Path) -> str:
-    """Where the process lives, by its control group."""
+    """Name the process's place by its control group."""
     try:
         text = (process / "cgroup").read_text(errors="backslashreplace")
     except OSError:

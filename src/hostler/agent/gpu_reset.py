@@ -29,7 +29,9 @@ nvidia-smi has it let go of what is reset, and says that it is in use where it c
 
 
 class ResetRequest(Struct, frozen=True):
-    """What is to be reset, and how this model is. `gpus`: "gpu3" or PCI addresses, () for all of them.
+    """GPUs to reset, and how this model is reset.
+
+    `gpus`: "gpu3" or PCI addresses, () for all of them.
 
     `fabric` is the service without which NVLinks do not come up, "" for none. `links` is how many links of each GPU
     must be up afterwards; 0: as many as before.
@@ -190,7 +192,7 @@ def _reset(tools: _Tools, wanted: ResetRequest, cards: list[Card], root: Path) -
 
 
 def _links(tools: _Tools, card: Card) -> int:
-    """How many of its NVLinks are up; none where it cannot be asked."""
+    """Count the NVLinks that are up; empty where the GPU cannot be asked."""
     try:
         return len(_LINK_UP.findall(tools.run(("nvidia-smi", "nvlink", "--status", "-i", card.index), QUERY_S)))
     except ActFailedError:

@@ -1,18 +1,18 @@
-"""This machine's tools, run as fixed argument vectors with deadlines, and what may become of an act."""
+"""Runs this machine's tools as fixed argument vectors with deadlines, and classifies how they failed."""
 
 from hostler.agent import child_process
 
 
 class NotPossibleError(Exception):
-    """This body will never do that: not allowed, or not equipped. Nothing has happened."""
+    """This machine will never do that: not allowed, or not equipped. Nothing has happened."""
 
 
 class ActFailedError(Exception):
-    """It was tried and failed for certain."""
+    """The operation was tried and failed for certain."""
 
 
 class ResourceHeldError(ActFailedError):
-    """Somebody holds what the act is about; nothing was done to it. `gpu_holders` names them."""
+    """A process holds what the operation is about; nothing was done to it. `gpu_holders` names them."""
 
     def __init__(self, text: str, holders: tuple[str, ...]) -> None:
         super().__init__(text)
@@ -20,7 +20,7 @@ class ResourceHeldError(ActFailedError):
 
 
 class FateUnknownError(Exception):
-    """It was tried and may have worked."""
+    """The operation was tried and may have worked."""
 
 
 def act(argv: tuple[str, ...], deadline_s: float) -> str:
@@ -38,7 +38,7 @@ def act(argv: tuple[str, ...], deadline_s: float) -> str:
 
 
 def say(argv: tuple[str, ...], deadline_s: float) -> str:
-    """What a tool printed, or why it did not; at most 2,000 characters."""
+    """Return a tool's output, or why there is none; at most 2,000 characters."""
     try:
         done = child_process.run(argv, deadline_s)
     except child_process.HungError as error:

@@ -16,7 +16,10 @@ BOOTSTRAP, OWN, ASIDE = "bootstrap-kubelet.conf", "kubelet.conf", "kubelet.conf.
 
 
 class KubeletJoinOffer(Struct, frozen=True):
-    """What lets this node's kubelet in, as the controller gives it: `ca` is PEM. Its token is in no representation."""
+    """Join offer for this node's kubelet, as the controller gives it: `ca` is PEM.
+
+    Its token is in no representation.
+    """
 
     cluster: str
     name: str

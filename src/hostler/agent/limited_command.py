@@ -18,12 +18,12 @@ MAX_FILES = 64
 MAX_LEFT = 8
 """Keepers of what not even SIGKILL ends; with so many, no more are started."""
 END_S = 1.0
-"""How long the end of all that was started is waited for."""
+"""Time to wait until every started process has ended."""
 STATUS_BYTES = 512
 ERRORS_CHARS = 300
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/"}
 _CRASH = re.compile(rb"^(Traceback \(most recent call last\):|(Syntax|Indentation|Tab)Error: )", re.MULTILINE)
-"""How Python's interpreter begins to say that a program was not run to its end; it ends with 1, as a warning does."""
+"""First line of a Python traceback: the interpreter then exits with 1, as a plug-in's warning does."""
 _left: list[subprocess.Popen[bytes]] = []
 
 
@@ -36,7 +36,9 @@ class CommandLimits(Struct, frozen=True):
 
 
 class CommandEnd(Struct, frozen=True):
-    """How it ended. `trouble` says why there is no answer at all, "" where there is one; `code` < 0 is a signal.
+    """End of a command.
+
+    `trouble` says why there is no answer at all, "" where there is one; `code` < 0 is a signal.
 
     `crashed`: the interpreter says that the program broke off, whatever it had printed before.
     """
@@ -107,7 +109,7 @@ def _limited(limits: CommandLimits) -> tuple[str, ...]:
 
 
 def _read(child: subprocess.Popen[bytes], status: int, limits: CommandLimits) -> CommandEnd:
-    """Its output until both streams are closed; a grandchild that keeps them open is as late as the child."""
+    """Read output until both streams are closed; a grandchild that keeps them open is as late as the child."""
     assert child.stdout, "a pipe"
     assert child.stderr, "a pipe"
     out, errors = child.stdout.fileno(), child.stderr.fileno()

@@ -1,4 +1,4 @@
-"""What a collector hands to the spool: one thing seen on this node, before it has a number."""
+"""An observation before it has a number: collectors hand it to the spool."""
 
 from enum import IntEnum
 
@@ -8,7 +8,7 @@ from hostler.core.state.model import Facts, Part
 
 
 class Rank(IntEnum):
-    """What is kept longest when the spool fills up; the lowest is refused first, and counted."""
+    """Priority in a full spool; the lowest is refused first, and counted."""
 
     routine = 0
     notable = 1

@@ -29,11 +29,11 @@ from hostler.core.state.model import Facts, Part, Verdict
 
 BMC_RESET_S, KUBELET_S = 60.0, 60.0
 GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
-"""How long the GPUs' driver and the host's sysfs may take to tell their state; a poll of a sound node takes a tenth of
-a second, the first one of a driver without persistence some seconds."""
+"""Time limits for reading the GPUs' driver and the host's sysfs; a poll of a sound node takes a tenth of a second, the
+first one of a driver without persistence some seconds."""
 _COLLECTORS = "hostler.agent.collectors"
 REBOOT_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 4.0, 3000.0, 10.0
-"""How long each act may take before its fate counts as unknown; evidence is all tools together."""
+"""Time limits of operations, after which their outcome counts as unknown; evidence is all tools together."""
 NVML_FREE_S = 5.0
 """So long a gate waits for a poll of the GPUs to end."""
 ANSWERED = frozenset({"gate", "seatrial"})
@@ -58,7 +58,7 @@ class HostMachine(Protocol):
         ...
 
     def evidence(self) -> Facts:
-        """What is worth knowing before the power goes, within EVIDENCE_S."""
+        """Collect evidence before the power goes off, within EVIDENCE_S."""
         ...
 
     def inventory(self) -> NodeInventory: ...
@@ -68,7 +68,7 @@ class HostMachine(Protocol):
         ...
 
     def devices(self) -> dict[str, tuple[str, ...]] | None:
-        """Which pod has which GPUs (`collectors.devices.read`); None where nobody says."""
+        """Read the allocation of GPUs to pods (`collectors.kubelet_devices.read`); None where nothing tells it."""
         ...
 
     def gpus(self) -> gpu_state.GpuPoll:
@@ -76,7 +76,7 @@ class HostMachine(Protocol):
         ...
 
     def dcgm(self) -> gpu_state.GpuPoll:
-        """What DCGM's exporter says of the GPUs, "absent" where none answers. Never raises."""
+        """Read DCGM's exporter, "absent" where none answers. Never raises."""
         ...
 
     def host(self) -> Facts | None:
@@ -84,7 +84,7 @@ class HostMachine(Protocol):
         ...
 
     def drives(self) -> Facts:
-        """What the drives say of their own health; slow."""
+        """Read the drives' own health; slow."""
         ...
 
     def check(self, profile: str, expects: str) -> StressResult:
@@ -120,7 +120,7 @@ class HostMachine(Protocol):
 
 
 class SensorSources(Struct, frozen=True):
-    """What a body looks at.
+    """Sources that a machine reads.
 
     `units`: services that must run; `nvml_twin`: recorded GPUs in place of the driver's; `dcgm`: the page of DCGM's
     exporter, on a loopback address, "" for none. `kernel_log` is what a gate reads again, `root` where it finds sysfs.
@@ -136,7 +136,7 @@ class SensorSources(Struct, frozen=True):
 
 
 class Powers(Struct, frozen=True):
-    """What a body may do: acts that disturb its machine need `actions`; only `scratch` devices are ever erased.
+    """Permissions: operations that disturb the machine need `actions`; only `scratch` devices are ever erased.
 
     `clusters` are those that its kubelet may join.
     """
@@ -147,7 +147,7 @@ class Powers(Struct, frozen=True):
 
 
 class RealHostMachine:
-    """This machine."""
+    """The machine on which the agent runs."""
 
     def __init__(self, node: str, state_dir: Path, powers: Powers, eyes: SensorSources | None = None) -> None:
         eyes = eyes or SensorSources()
@@ -408,7 +408,7 @@ class EmulatedHostMachine(NoSensors):
 
 
 def _listens(url: str) -> bool:
-    """Whether anybody accepts connections there; no child is started to look at nothing."""
+    """Tell whether a server listens there, so that no child is started without one."""
     try:
         parts = urlsplit(url)
         socket.create_connection((parts.hostname or "", parts.port or 9400), 1.0).close()

@@ -63,13 +63,15 @@ PORTS_HANG_S = 30.0
 THREADS = 12
 """The log's reader, an inventory, ports, GPUs, host, drives, an act, and room for short calls to the disk."""
 FAREWELL_S = 3.0
-"""How long a stopping agent tries to hand over what it still holds."""
+"""Time for which a stopping agent tries to send what it still holds."""
 
 log = logging.getLogger("hostler.agent")
 
 
 class AgentSettings(Struct, frozen=True):
-    """How an agent is started. `scratch`: the only devices that sanitise may erase.
+    """Settings with which an agent is started.
+
+    `scratch`: the only devices that sanitise may erase.
 
     `server`: the cell's controllers, with commas between.
     `kernel_log` is /dev/kmsg, or a pipe with the same records, or "journal" for systemd's journal; "" reads none.

@@ -1,4 +1,4 @@
-"""What the controller may ask of this node: a closed list of verbs with typed arguments, never a command line.
+"""Operations that the controller may ask of this node: a closed list with typed arguments, never a command line.
 
 Before an act its mark is on disk. The same attempt of an operation never runs twice, an operation meant for another
 boot or sent by a deposed controller is refused, and what became of an act is answered from the marks.
@@ -25,9 +25,9 @@ from hostler.core.diagnose.gate.expectation import EXPECTS
 from hostler.core.state.model import HELD, Facts, Operation, Outcome, Part
 
 MAX_LOCATE_S = 255
-"""What IPMI's chassis identify takes."""
+"""Longest time that IPMI's chassis identify takes."""
 OFFER = "offer"
-"""What is brought to `join_cluster` beside its order: a `KubeletJoinOffer` in JSON."""
+"""Argument that `join_cluster` gets beside its order: a `KubeletJoinOffer` in JSON."""
 PROFILES = frozenset({"gate", "idle", "seatrial", "burn_in", "suspect"})
 _NOTHING: Mapping[str, str] = {}
 _GPU = re.compile(r"gpu\d{1,2}|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.ASCII)
@@ -39,7 +39,7 @@ class BadArgumentError(Exception):
 
 
 class OperationResult(Struct, frozen=True):
-    """What an act gave. `result` "unknown": it was begun, and its end will show later."""
+    """Result of an operation. `result` "unknown": it was begun, and its end will show later."""
 
     result: str = "done"
     detail: str = ""
@@ -188,7 +188,9 @@ class NodeOperations:
             self._acting.release()
 
     def observe(self, operation: Operation, epoch: int) -> Outcome:
-        """Whether its effect is there: done, not_done, unknown, or busy while it runs. Acts on nothing.
+        """Look whether the operation's effect is there: done, not_done, unknown, or busy while it runs.
+
+        Acts on nothing.
 
         Raises `sqlite3.Error` where the marks cannot be read or written.
         """

@@ -111,7 +111,7 @@ class OperationLog:
         return _mark(rows[0]) if rows else None
 
     def unfinished(self) -> list[LoggedOperation]:
-        """What was started and never ended, oldest first."""
+        """Operations that were started and never ended, oldest first."""
         return [_mark(row) for row in self._query(f"{_COLUMNS} WHERE outcome IS NULL ORDER BY number")]
 
     def unsent(self, limit: int) -> list[Outcome]:

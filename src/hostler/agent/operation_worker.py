@@ -22,9 +22,9 @@ MAX_TRANSIENT = 256
 """Outcomes without a mark (refusals, observations) that wait to be sent; the controller asks again for lost ones."""
 MAX_OUTCOMES = 50
 MIN_POLL_S = 1.0
-"""How soon the controller is asked again after it had orders: it repeats them until it has heard."""
+"""Shortest interval between polls after orders came: the controller repeats orders until it has their outcome."""
 FLUSH_S = 5.0
-"""How long evidence waits for the spool to empty before its outcome is reported (power may go right after)."""
+"""Time for which evidence waits for the spool to empty before its outcome is reported (power may go right after)."""
 
 
 class Operator:
@@ -63,7 +63,10 @@ class Operator:
                 await asyncio.sleep(MIN_POLL_S)
 
     async def _settled(self, draw: Callable[[], float]) -> list[Outcome]:
-        """What can be said of earlier acts. While the disk refuses no order is taken, and the controller is told."""
+        """Report earlier operations as far as their outcome is known.
+
+        While the disk refuses no order is taken, and the controller is told.
+        """
         attempt = 0
         while True:
             try:
@@ -131,7 +134,7 @@ class Operator:
         await self._post(outcome)
 
     async def _fetched(self, order: OperationOrder) -> dict[str, str]:
-        """What an act needs that no order carries: the secret by which this node's kubelet joins."""
+        """Fetch what no order carries: the secret by which this node's kubelet joins."""
         if order.operation.kind != "join_cluster" or order.mode != "perform":
             return {}
         return {OFFER: msgspec.json.encode(await self._controller.joining()).decode()}

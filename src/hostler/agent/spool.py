@@ -21,7 +21,7 @@ from hostler.core.state.model import Facts
 
 KEEP_ACKNOWLEDGED_S = 24 * 3600.0
 MARK_EVERY_S = 60.0
-"""How finely acknowledgements are dated; what is kept is kept this much longer."""
+"""Resolution of the dates of acknowledgements; acknowledged rows are kept this much longer."""
 SHARE = {Rank.routine: 0.6, Rank.notable: 0.8, Rank.urgent: 1.0}
 """The part of the spool that unacknowledged sightings of a rank may fill: the rest is for graver ones."""
 ROOM_AGAIN = 0.5
@@ -30,7 +30,7 @@ _CURSOR = "cursor/"
 
 
 class SpoolLimits(Struct, frozen=True):
-    """How much the spool holds: bytes on disk, sightings in memory while the disk refuses."""
+    """Capacity of the spool: bytes on disk, observations in memory while the disk refuses."""
 
     max_bytes: int = 64 * 1024 * 1024
     max_memory: int = 2_000
@@ -169,23 +169,23 @@ class Spool:
             return strange
 
     def cursor(self, name: str) -> bytes | None:
-        """What the collector of this name saved last."""
+        """Position that the collector of this name saved last."""
         with self._lock:
             return self._cursors.get(name)
 
     @property
     def waiting(self) -> int:
-        """How many sightings the controller does not have."""
+        """Count observations that the controller does not have."""
         return self.newest - self.acknowledged
 
     @property
     def refused(self) -> int:
-        """How many sightings were refused and not yet reported."""
+        """Count observations that were refused and not yet reported."""
         return sum(self._refused.values())
 
     @property
     def in_memory(self) -> int:
-        """How many sightings exist in memory only, because the disk refuses."""
+        """Count observations that exist in memory only, because the disk refuses."""
         return len(self._memory)
 
     def close(self) -> None:
@@ -252,7 +252,7 @@ class Spool:
         return bool(self._refused) and not crowded and len(self._memory) <= self._limits.max_memory * ROOM_AGAIN
 
     def _refusals(self) -> list[LocalObservation]:
-        """What was refused, once there is room again."""
+        """Report refused observations, once there is room again."""
         if not self._refusals_due():
             return []
         facts: Facts = {"lost": self.refused, **self._refused}
@@ -260,7 +260,7 @@ class Spool:
         return [agent_event("spool_overflow", self.now_s(), f"{facts['lost']} sightings were refused", facts)]
 
     def _write(self, rows: list[SpoolRow]) -> None:
-        """One transaction: what memory holds, the rows, the cursors, and eviction of the oldest acknowledged."""
+        """Write one transaction: what memory holds, the rows, the cursors, and eviction of the oldest acknowledged."""
         waiting = [*self._memory, *rows]
         added = sum(row.size for row in waiting)
         excess = self._bytes + added - self._limits.max_bytes
@@ -322,7 +322,7 @@ def _within(rows: list[SpoolRow], max_bytes: int) -> list[SpoolRow]:
 
 
 def _sighting(row: SpoolRow) -> LocalObservation:
-    """What the row holds, or in its place the news that its bytes are not what was written."""
+    """Decode the row's observation; a damaged row becomes a report of the damage."""
     if row.damaged:
         return collector_failed("spool", row.seen_s, "a spooled sighting failed its checksum", {"lost": 1})
     return msgspec.json.decode(row.body, type=LocalObservation)

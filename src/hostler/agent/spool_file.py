@@ -15,7 +15,7 @@ from msgspec import Struct
 from hostler.agent.private_files import make_private
 
 ROW_BYTES = 96
-"""What a row costs beside its body."""
+"""Bytes that a row costs beside its body."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS rows (
@@ -63,7 +63,7 @@ class SpoolFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether the disk has taken a first write."""
+        """Tell whether the disk has taken a first write."""
         return self._opened is not None
 
     def open(self) -> bool:
@@ -108,7 +108,7 @@ class SpoolFile:
         return int(self._scalar("SELECT min(sequence) FROM rows") or 0)
 
     def boot_ends(self) -> dict[str, float]:
-        """When the last row of each boot was seen, on that boot's clock."""
+        """Clock reading of each boot's last row, by that boot's clock."""
         return dict(self._db.execute("SELECT boot_id, max(seen_s) FROM rows GROUP BY boot_id"))
 
     def size(self, after: int = 0) -> int:
@@ -158,7 +158,7 @@ class SpoolFile:
             self._set(meta)
 
     def oldest_worth(self, excess: int, upto: int) -> tuple[int, int]:
-        """Which sequence to delete up to (at most `upto`) to free `excess` bytes, and what it frees."""
+        """Sequence to delete up to (at most `upto`) to free `excess` bytes, and the bytes this frees."""
         last = freed = 0
         query = "SELECT sequence, length(body) FROM rows WHERE sequence <= ? ORDER BY sequence"
         for sequence, length in self._db.execute(query, (upto,)):
@@ -198,12 +198,12 @@ class SpoolFile:
 
 
 def is_refusal(error: sqlite3.Error) -> bool:
-    """Whether the disk is full, read-only or broken; a file that another process has is none."""
+    """Tell whether the disk is full, read-only or broken; a file locked by another process is none of these."""
     return getattr(error, "sqlite_errorname", "").startswith(_REFUSALS)
 
 
 def accepted(work: Callable[[], None]) -> bool:
-    """Whether the disk took it; False where it refuses (full, read-only, broken)."""
+    """Try a write; False where the disk refuses it (full, read-only, broken)."""
     try:
         work()
     except sqlite3.Error:

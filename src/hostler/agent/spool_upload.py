@@ -14,7 +14,7 @@ from hostler.core.state.model import Observation
 BATCH = 500
 BATCH_BYTES = 512 * 1024
 IDLE_S = 30.0
-"""How long nothing is asked of an empty spool that nobody woke."""
+"""Longest sleep on an empty spool without a wake-up."""
 _TOO_MUCH = frozenset({400, 413, 422})
 
 

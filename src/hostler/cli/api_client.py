@@ -48,7 +48,7 @@ _STREAM = {"Accept": "text/event-stream"}
 
 @dataclass(frozen=True)
 class ApiAddress:
-    """Where the API is. `context` is None for plain HTTP."""
+    """Address of the API. `context` is None for plain HTTP."""
 
     url: str
     host: str
@@ -105,7 +105,7 @@ class Client:
         return self._ask("GET", path + _query(query), None)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """What the server answers to the body. A busy server is asked again: bodies carry their key."""
+        """Post the body and return the server's answer. A busy server is asked again: bodies carry their key."""
         return self._ask("POST", path, json.dumps(body).encode())
 
     def pages(
@@ -186,7 +186,7 @@ class Client:
             ) from error
 
     def _reached(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
-        """What the first controller that can be reached answers; a body may arrive twice, it carries its key."""
+        """Return the first reachable controller's answer; a body may arrive twice, it carries its key."""
         for _ in self.addresses[1:]:
             try:
                 return self._exchange(method, path, body)
@@ -273,7 +273,7 @@ def _retry_after_s(value: str | None) -> float:
 
 
 def _problem(text: bytes) -> tuple[str, str]:
-    """What a problem document says is wrong, with the places it lists, and what to do instead."""
+    """Read a problem document: what is wrong, the places it lists, and what to do instead."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -286,7 +286,7 @@ def _problem(text: bytes) -> tuple[str, str]:
 
 
 def _detail(text: bytes) -> dict[str, str]:
-    """What a problem document says besides, "brake" above all."""
+    """Read the details of a problem document, "brake" above all."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -38,7 +38,7 @@ from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.merged_schedulers import SchedulerDriver
 
 OWNER = "hostler"
-"""Whose cordons are ours, in a cluster that one cell serves."""
+"""Owner of our cordons, in a cluster that one cell serves."""
 
 TOLD_S = 10.0
 """So long is waited for an agent that is heard and was told something."""
@@ -95,7 +95,7 @@ class Watched(Struct, frozen=True):
 
     @property
     def operands(self) -> Operands:
-        """What holds GPUs there and goes for a reset."""
+        """Operands that hold GPUs there and are paused for a reset."""
         return Operands(self.api, OWNER, self.book.settings.operands, self.book.settings.actors)
 
     def restorer(self, fleet: Callable[[], Fleet]) -> Restorer:
@@ -138,13 +138,13 @@ async def kubernetes_access(given: Sequence[str], fence: Callable[[], None], sta
 
 
 def kubernetes_settings(given: Sequence[str]) -> dict[str, KubernetesSettings]:
-    """What is particular to each of these clusters. Raises InvalidInputError."""
+    """Settings of each of these clusters. Raises InvalidInputError."""
     paths = {one.partition("=")[0]: one.partition("+")[2] for one in given}
     return {name: parse_kubernetes(path, _read(path)) if path else KubernetesSettings() for name, path in paths.items()}
 
 
 def offered_by(clusters: Sequence[Watched]) -> Callable[[str], JoinOffer | None]:
-    """What lets a node in, of whichever cluster it is about to join."""
+    """Find the join offer of whichever cluster the node is about to join."""
     return lambda node: next(filter(None, (one.scheduler.joining.offer(node) for one in clusters)), None)
 
 
@@ -194,7 +194,7 @@ class Escort:
         return node.assignment is not None and node.assignment.cluster in self._clusters
 
     async def _tell(self, operation: Operation, node: Node, identity: str) -> str:
-        """What the agent said, "" where it is not asked. Each token is an order of its own; none carries it."""
+        """Return the agent's answer, "" where it is not asked. Each token is an order of its own; none carries it."""
         if self._gate.agents is None or not self._gate.is_heard(node.id):
             return ""
         order = replace(operation, id=identity, boot_id="", args={})

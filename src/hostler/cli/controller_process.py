@@ -62,7 +62,7 @@ class Standing(Struct, frozen=True):
 
 
 class ControllerProcess(Struct):
-    """What runs: the cell, its tokens, and the address it is served at."""
+    """A running controller: the cell, its tokens, and the address it is served at."""
 
     cell: Cell
     tokens: TokenStore
@@ -94,7 +94,7 @@ class Gate:
         return self.cell.now() if self.cell is not None else now()
 
     def fleet(self) -> Fleet:
-        """What is committed. Raises UnreachableError before the controller has started."""
+        """Fleet as committed. Raises UnreachableError before the controller has started."""
         if self.cell is None:
             raise UnreachableError("the controller has not started")
         return self.cell.view

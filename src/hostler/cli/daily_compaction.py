@@ -1,4 +1,4 @@
-"""What has had its time leaves the journal once a day, while this controller decides.
+"""Removes expired data from the journal once a day, while this controller decides.
 
 A process of its own does it: neither the loop nor its interpreter waits for it. Cut off, it goes on the next time.
 """
@@ -19,7 +19,7 @@ SAID_MAX = 500
 
 
 class Compacting(Struct, frozen=True):
-    """Which journal (a file or a postgresql:// URL) leaves what in which folder, and how often.
+    """Journal to compact (a file or a postgresql:// URL), folder of the archives, and interval.
 
     `first_s` after this controller has begun to decide, then every `period_s`. How long what is kept:
     `hostler journal compact`.

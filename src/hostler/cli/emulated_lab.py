@@ -1,4 +1,4 @@
-"""Where the emulated fleet of `hostler up` serves: a cluster in memory, or a real one with kwok's kubelets."""
+"""Cluster of the emulated fleet of `hostler up`: one in memory, or a real one with kwok's kubelets."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack

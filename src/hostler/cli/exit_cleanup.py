@@ -1,4 +1,4 @@
-"""What is to be closed when the command that runs now ends, however it ends."""
+"""Closes what is open when the command that runs now ends, however it ends."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SELECTORS = ("phase", "pool", "rack", "sku", "condition", "tag", "q")
 TARGETS_MAX = 1_000
 _GOES_ON = (ExitCode.refused, ExitCode.not_found, ExitCode.usage)
-"""What concerns one target only: the others are asked for all the same."""
+"""Exit codes that concern one target only: the others are asked for all the same."""
 
 
 @dataclass(frozen=True)

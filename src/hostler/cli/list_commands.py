@@ -1,4 +1,4 @@
-"""What most nouns share: a list, one object, and a request about one of them."""
+"""Commands that most nouns share: a list, one object, and a request about one of them."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any

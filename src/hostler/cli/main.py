@@ -115,7 +115,7 @@ def _failed(text: str, code: ExitCode) -> ExitCode:
 
 
 def _usage(error: CycloptsError) -> str:
-    """What is wrong with the command line, and where its help is."""
+    """Explain an error of the command line, and where its help is."""
     error.verbose = False
     chain = " ".join(("hostler", *(error.command_chain or ())))
     return f"{error}\n  see `{chain} --help`"

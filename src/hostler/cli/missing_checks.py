@@ -1,4 +1,4 @@
-"""Which checks the agents of a pool's nodes lack, and what would wait for a person because of it."""
+"""Checks that the agents of a pool's nodes lack, and what would wait for a person because of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a person reads of one object at a glance: the node's page."""
+"""The node's page: everything a person reads of one node at a glance."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

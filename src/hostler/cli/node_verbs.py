@@ -37,7 +37,7 @@ def _parts(plain: Any) -> tuple[Any, ...]:
 
 
 def args_of(kind: type[Verb], given: Mapping[str, Any]) -> dict[str, str]:
-    """What an intent carries for the options that were given: all that is not as its default."""
+    """Arguments of an intent for the given options: all that differ from their defaults."""
     values = ((one, given.get(one.name, one.default)) for one in msgspec.structs.fields(kind))
     return {one.name: _written(value) for one, value in values if value != one.default}
 

@@ -28,7 +28,7 @@ ACT = Group("Act", sort_key=10)
 @Parameter(name="*", group=_CONNECTION)
 @dataclass(frozen=True)
 class Connect:
-    """Which server, with whose token: option, then environment, then the file that `hostler up` writes."""
+    """Server and token: option, then environment, then the file that `hostler up` writes."""
 
     server: Annotated[
         str, Parameter(env_var="HOSTLER_SERVER", show_default=False, help="The API's addresses, with commas between.")
@@ -103,7 +103,7 @@ class ShowOnce:
 @Parameter(name="*", group=ACT)
 @dataclass(frozen=True)
 class Why:
-    """What every request carries: the reason, whether it is only tried, and what makes a repeated one the same."""
+    """Options of every request: the reason, whether it is only tried, and the key of a repeated one."""
 
     reason: Annotated[str, Parameter(help="Why; it is shown wherever this act is.")]
     dry_run: Annotated[

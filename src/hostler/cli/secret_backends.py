@@ -1,4 +1,4 @@
-"""Where secrets are kept, as `secrets.json` in the data directory says: a folder, Vault, or both."""
+"""Secret backends, as `secrets.json` in the data directory names them: a folder, Vault, or both."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from hostler.drivers.secrets.vault import Vault, VaultSettings
 from hostler.ports import Secrets
 
 MOUNTED = "/run/secrets/hostler"
-"""Where the folder is that nobody named."""
+"""Default folder of secrets."""
 EXAMPLE = '{"folder": "/run/secrets/hostler", "vault": {"address": "https://vault.example:8200", "role": "hostler"}}'
 
 

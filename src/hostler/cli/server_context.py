@@ -1,4 +1,4 @@
-"""Where commands find the server: a small file that `hostler up` writes, overruled by options and environment."""
+"""Finds the server for a command: a small file that `hostler up` writes, overruled by options and environment."""
 
 import json
 import os

@@ -25,7 +25,7 @@ _SAID = {
 
 
 def screen(status: Status) -> list[str]:
-    """What matters first: is it safe, what is wrong, who waits, what stands ready, what changed."""
+    """Print what matters first: is it safe, what is wrong, which nodes wait, what is ready, what changed."""
     return [
         *_head(status),
         *_section("INCIDENTS (one cause, probably)", _incidents(status)),

@@ -1,4 +1,4 @@
-"""Which fields of the API's objects are shown as columns: one table, for every list of the command line."""
+"""Columns of the API's objects: one table, for every list of the command line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ from hostler.journal.schema import observations, records, snapshots, subjects
 from hostler.ports import CorruptJournalError, JournalError
 
 _UNREADABLE = (SQLAlchemyError, UnicodeError, ValueError, TypeError, OverflowError, LookupError)
-"""What broken bytes raise on their way through SQLite and our types: any column may hold any type, or none."""
+"""Errors that broken bytes raise on their way through SQLite and our types: any column may hold any type, or none."""
 
 
 class ChainState(Struct, frozen=True):
@@ -43,7 +43,7 @@ class SnapshotState(Struct, frozen=True):
 
 
 class JournalReport(Struct, frozen=True):
-    """What `check` found.
+    """Result of `check`.
 
     Records up to `archived` are in files. `orphans` are index entries that name no record and `unindexed` is how many
     entries are missing: both harm searches only. `unreadable_observations` are row ids. `storage` is what the database

@@ -19,7 +19,7 @@ from hostler.core.state.upcast import Body, downcast, is_cast, upcast
 from hostler.ports import CorruptJournalError, JournalError
 
 RELEASE = Release()
-"""What this version writes and reads."""
+"""Formats that this version writes and reads."""
 
 DIGEST_BYTES = 16
 GENESIS = bytes(DIGEST_BYTES)

@@ -32,7 +32,7 @@ _NAME = re.compile(r"records-(\d{12,})-(\d{12,})\.jsonl")
 
 
 class Compacted(Struct, frozen=True):
-    """What left the database: how many records, the last of them, and the files that hold them now."""
+    """Records that left the database: how many, the last of them, and the files that hold them now."""
 
     records: int = 0
     last: int = 0

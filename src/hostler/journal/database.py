@@ -1,4 +1,4 @@
-"""What a journal asks of a database, whichever it is, and walking a log in it page by page."""
+"""Port to a database, whichever it is, and walking a log in it page by page."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -60,7 +60,7 @@ class Database(Protocol):
         ...
 
     def damage(self, connection: Connection) -> tuple[str, ...]:
-        """What the database says against itself, the first few."""
+        """Read the database's own report of damage, the first few lines."""
         ...
 
     def foreign(self, db: Connection) -> str:

@@ -84,7 +84,7 @@ def _observations(connection: Connection) -> Iterator[ObservationLine]:
 
 
 def _snapshots(connection: Connection) -> Iterator[SnapshotLine]:
-    """Those that are whole, older ones first."""
+    """Keep whole snapshots, older ones first."""
     table: Table = schema.snapshots
     for seq, digest, version, checksum in connection.execute(select(table).order_by(table.c.seq)).all():
         body = queries.snapshot_body(connection, seq)

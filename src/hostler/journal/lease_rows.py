@@ -1,4 +1,4 @@
-"""Who may append and who stands by, as statements inside a transaction of any database."""
+"""Statements about the lease and standbys, inside a transaction of any database."""
 
 from sqlalchemy import Connection, delete, insert, select, update
 

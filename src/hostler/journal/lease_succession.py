@@ -1,4 +1,7 @@
-"""Who may hold the lease next, and who holds it no longer. Pure: no database is known here."""
+"""Succession of the lease: its possible next holder, and the end of the present one.
+
+Pure: no database is known here.
+"""
 
 from hostler.ports import FencedError, Lease
 

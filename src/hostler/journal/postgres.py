@@ -196,7 +196,7 @@ class PostgresDatabase:
         return engine
 
     def _returned(self, connection: "_Connection | None", _record: object) -> None:
-        """What was in use when everything was closed comes back to a pool that nobody looks after any more."""
+        """Close a connection that comes back after everything was closed: its pool is no longer looked after."""
         if connection is not None and self._closed.is_set():
             connection.close()
 

@@ -1,4 +1,4 @@
-"""What is read from the journal's tables, as SQLAlchemy Core statements that every database understands."""
+"""Queries of the journal's tables, as SQLAlchemy Core statements that every database understands."""
 
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -46,7 +46,7 @@ def beginning(connection: Connection) -> tuple[int, bytes]:
 
 
 def archived(connection: Connection) -> Archived | None:
-    """What is no longer here."""
+    """Records that were archived."""
     files = connection.execute(select(archives.c.file).order_by(archives.c.last)).scalars().all()
     return Archived(seq=beginning(connection)[0], files=tuple(files)) if files else None
 
@@ -136,7 +136,7 @@ def snapshot_body(connection: Connection, seq: int) -> bytes:
 
 
 def checksum_of(body: bytes) -> bytes:
-    """What a snapshot's body is compared with before it is used."""
+    """Checksum that a snapshot's body is compared with before it is used."""
     return blake2b(body, digest_size=DIGEST_BYTES).digest()
 
 

@@ -28,7 +28,7 @@ OPEN_MAX = 4
 
 
 class Removed(Struct, frozen=True):
-    """What left the database: how many observations, and the files that hold them now."""
+    """Observations that left the database: how many, and the files that hold them now."""
 
     observations: int = 0
     files: tuple[str, ...] = ()

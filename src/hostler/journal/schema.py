@@ -49,7 +49,7 @@ subjects = Table(
     Column("seq", BigInteger, primary_key=True),
     sqlite_with_rowid=False,
 )
-"""Which records are about whom: `events.subjects_of`, for the history of one node, part, ticket or scope."""
+"""Subjects of records: `events.subjects_of`, for the history of one node, part, ticket or scope."""
 
 observations = Table(
     "observations",

@@ -31,7 +31,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def unfinished(path: Path) -> Path:
-    """Where a file is written before it has its name."""
+    """Path of a file until it is whole."""
     return path.with_name(f".{path.name}.part")
 
 

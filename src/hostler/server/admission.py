@@ -28,7 +28,7 @@ AT_ONCE = 400
 URGENT_AT_ONCE = 200
 SOONEST_S, LATEST_S = 1.0, 120.0
 SPACING_S = 1 / 500
-"""What one post takes before anything has been measured."""
+"""Assumed duration of one post before any has been measured."""
 MEASURED_S = 1.0
 """For how long posts are counted that leave a full house. They leave in bursts, many with one commit, so that the time
 from one to the next tells nothing."""
@@ -168,7 +168,7 @@ class ReceivedBody:
         self._receive = receive
 
     async def receive(self) -> Any:
-        """What the server would say next: the body, and then nothing until the sender leaves."""
+        """Give the application the stored body, and then nothing until the sender leaves."""
         if self._body is None:
             return await self._receive()
         body, self._body = self._body, None

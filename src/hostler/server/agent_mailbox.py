@@ -1,4 +1,4 @@
-"""Where operations for agents lie until their agent fetches them, and where whoever sent them waits for the outcome.
+"""Mailboxes of agents: an order waits here until its agent fetches it, and its sender waits for the outcome.
 
 Agents are never called: they ask. An order is handed out again until its outcome arrives, because agents act once
 per operation and attempt. Nothing here survives a restart; the controller then observes what was under way.
@@ -25,17 +25,17 @@ KINDS = frozenset(row.kind for row in OPERATIONS.values() if row.port == "agent"
 ORDERS_MAX = 16
 """Orders that wait for one agent."""
 REPEAT_S = 15.0
-"""How soon an order whose outcome is missing is handed out again."""
+"""Time after which an order without an outcome is handed out again."""
 OBSERVE_S = 30.0
-"""How long an agent may take to say whether an operation's effect is there."""
+"""Time for an agent to say whether an operation's effect is there."""
 OVERDUE_S = 1.0
 
 
 REVOKE_S = 4.0
-"""How long an agent may take to call an operation off; the operation settles all the same."""
+"""Time for an agent to call an operation off; the operation settles all the same."""
 
 _ANSWERED: dict[str, tuple[Mode, ...]] = {"not_done": ("observe",), "revoked": ("revoke",)}
-"""Which orders a result answers, where it does not answer both performances and observations."""
+"""Orders that a result answers, where it does not answer both performances and observations."""
 
 
 class AgentOrder(Struct, frozen=True):
@@ -64,7 +64,7 @@ _Key = tuple[str, int, Mode]
 
 
 class _Mailbox:
-    """What waits for one agent."""
+    """Orders that wait for one agent."""
 
     def __init__(self) -> None:
         self.orders: OrderedDict[_Key, _WaitingOrder] = OrderedDict()
@@ -147,7 +147,7 @@ class AgentMailboxes:
                     continue
 
     def joining(self, node: str) -> JoinOffer | None:
-        """What lets this node's kubelet in, None where nothing does; for the node's own agent and nobody else."""
+        """Join offer for the node's kubelet, None without one; only the node's own agent may ask."""
         return self._offered(node) if self._may_send() else None
 
     def answer(self, outcome: Outcome) -> bool:

@@ -1,4 +1,4 @@
-"""Which versions of the agents' protocol are understood: today's and the one before, each answered in its own form.
+"""Versions of the agents' protocol that are understood: today's and the one before, each answered in its own form.
 
 An agent names its version in a header; one that names none speaks the first. Whoever speaks a newer one than ours is
 answered in ours, and what we do not know of its fields is passed over. Who speaks an older one is told so, and so is

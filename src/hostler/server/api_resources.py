@@ -1,4 +1,4 @@
-"""What the API answers with: the core's own nouns where they do, and rows that join them where a screen needs it."""
+"""Resources of the API: the core's own nouns where they fit, and rows that join them where a screen needs it."""
 
 from datetime import datetime
 
@@ -87,7 +87,7 @@ def node_row(node: Node) -> NodeRow:
 
 
 def _step(node: Node) -> str:
-    """What is being done to it: the operation under way, else the step its plan stands before."""
+    """Name the operation under way on the node, else the next step of its plan."""
     if node.operation is not None:
         return node.operation.kind
     plan = node.plan
@@ -97,7 +97,7 @@ def _step(node: Node) -> str:
 
 
 class AgentSeen(Struct, frozen=True):
-    """What a node's agent said of itself in its last heartbeat. `profiles` None: it does not say which it has."""
+    """Facts from the last heartbeat of a node's agent. `profiles` None: it does not say which it has."""
 
     version: str = ""
     rss_kib: int = 0
@@ -206,7 +206,7 @@ class PartView(Struct, frozen=True):
 
 
 class ShadowRow(Struct, frozen=True):
-    """What a rule in shadow would have done to a node: how often, the last time `at`, and whether it would have waited.
+    """Effect that a shadow rule would have had on a node: how often, last `at`, and whether it would have waited.
 
     `works`: how many workloads of customers ran there then, None where unknown.
     """
@@ -320,7 +320,7 @@ class IncidentView(Struct, frozen=True):
 
 
 class IntentView(Struct, frozen=True):
-    """What came of an intent: granted (200), or not yet (202): it waits for the approval that `detail` names.
+    """Result of an intent: granted (200), or not yet (202): it waits for the approval that `detail` names.
 
     What is refused comes as a problem with status 409. `detail` says "brake" while that is latched.
     """

@@ -1,4 +1,4 @@
-"""What every handler works with: the cell, the desk, and the small caches that keep pages fast."""
+"""State that every handler uses: the cell, the agents' mailboxes, and the small caches that keep pages fast."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -64,7 +64,7 @@ class AppState:
         return found
 
     def visible(self, who: Identity, records: Sequence[Record]) -> list[Record]:
-        """What of a node's history the caller reads: a tenant its own intervals, anybody else all of it."""
+        """Cut a node's history to what the caller may read: a tenant its own intervals, others all of it."""
         return own_records(records, who.grant.tenant) if who.role is Role.tenant else list(records)
 
     def shown(self, who: Identity, value: T, also: frozenset[str] = frozenset()) -> T:

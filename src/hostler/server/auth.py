@@ -25,11 +25,11 @@ whole cell. `disturb`: remedies and cordons on nodes within reach (a tenant's ow
 `operate`: every other verb. `report`: the agent's side, for its own node."""
 
 _WHOLE_ONLY = frozenset({_P.see_cell, _P.enrol, _P.configure})
-"""What a token narrowed to a site or pool never has: there is no part of the cell that it would concern."""
+"""Permissions that a token narrowed to a site or pool never has: they concern the cell as a whole."""
 
 
 def may(who: Identity, permission: Permission) -> bool:
-    """Whether the token carries the permission at all; how far it reaches is `token_scope`'s question."""
+    """Tell whether the token carries the permission at all; `token_scope` decides how far it reaches."""
     if permission in _WHOLE_ONLY and not who.whole:
         return False
     return permission in MAY[who.role]
@@ -50,7 +50,7 @@ def needs(permission: Permission) -> Guard:
 
 
 async def authenticate(scope: Scope, tokens: TokenStore, header: str) -> Identity:
-    """Who sends this request, found out once; its connection counts as theirs from now on.
+    """Authenticate the sender of this request once; its connection counts as the sender's from now on.
 
     Raises ProblemError: 401, and 503 where that identity has as many connections as it may.
     """
@@ -67,7 +67,7 @@ async def authenticate(scope: Scope, tokens: TokenStore, header: str) -> Identit
 
 
 async def identify(tokens: TokenStore, header: str) -> Identity:
-    """Who sends this Authorization header. Raises ProblemError (401)."""
+    """Identify the sender from this Authorization header. Raises ProblemError (401)."""
     scheme, _, token = header.partition(" ")
     who = await tokens.recognise(token.strip()) if scheme.lower() == "bearer" else None
     if who is None:

@@ -14,7 +14,7 @@ PROBLEMS_MAX = 50
 
 
 Machines = Callable[[str], Awaitable[tuple[str, ...]]]
-"""What machines are behind a BMC's address, as bindings with what tells them apart; none where it is silent."""
+"""Lists the machines behind a BMC's address, as bindings that tell them apart; none where it is silent."""
 
 
 async def nobody(_bmc: str) -> tuple[str, ...]:

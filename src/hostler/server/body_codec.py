@@ -1,4 +1,4 @@
-"""How bodies come in and go out: decoded strictly into their type, and veiled where a tenant asks."""
+"""Request and response bodies: decoded strictly into their type, and redacted where a tenant asks."""
 
 from typing import Any
 

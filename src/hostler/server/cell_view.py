@@ -1,4 +1,4 @@
-"""What the server asks of the engine: the running cell as it is seen from HTTP. `engine.runner.Cell` answers it."""
+"""Port from the server to the running cell, as it is seen from HTTP. `engine.runner.Cell` answers it."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
@@ -16,7 +16,7 @@ from hostler.runtime.membership import ControllerHealth
 
 
 class JournalView(Protocol):
-    """What is read from the journal. Blocking: call it in a thread."""
+    """Questions to the journal. Blocking: call it in a thread."""
 
     def records(self, after: int = 0) -> Iterator[Record]: ...
 
@@ -27,7 +27,7 @@ class JournalView(Protocol):
     def observation(self, identity: str) -> Observation | None: ...
 
     def archived(self) -> Archived | None:
-        """What a history no longer holds."""
+        """Records that a history no longer holds."""
         ...
 
     def latest_seq(self) -> int:
@@ -43,7 +43,7 @@ class ObservationLog(Protocol):
 
 
 class HeartbeatView(Protocol):
-    """Who was heard when."""
+    """Last contact with each node's agent."""
 
     def last(self, node_id: str) -> datetime | None: ...
 

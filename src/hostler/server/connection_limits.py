@@ -17,7 +17,7 @@ from hostler.server.tokens import Identity, Role
 IPV6_PREFIX = 64
 """Bits of an IPv6 address that tell subscribers apart: whoever has one address has the rest of its /64."""
 STRANGERS_SHARE = 4
-"""One address may have a quarter of all connections before anybody is recognised on them."""
+"""One address may have a quarter of all connections before any sender on them is recognised."""
 STRANGERS_LEAST = 64
 
 
@@ -75,7 +75,7 @@ class ConnectionTable:
         return len(self._owner)
 
     def opened(self, connection: Connection) -> bool:
-        """Whether there is room for the connection."""
+        """Tell whether there is room for the connection."""
         group = self._strangers.setdefault(connection.address, {})
         group[connection] = None
         self._count += 1
@@ -86,7 +86,7 @@ class ConnectionTable:
         return True
 
     def recognised(self, connection: Connection, who: Identity) -> bool:
-        """Whether the identity may have this connection too."""
+        """Tell whether the identity may have this connection too."""
         token = who.token
         if self._owner.get(connection) == token:
             return True
@@ -104,7 +104,7 @@ class ConnectionTable:
         self._forget(connection)
 
     def identities(self) -> Iterable[Identity]:
-        """Whose connections are open."""
+        """Identities with open connections."""
         return tuple(self._identities.values())
 
     def end(self, tokens: Iterable[str]) -> int:

@@ -1,4 +1,4 @@
-"""What handlers are given by name, beside the parameters of the request itself."""
+"""Values that handlers receive by name, beside the parameters of the request itself."""
 
 from typing import NamedTuple
 

@@ -21,7 +21,7 @@ from hostler.runtime.input_queues import BusyError
 THREAD_MAX = 64 * 1024
 """Bytes of all documents together up to which a thread parses them."""
 TIME_S = 10.0
-"""How long a process may take; a whole MiB takes about two seconds."""
+"""Time limit of a parsing process; a whole MiB takes about two seconds."""
 MEMORY_BYTES = 1024 * 1024 * 1024
 WAITING_MAX = 4
 """Requests that wait for one to be parsed; one is parsed at a time."""
@@ -29,7 +29,7 @@ AGAIN_S = 5.0
 
 
 class Parsed(Struct, frozen=True):
-    """What came of it: a configuration, or what is wrong with the documents."""
+    """Result of parsing: a configuration, or what is wrong with the documents."""
 
     configuration: Configuration | None = None
     problems: tuple[Problem, ...] = ()

@@ -18,7 +18,7 @@ from hostler.server.token_scope import record_within, sees, shown
 from hostler.server.tokens import Identity, Role
 
 ALIVE_S = 15.0
-"""How often a silent stream says that it is there."""
+"""Interval of keep-alive comments on a silent stream."""
 BEHIND_MAX = 50_000
 """Records a stream may be resumed over; who missed more reads histories instead."""
 RETRY_MS = 2_000
@@ -27,7 +27,7 @@ Keep = Callable[[Record], Record | None]
 
 
 def keeper(cell: CellView, who: Identity, node: str) -> Keep:
-    """What of a record a stream shows: of one node ("" for all), and only what the caller reaches; None for nothing."""
+    """Make a stream's filter: records of one node ("" for all) that the caller reaches; None for nothing."""
     reaches: Keep = (lambda record: record) if who.whole else _Reach(cell, who)
     if not node:
         return reaches
@@ -74,9 +74,9 @@ SHARES: dict[Role, float] = {
     Role.tenant: 0.5,
     Role.agent: 0.0,
 }
-"""How many of a server's streams everybody of a role may have together."""
+"""Share of a server's streams for all callers of a role together."""
 OWN_SHARE = 1 / 16
-"""How many one identity may have: a token, or all the tokens of a tenant."""
+"""Share of one identity: a token, or all the tokens of a tenant."""
 
 
 class Streams:

@@ -26,7 +26,7 @@ INCIDENTS_SHOWN = 50
 
 
 class ModeRow(Struct, frozen=True):
-    """How far a pool lets a remedy go by itself; `set_by` is config or intent."""
+    """Mode of a remedy in a pool; `set_by` is config or intent."""
 
     pool: str
     remedy: str
@@ -46,7 +46,7 @@ class WaitGroup(Struct, frozen=True):
 
 
 class SpareRow(Struct, frozen=True):
-    """How many spares of a SKU there are, which pools they may go to, and how many those miss."""
+    """Spares of a SKU: how many, which pools they may go to, and how many those miss."""
 
     sku: str
     spares: int
@@ -132,7 +132,7 @@ def status(cell: CellView, who: Identity, now: datetime, changes: Changes) -> Fl
 
 
 def _rollout(cell: CellView, now: datetime) -> str:
-    """Where the rollout that runs stands, "" where none does."""
+    """Progress of the running rollout, "" without one."""
     running = cell.view.rollout
     return f"{running.id}: {waits_for(DecisionContext(cell.view, cell.present, now), running)}" if running else ""
 
@@ -252,13 +252,13 @@ def _incidents(fleet: Fleet, who: Identity) -> tuple[IncidentRow, ...]:
 
 
 def _stuck(waiting: Iterable[Node]) -> tuple[WaitingRow, ...]:
-    """Who waits longest, first."""
+    """Nodes that wait longest, first."""
     rows = sorted((waiting_row(node) for node in waiting), key=lambda row: (row.since, row.node))
     return tuple(rows[:STUCK_SHOWN])
 
 
 def _waits(waiting: Iterable[Node]) -> tuple[WaitGroup, ...]:
-    """Everybody who waits, by what they wait for, the longest first."""
+    """All waiting nodes, by what they wait for, the longest first."""
     groups: defaultdict[tuple[str, str, str], list[Node]] = defaultdict(list)
     for node in waiting:
         assert node.waiting is not None, "the index lists those who wait"

@@ -31,13 +31,13 @@ BODY_S = 10.0
 """A body that is not whole by then must have brought BODY_RATE of bytes a second in that time, and so on."""
 BODY_RATE = 16 * 1024
 WRITE_S = 30.0
-"""How long a client may take nothing of an answer that waits for it."""
+"""Time for which a client may read nothing of an answer that waits for it."""
 IDLE_STRANGER_S = 5
-"""How long a connection is kept between requests while nobody was recognised on it."""
+"""Time for which a connection without a recognised sender is kept between requests."""
 
 
 class Listener(Struct, frozen=True):
-    """Who is connected to one listening socket, and who it is for."""
+    """Connections of one listening socket, and the audience it is for."""
 
     table: ConnectionTable
     audience: Audience = "everybody"
@@ -68,7 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def answering(self) -> bool:
-        """Whether a request is under way that has come whole."""
+        """Tell whether a complete request is under way."""
         answered = self._answered
         return answered is not None and not (answered.more_body or answered.response_complete)
 

@@ -57,7 +57,7 @@ class Maintenance(Struct, frozen=True):
 
 
 def work_of(fleet: Fleet, node: Node, tickets: Sequence[Ticket]) -> list[WorkRow]:
-    """What is done or will be done to the node now: its plan, its open tickets, what its conditions ask for."""
+    """List present and coming work on the node: its plan, its open tickets, what its conditions ask for."""
     rows = [_by_ticket(node, ticket, "current") for ticket in tickets]
     plan = node.plan
     if plan is not None and plan.disruptive:
@@ -120,7 +120,7 @@ def _by_ticket(node: Node | None, ticket: Ticket, state: str) -> WorkRow:
 
 
 def notices_of(node: Node) -> list[NoticeRow]:
-    """That the node is to leave its pool for good."""
+    """Notice that the node is to leave its pool for good."""
     return [
         NoticeRow(node.id, node.position.rack, f"{c.type}: {c.evidence[-1].text if c.evidence else ''}", c.since)
         for c in node.conditions

@@ -78,7 +78,7 @@ class CellCollector(Collector):
         )
 
     def _standing(self) -> Iterable[Metric]:
-        """How this controller stands among the cell's."""
+        """Role of this controller within its cell."""
         health = self._cell.health()
         yield _gauge("hostler_controller_active", "1 where this controller decides.", int(health.role == "active"))
         yield _gauge("hostler_lease_margin_seconds", "For how long it may act without a renewal.", health.margin_s)

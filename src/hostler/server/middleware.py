@@ -1,4 +1,4 @@
-"""What stands before and around every answer: whose name was called, from which page, who answers, the headers sent."""
+"""Middleware around every answer: checks of host name, origin and audience, answers on a standby, headers."""
 
 import re
 import secrets
@@ -89,7 +89,7 @@ class HostFence:
 
 
 class AudienceFence:
-    """Where agents have a listener of their own: keeps them there, and everybody else off it.
+    """Separates listeners: keeps agents on their own, and everybody else off it.
 
     What another controller carries comes on the listener for people, agents' requests too.
     """

@@ -1,9 +1,9 @@
-"""How many files this process may have open, sockets among them, and how many of those clients may take."""
+"""Limit of this process's open files, sockets among them, and the share of client connections."""
 
 import resource
 
 MOST = 1_048_576
-"""What is asked for where the system sets no end."""
+"""Limit to ask for where the system sets no end."""
 RESERVE = 256
 """Files for everything but clients: the journal, BMCs, schedulers, notices; or a quarter, where that is more."""
 
@@ -23,5 +23,5 @@ def raise_limit() -> int:
 
 
 def for_connections(files: int) -> int:
-    """How many connections clients may have of so many files."""
+    """Count the connections that clients may have of so many files."""
     return max(files - max(RESERVE, files // 4), files // 2)

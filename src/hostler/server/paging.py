@@ -43,7 +43,9 @@ class Page(Struct, Generic[T], frozen=True):
 
 
 class Selection(Struct, frozen=True):
-    """Which nodes a list is about; empty fields select everything. `q` is looked for in ids, names and serials.
+    """Selection of nodes for a list; empty fields select everything.
+
+    `q` is looked for in ids, names and serials.
 
     `tag` is a tag's name, or "name=value". `seq` is the record that the fleet stood at when this was asked for, which
     the answer carries: what comes after it may or may not be in the list, and is in the stream.
@@ -61,7 +63,7 @@ class Selection(Struct, frozen=True):
     seq: int = 0
 
     def matches(self, node: Node) -> bool:
-        """Whether the node is selected."""
+        """Tell whether the node is selected."""
         return (
             (self.phase is None or node.phase is self.phase)
             and (not self.pool or node.pool == self.pool)

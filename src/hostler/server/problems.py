@@ -1,4 +1,4 @@
-"""What a caller is told when a request fails: what is wrong, and what to do instead. Never a traceback."""
+"""Problem answers of failed requests: what is wrong, and what to do instead. Never a traceback."""
 
 import math
 from typing import Any
@@ -56,7 +56,7 @@ def refuse(status: int, error: str, what: str, instead: str) -> ProblemError:
 
 
 def standby(address: str, why: str = "", retry_after_s: float = 1.0) -> ProblemError:
-    """This controller stands by and could not have the active one, at `address` ("" unknown), answer."""
+    """Problem of a standby that could not have the active controller, at `address` ("" unknown), answer."""
     what = f"this controller stands by; the active one is at {address}" if address else "no controller is active now"
     instead = "send it again in a moment" + (f", or to {address}" if address else "")
     problem = Problem("standby", f"{what}: {why}"[:WHAT_MAX] if why else what, instead, detail={"active": address})
@@ -121,7 +121,7 @@ _INSTEAD = {
 
 
 def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """What the framework refuses by itself."""
+    """Problem of a request that the framework itself refuses."""
     what = error.detail
     if isinstance(error.extra, list):
         keys = ("key", "message")
@@ -151,4 +151,4 @@ HANDLERS: ExceptionHandlersMap = {
     HTTPException: _http,
     Exception: _bug,
 }
-"""What is said about each kind of exception."""
+"""Handler of each kind of exception."""

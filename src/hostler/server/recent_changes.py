@@ -1,4 +1,4 @@
-"""What changed in the last 24 hours, counted from the journal as far as it is cheap, and what people changed."""
+"""Changes of the last 24 hours, counted from the journal as far as it is cheap, and people's changes."""
 
 import asyncio
 from collections import Counter, deque
@@ -22,7 +22,7 @@ HOURS_KEPT = 25
 
 
 def _is_change(event: e.Event) -> bool:
-    """Whether it belongs among the changes that somebody looking for a cause wants to see."""
+    """Tell whether the event helps to find the cause of a change."""
     if isinstance(event, e.IntentRecorded):
         return event.granted
     return isinstance(event, e.BrakeLatched | e.ControllerStarted)

@@ -19,7 +19,7 @@ class Refusals:
         self._since.pop(node, None)
 
     def standing(self, node: str, now: float) -> str:
-        """What is wrong with the node's posts, "" where they are taken or have not been refused for long."""
+        """Reason why the node's posts are refused, "" where they are taken or have not been refused for long."""
         since, why = self._since.get(node, (now, ""))
         if now - since < REFUSED_S:
             return ""

@@ -1,4 +1,4 @@
-"""How the server is set up: where it listens, under which names, and the limits nobody else sets."""
+"""Settings of the server: where it listens, under which names, and the limits nobody else sets."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 Audience = Literal["everybody", "people", "agents"]
-"""Whom a listener answers: agents have their own routes, everybody else the others."""
+"""Audience of a listener: agents have their own routes, everybody else the others."""
 
 
 class UnsafeListenError(ValueError):
@@ -21,7 +21,9 @@ def _now() -> datetime:
 
 
 class Settings(Struct, frozen=True):
-    """Where and how to listen. Tokens travel with every request, so anything but loopback wants TLS.
+    """Addresses and options of listening.
+
+    Tokens travel with every request, so anything but loopback wants TLS.
 
     `hosts` are further names under which the server may be called (its DNS name, a proxy's). `clock` stamps
     observations and intents. `peers_ca` vouches for the cell's other controllers instead of the system's authorities.
@@ -63,7 +65,7 @@ class Settings(Struct, frozen=True):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Tell whether only this machine reaches an address."""
     if host == "localhost":
         return True
     try:

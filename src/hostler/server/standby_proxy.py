@@ -1,4 +1,4 @@
-"""What only the active controller can answer, carried there by one that stands by: bodies stream, tokens stay as sent.
+"""Forwards requests from a standby to the active controller: bodies stream, tokens stay as sent.
 
 The hop decides nothing: who asks is recognised here, so that strangers reach nobody, and again by the active, from
 the very same token. A request is carried once; the active that has meanwhile stepped down says so itself.
@@ -26,7 +26,7 @@ TOTAL_S = 60.0
 """A long poll ends after 25 s, a large configuration is checked within seconds: what takes longer is lost."""
 
 LOOK_S = 0.5
-"""How often a request that is out looks whether it still waits for the right one."""
+"""Interval at which a forwarded request checks that it still waits for the active controller."""
 
 _HOP = frozenset(
     {

@@ -1,4 +1,4 @@
-"""What a tenant is shown of a noun: by what each field is, never by what stands in it.
+"""Redacts nouns for tenants: by the kind of each field, never by its content.
 
 A field is either the tenant's own to read, a name that is shown where it names something of theirs, or it is replaced:
 texts that people wrote or that Hostler composed from more than this node by a sentence for their kind. Nothing is
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class TenantRedaction:
-    """What one tenant is shown. `also` are nodes that were theirs when what is shown happened."""
+    """Redaction for one tenant. `also` are nodes that were theirs when what is shown happened."""
 
     def __init__(self, fleet: Fleet, tenant: str, also: frozenset[str] = frozenset()) -> None:
         self._own = Own(fleet, tenant, also)

@@ -74,7 +74,7 @@ BLOCKED: dict[str, tuple[str, str]] = {
     "window": ("no maintenance window is open", "one opens"),
     "workload": ("running work has not ended", "it ends"),
 }
-"""What a tenant reads of a blocker, by its kind: the text, and what ends it."""
+"""Text of a blocker for tenants, by its kind: the text, and what ends it."""
 _BLOCKED_BY_ANYTHING = ("something that operators see stands in the way", "that is over")
 _OWN_BLOCKERS = frozenset({"bmc", "boot", "brake", "clock", "inventory"})
 """Kinds whose text is made of this node's own facts, or of numbers."""
@@ -85,7 +85,7 @@ Rule = Callable[["Own", Any, Any], Any]
 
 
 class Own:
-    """What is one tenant's in the fleet: pools, clusters, and the nodes that serve it, or did (`also`)."""
+    """Share of one tenant in the fleet: pools, clusters, and the nodes that serve it, or did (`also`)."""
 
     def __init__(self, fleet: Fleet, tenant: str, also: frozenset[str]) -> None:
         own = [pool for pool in fleet.configuration.pools.values() if pool.tenant == tenant]
@@ -96,11 +96,11 @@ class Own:
         self._fleet = fleet
 
     def sees(self, node_id: str) -> bool:
-        """Whether the node is the tenant's to see."""
+        """Tell whether the tenant may see the node."""
         return node_id in self._also or self.since(node_id) is not None
 
     def since(self, node_id: str) -> datetime | None:
-        """Since when the node serves the tenant, None where it does not."""
+        """Moment since which the node serves the tenant, None where it does not."""
         node = self._fleet.nodes.get(node_id)
         serves = node.assignment if node is not None else None
         return serves.since if serves is not None and serves.tenant == self.tenant else None
@@ -119,7 +119,7 @@ def _kept(_own: Own, _noun: Any, value: Any) -> Any:
 
 
 def unnamed(_own: Own, _noun: Any, value: Any) -> Any:
-    """What no row names: words and mappings are left out, nouns stay."""
+    """Drop what no row names: words and mappings are left out, nouns stay."""
     if isinstance(value, str) and not isinstance(value, Enum):
         return ""
     if isinstance(value, dict):
@@ -172,7 +172,7 @@ def _causes(own: Own, _noun: Any, value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _seen_as(own: Own, _noun: Any, value: str) -> str:
-    """What caused a record: an intent, a record, the clock, or an observation, whose id begins with its node."""
+    """Cause of a record: an intent, a record, the clock, or an observation, whose id begins with its node."""
     node, slash, _ = value.rpartition("/")[0].rpartition("/")
     return value if not slash or own.sees(node) else ""
 
@@ -198,7 +198,7 @@ def _of_plan(own: Own, event: e.PlanRecorded, value: tuple[Evidence, ...]) -> tu
 
 
 def _evidence(own: Own, node: str, kind: str, value: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-    """What the node's own agent saw while it served the tenant, and what the tenant said; else what the fault means."""
+    """Evidence that the tenant may read: seen by the node's agent while it served the tenant, or the tenant's own."""
     since, row = own.since(node), CONDITIONS.get(kind)
     meaning = row.meaning if row is not None else UNTOLD
     shown: list[Evidence] = []
@@ -218,7 +218,7 @@ _SOURCES = frozenset({"agent", "bmc", "check", "hostler"})
 
 
 def _detail(_own: Own, event: e.OperationFinished, value: Any) -> Any:
-    """How an operation ended, in its agent's words; any other driver's may name addresses and clusters."""
+    """End of an operation in its agent's words; another driver's words may name addresses and clusters."""
     row = OPERATIONS.get(event.kind)
     if row is not None and row.port == "agent":
         return value

@@ -12,7 +12,7 @@ from hostler.server.tokens import Identity
 log = logger()
 
 EVERY_S = 2.0
-"""How soon after its revocation a token's open requests end; a new request is refused sooner."""
+"""Delay after a revocation until the token's open requests end; a new request is refused sooner."""
 
 
 async def end_revoked(room: AppState) -> None:

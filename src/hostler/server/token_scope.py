@@ -1,4 +1,4 @@
-"""How far a token sees: which nodes, what it may act on, and which intervals a tenant reads."""
+"""Scope of a token: which nodes it sees, what it may act on, and which intervals a tenant reads."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def sees(who: Identity, node: Node) -> bool:
-    """Whether the caller sees this node now."""
+    """Tell whether the caller sees this node now."""
     if who.role is Role.agent:
         return node.id == who.grant.node
     return within(who.grant.bounds, node)
@@ -86,7 +86,7 @@ class Interval(Struct, frozen=True):
 
 
 def intervals(records: Sequence[e.Record], tenant: str) -> tuple[Interval, ...]:
-    """When a node was this tenant's, from its records in any order."""
+    """Intervals in which a node served this tenant, from its records in any order."""
     found: list[Interval] = []
     begun: int | None = None
     for record in sorted(records, key=lambda r: r.seq):
@@ -104,7 +104,7 @@ def intervals(records: Sequence[e.Record], tenant: str) -> tuple[Interval, ...]:
 
 
 def _holder(event: e.Event) -> str | None:
-    """Whose the node is from this record on ("" nobody's), None where the record does not say."""
+    """Tenant of the node from this record on ("" for none), None where the record does not say."""
     match event:
         case e.NodeAssigned(assignment=assignment):
             return assignment.tenant

@@ -1,4 +1,4 @@
-"""Where tokens are kept: a SQLite file of its owner alone, or the database that the cell's controllers share."""
+"""Storage of tokens: a SQLite file of its owner alone, or the database that the cell's controllers share."""
 
 import os
 import sqlite3
@@ -30,7 +30,7 @@ class TokenStorage(Protocol):
     def reading(self) -> AbstractContextManager[Connection]: ...
 
     def unchanged(self) -> bool:
-        """Whether certainly nobody has changed anything since this was asked last."""
+        """Tell whether certainly nothing has changed since the last call."""
         ...
 
     def close(self) -> None: ...

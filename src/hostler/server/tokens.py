@@ -32,9 +32,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _SALT_BYTES = 16
 
 FRESH_S = 5.0
-"""How long a controller believes what it has read of a token in a database: a revoked one is good for so long yet."""
+"""Time for which a token read from a database is trusted: a revoked one is good for so long."""
 OUTAGE_S = 120.0
-"""How long it goes on believing while the database does not answer."""
+"""Time for which it is trusted while the database does not answer."""
 REMEMBERED = 200_000
 
 _TOKENS = Table(
@@ -56,7 +56,7 @@ _ONE = select(_TOKENS).where(_TOKENS.c.id == bindparam("id"))
 
 
 class Role(StrEnum):
-    """Who somebody is to the fleet; what each may do is `auth.MAY`."""
+    """Role of a caller; `auth.MAY` lists what each may do."""
 
     operator = "operator"
     technician = "technician"
@@ -66,7 +66,9 @@ class Role(StrEnum):
 
 
 class Grant(Struct, frozen=True):
-    """What a token stands for. `name` is the person (or tool) that intents are recorded under.
+    """Rights of a token.
+
+    `name` is the person (or tool) that intents are recorded under.
 
     `site` and `pool` narrow what it sees and acts on ("" = all), `tenant` is needed for that role, `node` for an agent.
     """
@@ -81,12 +83,12 @@ class Grant(Struct, frozen=True):
 
     @property
     def bounds(self) -> Bounds:
-        """How far intents under it may go."""
+        """Limits of intents under this grant."""
         return Bounds(self.site, self.pool, self.tenant)
 
 
 class Identity(Struct, frozen=True):
-    """Who calls: a grant, by the token with this id."""
+    """Identity of a caller: a grant, by the token with this id."""
 
     token: str
     grant: Grant
@@ -101,7 +103,7 @@ class Identity(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether it sees the whole cell: nobody's tenant, agent, site or pool in particular."""
+        """Tell whether the grant reaches the whole cell: no tenant, agent, site or pool in particular."""
         return not (self.grant.site or self.grant.pool or self.grant.tenant or self.grant.node)
 
 
@@ -145,7 +147,7 @@ class TokenStore:
         return [token for token, _ in drawn]
 
     async def recognise(self, token: str) -> Identity | None:
-        """Who the token is, as `verify` says, without holding up the loop for a database.
+        """Identify the token, as `verify` does, without holding up the loop for a database.
 
         What was read of it is believed for FRESH_S, and for OUTAGE_S where the database does not answer.
         """
@@ -165,7 +167,7 @@ class TokenStore:
         return self._judged(row, *parts.groups())
 
     def verify(self, token: str) -> Identity | None:
-        """Who the token is, None for one that is unknown, revoked, expired or no token at all."""
+        """Identify the token, None for one that is unknown, revoked, expired or no token at all."""
         parts = TOKEN.fullmatch(token)
         return self._judged(self._read(parts[1]), *parts.groups()) if parts is not None else None
 
@@ -182,7 +184,7 @@ class TokenStore:
         return [_identity(row) for row in rows]
 
     def revision(self) -> tuple[int, str]:
-        """What is another after every change: how many tokens there are, and when the last of them was made."""
+        """Stamp that differs after every change: the number of tokens, and when the last of them was made."""
         with self._place.reading() as db:
             number, last = db.execute(select(func.count(), func.max(_TOKENS.c.created)).select_from(_TOKENS)).one()
         return number, last or ""
@@ -236,7 +238,7 @@ class TokenStore:
         return row
 
     def _forget(self) -> None:
-        """Somebody changed something; what is read of a database is believed for its time all the same."""
+        """Drop the cache after a change; what is read of a database is trusted for its time all the same."""
         if self._place.local:
             self._known.clear()
 

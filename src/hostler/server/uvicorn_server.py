@@ -23,7 +23,7 @@ BACKLOG = 1_024
 KEEP_ALIVE_S = 60
 START_S = 10.0
 HANDSHAKE_S = 10.0
-"""How long TLS may take to begin; asyncio's own limit is 60 s."""
+"""Time limit of a TLS handshake; asyncio's own limit is 60 s."""
 
 
 class _Server(uvicorn.Server):
@@ -38,7 +38,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """What uvicorn's does for sockets that are given, with a time limit for TLS to begin."""
+        """Start as uvicorn does for given sockets, with a time limit for the TLS handshake."""
         await self.lifespan.startup()
         config, loop, self.servers = self.config, asyncio.get_running_loop(), []
         handshake_s = HANDSHAKE_S if config.ssl is not None else None

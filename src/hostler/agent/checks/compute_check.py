@@ -63,7 +63,7 @@ def check(runtime: Runtime | None, side: int = SIDE, rounds: int = ROUNDS) -> Ga
 
 
 def sums(left: bytes, right: bytes, side: int) -> Sums:
-    """What arithmetic says of the product's sums, without the product."""
+    """Compute the product's row and column sums without computing the product."""
     a, b = memoryview(left).cast("b"), memoryview(right).cast("b")
     of_rows = [sum(b[at : at + side]) for at in range(0, side * side, side)]
     of_columns = [sum(a[at::side]) for at in range(side)]

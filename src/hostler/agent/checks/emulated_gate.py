@@ -30,7 +30,7 @@ _SOUND: Facts = {
     "fabric_status": 0,
     "recovery_action": 0,
 }
-"""What NVML says of a sound GPU of an H100 server at rest."""
+"""NVML facts of a healthy, idle GPU of an H100 server."""
 NO_FACTS: Mapping[str, Facts] = {}
 
 
@@ -40,7 +40,7 @@ def readings(
     changes: Mapping[str, Facts] = NO_FACTS,
     kernel: Iterable[KernelLine] = (),
 ) -> GateReadings:
-    """What a machine of these parts shows.
+    """Gate readings of an emulated machine with these parts.
 
     `addresses`: slot → PCI address, where the slot is not one itself. `changes`: slot → readings that are otherwise.
     `kernel`: what its kernel reports again.
@@ -61,7 +61,7 @@ def readings(
 
 
 def answer(expects: str, seen: GateReadings) -> StressResult:
-    """What a gate makes of these readings: an emulated machine has sound memory, disk and clock, and no runtime."""
+    """Judge these readings as a gate does: an emulated machine has sound memory, disk and clock, and no runtime."""
     try:
         expected = decode(expects)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Since when counters and kernel lines count against a GPU: the end of this boot's last reset, or the boot itself.
+"""Moment from which counters and kernel lines count against a GPU: the end of this boot's last reset, or the boot.
 
 A reset need not clear a counter and clears no log, so what stood there at its end is written down.
 """
@@ -27,7 +27,7 @@ class Since(Struct, frozen=True):
 
 
 def load(directory: Path, boot_id: str) -> Since:
-    """What counts in this boot; a file that cannot be read, or of another boot, says nothing but that."""
+    """Load this boot's window; an unreadable file, or one of another boot, starts at the boot itself."""
     try:
         since = msgspec.json.decode((directory / FILE).read_bytes(), type=Since)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a gate reads of the host: PCI, ports, processors, memory, mounts, parts, and the kernel log since a moment.
+"""Gate readings of the host: PCI, ports, processors, memory, mounts, parts, and the kernel log since a moment.
 
 Run as a child (`python -m hostler.agent.checks.gate_host_readings ROOT KERNEL_LOG SEQUENCE NODE`), because sysfs of
 a broken device hangs. The kernel log is read beside the agent's own reader, which is not disturbed: each open of
@@ -28,7 +28,10 @@ _DRIVER_LOADS = "NVRM: loading NVIDIA UNIX"
 
 
 class KernelLogReport(Struct, frozen=True):
-    """What it reports since the moment; `reason` says why that is not all, "" where it is. `last`: its last number."""
+    """Kernel-log lines since the moment; `reason` says why lines are missing, "" where none are.
+
+    `last`: its last number.
+    """
 
     lines: tuple[KernelLine, ...] = ()
     reason: str = ""
@@ -36,7 +39,7 @@ class KernelLogReport(Struct, frozen=True):
 
 
 class HostSide(Struct, frozen=True):
-    """What was read; the fields are those of `Readings`."""
+    """Host readings of one gate; the fields are those of `GateReadings`."""
 
     pci: tuple[str, ...]
     pci_gpus: tuple[str, ...]

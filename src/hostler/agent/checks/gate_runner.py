@@ -34,13 +34,12 @@ BUDGET_S = 110.0
 """A gate takes two minutes at most, and its step five."""
 TESTS_S, HOST_S, COMPUTE_S = 60.0, 20.0, 40.0
 SETTLE_S, POLL_S = 45.0, 3.0
-"""How long a driver that has just started has to show links, fabric and clocks as they should be; how often it is
-asked."""
+"""Longest wait until a freshly started driver shows links, fabric and clocks as expected; interval between polls."""
 _CHECKS = "hostler.agent.checks"
 
 
 class GatePlace(Struct, frozen=True):
-    """Where the gate looks: the node's name, its agent's directory, the root of sysfs, the kernel log."""
+    """Paths that the gate reads: the node's name, its agent's directory, the root of sysfs, the kernel log."""
 
     node: str
     directory: Path
@@ -49,7 +48,7 @@ class GatePlace(Struct, frozen=True):
 
 
 class GateRunner:
-    """One node's gate. `gpus` reads NVML anew, `boot_id` names the boot."""
+    """Runs the gate of one node. `gpus` reads NVML anew, `boot_id` names the boot."""
 
     def __init__(self, place: GatePlace, gpus: Callable[[], gpu_state.GpuPoll], boot_id: Callable[[], str]) -> None:
         self._place = place
@@ -101,7 +100,7 @@ class GateRunner:
             raise ActFailedError(f"the reset's beginning could not be noted on disk: {error.strerror}") from error
 
     def _note_end(self) -> None:
-        """What stands now is not the work of what comes."""
+        """Record present counters, so that they are not counted against later work."""
         host, report = self._host_side(BOOT, HOST_S), self._gpus()
         if isinstance(host, str) or report.state != "answers" or host.kernel.last == BOOT:
             return
@@ -138,7 +137,7 @@ class GateRunner:
                 return looks, readings
 
     def _host_side(self, sequence: int, deadline_s: float) -> HostSide | str:
-        """What the host shows, or why it shows nothing."""
+        """Read the host in a child process, or say why nothing was read."""
         place = self._place
         argv = (sys.executable, "-m", f"{_CHECKS}.gate_host_readings", str(place.root), place.kernel_log, str(sequence))
         try:

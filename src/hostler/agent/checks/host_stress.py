@@ -27,7 +27,7 @@ _NO_MEASUREMENT = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.
 
 
 class StressResult(Struct, frozen=True):
-    """One check's answer. `detail` is one sentence for people, `facts` what was looked at, part by part."""
+    """Answer of one check. `detail` is one sentence for people, `facts` what was looked at, part by part."""
 
     verdict: Verdict
     detail: str

@@ -1,1 +1,1 @@
-"""Where the agent looks: each collector turns one source on the node into sightings or parts."""
+"""Collectors: each turns one source on the node into observations or parts."""

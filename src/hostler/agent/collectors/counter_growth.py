@@ -1,4 +1,4 @@
-"""How much counters have grown within the last hour, in a few numbers each."""
+"""Growth of counters within the last hour, kept in a few numbers each."""
 
 HOUR_S = 3_600.0
 STEP_S = 300.0

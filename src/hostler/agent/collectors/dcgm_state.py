@@ -15,7 +15,7 @@ CURSOR = KIND = "dcgm_state"
 
 
 class _DcgmMemory(Struct):
-    """What outlives the process, of one boot: what was told of each GPU."""
+    """State of one boot that outlives the process: the reports already sent for each GPU."""
 
     boot_id: str = ""
     gpus: dict[str, DebounceMemory] = {}
@@ -30,11 +30,11 @@ class DcgmState:
         self._growth = Growth()
 
     def take(self, report: GpuPoll, now_s: float) -> list[LocalObservation]:
-        """What is to be told after this page; mostly nothing."""
+        """Return observations to send after this page; mostly none."""
         return [one for gpu in report.gpus if (one := self._of_gpu(gpu.index, dict(gpu.facts), now_s)) is not None]
 
     def cursor(self) -> tuple[str, bytes]:
-        """What to keep with the sightings."""
+        """State to save together with the observations."""
         return CURSOR, msgspec.json.encode(self._memory)
 
     def _of_gpu(self, index: int, facts: Facts, now_s: float) -> LocalObservation | None:

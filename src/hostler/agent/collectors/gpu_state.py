@@ -23,11 +23,11 @@ COUNTERS = {
 }
 ABSENT_CHARS = 1_000
 DRIVER_POLLS = {"hung": 1, "answers": 2, "absent": 3, "crashed": 3}
-"""How many reports in a row must say so. A hang has lasted a deadline already."""
+"""Equal reports in a row before the driver's state is reported. A hang has lasted a deadline already."""
 
 
 class GpuReadings(Struct, frozen=True):
-    """One GPU's readings; `absent`: call or fact → why there is nothing; `lost`: what NVML says of a dead one."""
+    """Readings of one GPU; `absent`: call or fact → why there is nothing; `lost`: NVML's word for a dead GPU."""
 
     index: int
     facts: Facts = {}
@@ -36,7 +36,7 @@ class GpuReadings(Struct, frozen=True):
 
 
 class GpuPoll(Struct, frozen=True):
-    """What one poll gave. `state`: answers, absent, hung, crashed, or busy (somebody else needs the GPUs now)."""
+    """Result of one poll. `state`: answers, absent, hung, crashed, or busy (somebody else needs the GPUs now)."""
 
     state: str
     gpus: tuple[GpuReadings, ...] = ()
@@ -47,7 +47,7 @@ class GpuPoll(Struct, frozen=True):
 
 
 class _GpuMemory(Struct):
-    """What outlives the process, of one boot: what was told of each GPU and of the driver."""
+    """State of one boot that outlives the process: the reports already sent for each GPU and for the driver."""
 
     boot_id: str = ""
     gpus: dict[str, DebounceMemory] = {}
@@ -68,7 +68,7 @@ class GpuState:
         self._on_pci = 0
 
     def take(self, report: GpuPoll, now_s: float) -> list[LocalObservation]:
-        """What is to be told after this poll; mostly nothing."""
+        """Return observations to send after this poll; mostly none."""
         if report.state == "busy":
             return []
         seen = self._of_driver(report, now_s)
@@ -78,7 +78,7 @@ class GpuState:
         return seen
 
     def cursor(self) -> tuple[str, bytes]:
-        """What to keep with the sightings."""
+        """State to save together with the observations."""
         return CURSOR, msgspec.json.encode(self._memory)
 
     def _of_driver(self, report: GpuPoll, now_s: float) -> list[LocalObservation]:
@@ -145,7 +145,7 @@ def _name(gpu: GpuReadings) -> str:
 
 
 def _remembered(boot_id: str, kept: bytes | None) -> _GpuMemory:
-    """What an agent of this boot has told before; a new boot begins anew, for its counters do."""
+    """Load the reports already sent in this boot; a new boot starts empty, because its counters do."""
     try:
         memory = msgspec.json.decode(kept, type=_GpuMemory) if kept else _GpuMemory()
     except UNREADABLE:

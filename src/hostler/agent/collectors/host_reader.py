@@ -187,7 +187,7 @@ class _Timex(ctypes.Structure):
 
 
 def clock(adjust: Callable[[Any], int] | None = None) -> Facts:
-    """Whether the kernel's clock is being disciplined (adjtimex, asked only), and its worst error."""
+    """Read whether the kernel's clock is disciplined (adjtimex, read only), and its worst error."""
     timex = _Timex()
     if adjust is None:
         adjust = ctypes.CDLL(None, use_errno=True).adjtimex
@@ -211,7 +211,7 @@ def units(required: tuple[str, ...]) -> Facts:
 
 
 def told_of_units(said: str, required: tuple[str, ...]) -> Facts:
-    """What `systemctl show` printed: "active", "failed", "inactive", "restarting" or "missing" by unit.
+    """Parse `systemctl show`: "active", "failed", "inactive", "restarting" or "missing" by unit.
 
     A unit that nobody requires is told only where it is enabled, or has failed.
     """
@@ -249,7 +249,7 @@ def _unit_word(fields: dict[str, str]) -> str:
 
 
 def _range_length(text: str) -> int:
-    """How many processors "0-3,8-11" names; 0 for anything else."""
+    """Count the processors that "0-3,8-11" names; 0 for anything else."""
     count = 0
     for piece in text.split(","):
         first, _, last = piece.partition("-")

@@ -17,7 +17,7 @@ MAX_FACTS = 400
 
 
 class _HostMemory(Struct):
-    """What outlives the process, of one boot. `writable`: mounts that were."""
+    """State of one boot that outlives the process. `writable`: mounts that were."""
 
     boot_id: str = ""
     kept: DebounceMemory = msgspec.field(default_factory=DebounceMemory)
@@ -34,7 +34,7 @@ class HostState:
         self._polled = False
 
     def take(self, readings: Facts, now_s: float) -> list[LocalObservation]:
-        """What is to be told after this poll; mostly nothing."""
+        """Return observations to send after this poll; mostly none."""
         facts: Facts = {}
         for name, value in sorted(readings.items())[:MAX_FACTS]:
             if name.startswith(COUNTER):
@@ -54,7 +54,7 @@ class HostState:
         return [LocalObservation(KIND, now_s, Rank.urgent if record.graver else Rank.notable, text, facts=record.facts)]
 
     def cursor(self) -> tuple[str, bytes]:
-        """What to keep with the sightings."""
+        """State to save together with the observations."""
         return CURSOR, msgspec.json.encode(self._memory)
 
     def _mount(self, name: str, state: object) -> str:

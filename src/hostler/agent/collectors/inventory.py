@@ -1,4 +1,4 @@
-"""What this node is made of: parts with their serials, from sysfs, SMBIOS and NVML.
+"""Parts of this node with their serials, from sysfs, SMBIOS and NVML.
 
 Everything below `root` is read as text or small binary files, so a directory that looks like a node's is one. A part
 without a readable serial gets a stable name made of its place and the node's serial.
@@ -188,7 +188,7 @@ def _facts(root: Path, devices: list[_Device], gpus: nvml_inventory.NvmlInventor
 
 
 def _is_at(pci: str, address: str) -> bool:
-    """Whether NVML's address ("00000000:1B:00.0") is this one of sysfs."""
+    """Tell whether NVML's address ("00000000:1B:00.0") is this one of sysfs."""
     return pci.lower()[-12:] == address.lower()
 
 

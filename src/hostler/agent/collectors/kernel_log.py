@@ -22,24 +22,24 @@ from hostler.core.diagnose.sieve import passes
 from hostler.core.state.model import Facts
 
 WINDOW_S = 2.0
-"""How long repeats are folded before their count is sent."""
+"""Time for which repeats are counted before the count is sent."""
 MAX_WINDOW_S = 16.0
-"""What the window grows to, doubling, while repeats keep coming."""
+"""Longest window: it doubles while repeats keep coming."""
 READ_BYTES = 16_384
 """A record is at most 8 KiB; a shorter buffer would make the kernel answer EINVAL."""
 REST_BYTES = 262_144
-"""How much of an unfinished record is kept between two reads."""
+"""Bytes of an unfinished record that are kept between two reads."""
 BATCH_RECORDS = 512
 """Records taken before what they gave is committed."""
 POSITION_INTERVAL_S = 30.0
-"""How often the position is saved while only uninteresting lines pass."""
+"""Interval at which the position is saved while only uninteresting lines pass."""
 FINDINGS_NAMED, FINDING_CHARS = 4, 200
-"""How much of what the agent makes of a line goes with it."""
+"""Findings named with a line, and characters of each."""
 CURSOR = "kernel_log"
 
 
 class LogPosition(Struct, frozen=True):
-    """How far the log of one boot has been read: everything up to `base`, and of what follows only `sent`.
+    """Progress in the log of one boot: everything up to `base` is read, and after it only `sent`.
 
     `series` names what the numbers count, where a log can begin to count anew within a boot.
     """
@@ -51,7 +51,7 @@ class LogPosition(Struct, frozen=True):
 
 
 class LineSink(Protocol):
-    """Where sightings are kept. `append` returns when they and the cursor are as durable as they can be made."""
+    """Sink for observations. `append` returns when they and the cursor are as durable as they can be made."""
 
     def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None: ...
 
@@ -59,7 +59,7 @@ class LineSink(Protocol):
 
 
 class Source(Protocol):
-    """Where records come from, as a stream of bytes in the form of /dev/kmsg once it is split."""
+    """Source of records: a stream of bytes, split as /dev/kmsg splits it."""
 
     name: str
     contiguous: bool
@@ -93,7 +93,7 @@ class Intake:
         self._resuming = position.base >= 0
 
     def take(self, raw: bytes, now_s: float) -> None:
-        """One record as read."""
+        """Take one record as read."""
         head = kmsg.head(raw)
         if head is None:
             self._fold(self._kernel, _unparsable(raw, now_s), None, now_s)
@@ -123,11 +123,11 @@ class Intake:
         self._resuming = False
 
     def due_s(self) -> float | None:
-        """When the window closes, None while none is open."""
+        """Moment at which the window closes, None while none is open."""
         return self._closes_s
 
     def batch(self, now_s: float) -> tuple[list[LocalObservation], LogPosition]:
-        """What has to become durable now, with the position that goes with it."""
+        """Observations that must become durable now, with the position that goes with them."""
         if self._closes_s is not None and now_s >= self._closes_s:
             self._close(now_s)
         elif self._closes_s is None:

@@ -49,7 +49,7 @@ class KmsgRecord(Struct, frozen=True, gc=False):
 
 
 class Head(Struct, frozen=True, gc=False):
-    """What must be known of every record, whether its text is wanted or not. `body` is where the text begins."""
+    """Fields needed of every record, whether its text is wanted or not. `body` is where the text begins."""
 
     priority: int
     sequence: int

@@ -1,4 +1,4 @@
-"""Which pod has which GPU, from the file in which the kubelet keeps what its device plugins have given out.
+"""Allocation of GPUs to pods, from the kubelet's checkpoint of its device plugins.
 
 The file is the kubelet's own: it is read whole, and a form that is not known says nothing.
 """
@@ -16,7 +16,7 @@ RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")
 MAX_BYTES = 4 * 1024 * 1024
 MAX_PODS, MAX_DEVICES = 512, 64
 AGAIN_S = 3600.0
-"""What has not changed is told again after so long: whoever has forgotten it knows it then."""
+"""Interval at which an unchanged allocation is sent again, for a controller that has lost it."""
 
 
 class _DeviceEntry(Struct, frozen=True, rename="pascal"):

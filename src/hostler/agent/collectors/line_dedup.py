@@ -24,7 +24,7 @@ _WORDS_COUNT = re.compile(r"\): 1(?:4[4-9]|50), ")
 
 
 class DedupLimits(Struct, frozen=True):
-    """How many different lines one window tells apart exactly, and then by pattern."""
+    """Numbers of different lines that one window tells apart exactly, and then by pattern."""
 
     exact: int
     patterns: int
@@ -86,7 +86,7 @@ class LineDedup:
         return len(self._exact) >= self._limits.exact and len(self._patterns) >= self._limits.patterns
 
     def _counted(self, text: str, seen_s: float) -> bool:
-        """Whether the line is known, exactly or by its pattern, or there is no room for it: then it only counts."""
+        """Count the line if it is known, exactly or by its pattern, or if there is no room for it."""
         key = _unstamped(text)
         fold = self._exact.get(key)
         if fold is None and len(self._exact) >= self._limits.exact:
@@ -121,7 +121,7 @@ class LineDedup:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is known: no window needs to be open."""
+        """Tell whether nothing is known, so that no window needs to be open."""
         return not (self._exact or self._patterns or self._overflow)
 
 
@@ -134,6 +134,6 @@ def _pattern(text: str) -> str:
 
 
 def _repeating(table: dict[str, _Fold]) -> dict[str, _Fold]:
-    """What stays known in the next window: at most half the table, so that a storm leaves room for what is new."""
+    """Lines that stay known in the next window: at most half the table, so that a storm leaves room for new ones."""
     hot = [(name, _Fold(fold.first, fold.last_s, fold.raw)) for name, fold in table.items() if fold.repeats]
     return dict(hot[: (len(table) + 1) // 2])

@@ -1,4 +1,4 @@
-"""How dearly a kernel-log line is kept; which lines are kept at all, `core.diagnose.sieve` says."""
+"""Priority of kernel-log lines in the spool; `core.diagnose.sieve` decides which lines are kept at all."""
 
 import re
 
@@ -15,7 +15,7 @@ _CRITICAL_LEVEL = 2
 
 
 def rank(record: KmsgRecord) -> Rank:
-    """How dearly a line is kept when the spool fills up; user space can never crowd out the kernel."""
+    """Rank a line for eviction from a full spool; user space can never crowd out the kernel."""
     if record.facility != KERNEL:
         return Rank.routine
     if record.level <= _CRITICAL_LEVEL or _URGENT.search(record.text):

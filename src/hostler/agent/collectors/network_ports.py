@@ -3,8 +3,7 @@
 from pathlib import Path
 
 DOWN_S = 90.0
-"""How long a port must have been down before it is told: links that train again, and switches that restart, are shorter
-than a job's patience."""
+"""Time a port must be down before it is reported: link training and switch restarts take less than a job waits."""
 MAX_PORTS = 256
 MAX_READ = 64
 ACTIVE = "active"

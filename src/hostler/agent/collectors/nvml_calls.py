@@ -13,7 +13,7 @@ _DRAM, _SRAM = 2, 7
 _FABRIC = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
 _NOT_SUPPORTED = (3, 13)
 _UNFILLED, _UNFILLED_STATE = 0xFFFFFFFF, 255
-"""What a structure holds before NVML fills it: a zero that nobody wrote would read as health."""
+"""Values of a structure before NVML fills it: a zero that NVML did not write would read as healthy."""
 _MEMORY_TEMPERATURE, _REPLAYS, _RECOVERY_ACTION = 82, 94, 230
 _SHUTDOWN_MARGIN, _SLOWDOWN_MARGIN = 193, 194
 _LINK_RECOVERIES, _LINK_SYMBOL_ERRORS = 215, 221
@@ -21,7 +21,7 @@ _DL_REPLAY, _DL_RECOVERY, _DL_CRC_FLIT = 0, 1, 2
 
 
 class Ctx(NamedTuple):
-    """What a call is made with: the library, the GPU's handle, and the facts so far."""
+    """Arguments of a call: the library, the GPU's handle, and the facts so far."""
 
     nvml: Any
     gpu: Any
@@ -110,7 +110,7 @@ def _field(value: Any) -> Any:
 
 
 def _links(c: Ctx) -> Found:
-    """How many links are active, and which are not. A link number beyond the GPU's last is an invalid argument."""
+    """Count active links, and name inactive ones. A link number beyond the GPU's last is an invalid argument."""
     active, down = 0, []
     for link in range(MAX_LINKS):
         try:

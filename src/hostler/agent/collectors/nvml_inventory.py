@@ -1,4 +1,4 @@
-"""What NVML says of the GPUs, read in a child process of its own, because NVML calls hang when a GPU does."""
+"""NVML's list of GPUs, read in a child process of its own, because NVML calls hang when a GPU does."""
 
 import importlib
 import sys

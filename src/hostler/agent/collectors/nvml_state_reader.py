@@ -23,7 +23,7 @@ from hostler.agent.collectors import nvml_twin
 from hostler.agent.collectors.nvml_calls import SLOW, STATIC, Calls, Ctx
 
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, OSError)
-"""What a library that answers nonsense makes our code raise."""
+"""Exceptions that a library raises in our code by answering nonsense."""
 _NO_NVML = {9: "the driver is not loaded", 12: "the driver's library is not installed"}
 _LOST = {15: "gpu_is_lost", 16: "reset_required"}
 _WORDS = {3: "not supported", 4: "no permission", 6: "not found", 10: "timeout", 13: "not in this driver"}
@@ -175,7 +175,7 @@ def _library(twin: str) -> Any:
 
 
 def gpus_on_pci(root: Path) -> int:
-    """How many display and 3D controllers by NVIDIA are on the PCI bus, whether a driver knows them or not."""
+    """Count NVIDIA display and 3D controllers on the PCI bus, whether a driver knows them or not."""
     count = 0
     for device in (root / "sys/bus/pci/devices").glob("*"):
         with contextlib.suppress(OSError):

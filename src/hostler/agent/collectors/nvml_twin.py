@@ -62,7 +62,7 @@ class NvmlTwin:
         return self._answer(self._library.get(name, default), args)
 
     def _answer(self, answer: Any, args: tuple[Any, ...]) -> Any:
-        """What the file says, with hangs, crashes and errors made real."""
+        """Answer from the file, with hangs, crashes and errors made real."""
         if not isinstance(answer, dict):
             return answer
         kind, content = next(iter(answer.items()), ("struct", {}))

@@ -1,4 +1,4 @@
-"""What a kernel left behind when it died: the records of pstore, told once each after the next start."""
+"""Crash records that a dying kernel left in pstore, sent once each after the next start."""
 
 import hashlib
 from pathlib import Path
@@ -10,9 +10,9 @@ from hostler.agent.collectors.kmsg import readable
 from hostler.agent.local_observation import LocalObservation, Rank
 
 PLACES = (Path("/sys/fs/pstore"), Path("/var/lib/systemd/pstore"))
-"""Where the kernel shows them, and where systemd-pstore moves them at boot."""
+"""Folders with crash records: the kernel's, and the one to which systemd-pstore moves them at boot."""
 MAX_FILES, MAX_BYTES, MAX_TEXT_CHARS = 32, 1 << 20, 8_000
-"""How many records are read, how much of each, and how much of its end goes out: the panic stands last."""
+"""Records read, bytes of each, and characters sent from the end of each: the panic stands last."""
 CURSOR = "pstore"
 
 

@@ -1,4 +1,4 @@
-"""What drives say of their own health, through `smartctl` or `nvme` where one is installed. Pure but for `read`."""
+"""Drives' own health, read through `smartctl` or `nvme` where one is installed. Pure but for `read`."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def _ask(name: str) -> Facts:
 
 
 def told(name: str, output: bytes) -> Facts:
-    """What a tool printed: "ok", or "failing: …". Output that is no answer gives nothing."""
+    """Parse a tool's output: "ok", or "failing: …". Output that is no answer gives nothing."""
     try:
         said = msgspec.json.decode(output)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""What is news: readings of one subject become a story that is told only when it has changed and stayed so.
+"""Debounces readings: a change of a subject's readings is reported once it has lasted.
 
 Volatile readings stay on the node. A record goes out when an aspect's mark has been another one for as many polls as
 its row asks for, once a day in full, and when an aspect that could be read cannot be read any more. An aspect that
@@ -18,11 +18,11 @@ CALM_S = 3_600.0
 """An aspect that turned bad again within this time takes twice as long to be over."""
 SLOWEST = 16
 PATIENCE_POLLS = 30
-"""How long news waits for other aspects of the subject that are about to change."""
+"""Polls for which a change waits for other aspects of the subject that are about to change."""
 
 
 class DebounceMemory(Struct):
-    """What outlives the agent's process: the marks that were told, and the aspects that were readable once."""
+    """State that outlives the agent's process: the marks reported, and the aspects that were readable once."""
 
     told: dict[str, str] = {}
     known: list[str] = []
@@ -30,7 +30,7 @@ class DebounceMemory(Struct):
 
 
 class StateChange(Struct, frozen=True):
-    """What is to be told: the facts with what is unsettled and missing, and whether something turned bad."""
+    """A change to report: the facts with what is unsettled and missing, and whether something turned bad."""
 
     facts: Facts
     changed: tuple[str, ...]
@@ -50,7 +50,7 @@ class StateDebounce:
         self._raised: dict[str, tuple[float, int]] = {}
 
     def take(self, facts: Facts, now_s: float, only: tuple[str, ...] = ()) -> StateChange | None:
-        """One poll. `only`: aspects that can be judged now, where the rest says nothing; () means all."""
+        """Take one poll. `only`: aspects that can be judged now, where the rest says nothing; () means all."""
         names = only or tuple(self._aspects)
         for name in names:
             self._poll(name, self._aspects[name].judge(facts).mark, now_s)
@@ -112,5 +112,5 @@ def _is_bad(mark: str) -> bool:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two polls agree: bad is bad, however bad."""
+    """Tell whether two polls agree: bad is bad, however bad."""
     return one == other or (_is_bad(one) and _is_bad(other) and one != "")

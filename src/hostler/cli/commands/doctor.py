@@ -81,7 +81,7 @@ def withdraw(cluster: Cluster, tool: Tool, *, why: Why, show: ShowOnce = SHOW_ON
 
 
 def _cell(connect: Connect) -> tuple[dict[str, dict[str, dict[str, str]]], dict[tuple[str, str], str]]:
-    """What the cell knows: its nodes by their names in each cluster, and who has accepted which remediator."""
+    """Read from the cell its nodes by their names in each cluster, and who has accepted which remediator."""
     names: dict[str, dict[str, dict[str, str]]] = {}
     try:
         client = connect.client()

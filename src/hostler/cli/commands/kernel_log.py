@@ -64,7 +64,7 @@ def case_result(text: str) -> dict[str, Any]:
 
 
 def findings(text: str) -> list[dict[str, Any]]:
-    """What a log reports, as plain objects: the facts of a line beside what the catalogue says."""
+    """Read a log's findings as plain objects: the facts of a line beside the catalogue's."""
     from hostler.core.diagnose.kernel_log import decode as decoded
 
     return [_plain(one) for one in decoded(text)]

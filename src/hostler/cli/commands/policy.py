@@ -73,7 +73,7 @@ def show_(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
 
 @app.command
 def shadow(*, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
-    """What rules in shadow (`shadow: true`) would have done, and did not: how often, on which nodes.
+    """Show the effects that shadow rules (`shadow: true`) would have had: how often, on which nodes.
 
     `hostler node explain NODE` shows each of them where it stood; `-o wide` what would have kept the first waiting.
     """
@@ -109,7 +109,7 @@ Archive = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Period:
-    """Which part of the history: all of it, unless a moment is given (2026-03-01, or 2026-03-01T12:00Z)."""
+    """Part of the history: all of it, unless a moment is given (2026-03-01, or 2026-03-01T12:00Z)."""
 
     begins: Annotated[str, Parameter(name="--from", show_default=False, help="Its first moment (UTC).")] = ""
     ends: Annotated[str, Parameter(name="--to", show_default=False, help="The moment after its last (UTC).")] = ""

@@ -61,7 +61,10 @@ class ApiTransport:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class AgentOptions:
-    """Where the agent keeps what it has not delivered yet, and what it reads. `agent/main.py` has the same options."""
+    """Folder of undelivered observations, and the sources that the agent reads.
+
+    `agent/main.py` has the same options.
+    """
 
     state_dir: Annotated[str, Parameter(help="What is not delivered yet is kept here.")] = "/var/lib/hostler-agent"
     ca_file: Annotated[str, Parameter(show_default=False, help="Trust these authorities, not the system's.")] = ""
@@ -143,7 +146,7 @@ class Clusters:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ControllerStart:
-    """What the controller begins with."""
+    """Initial state of the controller."""
 
     config: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, help="Documents to activate.")] = ()
     log_format: LogFormat = "auto"

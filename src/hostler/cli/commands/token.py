@@ -26,7 +26,7 @@ TOKENS_FILE = "tokens.db"
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TokenLocation:
-    """Where the server keeps its tokens; one of the two."""
+    """Storage of the server's tokens; one of the two."""
 
     data: Annotated[
         str, Parameter(show_default=False, help="The server's data directory, as given to `hostler serve --data`.")

@@ -40,7 +40,7 @@ def room_of(module: str) -> str:
 
 
 def rooms(sources: dict[str, str]) -> Imports:
-    """Who imports whom, room by room."""
+    """Imports between rooms."""
     found: dict[str, set[str]] = {}
     for module, text in sources.items():
         if module not in ("hostler", "core"):

@@ -12,7 +12,7 @@ from hostler.drivers.infiniband import netdiscover
 
 
 class Diagnostics(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the tools are (`directory`, "": on the PATH), and which adapter and port asks (as `ibstat` names them).
+    """Place of the tools (`directory`, "": on the PATH), and the adapter and port that asks (as `ibstat` names them).
 
     `timeout_s`: 49 s were measured for 98,304 links; a fabric that answers badly takes longer, one that hangs for ever.
     """

@@ -1,4 +1,4 @@
-"""What `ibnetdiscover` (infiniband-diags) prints, read as a `Discovery`.
+"""Reads the output of `ibnetdiscover` (infiniband-diags) as a `Discovery`.
 
 A block a device: lines `key=value`, a head line with type, ports and quoted node id, then a line for each port that has
 a link. A description is whatever the device says, so it may hold blanks, quotes, escape codes; what breaks its line

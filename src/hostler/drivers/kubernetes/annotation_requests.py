@@ -1,4 +1,4 @@
-"""What people ask for from inside their cluster: an annotation on a Node becomes an intent, with its answer beside it.
+"""Requests from inside a cluster: an annotation on a Node becomes an intent, with its answer beside it.
 
 Whoever may annotate nodes may ask, for members of pools of this cluster only; guards and consent decide as for anybody.
 """
@@ -43,7 +43,7 @@ MEANINGS = {
     "maintenance": Meaning("return-for-maintenance"),
     "replacement": Meaning("request-replacement"),
 }
-"""What may be asked for."""
+"""Requests that may be made."""
 
 Ask = Callable[[Intent], Awaitable[Reply]]
 

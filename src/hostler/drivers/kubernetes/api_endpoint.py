@@ -1,4 +1,4 @@
-"""Where nodes reach an API server, and by which authority they know it: from a kubeconfig, or from the cluster."""
+"""Address of an API server for its nodes, and its certificate authority: from a kubeconfig, or from the cluster."""
 
 from base64 import b64decode
 
@@ -10,7 +10,7 @@ from hostler.drivers.kubernetes.bootstrap_token_secret import ca_hash
 from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
-"""Where kubeadm writes it for whoever joins."""
+"""ConfigMap in which kubeadm writes the endpoint for joining nodes."""
 
 
 class ApiEndpoint(Struct, frozen=True):
@@ -34,7 +34,7 @@ def door_of(access: KubernetesAccess) -> ApiEndpoint | None:
 
 
 def read_cluster_info(body: bytes) -> ApiEndpoint | None:
-    """What the ConfigMap says; None where it is not as kubeadm writes it."""
+    """Read the ConfigMap; None where it is not as kubeadm writes it."""
     try:
         document = yaml.safe_load(msgspec.json.decode(body, type=_Info).data["kubeconfig"])
         cluster = document["clusters"][0]["cluster"]

@@ -20,7 +20,7 @@ from hostler.drivers.kubernetes.wire import OURS
 SPACE = "kube-system"
 KIND = "bootstrap.kubernetes.io/token"
 GROUP = "system:bootstrappers:hostler"
-"""Whoever shows a token of ours is in it; RBAC lets it ask for certificates, and nothing else."""
+"""Group of every holder of a token of ours; RBAC lets it ask for certificates, and nothing else."""
 
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -28,11 +28,11 @@ ID_LENGTH, SECRET_LENGTH = 6, 16
 MAX_DESCRIPTION = 200
 USAGES = frozenset({"client auth", "digital signature", "key encipherment"})
 NEEDED = frozenset({"client auth", "digital signature"})
-"""What a kubelet's client key is for; the third goes with RSA keys."""
+"""Usages of a kubelet's client key; a third goes with RSA keys."""
 
 
 class Meant(Struct, frozen=True):
-    """Whom a token is for: the node, its name in the cluster, and the operation and plan that issue it."""
+    """Purpose of a token: the node, its name in the cluster, and the operation and plan that issue it."""
 
     node: str
     name: str

@@ -52,7 +52,7 @@ class BootstrapTokens:
         self._tokens: dict[str, Token] = {}
 
     def offer(self, node: str) -> JoinOffer | None:
-        """What lets the node in now, None where nothing does."""
+        """Join offer for the node, None without one."""
         return next((token.offer for token in self.outstanding() if token.meant.node == node), None)
 
     def outstanding(self) -> Iterator[Token]:

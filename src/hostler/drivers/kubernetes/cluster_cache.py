@@ -1,4 +1,4 @@
-"""What a cluster shows now: copies of its objects and, made from them, a view of each node.
+"""Cache of a cluster: copies of its objects and, made from them, a view of each node.
 
 Nodes, pods and budgets must be known for anything to be; Jobs name work more plainly, and where they are not known
 idle checks wait.
@@ -23,7 +23,7 @@ PODS = ObjectKind("pods", "/api/v1/pods", read_pod, "spec.nodeName!=,status.phas
 BUDGETS = ObjectKind("budgets", "/apis/policy/v1/poddisruptionbudgets", read_budget)
 JOBS = ObjectKind("jobs", "/apis/batch/v1/jobs", read_job)
 CHECK_PODS = ObjectKind("pods of checks", f"/api/v1/namespaces/{CHECKS}/pods", read_check_pod)
-"""These also where they have ended or have no node."""
+"""Pods of checks, copied also when they have ended or have no node."""
 
 
 class ClusterCache:

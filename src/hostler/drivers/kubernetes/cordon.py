@@ -1,4 +1,6 @@
-"""Whose cordon it is: ours is a taint with our name. What a node needs to be cordoned, or freed, as a JSON patch. Pure.
+"""Cordons by owner: ours is a taint with our name.
+
+What a node needs to be cordoned, or freed, as a JSON patch. Pure.
 
 `spec.unschedulable` belongs to everybody, so it is set only where it was not, and then an annotation says so; it is
 cleared only where that annotation stands and nobody else claims the node. `spec.taints` is one atomic list, so every
@@ -29,7 +31,7 @@ def is_cordoned(node: KubeNode, owner: str, *, claimed: bool = False) -> bool:
 
 
 def overridden_by(node: KubeNode, owner: str, *, claimed: bool = False) -> str:
-    """Who lifted our cordon by Kubernetes' own means, "" where it stands or was never ours.
+    """Name who lifted our cordon by Kubernetes' own means, "" where it holds or was never ours.
 
     `claimed`: a listed tool has had the node in its hands since it was cordoned. The API keeps no trace of who cleared
     a field: the cluster's audit log has the name.
@@ -43,7 +45,7 @@ def overridden_by(node: KubeNode, owner: str, *, claimed: bool = False) -> str:
 
 
 def cordoned_by_other(node: KubeNode, owner: str, actors: tuple[Actor, ...] = ACTORS) -> str:
-    """Who else keeps new work away, "" where nobody does."""
+    """Name the other owner of a cordon, "" without one."""
     if (actor := claiming(node.marks, actors)) is not None:
         return actor.name
     if node.unschedulable and node.annotations.get(SHUT_BY) != owner:
@@ -54,7 +56,7 @@ def cordoned_by_other(node: KubeNode, owner: str, actors: tuple[Actor, ...] = AC
 
 
 def cordoning(node: KubeNode, owner: str, reason: str) -> Patch:
-    """What makes the node cordoned by us; nothing where it is."""
+    """Make the patch that cordons the node for us; nothing where it is cordoned by us."""
     changes: Patch = []
     annotations = {REASON: reason}
     if not any(_is_ours(taint, owner) for taint in node.taints):
@@ -69,7 +71,7 @@ def cordoning(node: KubeNode, owner: str, reason: str) -> Patch:
 
 
 def freeing(node: KubeNode, owner: str, actors: tuple[Actor, ...] = ACTORS) -> Patch:
-    """What takes our cordon from the node and leaves everybody else's; nothing where none is ours."""
+    """Make the patch that removes our cordon and keeps every other; nothing where none is ours."""
     changes: Patch = []
     left = [taint for taint in node.taints if not _is_ours(taint, owner)]
     if len(left) < len(node.taints):
@@ -85,7 +87,7 @@ def freeing(node: KubeNode, owner: str, actors: tuple[Actor, ...] = ACTORS) -> P
 
 
 def _guarded(node: KubeNode) -> Patch:
-    """It is still the node that was read, unchanged since."""
+    """Guard a patch: it applies only to the node as it was read."""
     return [
         {"op": "test", "path": "/metadata/uid", "value": node.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": node.version},

@@ -1,4 +1,4 @@
-"""Whom requests to an API server come from: a token that never changes, one in a file, one that a program fetches."""
+"""Credentials for an API server: a token that never changes, one in a file, one that a program fetches."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ VERSIONS = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1",
 
 
 class Credentials(Protocol):
-    """Whom requests come from."""
+    """Credentials of requests."""
 
     async def header(self, refused: str = "") -> str:
         """The Authorization header, "" for none; another than `refused` where there is one by now.
@@ -123,7 +123,7 @@ class ExecPlugin:
 
 
 async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:
-    """What it prints. Raises UnreachableError where it does not end well, or not in time."""
+    """Run the program and return its output. Raises UnreachableError where it does not end well, or not in time."""
     try:
         child = await asyncio.create_subprocess_exec(
             *command,
@@ -153,7 +153,7 @@ async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:
 
 
 async def _limited(stream: asyncio.StreamReader) -> bytes:
-    """What the stream holds, `MAX_SAID` bytes of it; the rest is read and dropped, so that its writer can end."""
+    """Read `MAX_SAID` bytes of the stream; the rest is read and dropped, so that its writer can end."""
     found = bytearray()
     while chunk := await stream.read(1 << 16):
         found += chunk[: MAX_SAID - len(found)]

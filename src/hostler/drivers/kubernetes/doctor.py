@@ -1,4 +1,4 @@
-"""What can be told of a cluster before Hostler acts in it: who else treats its nodes, what we may do, whom it lists."""
+"""Examines a cluster before Hostler acts in it: other programs that treat nodes, our rights, its list of nodes."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -78,7 +78,7 @@ async def examine(
 
 
 async def second_remediators(api: Api, book: ClusterCache, actors: tuple[Actor, ...] = ACTORS) -> tuple[str, ...]:
-    """Those that are at work now, by the copies that are kept anyway. Raises PortError where that cannot be told."""
+    """List the second remediators at work now, from the cached copies. Raises PortError where that cannot be told."""
     if book.lost:
         raise UnreachableError(book.lost)
     signs = signs_of(book.nodes.items.values(), book.pods.items.values(), await _standing(api, actors))
@@ -86,7 +86,7 @@ async def second_remediators(api: Api, book: ClusterCache, actors: tuple[Actor, 
 
 
 def signs_of(nodes: Iterable[KubeNode], pods: Iterable[KubePod], apis: frozenset[str] = frozenset()) -> Signs:
-    """What these show of who is at work."""
+    """Collect signs of programs at work."""
     seen = tuple(nodes)
     return Signs(
         managers=frozenset(node.shut_by for node in seen if node.shut_by),
@@ -97,7 +97,7 @@ def signs_of(nodes: Iterable[KubeNode], pods: Iterable[KubePod], apis: frozenset
 
 
 def _is_told(actor: Actor) -> bool:
-    """What every cluster has is not told."""
+    """Leave out what every cluster has."""
     return actor.duty != OBSERVE or bool(actor.images or actor.apis)
 
 
@@ -147,7 +147,7 @@ async def _may(api: Api, right: Right) -> bool:
 
 
 async def _standing(api: Api, actors: tuple[Actor, ...]) -> frozenset[str]:
-    """Which of the actors' resources have objects, as "RESOURCE" or with why that is not known: unknown counts."""
+    """List the actors' resources that have objects, as "RESOURCE" or with why that is not known: unknown counts."""
     wanted = {resource for actor in actors for resource in actor.apis}
     if not wanted:
         return frozenset()

@@ -1,4 +1,6 @@
-"""Who else changes nodes of a cluster, how each is recognised, and what Hostler's duty towards it is. One table.
+"""Other programs that change nodes of a cluster: how each is recognised, and Hostler's duty towards it.
+
+One table.
 
 Only who is not listed counts as a person: what a person does to our cordon is an override, what a listed tool does is
 its trade.
@@ -15,7 +17,7 @@ DUTIES = {
     YIELD: "while its mark is on a node, the node stays shut for it and is not taken from it",
     REFUSE: "a second remediator: no pool of the cluster acts beside it until a person has accepted it",
 }
-"""What each duty means."""
+"""Meaning of each duty."""
 
 
 class Actor(Struct, frozen=True):
@@ -132,7 +134,7 @@ ACTORS: tuple[Actor, ...] = (
 
 
 class Signs(Struct, frozen=True):
-    """What a cluster shows of who is at work in it: field managers, marks on nodes, images of pods, objects."""
+    """Signs of programs at work in a cluster: field managers, marks on nodes, images of pods, objects."""
 
     managers: frozenset[str] = frozenset()
     marks: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""What the GPU Operator runs on a node and holds its GPUs with: let go for a reset by its own means, and let back.
+"""The GPU Operator's operands on a node, which hold its GPUs: paused for a reset by its own means, and resumed.
 
 Each operand's DaemonSet runs where its label on the node is "true"; the operator leaves any other value as it stands.
 The value that is written here says whose it is, an annotation for which operation, and every change is a JSON patch
@@ -26,7 +26,7 @@ ALWAYS = "*"
 
 
 class Operand(Struct, frozen=True, forbid_unknown_fields=True):
-    """What runs on a node while `label` is "true" there.
+    """Operand that runs on a node while `label` is "true" there.
 
     `serves`: customers' work may live on it, always ("*") or where that label of the node is "true"; then it is let go
     only where all GPUs are reset, for which no such work is left.
@@ -178,7 +178,7 @@ def read_seen(body: bytes) -> LabelledNode:
 
 
 def taken(seen: LabelledNode, operands: tuple[Operand, ...], actors: tuple[Actor, ...], mark: str) -> str:
-    """Who else is at work on the node's driver or operands, "" for nobody."""
+    """Name another program at work on the node's driver or operands, "" for none."""
     about_gpus = tuple(actor for actor in actors if any(one.startswith("nvidia.com/gpu-") for one in actor.marks))
     if (actor := claiming(seen.node.marks, about_gpus)) is not None:
         return actor.name
@@ -193,7 +193,7 @@ def stays(operand: Operand, labels: dict[str, str], *, whole: bool) -> bool:
 
 
 def pausing(seen: LabelledNode, operands: tuple[Operand, ...], mark: str, operation: str, *, whole: bool) -> Patch:
-    """What lets the operands go that run there, and says for which operation; nothing where that stands so."""
+    """Make the patch that pauses the running operands for this operation; nothing where they are paused for it."""
     going = [one.label for one in operands if not stays(one, seen.labels, whole=whole)]
     running = [label for label in going if seen.labels.get(label) == "true"]
     paused = any(seen.labels.get(label) == mark for label in going)
@@ -205,7 +205,7 @@ def pausing(seen: LabelledNode, operands: tuple[Operand, ...], mark: str, operat
 
 
 def resuming(node: KubeNode, mark: str) -> Patch:
-    """What lets back whatever stands paused by us; nothing where nothing does."""
+    """Make the patch that resumes what we paused; nothing where we paused nothing."""
     said = node.annotations.get(PAUSED_FOR)
     ours = [label for label, value in node.paused if value == mark]
     mixed = any(value != mark and mark in value for _, value in node.paused)  # another's pause on ours: it ends first
@@ -217,7 +217,7 @@ def resuming(node: KubeNode, mark: str) -> Patch:
 
 
 def _guarded(node: KubeNode, said: str | None) -> Patch:
-    """It is the node that was read, and paused for the operation that it was then; for none: it has not changed."""
+    """Guard a patch: it applies to the node as read, and as paused for the operation; for none, to an unchanged one."""
     same = {"op": "test", "path": "/metadata/uid", "value": node.uid}
     if said is not None:
         return [same, {"op": "test", "path": _annotation(), "value": said}]

@@ -77,7 +77,7 @@ class Resetter:
         return replace(said, detail="; ".join(filter(None, (said.detail, left))))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
-        """What the agent says of it."""
+        """Ask the agent about the operation."""
         return await self._hand().observe(operation, node)
 
     async def revoke(self, operation: Operation, node: Node) -> None:

@@ -32,7 +32,7 @@ PRIORITY_CLASS = "hostler-check"
 KEPT_S = 3600
 """So long a Job that has ended stays, for whoever wants to read its log."""
 GRACE_S = 1
-"""What a check is given to end: long enough for the kubelet to see its processes gone, and no longer."""
+"""Grace period of a check: long enough for the kubelet to see its processes gone, and no longer."""
 TURN_S = 2.0
 JOBS = f"/apis/batch/v1/namespaces/{CHECKS}/jobs"
 

@@ -65,7 +65,7 @@ class CheckPod(Struct, frozen=True):
 
 
 class CheckOutcome(Struct, frozen=True):
-    """What a check has come to; None in place of a verdict: it goes on."""
+    """Outcome of a check; None in place of a verdict: it goes on."""
 
     verdict: Verdict | None
     detail: str = ""
@@ -210,7 +210,7 @@ def read_gpus(body: bytes, kinds: tuple[str, ...]) -> dict[str, str]:
 
 
 def found(job: KubeJob, pods: Iterable[CheckPod]) -> CheckOutcome:
-    """What the check has come to by what its Job and pods show.
+    """Judge a check by its Job and pods.
 
     Whoever was taken away, in part or whole, says nothing: not even where another pod of the Job ended well.
     """

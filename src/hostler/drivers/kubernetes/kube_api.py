@@ -44,7 +44,7 @@ KEPT_S = 75.0
 """A connection without a request is kept so long."""
 
 BROKEN = (aiohttp.ClientError, OSError)
-"""What the way to the API server raises, its timeouts among it."""
+"""Errors on the way to the API server, timeouts among them."""
 
 
 class KubeResponse(Struct, frozen=True):
@@ -55,12 +55,12 @@ class KubeResponse(Struct, frozen=True):
     retry_after_s: float = 0.0
 
     def said(self) -> ApiStatus:
-        """What the API says where it has not done as asked."""
+        """Explanation of the API for a request that it did not carry out."""
         return read_status(self.body)
 
 
 class _HttpRequest(Struct, frozen=True):
-    """What is sent; a `kind` of content makes it a change. `silence_s`: the longest wait for the next piece."""
+    """One request; a `kind` of content makes it a change. `silence_s`: the longest wait for the next piece."""
 
     method: str
     path: str

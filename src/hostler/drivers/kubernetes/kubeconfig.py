@@ -1,4 +1,4 @@
-"""Which API server, known by which authority, as whom: one context of a kubeconfig, or a pod's own service account."""
+"""Reads one context of a kubeconfig, or a pod's own service account: API server, authority and user."""
 
 import os
 import ssl
@@ -142,7 +142,7 @@ def _chosen(path: Path, context: str) -> tuple[_Cluster, _User]:
 
 
 def _credentials(here: Path, user: _User) -> Credentials:
-    """What the user is known by, in kubectl's order of preference."""
+    """Credentials of the user, in kubectl's order of preference."""
     if user.token_file:
         return TokenFile(here / user.token_file)
     if user.token:

@@ -1,4 +1,6 @@
-"""What a cluster's own users see of Hostler on a node: labels and conditions, a stable API to automate on. Pure.
+"""Labels and conditions by which a cluster's own users see Hostler on a node: a stable API to automate on.
+
+Pure.
 
 Conditions of KEP-5683 (`DrainInProgress`, `Drained`, `MaintenancePlanned`, `MaintenanceInProgress`) and two of ours:
 `HostlerHealthy` (nothing ails it, False with the gravest fault as the reason) and `HostlerActive` (a customer's work
@@ -25,7 +27,7 @@ DUTIES = {
     "Drained": MAINTENANCE,
     "MaintenanceInProgress": MAINTENANCE,
 }
-"""Who writes which condition."""
+"""Writer of each condition."""
 
 NAMING = ("MaintenancePlanned", "DrainInProgress")
 """Their messages name who is waited for, and are written again when those are others."""
@@ -37,14 +39,14 @@ _DOMAINS = {"nvlink": "nvlink-domain", "rail": "rail"}
 
 
 class NodeStatus(Struct, frozen=True):
-    """What a node is to show: all of our labels, and all conditions of `DUTIES`, in their order."""
+    """Labels and conditions for a node: all of our labels, and all conditions of `DUTIES`, in their order."""
 
     labels: dict[str, str]
     conditions: tuple[Shown, ...]
 
 
 def marks(node: Node, works: tuple[Workload, ...] | None) -> NodeStatus:
-    """What the node is to show; `works` run there, None where that is not known."""
+    """Compute what the node shows; `works` run there, None where that is not known."""
     return NodeStatus(_labels(node), (_healthy(node), _active(works), *_maintenance(node, works)))
 
 

@@ -30,7 +30,7 @@ log = logger()
 TURN_S = 0.5
 AT_ONCE = 16
 TOLD = {"HostlerHealthy": "False", "DrainInProgress": "True", "MaintenanceInProgress": "True"}
-"""What becomes so is told as an Event too, for `kubectl describe node`."""
+"""Conditions whose change is an Event too, for `kubectl describe node`."""
 
 
 def members(fleet: Fleet, cluster: str) -> list[Node]:

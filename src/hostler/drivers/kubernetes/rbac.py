@@ -1,4 +1,4 @@
-"""What Hostler may do in a cluster, right by right, and what for: deploy/kubernetes/rbac.yaml grants these alone."""
+"""Hostler's rights in a cluster, each with its purpose: deploy/kubernetes/rbac.yaml grants these alone."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ RIGHTS: tuple[Right, ...] = (
     *_rights("end checks of idle nodes", "pods", "delete", space="hostler-checks"),
     *_rights("show that Hostler is up", "leases", "create patch", group="coordination.k8s.io", space="hostler-checks"),
 )
-"""What every cluster needs."""
+"""Rights that every cluster needs."""
 
 JOINING: tuple[Right, ...] = (
     *_rights("issue and delete join tokens", "secrets", "create delete", space="kube-system"),
@@ -63,4 +63,4 @@ JOINING: tuple[Right, ...] = (
     ),
     *_rights("approve for kubelets", "signers", "approve", group=CERTIFICATES, name=KUBELETS),
 )
-"""What admitting nodes by tokens needs besides; without it the node image has to let its kubelet in."""
+"""Further rights for admitting nodes by tokens; without them the node image has to let its kubelet in."""

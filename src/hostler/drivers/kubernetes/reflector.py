@@ -47,7 +47,7 @@ class Patience(Struct, frozen=True):
 
 
 class ObjectKind(Struct, Generic[K], frozen=True):
-    """What is copied: the API's path, a field selector, and how an object is read."""
+    """Kind of object to copy: the API's path, a field selector, and how an object is read."""
 
     name: str
     path: str
@@ -111,7 +111,7 @@ class Reflector(Generic[K]):
                 await self._pause(str(broken))
 
     async def _pause(self, why: str, least_s: float = 0.0) -> None:
-        """It did not go well: say so, and wait, longer each time."""
+        """Log the failure and wait, longer each time."""
         if self._away is None:
             self._away = (time.monotonic(), why)
             log.info("watch_broken", objects=self._kind.name, reason=why)

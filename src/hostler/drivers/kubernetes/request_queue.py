@@ -16,7 +16,7 @@ from msgspec import Struct
 
 
 class Urgency(IntEnum):
-    """What a request is for; the smaller goes first."""
+    """Purpose of a request; the smaller goes first."""
 
     cordon = 0
     act = 1
@@ -38,7 +38,7 @@ ACT, MARK = RequestRank(), RequestRank(Urgency.mark)
 
 
 class RequestQueue:
-    """Who may send now. Waits without a limit of its own: whoever asks has a deadline."""
+    """Queue of requests to one API server. Waits without a limit of its own: whoever asks has a deadline."""
 
     def __init__(self) -> None:
         self._out = dict.fromkeys(Urgency, 0)

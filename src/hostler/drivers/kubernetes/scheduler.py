@@ -59,7 +59,7 @@ class KubernetesScheduler:
         self.joining = BootstrapTokens(cluster, api, owner)
 
     def views(self) -> ClusterView:
-        """What the cluster shows now."""
+        """Views of the cluster as it is now."""
         return self._book.views()
 
     async def watch(self) -> None:
@@ -67,7 +67,7 @@ class KubernetesScheduler:
         await self._book.run()
 
     async def remediators(self) -> tuple[str, ...]:
-        """Who else treats the cluster's nodes. Raises PortError where that cannot be told."""
+        """Other programs that treat the cluster's nodes. Raises PortError where that cannot be told."""
         return await second_remediators(self._api, self._book, self._actors)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
@@ -311,7 +311,7 @@ def _turn_of_cordon(node: Node) -> RequestRank:
 
 
 def _reason(operation: Operation, node: Node) -> str:
-    """What people read beside the cordon: why, which plan, since when."""
+    """Reason that people read beside the cordon: why, which plan, since when."""
     plan = node.plan
     what = f"{plan.name} for {plan.rule}" if plan is not None and plan.rule else (plan.name if plan else operation.kind)
     return f"{what}; plan {operation.plan or 'none'} of {node.id}, {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"[:256]

@@ -15,7 +15,7 @@ from hostler.drivers.kubernetes.workloads import CHECKS, EVICT, WAIT, DrainMetho
 MAX_TEXT = 64 * 1024
 LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 LONGEST_S = 30 * 86_400.0
-"""Nobody waits longer for work before it is evicted."""
+"""Longest wait for work before it is evicted."""
 
 
 class KubernetesSettings(Struct, frozen=True, forbid_unknown_fields=True):

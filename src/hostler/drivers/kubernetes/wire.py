@@ -42,7 +42,7 @@ Int32 = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
 
 
 class Malformed(Exception):  # noqa: N818 - it is what came, not what we did
-    """What came is not what the API promises; says what and where."""
+    """Data from the API that breaks its promises; the message says what and where."""
 
 
 class CachedObject(Protocol):
@@ -77,7 +77,7 @@ class Shown(Struct, frozen=True):
 
 
 class AnnotationRequest(Struct, frozen=True):
-    """What somebody asks Hostler for by an annotation: `by` is the program that wrote it, `at` when."""
+    """Annotation by which somebody asks Hostler for something: `by` is the program that wrote it, `at` when."""
 
     what: str
     reason: str = ""
@@ -223,7 +223,7 @@ class Owner(Struct, frozen=True):
 
 
 def made_by(owners: Iterable[Owner]) -> str:
-    """What keeps the object going, as "KIND/NAME"; "" for what stands by itself."""
+    """Name the controller that keeps the object going, as "KIND/NAME"; "" without one."""
     return next((f"{owner.kind}/{owner.name}" for owner in owners if owner.controller), "")
 
 
@@ -438,7 +438,7 @@ def read_event(line: bytes, read: Callable[[msgspec.Raw], K]) -> Event[K]:
 
 
 def read_status(body: bytes) -> ApiStatus:
-    """What the API says of a request that it has not done; an empty Status where it is not the API that answers."""
+    """Read the API's explanation of a refused request; an empty Status where another program answers."""
     try:
         return _STATUS.decode(body)
     except UNREADABLE:
@@ -450,7 +450,7 @@ def _ours(said: dict[str, str] | None) -> dict[str, str]:
 
 
 def _marks(meta: _ObjectMeta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
-    """What other actors may have written: labels as "key=value", annotations and taints by key; not the platform's."""
+    """Marks that other actors may have written: labels as "key=value", annotations and taints by key."""
     labels = (f"{key}={value}" for key, value in (meta.labels or {}).items() if "state" in key or "upgrade" in key)
     keys = (*(meta.annotations or {}), *(taint.key for taint in taints))
     platform = (OURS, "node.kubernetes.io/", "kubectl.kubernetes.io/", "volumes.kubernetes.io/")
@@ -458,7 +458,7 @@ def _marks(meta: _ObjectMeta, taints: tuple[Taint, ...]) -> tuple[str, ...]:
 
 
 def _shut_by(managed: tuple[_Managed, ...]) -> str:
-    """Who set `unschedulable`; who clears it leaves no trace."""
+    """Name who set `unschedulable`; clearing it leaves no trace."""
     return next((one.manager for one in managed if b'"f:unschedulable"' in bytes(one.fields)), "")
 
 

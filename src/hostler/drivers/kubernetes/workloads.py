@@ -1,4 +1,6 @@
-"""Whose work runs on a node, told from its pods and the budgets that protect them. Pure.
+"""Workloads of a node, read from its pods and the budgets that protect them.
+
+Pure.
 
 A pod of a customer's namespace is work where it requests GPUs or is not a DaemonSet's. Mirror pods, and the pods of
 other DaemonSets, stay with their node; pods of the platform's namespaces are infrastructure, which leaves last.
@@ -107,7 +109,7 @@ def workload(pod: KubePod, budgets: Iterable[KubeBudget], spaces: Spaces, job: K
 
 
 def _job_name(pod: KubePod, job: KubeJob | None) -> str:
-    """What its users call it: a Job that something else made (a JobSet, a training job) is known by that."""
+    """Name that the Job's users know: a Job made by another object (a JobSet, a training job) is known by that."""
     return job.root.partition("/")[2] if job is not None and job.root != f"Job/{job.name}" else pod.job
 
 
@@ -125,7 +127,7 @@ def class_of(pod: KubePod, spaces: Spaces) -> WorkClass:
 
 
 def held_by(pod: KubePod, budgets: Iterable[KubeBudget]) -> str:
-    """What keeps the pod from being evicted now, by name; "" for nothing."""
+    """Name what keeps the pod from being evicted now; "" for nothing."""
     if pod.ends:
         return f"it is ending, and has until {pod.ends}"
     if pod.pending:

@@ -18,7 +18,9 @@ MAX_ENTRIES = 64
 
 
 class RedfishSight:
-    """What one BMC shows of a node that it was just seen to be. `power` is on, off or unknown.
+    """One look at a node through its BMC, whose identity was just checked.
+
+    `power` is on, off or unknown.
 
     `health` is the worst word that the system itself shows of its parts, `version` its BIOS's: when they change, parts
     and firmware are worth asking.

@@ -348,7 +348,7 @@ class RedfishClient:
         return reference
 
     def _task_path(self, answer: HttpResponse) -> str:
-        """Where the accepted update can be followed. It was accepted, so a bad link is no failure."""
+        """Path at which the accepted update can be followed. It was accepted, so a bad link is no failure."""
         try:
             named = link(document(answer.body)) if answer.body else ""
             return self.local(named or answer.headers.get("location", ""))

@@ -53,7 +53,7 @@ class Connections:
         return self._sessions[1]
 
     def release(self, origin: str) -> None:
-        """Nobody talks to this origin any more: another may keep its connection."""
+        """Release an unused origin: another may keep its connection."""
         self._lasting.discard(origin)
 
     def _session(self, keepalive_s: float) -> aiohttp.ClientSession:

@@ -1,4 +1,4 @@
-"""Which state a change names (If-Match), and what is worth naming after a BMC has refused that, pure.
+"""State that a change names (If-Match), and what to name after a BMC has refused that, pure.
 
 BMCs differ: some take no change without an etag, some compare weak ones, some show an empty one, and some show another
 in the header than in the body.
@@ -10,7 +10,7 @@ from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.drivers.redfish.tolerant_json import WireError, document, text
 
 _STRONG = re.compile(r'"?[!#-~]{1,200}"?')
-"""What may stand in a header: a BMC's text must not become a second line of the request."""
+"""Text that may appear in a header: a BMC's text must not become a second line of the request."""
 
 
 def is_strong(etag: str) -> bool:

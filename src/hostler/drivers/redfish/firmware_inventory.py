@@ -7,7 +7,7 @@ from hostler.drivers.redfish.tolerant_json import Document, document, link, text
 
 
 async def components(client: RedfishClient, system: wire.System) -> tuple[wire.FirmwareComponent, ...]:
-    """What of the BMC's firmware inventory is the machine's. Raises NotOfferedError where the BMC has none."""
+    """List the machine's own part of the BMC's firmware inventory. Raises NotOfferedError where the BMC has none."""
     root = await client.root()
     if not root.update:
         raise NotOfferedError(f"{client.origin} offers no update service, so no firmware inventory")
@@ -20,7 +20,7 @@ async def components(client: RedfishClient, system: wire.System) -> tuple[wire.F
 
 
 async def _named(client: RedfishClient, doc: Document) -> Document:
-    """What waits for a start is known by its name: it is read by itself where a list came without names."""
+    """Read a waiting component by itself where a list came without names: it is known by its name."""
     if text(doc, "Name") or not wire.is_staged(doc) or not link(doc):
         return doc
     return document(await client.get(link(doc)), "firmware")

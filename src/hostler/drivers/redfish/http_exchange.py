@@ -58,7 +58,7 @@ could not be trusted.
 
 
 class BmcAddress(Struct, frozen=True):
-    """Where a BMC listens ("https://host:port") and which of its systems is meant: id, path, or "" for the only."""
+    """Address of a BMC ("https://host:port") and of one of its systems: id, path, or "" for the only one."""
 
     origin: str
     system: str = ""

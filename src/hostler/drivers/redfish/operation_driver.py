@@ -90,7 +90,7 @@ def check_identity(origin: str, system: wire.System, node: Node, *, nameless: bo
 
 
 class _SentOperation(Struct):
-    """What this process knows of an operation it sent: when, its task, the BMC's last restart, was it away since."""
+    """Memory of a sent operation: when, its task, the BMC's last restart, was it away since."""
 
     sent: datetime | None = None
     task: str = ""
@@ -123,7 +123,7 @@ class _Ask(Struct, frozen=True):
         self.memory.sent = self.now
 
     def not_seen(self, detail: str, facts: Facts | None = None) -> Outcome:
-        """It has not happened: unknown while it may still land, not_done afterwards."""
+        """Result for an effect that is not there: unknown while it may still land, not_done afterwards."""
         since = self.memory.sent or self.operation.started
         lands_s = _LANDS_S[self.operation.kind]
         if self.now < min(since + timedelta(seconds=lands_s), self.operation.deadline):
@@ -355,7 +355,10 @@ def _running(components: tuple[wire.FirmwareComponent, ...], name: str) -> wire.
 
 
 async def _writing(ask: _Ask, components: tuple[wire.FirmwareComponent, ...]) -> str:
-    """What is being written on this system, "" for nothing. A task that does not say what it writes is ours too."""
+    """Name the component being written on this system, "" for none.
+
+    A task that does not say what it writes is ours too.
+    """
     ours = {component.path for component in components}
     tasks = [task for task in await ask.client.tasks() if task.state == "running"]
     updating = [c.name for c in components if c.updating]

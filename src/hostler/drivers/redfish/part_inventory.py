@@ -70,7 +70,7 @@ async def health(client: RedfishClient, system: wire.System) -> HealthReadings:
 
 
 class _Machine(Struct, frozen=True):
-    """What is read: one machine with the places that belong to it."""
+    """One machine with the places that belong to it."""
 
     survey: Survey
     system: wire.System
@@ -107,7 +107,7 @@ async def _carried(machine: _Machine) -> list[Document]:
 
 
 async def _numbered_boards(machine: _Machine) -> list[Document]:
-    """Those of them that are a part, or show a number by which they can be followed."""
+    """Keep boards that are a part, or show a number by which they can be followed."""
     return [
         doc
         for doc in await _carried(machine)
@@ -205,4 +205,4 @@ _WORDED: tuple[tuple[str, _ReadDocs], ...] = (
     ("drive", _drives),
     ("nic", _adapters),
 )
-"""What is asked for its word of health → how it is found."""
+"""Resources that have a word of health → how each is found."""

@@ -1,4 +1,4 @@
-"""What a part's Status says, pure: its word of health and the message behind it, by DMTF's schema bundle 2024.4."""
+"""Reads a part's Status, pure: its word of health and the message behind it, by DMTF's schema bundle 2024.4."""
 
 import re
 
@@ -16,7 +16,7 @@ _SLOTS: dict[str, tuple[str, ...]] = {
 MAX_SAYS = 200
 _WORD, _SAYS = "health:", "says:"
 _MAKERS = re.compile(r":[hm]gx_", re.IGNORECASE)
-"""What NVIDIA's boards are called before the name of the part that they are."""
+"""Prefixes of NVIDIA's boards before the name of the part that they are."""
 
 
 def part_facts(doc: Document, kind: str) -> Facts:

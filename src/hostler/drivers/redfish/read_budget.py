@@ -1,4 +1,4 @@
-"""What one look at one BMC may cost, over all pages and resources together: bytes, values and members."""
+"""Budget of one look at one BMC, over all pages and resources together: bytes, values and members."""
 
 from hostler.ports import ExcessError
 
@@ -12,7 +12,7 @@ LOOK_MEMBERS = 16_384
 
 
 class ReadBudget:
-    """What is left of one look. Every call raises ExcessError once it is spent."""
+    """Rest of one look's budget. Every call raises ExcessError once it is spent."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin

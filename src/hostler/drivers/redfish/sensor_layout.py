@@ -1,4 +1,4 @@
-"""Where a system's readings lie on its BMC: links that change with its firmware only, learned once and then reused."""
+"""Places of a system's readings on its BMC: links that change with its firmware only, learned once and reused."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ USES = 360
 
 
 class ResourceTree(Struct, frozen=True):
-    """What of one BMC belongs to one machine, as paths.
+    """Paths of one BMC that belong to one machine.
 
     `baseboards` are systems without a BIOS that are part of it, `others` machines of their own behind the same BMC.
     Where `whole`, all chassis of the BMC are the machine's.

@@ -111,7 +111,7 @@ async def _members(survey: Survey, layout: SensorLayout, whole: tuple[Document, 
 
 
 async def _layout(survey: Survey, client: RedfishClient, system: wire.System) -> SensorLayout:
-    """Where the readings lie: as learned before, else learned now. What could not be read whole is not remembered."""
+    """Layout of the readings: as learned before, else learned now. What could not be read whole is not remembered."""
     known = client.layouts.get(system.path)
     if known is not None and known.uses < USES:
         known.uses += 1

@@ -16,7 +16,7 @@ _GRAVE = {"": 0, "ok": 1, "warning": 3, "critical": 4}
 """From nothing said to the worst. A word that is not here is more than ok, and hides none that is graver."""
 
 _HOSTILE = re.compile(r"""[^!-~]|[\\<>"{}|^`]""")
-"""What no path holds: blanks, control characters, what is not ASCII, and what servers read differently."""
+"""Characters that no path holds: blanks, control characters, non-ASCII, and what servers read differently."""
 
 MAX_TEXT = 256
 MAX_MEMBERS = 4096

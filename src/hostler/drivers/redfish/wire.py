@@ -49,7 +49,7 @@ _UNITS = {
 _TASK_RUNNING = {"new", "starting", "running", "pending", "stopping", "suspended", "service", "cancelling"}
 _TASK_FAILED = {"exception", "killed", "cancelled", "interrupted"}
 _CARRIED = re.compile(r"(?:[HM]GX_)?(gpu|cpu|nvswitch)(?:_sxm)?_?\d{1,3}", re.IGNORECASE)
-"""What chassis are called that are one part: HGX_GPU_SXM_3, HGX_CPU_0, MGX_NVSwitch_1; never HGX_ERoT_GPU_SXM_3."""
+"""Names of chassis that are one part: HGX_GPU_SXM_3, HGX_CPU_0, MGX_NVSwitch_1; never HGX_ERoT_GPU_SXM_3."""
 _GPU_DEVICE = re.compile(r"gpu[_-]?\d{1,3}", re.IGNORECASE)
 _BASEBOARD = re.compile(r"[hm]gx_baseboard_\d{1,2}", re.IGNORECASE)
 _COMPONENT = re.compile(r"(installed|current|previous|available|rollback)-[^_]*__(.+)", re.IGNORECASE)
@@ -59,7 +59,7 @@ _PROCESSORS = {"gpu": "gpu", "cpu": "cpu", "dpu": "dpu", "accelerator": "acceler
 
 
 class ServiceRoot(Struct, frozen=True):
-    """Where a BMC keeps its collections, as links it wrote.
+    """Links to a BMC's collections, as it wrote them.
 
     `expand` is the query that inlines members, or ""; `levels` is how deep it inlines.
     """
@@ -118,7 +118,7 @@ class System(Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """What the machine is known by: its serial number; its UUID only where it shows no serial number at all."""
+        """Identity of the machine: its serial number; its UUID only where it shows no serial number at all."""
         return self.serial or self.uuid
 
 
@@ -254,7 +254,7 @@ def system(raw: bytes, path: str) -> System:
 
 
 def hosts(systems: Iterable[System]) -> tuple[System, ...]:
-    """Those that are machines of their own: a baseboard of GPUs has no BIOS, and nothing of it can be switched.
+    """Keep systems that are machines of their own: a baseboard of GPUs has no BIOS, and cannot be switched.
 
     Where none shows a BIOS, those that can be switched; where none of these either, all. One that could not be read may
     be a machine, unless it is named for a baseboard.
@@ -389,7 +389,7 @@ def slot_of(doc: Document) -> str:
 
 
 def update_service(raw: bytes) -> UpdateService:
-    """Where firmware is listed and updates are asked for."""
+    """Paths at which firmware is listed and updates are requested."""
     doc = document(raw, "update service")
     return UpdateService(
         inventory=link(doc, "FirmwareInventory"),
@@ -422,7 +422,9 @@ def component(doc: Document) -> FirmwareComponent | None:
 def components_of(
     system: System, components: Iterable[FirmwareComponent], others: tuple[str, ...]
 ) -> tuple[FirmwareComponent, ...]:
-    """Those of one system where a service shows many. `others`: systems that are machines of their own.
+    """Keep the components of one system where a service shows many.
+
+    `others`: systems that are machines of their own.
 
     What is related to others only is left out, "<system>." is cut off names. What lies under a system belongs to it,
     and a baseboard of GPUs to the machine that it is in.
@@ -444,7 +446,7 @@ def _within(place: str, system: str) -> bool:
 
 
 def _component_name(doc: Document, *, staged: bool) -> str:
-    """What a version is a version of: the Id, unless that is a mere number, or says the version too as Dell's do."""
+    """Name the component of a version: the Id, unless that is a mere number, or says the version too as Dell's do."""
     name = name_of(doc)
     if found := _COMPONENT.fullmatch(name):
         return found[2] if found[1].lower() in {"installed", "current"} else ""
@@ -554,7 +556,7 @@ def told_apart(readings: Iterable[SensorValue], chassis: str) -> list[SensorValu
 
 
 _KEPT_FIRST = ("leak", "fan", "power_redundancy", "cooling_redundancy")
-"""What a name begins with that says what it is a reading of."""
+"""Prefixes of names that say what is being read."""
 
 
 def _named_for(name: str, chassis: str) -> str:
@@ -645,7 +647,7 @@ def _locate(doc: Document) -> tuple[str, bool | None]:
 
 
 def _targets(doc: Document) -> tuple[str, ...]:
-    """What an update was asked for, out of the request that the task quotes."""
+    """Targets of an update, from the request that the task quotes."""
     quoted = child(doc, "Payload").get("JsonBody")
     try:
         return strings(document(quoted.encode()), "Targets") if isinstance(quoted, str) else ()

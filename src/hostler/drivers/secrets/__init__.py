@@ -1,1 +1,1 @@
-"""Where secrets are kept: a folder with a file for each field, and Vault."""
+"""Secrets: from a folder with a file for each field, or from Vault."""

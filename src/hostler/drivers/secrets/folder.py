@@ -9,7 +9,7 @@ from hostler.ports import RefusedError, Secret, UnreachableError
 FIELDS_MAX = 32
 FIELD_BYTES = 64 * 1024
 STRANGERS = 0o007
-"""Who is neither the owner nor in the group, to whom a mounted Secret belongs, may not read it."""
+"""Permissions of others: neither the owner nor the group, to whom a mounted Secret belongs, so they may not read it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 
 
@@ -38,7 +38,7 @@ class SecretFolder:
 
 
 def _field(file: Path) -> str:
-    """What the file holds, without the newline that editors leave. No error tells any of it."""
+    """Read the file without the newline that editors leave. No error tells any of it."""
     found = file.stat()
     if found.st_mode & STRANGERS:
         raise RefusedError(f"{file}: everybody can read or write it; chmod o= it, or mount it with defaultMode 0440")

@@ -27,7 +27,7 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
 class VaultSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where Vault is and how it is entered: `token_file`, which Vault's own agent may renew, or `role` of a login.
+    """Address of Vault and its login: `token_file`, which Vault's own agent may renew, or `role` of a login.
 
     `ca` is a PEM file, "" for the system's store; `login` the path of the Kubernetes method; `jwt_file` who we are.
     """
@@ -42,7 +42,7 @@ class VaultSettings(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: float = TIMEOUT_S
 
     def problem(self) -> str:
-        """What is wrong with it, "" for nothing."""
+        """Name what is wrong with the settings, "" for nothing."""
         try:
             parts = urlsplit(self.address)
             host, _ = parts.hostname or "", parts.port

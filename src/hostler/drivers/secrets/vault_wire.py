@@ -1,4 +1,6 @@
-"""What Vault's HTTP API answers: a secret of its KV engine, version 2, and a login. No error quotes an answer.
+"""Answers of Vault's HTTP API: a secret of its KV engine, version 2, and a login.
+
+No error quotes an answer.
 
 Sources: https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2#read-secret-version, and under
 https://developer.hashicorp.com/vault/api-docs the status codes and the Kubernetes method.

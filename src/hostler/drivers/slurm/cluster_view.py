@@ -130,7 +130,7 @@ def is_fallen(node: SlurmNode) -> bool:
 
 
 def other_who_shuts(node: SlurmNode) -> str:
-    """Who else keeps new work away, and why; "" where nobody does."""
+    """Name another program that keeps new work away, and why; "" without one."""
     if is_shut(node) and not is_ours(node) and not is_fallen(node):
         how = "drained" if "DRAIN" in node.flags else "failing" if "FAIL" in node.flags else node.base.lower()
         return f"{node.user or 'Slurm'}: {node.reason or how}"
@@ -166,7 +166,9 @@ class Lens(Struct, frozen=True):
         )
 
     def workloads(self, read: ClusterReading, node: SlurmNode) -> Iterator[Workload]:
-        """Who works on the node. Work that its state tells of, or may hide, is there though no job shows it.
+        """Workloads on the node.
+
+        Work that its state tells of, or may hide, is there though no job shows it.
 
         A node that Slurm has given up (DOWN) has no jobs: Slurm has ended them.
         """
@@ -201,5 +203,5 @@ class Lens(Struct, frozen=True):
 
 
 def _unseen(what: str) -> Workload:
-    """Nobody's by name: it cannot be ended, only waited for."""
+    """Workload of unknown name: it cannot be ended, only waited for."""
     return Workload(UNSEEN, "", WorkClass.uninterruptible, None, what, held_by="Slurm shows no job that could be ended")

@@ -28,7 +28,7 @@ _VERSION = re.compile(rb"slurm\S* (\d{2})\.(\d{1,2})\.")
 
 
 class Commands(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where Slurm's commands are: the directory ("": on the PATH), the slurm.conf they read, and what each may take."""
+    """Place of Slurm's commands: the directory ("": on the PATH), the slurm.conf they read, and their time limits."""
 
     slurm_conf: str = ""
     directory: str = ""

@@ -1,4 +1,4 @@
-"""What can be told of a Slurm cluster before Hostler acts in it: which programs of its own treat nodes, whom it has."""
+"""Examines a Slurm cluster before Hostler acts in it: its own programs that treat nodes, and its list of nodes."""
 
 from collections.abc import Mapping
 
@@ -58,7 +58,10 @@ async def examine(transport: Transport, cluster: str, names: Mapping[str, str]) 
 
 
 async def second_remediators(transport: Transport) -> tuple[str, ...]:
-    """Those that are set now; none can be told where slurm.conf is not shown. Raises UnreachableError."""
+    """List the second remediators that are set; none can be told where slurm.conf is not shown.
+
+    Raises UnreachableError.
+    """
     try:
         settings = await transport.settings()
     except RefusedError:

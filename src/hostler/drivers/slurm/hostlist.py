@@ -8,7 +8,7 @@ from itertools import product
 from hostler.ports import RefusedError
 
 MAX_NAMES = 65_536
-"""What one hostlist may name: a job of Slurm's has at most as many nodes."""
+"""Most names of one hostlist: a job of Slurm's has at most as many nodes."""
 
 MAX_TEXT = 1 << 20
 
@@ -49,7 +49,7 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def _entries(text: str) -> Iterator[str]:
-    """What stands between the commas that are in no brackets."""
+    """Split at commas outside brackets."""
     at = 0
     while text and at <= len(text):
         found = _ENTRY.match(text, at)
@@ -74,7 +74,7 @@ def _names(entry: str) -> Iterator[str]:
 
 
 def _numbers(brackets: str) -> tuple[str, ...]:
-    """What is in brackets, "[001-003,7]" → 001, 002, 003, 7: as wide as the range's first number is written."""
+    """Expand brackets, "[001-003,7]" → 001, 002, 003, 7: as wide as the range's first number is written."""
     found: list[str] = []
     for item in brackets[1:-1].split(","):
         match = _RANGE.fullmatch(item)

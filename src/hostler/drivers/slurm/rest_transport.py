@@ -24,7 +24,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class RestEndpoint(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where slurmrestd listens ("https://host:port"), which version of its API is meant, and as whom it is asked.
+    """Address of slurmrestd ("https://host:port"), the version of its API, and the user of requests.
 
     `token_file` holds a JWT (`scontrol token`), read for each request, so that it may be renewed in its place.
     `plain`: send it over plain HTTP to another machine, readable on the way. `ca`: trust these authorities, not the

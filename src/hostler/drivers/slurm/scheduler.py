@@ -90,7 +90,7 @@ class SlurmScheduler:
     # --- the eye
 
     def views(self) -> ClusterView:
-        """What the last look showed; `lost` where there was none lately."""
+        """Views of the last look; `lost` where there was none lately."""
         at = self._read_at
         if at is None:
             return ClusterView({}, {}, self._why)
@@ -132,7 +132,7 @@ class SlurmScheduler:
     # --- the hand
 
     async def remediators(self) -> tuple[str, ...]:
-        """What of Slurm's own treats the cluster's nodes. Raises PortError where that cannot be told."""
+        """Slurm's own programs that treat the cluster's nodes. Raises PortError where that cannot be told."""
         return await second_remediators(self._transport)
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
@@ -325,6 +325,6 @@ def _state(here: SlurmNode) -> str:
 
 
 def _reason(operation: Operation, node: Node) -> str:
-    """What administrators read in `sinfo -R`: ours, why, and which operation."""
+    """Reason that administrators read in `sinfo -R`: ours, why, and which operation."""
     why = node.plan.name if node.plan is not None and node.plan.name else operation.kind
     return _ODD.sub("_", f"{OURS} {why} ({operation.id})")[:MAX_REASON]

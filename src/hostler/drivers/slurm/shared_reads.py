@@ -33,6 +33,6 @@ class SharedReads:
 
 
 def _retrieved(task: asyncio.Task[ClusterReading]) -> None:
-    """Whoever asked may have gone: a failure that nobody waits for any more is nobody's."""
+    """Retrieve the failure of a reading that no caller waits for any more."""
     if not task.cancelled():
         task.exception()

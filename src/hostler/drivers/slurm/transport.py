@@ -20,7 +20,7 @@ _CONFLICT = ("Invalid node state", "Invalid job id", "already completing", "alre
 
 
 class Change(Struct, frozen=True):
-    """What is to become of a node: `state` is DRAIN or RESUME, "" leaves it; so does None for reason and comment."""
+    """Change of a node: `state` is DRAIN or RESUME, "" leaves it; so does None for reason and comment."""
 
     state: str = ""
     reason: str | None = None
@@ -43,7 +43,7 @@ class Transport(Protocol):
         ...
 
     async def settings(self) -> dict[str, str]:
-        """What slurmctld runs under (slurm.conf and its defaults), by the settings' names."""
+        """Settings of slurmctld (slurm.conf and its defaults), by name."""
         ...
 
     async def update(self, node: str, change: Change) -> None: ...
@@ -64,7 +64,7 @@ class Transport(Protocol):
 
 
 def failure(what: str, said: str) -> PortError:
-    """What Slurm's own words about a failed request advise the caller to do."""
+    """Classify a failed request by Slurm's own words."""
     if any(one in said for one in _REFUSED):
         return RefusedError(f"Slurm refuses {what}: {said}")
     if any(one in said for one in _CONFLICT):

@@ -145,7 +145,7 @@ _ERRORS = msgspec.json.Decoder(_Errors)
 
 
 def settings(body: bytes) -> dict[str, str]:
-    """What `scontrol show config` prints: lines "Name = value". Raises UnreachableError where there are none."""
+    """Read the output of `scontrol show config`: lines "Name = value". Raises UnreachableError where there are none."""
     said = (line.partition("=") for line in body.decode(errors="replace").splitlines())
     found = {name.strip(): value.strip()[:MAX_WORDS] for name, sign, value in said if sign}
     if not found:
@@ -248,7 +248,7 @@ def _job_of(  # noqa: PLR0913 - the key
 
 @lru_cache(maxsize=1024)
 def gpu_indexes(detail: str) -> tuple[int, ...] | None:
-    """Which GPUs "gpu:h100:2(IDX:0-1)" means; None where that is not said, or slices and shares of GPUs are meant."""
+    """Read the GPUs of "gpu:h100:2(IDX:0-1)"; None where they are not named, or slices and shares are meant."""
     found: list[int] = []
     for entry in _split(detail):
         kind, _, rest = entry.partition(":")

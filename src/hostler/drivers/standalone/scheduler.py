@@ -35,7 +35,7 @@ class StandaloneScheduler:
 
 
 def work_of(fleet: Fleet) -> WorkSeen:
-    """What runs on the nodes of pools without a cluster: nothing that anybody scheduled."""
+    """Workloads of nodes in pools without a cluster: none."""
     idle = [
         WorkloadView(node_id, ())
         for pool in fleet.configuration.pools.values()

@@ -1,4 +1,4 @@
-"""What Alembic runs: inside the transaction of `layout.prepare`, on the connection that it hands over."""
+"""Alembic's environment: inside the transaction of `layout.prepare`, on the connection that it hands over."""
 
 from alembic import context
 

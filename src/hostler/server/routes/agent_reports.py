@@ -45,7 +45,7 @@ class ObservationsBody(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """How far this spool is durable."""
+    """Last number of this spool that is durable."""
 
     spool: str
     acknowledged: int
@@ -75,14 +75,14 @@ class HeartbeatBody(Struct, frozen=True):
 
 
 class OutcomesBody(Struct, frozen=True):
-    """What came of operations."""
+    """Outcomes of operations."""
 
     node: Name
     outcomes: Annotated[tuple[Outcome, ...], Meta(max_length=OUTCOMES_MAX)]
 
 
 class Orders(Struct, frozen=True):
-    """What the agent is to do now; the question was held open for `held_s` before it was answered."""
+    """Orders of the agent; the question was held open for `held_s` before it was answered."""
 
     operations: tuple[AgentOrder, ...]
     held_s: float = 0.0
@@ -140,7 +140,7 @@ async def operations(
     node: Annotated[str, QueryParameter(max_length=128)],
     wait_s: Annotated[float, QueryParameter(ge=0, le=WAIT_MAX_S)] = 0.0,
 ) -> Orders:
-    """What the agent is to do; waits up to `wait_s` for something."""
+    """Fetch the agent's orders; waits up to `wait_s` for one."""
     loop = asyncio.get_running_loop()
     asked = loop.time()
     found = await agent.room.desk.collect(_own(agent, node).id, wait_s)
@@ -149,7 +149,7 @@ async def operations(
 
 @get("/joining", guards=REPORT)
 async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length=128)]) -> Response[JoinOffer]:
-    """What lets the node's kubelet into its cluster, while it is to join. Nobody but its own agent is told."""
+    """Fetch the offer with which the node's kubelet joins its cluster. Nobody but its own agent is told."""
     offer = agent.room.desk.joining(_own(agent, node).id)
     if offer is None:
         instead = "ask again once its delivery has begun (hostler node explain)"
@@ -202,7 +202,7 @@ def _check(node: Node, spool: str, place: int, seen: Observation) -> None:
 
 
 def _is_agents(node: Node, outcome: Outcome) -> bool:
-    """Whether the outcome is of an operation that was an agent's to do: it does not speak for a BMC or scheduler."""
+    """Tell whether the operation was the agent's own: an agent does not report for a BMC or scheduler."""
     operations = (*((node.operation,) if node.operation else ()), *node.settling)
     return any(o.id == outcome.operation and o.kind in KINDS for o in operations)
 

@@ -1,4 +1,4 @@
-"""What waits for a second person, and what comes into force slice by slice."""
+"""Intents that wait for a second person, and configurations that come into force slice by slice."""
 
 from datetime import datetime
 from typing import Literal
@@ -124,7 +124,7 @@ def rollout_view(room: AppState, rollout: Rollout) -> RolloutView:
 
 
 def approvals_of(room: AppState, who: Identity) -> list[Approval]:
-    """What waits for a second person, as far as the caller reaches: all of it, or what is wholly theirs."""
+    """Intents that wait for a second person: all of them, or those wholly within the caller's reach."""
     return [room.shown(who, a) for a in room.fleet.approvals.values() if who.whole or _reaches(room, who, a)]
 
 

@@ -1,4 +1,4 @@
-"""What concerns the whole cell: its status, its configuration, its lifecycle, and the stream of its events."""
+"""The whole cell: its status, its configuration, its lifecycle, and the stream of its events."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -41,7 +41,7 @@ async def get_status(room: TheRoom, who: Who) -> FleetStatus:
 
 
 class ConfigView(Struct, frozen=True):
-    """What is active: read from the journal, cited by every decision as `sha256`."""
+    """Active configuration: read from the journal, cited by every decision as `sha256`."""
 
     sha256: str
     activated: datetime | None
@@ -112,7 +112,7 @@ async def lifecycle() -> Lifecycle:
 
 
 class Me(Struct, frozen=True):
-    """Who the caller is to this server."""
+    """Identity of the caller, as this server knows it."""
 
     name: str
     role: Role

@@ -11,7 +11,7 @@ from hostler.server.metrics import exposition
 
 
 class Alive(Struct, frozen=True):
-    """How the process and its controller are; `why` says why it is not `ok`.
+    """Health of the process and its controller; `why` says why it is not `ok`.
 
     `margin_s`: for how long an active controller may still act without renewing its lease. `active`: who holds it, and
     where that one is reached. `behind` records are known to be missing here, `behind_s` seconds ago none was.

@@ -1,4 +1,4 @@
-"""What people ask for: every verb, on a node, a rack or whatever it names, in the name of the token that asks."""
+"""Intents: every verb, on a node, a rack or whatever it names, in the name of the token that asks."""
 
 from typing import Annotated
 from uuid import uuid4
@@ -97,7 +97,7 @@ class RequestedIntent(Struct, frozen=True):
 
 
 class Caller(Struct, frozen=True):
-    """Who asks, and the Idempotency-Key header; a key in the body comes first."""
+    """Caller of the request, and its Idempotency-Key header; a key in the body comes first."""
 
     who: Identity
     key: str = ""

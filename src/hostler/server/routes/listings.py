@@ -1,4 +1,4 @@
-"""What is under way and what lies about: conditions, plans, operations, waits, parts, pools, tickets, holds, assets."""
+"""Lists: conditions, plans, operations, waits, parts, pools, tickets, holds, assets."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -95,13 +95,13 @@ async def list_operations(room: TheRoom, who: Who, wanted: Wanted) -> Page[Opera
 
 @get("/shadows", guards=SEE)
 async def list_shadows(room: TheRoom, who: Who, wanted: Wanted) -> Page[ShadowRow]:
-    """What rules in shadow would have done and did not, by node."""
+    """Effects that shadow rules would have had, by node."""
     return _by_index(room, who, wanted, "shadowed", shadow_rows)
 
 
 @get("/waiting", guards=SEE)
 async def list_waiting(room: TheRoom, who: Who, wanted: Wanted) -> Page[WaitingRow]:
-    """Who waits, since when, and for whom."""
+    """Nodes that wait, since when, and for what."""
     return _by_index(room, who, wanted, "waiting", lambda node: (waiting_row(node),))
 
 
@@ -190,7 +190,7 @@ def _scopes_within(room: AppState, who: Identity) -> frozenset[str]:
 
 @get("/assets", guards=SEE_CELL)
 async def list_assets(room: TheRoom, wanted: Wanted, kind: Name = "") -> Page[Asset]:
-    """What has a position and is no node: racks, NVLink domains, switch trays, power shelves, switches."""
+    """Assets that are no nodes: racks, NVLink domains, switch trays, power shelves, switches."""
     assets = room.fleet.assets
 
     def rows(asset_id: str) -> list[Asset]:

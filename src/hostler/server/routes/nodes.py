@@ -153,7 +153,7 @@ async def get_node(room: TheRoom, who: Who, node_id: FromPath[str]) -> NodeView:
 
 @get("/nodes/{node_id:str}/conditions", guards=SEE)
 async def node_conditions(room: TheRoom, who: Who, node_id: FromPath[str]) -> Page[Condition]:
-    """What ails a node."""
+    """Conditions of a node."""
     return Page(room.node(who, node_id).conditions, seq=room.fleet.cell.seq)
 
 
@@ -217,13 +217,13 @@ async def history(room: AppState, who: Identity, name: str, before: int | None, 
 
 
 async def archived(room: AppState, cursor: str) -> str:
-    """Where what came before a history is, for its last page; "" where nothing is missing."""
+    """Archive with the records before a history, for its last page; "" where nothing is missing."""
     gone = None if cursor else await asyncio.to_thread(room.cell.journal.archived)
     return gone.text if gone else ""
 
 
 async def _own_history(room: AppState, who: Identity, node_id: str, before: int | None, limit: int) -> list[Record]:
-    """What of a node's history falls into the tenant's own intervals, past ones too."""
+    """Part of a node's history within the tenant's own intervals, past ones too."""
     records: list[Record] = []
     for _ in range(OWN_PAGES_MAX):
         oldest = records[-1].seq if records else None

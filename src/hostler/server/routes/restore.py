@@ -39,7 +39,7 @@ class RestoreRow(Struct, frozen=True):
 
 
 def restore_view(fleet: Fleet) -> RestoreView:
-    """How far the comparison is."""
+    """Progress of the comparison with reality."""
     cell, compared = fleet.cell, fleet.index.count("compared")
     standing = cell.restored is not None
     return RestoreView(
@@ -53,7 +53,7 @@ def restore_view(fleet: Fleet) -> RestoreView:
 
 
 def _rows(fleet: Fleet) -> list[tuple[str, RestoreRow]]:
-    """Those who differ, then those who were not heard; each once."""
+    """Nodes that differ, then nodes that were not heard; each once."""
     if fleet.cell.restored is None:
         return []
     heard = frozenset(fleet.index.members("compared"))
@@ -72,7 +72,7 @@ def _row(fleet: Fleet, node_id: str, heard: bool) -> RestoreRow:
 
 @get("/restore", guards=SEE)
 async def get_restore(room: TheRoom) -> RestoreView:
-    """Whether the cell stands still because its journal is a copy, and how far it is compared with reality."""
+    """Tell whether the cell is frozen because its journal is a copy, and how far it is compared with reality."""
     return restore_view(room.fleet)
 
 
