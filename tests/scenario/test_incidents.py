@@ -130,6 +130,7 @@ def test_the_narrowest_part_that_explains_all_is_blamed() -> None:
     drive = drive_of()
     fall_silent(drive, names(0, 8))
     assert the_incident(drive).scope == "rack:r0"
+    assert the_incident(drive).also == (), "the wider feed explains the same eight, and is none beside it"
     fall_silent(drive, names(16, 32))
     assert [i.scope for i in incidents(drive)] == ["leaf:l0"], "24 of 32: the switch explains both"
     drive = drive_of()
@@ -330,6 +331,57 @@ def test_a_kind_of_part_that_the_policy_leaves_out_is_never_blamed() -> None:
     assert incidents(drive) == []
     drive.activate(config)
     assert the_incident(drive).scope == "leaf:l0", "and is, once the policy says so: by what is, not by what came"
+
+
+def test_so_many_percent_are_needed_of_a_large_part_to_the_node() -> None:
+    """Mutant: percent of a hundred and one."""
+    nodes = site(leaves=1, nodes=255, per_rack=255)[1]
+    pools = {"train": pool_document(target=255, budget=BIG)}
+    drive = Drive(
+        configuration(pools, lambda p: p["incidents"].update(domains={"leaf": {"count": 4, "percent": 40}})), nodes
+    )
+    fall_silent(drive, names(0, 101), ready=None)
+    assert incidents(drive) == []
+    fall_silent(drive, names(101, 102), ready=None)
+    assert the_incident(drive).needed == 102
+
+
+def test_its_ticket_is_told_again_when_its_members_have_doubled() -> None:
+    """Four to seven of a rack are one telling, eight the next. Mutant: each that joins is told, or none."""
+    drive = drive_of()
+    told = []
+    for last in range(4, 9):
+        fall_silent(drive, names(last - 1 if last > 4 else 0, last))
+        told.append(len(drive.events(e.TicketUpdated)))
+    assert the_incident(drive).scope == "rack:r0"
+    assert told == [0, 0, 0, 0, 1]
+
+
+def test_it_is_of_its_own_syndromes_conditions_and_explains_no_others() -> None:
+    """Mutants: whatever else a member shows counts as the incident's; what it explains is all that a member has."""
+    drive = nvl72()
+    drive.fault("t05", "off_bus", gpu=3)
+    for n in range(18):
+        drive.observe(f"t{n:02}", "kernel_log", XID_149.format(gpu=0))
+    (incident,) = incidents(drive)
+    assert incident.conditions == ("gpu.nvlink_error",)
+    node = drive.node("t05")
+    held = incident_rules.explained(drive.fleet, node)
+    assert {c.type for c in node.conditions if c.id in held} == {"gpu.nvlink_error"}
+    assert {c.type for c in node.conditions} > {"gpu.nvlink_error"}
+
+
+def test_what_a_former_member_shows_of_an_earlier_boot_is_none_of_its_conditions() -> None:
+    """Mutant: who leaves is asked what the others show."""
+    drive = drive_of()
+    fall_silent(drive, names(0, 8))
+    (lost,) = drive.node("n003").conditions
+    was = replace(lost, id="n003/power.off_unexpected", type="power.off_unexpected", clears="age")
+    told = (e.ConditionCleared("n003", lost.id, "observation", "heard"), e.ConditionRaised(was))
+    drive.controller._record_all(told, "test")  # noqa: SLF001 - a fleet in a state, by no particular way
+    (left,) = incident_rules.review(DecisionContext(drive.fleet, drive.controller.present, drive.now), ["n003"])
+    assert isinstance(left, e.IncidentUpdated)
+    assert (left.left, left.conditions) == (("n003",), ())
 
 
 # --- what it holds, and what passes

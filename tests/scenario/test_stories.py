@@ -711,6 +711,21 @@ def test_a_delivery_that_fails_leaves_the_cluster_and_ends_with_a_person() -> No
     assert drive.node("s").pool == "train"
 
 
+def test_a_delivery_that_fails_leaves_the_cluster_though_a_person_keeps_the_node_shut() -> None:
+    """A cordon keeps work away; the membership ends all the same. Mutant: no step of the undo is taken."""
+    drive = Drive(ALONE, [a_node("s", pool="")])
+    drive.script("run_checks", "late")
+    drive.ask("mode", "pool:train", mode="act")
+    drive.run()
+    drive.ask("cordon", "s", person="tina")
+    drive.script("leave_cluster", "done")
+    (check,) = drive.late
+    drive.late.clear()
+    drive._reply(check.operation, "failed")  # noqa: SLF001 - the late answer is a bad one
+    drive.run()
+    assert drive.operations("s")[:3] == ["join_cluster", "run_checks", "leave_cluster"]
+
+
 def test_a_spare_that_would_not_leave_the_cluster_is_no_spare_with_a_cordon_that_nobody_lifts() -> None:
     """Mutant: our cordon stays on a node that serves nobody."""
     drive = Drive(ALONE, [a_node("s", pool="")])

@@ -276,6 +276,7 @@ def test_each_mistake_is_named_with_its_line_and_nothing_else_is(
         ("pools", "percent: 10", "percent: 0"),
         ("pools", '"*": act', "reboot: observe"),
         ("pools", '"*": act', "idle_check: propose"),
+        ("pools", '"*": act', "examine: observe"),
     ],
 )
 def test_what_stands_at_its_limit_is_taken(section: str, old: str, new: str) -> None:

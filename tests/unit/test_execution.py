@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from hostler.controller import intake
 from hostler.core.planning import execution
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.response import Need
@@ -30,6 +31,28 @@ def draining() -> tuple[Drive, Node, Plan]:
 
 def scene(drive: Drive) -> DecisionContext:
     return DecisionContext(drive.fleet, drive.controller.present, drive.now)
+
+
+def test_the_platforms_own_work_is_neither_waited_for_nor_ended() -> None:
+    """Mutant: a DaemonSet's pod is work like any other, and the drain asks for its end."""
+    drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
+    drive.see_work("a", a_workload("ds", kind="infrastructure"))
+    assert drive.ask("reboot", "a").granted
+    drive.wait(minutes=30)
+    assert "evict" not in drive.operations("a")
+    assert drive.node("a").plan is None
+    assert not drive.node("a").cordons
+
+
+def test_a_step_that_was_meant_for_an_earlier_boot_is_passed_over_and_no_other() -> None:
+    """The node restarts by itself while it is drained. Mutant: the step behind it is passed over, too."""
+    drive, _, _ = draining()
+    drive.boots["a"] += 1
+    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.see_work("a")
+    drive.wait(hours=1)
+    assert [kind for kind in drive.operations("a") if kind in ("reboot", "run_checks")] == ["run_checks"]
+    assert drive.node("a").plan is None
 
 
 def a_condition(kind: str) -> Condition:

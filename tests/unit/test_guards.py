@@ -246,6 +246,15 @@ def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_
         assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
 
 
+def test_a_domain_of_a_kind_that_the_policy_does_not_name_has_no_budget() -> None:
+    """Mutant: its budget is asked for all the same."""
+    pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100})}
+    drive = Drive(configuration(pools), [a_node(n, domains=("aisle:a1",)) for n in "ab"])
+    drive.see_work("a", a_workload("w"))
+    drive.ask("reboot", "a")
+    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, (drive.node("b"),)))
+
+
 def test_bring_up_has_its_own_budget() -> None:
     def two_at_once(policy: dict[str, object]) -> None:
         policy["bring_up_at_once"] = 2

@@ -77,6 +77,12 @@ def held(request: pytest.FixtureRequest) -> Any:
         one.end()
 
 
+def test_the_thread_that_renews_keeps_no_process_alive(held: Callable[[SlowJournal], Held]) -> None:
+    """Mutant: it is no daemon, and a controller that has ended goes on holding its lease."""
+    held(SlowJournal())
+    assert [thread.daemon for thread in threading.enumerate() if thread.name == "lease-7"] == [True]
+
+
 def test_a_renewal_counts_from_when_it_was_asked_for(held: Callable[[SlowJournal], Held]) -> None:
     """An answer that took 0.02 of 0.03 s leaves what is left of them. Mutant: the right counts from the answer."""
     journal = SlowJournal(answers_s=0.02)

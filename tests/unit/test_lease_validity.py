@@ -27,6 +27,13 @@ def test_a_right_ends_a_margin_before_the_lease_and_counts_from_when_its_renewal
     assert watch.margin(100.0) == 0.0
 
 
+def test_who_took_a_lease_may_act_from_when_it_was_asked_for() -> None:
+    """Mutant: nobody may before the first renewal."""
+    watch = LeaseWatch("a", TERMS)
+    watch.took(Lease(1, "a"), 100.0)
+    assert watch.margin(100.0) == pytest.approx(4.0)
+
+
 def test_a_lease_is_takeable_once_it_has_not_changed_for_its_whole_length() -> None:
     """Mutant: any reading, also one that shows a renewal, counts as silence."""
     watch = LeaseWatch("b", TERMS)
