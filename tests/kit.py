@@ -406,7 +406,15 @@ class Drive:
         if result == "held":
             facts, result = {HELD: "python3 (pid 4711)"}, "failed"
         outcome = Outcome(operation.id, operation.node, result, "as scripted", facts, attempt=operation.attempt)
-        self.step(intake.Replied(outcome), *self._news(operation.node))
+        shown = self._shown_aside(operation) if result == "done" else ()
+        self.step(*shown, intake.Replied(outcome), *self._news(operation.node))
+
+    def _shown_aside(self, operation: Operation) -> tuple[intake.Input, ...]:
+        """What the cluster that the node has left shows once an operation there is done."""
+        if not operation.aside:
+            return ()
+        view = WorkloadView(operation.node, (), cordoned=True, listed=operation.kind != "delete_uninvited")
+        return (intake.WorkSeen((view,), cluster=operation.args["cluster"]),)
 
     def _news(self, node_id: str) -> list[intake.Input]:
         if not self.power.get(node_id):

@@ -143,7 +143,8 @@ class Scheduler(OperationDriver, Protocol):
 
     One that can check idle nodes has `idle_check` among its kinds: it begins the check where the node is idle, ends it
     for the sake of any customer's work, shows it as infrastructure (`Workload.check`), and answers `observe` with done
-    and the fact "verdict", with inconclusive where it was pre-empted; `revoke` ends it.
+    and the fact "verdict", with inconclusive where it was pre-empted; `revoke` ends it. One that can turn nodes away
+    has `operations.ASIDE` among its kinds: it acts on a node that has left the cluster (argument `cluster`).
     """
 
     kind: str
@@ -155,7 +156,7 @@ class Scheduler(OperationDriver, Protocol):
 
 
 SCHEDULED = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
-"""The kinds of operations that a scheduler performs."""
+"""The kinds of operations that every scheduler performs."""
 
 
 def name_there(node: Node, scheduler: Scheduler) -> str:

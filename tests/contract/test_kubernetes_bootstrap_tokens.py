@@ -11,13 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.agent import kubelet as agents
-from hostler.core.conditions.own_conditions import UNINVITED
-from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Binding, Condition, Hold, HoldKind, Node, Operation, Phase, Severity
+from hostler.core.state.model import Operation
 from hostler.drivers.kubernetes.csr_approver import CsrApprover
 from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.kubernetes.rejoin_guard import RejoinGuard
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.ports import RefusedError
 from hostler.runtime.join_offer import JoinOffer
@@ -25,7 +22,6 @@ from tests.contract.kubelet import REQUESTS, UNKNOWN, Kubelet
 from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import OWNER, KubernetesWorld, kubernetes_world, operation
 from tests.controlplane.plane import ControlPlane
-from tests.kit import NOW, a_node, configuration, pool_document
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
@@ -199,61 +195,6 @@ async def test_without_the_right_to_issue_tokens_it_is_said_and_without_a_ttl_no
             await poor.joining.issue(join, world.node, "box-1")
         await poor.joining.issue(replace(join, args={}), world.node, "box-1")
         assert poor.joining.offer("n1") is None
-
-
-async def test_a_node_that_has_left_and_is_listed_again_is_shut_and_taken_off_once_nobody_works_there(
-    world: KubernetesWorld,
-) -> None:
-    """Mutants: it is deleted with a customer's pod on it; another machine of that name is shut; holds do not count."""
-    fleet, gone = _left()
-    keeper = RejoinGuard(world.scheduler, lambda: fleet)
-    await world.admin.node("box-1")  # its kubelet was started again
-    await world.admin.pod("acme", "landed", "box-1", gpus=1)
-    await until(lambda: list(world.book.on("box-1")), "the pod to be seen")
-    await until_asked(lambda: _is_shut(world, keeper), "the node to be shut")
-    await keeper.turn()
-    seen = await world.admin.get("/api/v1/nodes/box-1")
-    assert seen["spec"]["unschedulable"]
-    assert "has left this cluster" in seen["metadata"]["annotations"]["hostler.dev/cordon-reason"]
-    await world.admin.ask("DELETE", "/api/v1/namespaces/acme/pods/landed", {"gracePeriodSeconds": 0})
-    await until(lambda: not list(world.book.on("box-1")), "the pod to be gone")
-    fleet.holds.put("h1", Hold("h1", "n1", HoldKind.operator, "ann", "look at it first", NOW))
-    fleet.merge()
-    await keeper.turn()
-    assert (await world.api.get("/api/v1/nodes/box-1")).status == 200
-    fleet.holds.put("h1", None)
-    fleet.merge()
-    await until_asked(lambda: _is_gone(world, keeper), "the node to be taken off the list")
-
-    fleet.put_node("n1", replace(gone, boot_id="of-n1"))
-    fleet.merge()
-    await world.admin.node("box-1", boot="of-another-machine")
-    await until(lambda: world.scheduler.views().boots.get("box-1") == "of-another-machine", "its kubelet and boot id")
-    await keeper.turn()
-    assert not (await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False)
-
-
-async def _is_shut(world: KubernetesWorld, keeper: RejoinGuard) -> bool:
-    """A turn may find that others write at the same time; the next one tries again."""
-    await keeper.turn()
-    return bool((await world.admin.get("/api/v1/nodes/box-1"))["spec"].get("unschedulable", False))
-
-
-async def _is_gone(world: KubernetesWorld, keeper: RejoinGuard) -> bool:
-    await keeper.turn()
-    return (await world.api.get("/api/v1/nodes/box-1")).status == 404
-
-
-def _left() -> tuple[Fleet, Node]:
-    """A fleet with the node, which has left the cluster and was seen there again."""
-    fleet = Fleet(configuration({"train": pool_document(target=1)}))
-    back = Condition("c1", UNINVITED, "n1", Severity.warning, NOW, NOW, "observation", "hostler")
-    bound = (Binding("kubernetes", "box-1", NOW),)
-    left = {"assignment": None, "phase": Phase.triage, "left_cluster": "k1", "boot_id": ""}
-    gone = replace(a_node("n1"), bindings=bound, conditions=(back,), **left)
-    fleet.put_node("n1", gone)
-    fleet.merge()
-    return fleet, gone
 
 
 async def test_neither_the_offer_nor_its_log_lines_show_the_secret(

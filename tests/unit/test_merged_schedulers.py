@@ -58,7 +58,7 @@ class Two:
         self.other = Written("kubernetes", "k2", self.log)
         self.clusters = by_cluster([self.slurm, self.kubernetes, self.other])
         self.hand = SchedulerDriver(
-            self.clusters, StandaloneScheduler(), lambda node: self.log.append(f"shown {node.id}")
+            self.clusters, StandaloneScheduler(), lambda node, _cluster: self.log.append(f"shown {node.id}")
         )
         self.fleet = Fleet(configuration({"train": pool_document(target=2)}))
         for name in ("a", "b"):
@@ -162,18 +162,18 @@ def test_what_a_cordon_asks_to_see_is_told_of_that_node_alone_and_not_forgotten(
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", ()))
     a = two.fleet.nodes["a"]
-    assert [one.whole for one in two.eye.of_node(a) if isinstance(one, intake.WorkSeen)] == [True]
+    assert [one.whole for one in two.eye.of_node(a, "k1") if isinstance(one, intake.WorkSeen)] == [True]
     two.present.clusters["k1"] = ""
     two.slurm.show(WorkloadView("a", (work("job 1"),)))
     two.kubernetes.show(WorkloadView("a", (work("p1"),)), WorkloadView("b", (work("p2"),)))
-    (seen,) = two.eye.of_node(a)
+    (seen,) = two.eye.of_node(a, "k1")
     assert isinstance(seen, intake.WorkSeen)
     assert [(v.node, [w.id for w in v.workloads]) for v in seen.views] == [("a", ["job 1", "p1"])]
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", (work("p2"),)))
     assert two.seen()[0] == ("k1", ["a", "b"], False)
     two.kubernetes.show(lost="gone")
-    assert [one.lost for one in two.eye.of_node(a) if isinstance(one, intake.WorkSeen)] == ["kubernetes: gone"]
+    assert [one.lost for one in two.eye.of_node(a, "k1") if isinstance(one, intake.WorkSeen)] == ["kubernetes: gone"]
 
 
 def test_who_is_listed_no_more_runs_nothing_and_who_never_was_is_unknown() -> None:
@@ -266,9 +266,9 @@ async def test_an_idle_check_is_asked_of_the_one_scheduler_that_offers_it_and_re
 
     own: Any = (Checker("slurm"), Checker("one", IDLE_CHECK), Checker("two", IDLE_CHECK))
     check = Operation("a-idle-1", IDLE_CHECK, "a", "", 0, NOW, after(minutes=20))
-    hand = SchedulerDriver({"k1": own}, StandaloneScheduler(), lambda _node: None)
+    hand = SchedulerDriver({"k1": own}, StandaloneScheduler(), lambda _node, _cluster: None)
     assert (await hand.perform(check, node)).result == "unknown"
     assert asked == ["one"]
     for clusters in ({"k1": own[:1]}, {}):
         with pytest.raises(RefusedError, match="can check idle nodes"):
-            await SchedulerDriver(clusters, StandaloneScheduler(), lambda _node: None).perform(check, node)
+            await SchedulerDriver(clusters, StandaloneScheduler(), lambda _node, _cluster: None).perform(check, node)

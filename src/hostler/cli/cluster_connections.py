@@ -24,7 +24,6 @@ from hostler.drivers.kubernetes.kube_api import Api
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.kubernetes.liveness_lease import LivenessLease
 from hostler.drivers.kubernetes.node_status_writer import NodeStatusWriter
-from hostler.drivers.kubernetes.rejoin_guard import RejoinGuard
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.kubernetes.settings import KubernetesSettings
 from hostler.drivers.kubernetes.settings import parse as parse_kubernetes
@@ -79,10 +78,6 @@ class Watched(Struct, frozen=True):
     def marker(self, fleet: Callable[[], Fleet]) -> NodeStatusWriter:
         """Shows the cluster's users what Hostler knows and does."""
         return NodeStatusWriter(self.scheduler, self.api, self.book, fleet)
-
-    def doorkeeper(self, fleet: Callable[[], Fleet]) -> RejoinGuard:
-        """Turns away nodes that have left and are listed again."""
-        return RejoinGuard(self.scheduler, fleet)
 
     @property
     def admitter(self) -> CsrApprover:

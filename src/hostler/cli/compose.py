@@ -107,7 +107,6 @@ async def serve(settings: ServeSettings) -> None:
             tidying += [one.restorer(lambda: cell.view).run for one in kubernetes]
             tidying += [one.presence(standing.name or socket.gethostname()).run for one in kubernetes]
             admitting = [one.admitter.run for one in kubernetes]
-            admitting += [one.doorkeeper(lambda: cell.view).run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
             turns = (*marks, *requests, *tidying, *admitting, *examining, *compacting)

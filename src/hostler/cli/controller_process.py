@@ -83,7 +83,7 @@ class Gate:
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
         self.eye: Callable[[], Iterable[intake.Input]] = tuple
-        self.glance: Callable[[Node], Iterable[intake.Input]] = lambda _node: ()
+        self.glance: Callable[[Node, str], Iterable[intake.Input]] = lambda _node, _cluster: ()
 
     def opens(self) -> bool:
         """Whether anything may be sent now."""
@@ -108,9 +108,9 @@ class Gate:
         """Put what the schedulers show now before the controller."""
         self._tell(self.eye())
 
-    def show_node(self, node: Node) -> None:
-        """The same for one node."""
-        self._tell(self.glance(node))
+    def show_node(self, node: Node, cluster: str) -> None:
+        """The same for one node, of one cluster's."""
+        self._tell(self.glance(node, cluster))
 
     def _tell(self, seen: Iterable[intake.Input]) -> None:
         if self.cell is not None:

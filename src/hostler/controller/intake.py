@@ -357,9 +357,9 @@ def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldP
     """A person lifted our cordon by the scheduler's own means: that is recorded as a hold, not fought."""
     for view in seen.views:
         node = fleet.nodes.get(view.node) if view.overridden else None
-        if node is None or OWNER not in node.cordons or not _is_member(node, seen.cluster):
+        if node is None or not (_is_cordoned_in(node, seen.cluster) or node.left_cluster == seen.cluster):
             continue
-        if node.operation is not None and node.operation.kind in ("cordon", "uncordon"):
+        if any(one.kind in ("cordon", "uncordon", "cordon_uninvited") for one in node.under_way):
             continue  # what is shown may be from before it
         if not any(h.kind is HoldKind.override for h in fleet.holds_on([node.id])):
             reason = f"lifted our cordon in cluster {seen.cluster}"
@@ -367,8 +367,8 @@ def of_override(fleet: Fleet, seen: WorkSeen, now: datetime) -> Iterator[e.HoldP
             yield e.HoldPlaced(Hold(identity, node.id, HoldKind.override, view.overridden, reason, now))
 
 
-def _is_member(node: Node, cluster: str) -> bool:
-    return node.assignment is not None and node.assignment.cluster == cluster
+def _is_cordoned_in(node: Node, cluster: str) -> bool:
+    return OWNER in node.cordons and node.assignment is not None and node.assignment.cluster == cluster
 
 
 def see_node(present: LiveState, seen: NodeSeen, now: datetime) -> bool:
@@ -430,8 +430,8 @@ def is_known_by(node: Node, outcome: Outcome) -> bool:
 
 def of_reply(scene: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffect:
     """A driver's answer. Unknown is observed, never repeated; not_done may be sent again where that is safe."""
-    operation = node.operation
-    if operation is None or operation.id != outcome.operation:
+    operation = next((one for one in node.under_way if one.id == outcome.operation), None)
+    if operation is None:
         return ReplyEffect(_late(node, outcome))
     if outcome.attempt != operation.attempt:
         return ReplyEffect()

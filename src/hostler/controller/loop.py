@@ -88,9 +88,10 @@ class Controller:
         """Observe what is outstanding before anything of it can expire, and look at every node anew."""
         for node_id in self.fleet.index.members("operating"):
             node = self.fleet.nodes[node_id]
-            if node.operation is not None and node.operation.id not in self.present.unobserved:
-                self.present.unobserved[node.operation.id] = self._now + OBSERVED_WITHIN
-                self._sends.append(Send("observe", node.operation, node))
+            for operation in node.under_way:
+                if operation.id not in self.present.unobserved:
+                    self.present.unobserved[operation.id] = self._now + OBSERVED_WITHIN
+                    self._sends.append(Send("observe", operation, node))
         for node_id in self.fleet.nodes:
             self._schedule(self.fleet.nodes[node_id])
             self._touched[node_id] = "clock"
@@ -193,8 +194,8 @@ class Controller:
     def _revoke(self, given_up: e.OperationFinished) -> None:
         """Whoever was asked is told that it is called off, where that can still help."""
         node = self.fleet.nodes[given_up.node]
-        if node.operation is not None and OPERATIONS[given_up.kind].revocable:
-            self._sends.append(Send("revoke", node.operation, node))
+        if OPERATIONS[given_up.kind].revocable:
+            self._sends.extend(Send("revoke", one, node) for one in node.under_way if one.id == given_up.operation)
 
     def _watch_calendar(self) -> None:
         if (at := next_moment(self.fleet, self._now)) is not None:
@@ -311,13 +312,14 @@ class Controller:
                 self._watch_calendar()
             self._touch(node_id, "clock")
             node = self.fleet.nodes.get(node_id)
-            if node is None or node.operation is None:
+            if node is None:
                 continue
-            how = self.agenda.due_for(node.operation.id, self._now)
-            if how == "observe":
-                self._sends.append(Send("observe", node.operation, node))
-            elif how == "perform":
-                self._emit(e.OperationStarted(intake.again(node.operation, node, self._now)), "clock")
+            for operation in node.under_way:
+                how = self.agenda.due_for(operation.id, self._now)
+                if how == "observe":
+                    self._sends.append(Send("observe", operation, node))
+                elif how == "perform":
+                    self._emit(e.OperationStarted(intake.again(operation, node, self._now)), "clock")
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""

@@ -42,10 +42,9 @@ def of_input(fleet: Fleet, one: intake.Input, cursors: Cursors) -> Iterator[e.No
 def is_of_the_copy(fleet: Fleet, outcome: Outcome) -> bool:
     """Whether the outcome is of an operation that the copy has as under way: it waits for the release as it is."""
     node, since = fleet.nodes.get(outcome.node), fleet.cell.restored
-    operation = node.operation if node else None
-    return (
-        since is not None and operation is not None and operation.id == outcome.operation and operation.started < since
-    )
+    if node is None or since is None:
+        return False
+    return any(one.id == outcome.operation and one.started < since for one in node.under_way)
 
 
 def _told(node: Node, found: Iterable[Difference], *, heard: bool) -> Iterator[e.NodeCompared]:
@@ -150,7 +149,8 @@ def _inventory(fleet: Fleet, node: Node, seen: Observation) -> Iterator[Differen
 
 
 def _operation(node: Node, outcome: Outcome) -> Iterator[Difference]:
-    operation = node.operation
-    if operation is None or operation.id != outcome.operation or outcome.result in ("unknown", "busy"):
+    if outcome.result in ("unknown", "busy"):
         return
-    yield Difference("operation", f"{operation.kind} under way", outcome.result.replace("_", " "))
+    for operation in node.under_way:
+        if operation.id == outcome.operation:
+            yield Difference("operation", f"{operation.kind} under way", outcome.result.replace("_", " "))

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from hostler.core.planning import idle_checks
 from hostler.core.planning.domain_plans import mates
+from hostler.core.planning.rejoin_guard import TURN_AWAY
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
@@ -32,7 +33,9 @@ def told(node: Node, answer: Wait | Rest, now: datetime) -> Waiting | None:
 
     What was told stands while all of it holds; what comes on top is told when something of it has gone.
     """
-    if isinstance(answer, Rest) or node.operation is not None:
+    if isinstance(answer, Rest) or not answer.blockers:
+        return None
+    if node.operation is not None and answer.what != TURN_AWAY:
         return None  # its own operation: the node shows that itself
     waiting = node.waiting
     if waiting is not None and waiting.what == answer.what and _names(waiting) <= _names(answer):

@@ -11,8 +11,8 @@ from hostler.controller.intake import NodeSeen, WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Operation, Outcome
-from hostler.core.tables.operations import IDLE_CHECK
-from hostler.ports import SCHEDULED, ClusterView, OperationDriver, Scheduler, WorkloadView, name_there
+from hostler.core.tables.operations import ASIDE, IDLE_CHECK
+from hostler.ports import SCHEDULED, ClusterView, OperationDriver, RefusedError, Scheduler, WorkloadView, name_there
 
 Clusters = Mapping[str, tuple[Scheduler, ...]]
 """Each cluster's schedulers, the one that places jobs before the one whose pods carry it."""
@@ -33,13 +33,13 @@ class SchedulerDriver:
     """The Hand for `SCHEDULED`: asks the schedulers of the node's own cluster, and `rest` where that has none here.
 
     To take a node away they are asked in their order, to give it back in the opposite one, so that nothing is placed
-    on a node that the next one does not yet serve. `show` puts what they show of it before the controller: that is
-    told before a cordon counts as done, so that nobody who came before it is missed.
+    on a node that the next one does not yet serve. `show` puts what a cluster's schedulers show of the node before the
+    controller: that is told before a cordon counts as done, so that nobody who came before it is missed.
     """
 
-    kinds = SCHEDULED | {IDLE_CHECK}
+    kinds = SCHEDULED | {IDLE_CHECK} | ASIDE
 
-    def __init__(self, clusters: Clusters, rest: OperationDriver, show: Callable[[Node], None]) -> None:
+    def __init__(self, clusters: Clusters, rest: OperationDriver, show: Callable[[Node, str], None]) -> None:
         self._clusters = clusters
         self._rest = rest
         self._show = show
@@ -67,11 +67,16 @@ class SchedulerDriver:
             await hand.revoke(part, node)
 
     def _shown(self, operation: Operation, node: Node, said: Outcome) -> Outcome:
-        if operation.kind == "cordon" and said.result == "done":
-            self._show(node)
+        if said.result == "done" and operation.aside:
+            self._show(node, operation.args.get("cluster", ""))
+        elif said.result == "done" and operation.kind == "cordon":
+            self._show(node, node.assignment.cluster if node.assignment else "")
         return said
 
     def _asked(self, operation: Operation, node: Node) -> Iterator[tuple[OperationDriver, Operation]]:
+        if operation.aside:
+            yield from ((one, operation) for one in self._guarding(operation))
+            return
         own = self._clusters.get(node.assignment.cluster, ()) if node.assignment else ()
         if operation.kind == IDLE_CHECK:  # of those that can only one is to do it
             own = tuple(one for one in own if IDLE_CHECK in one.kinds)[:1]
@@ -83,6 +88,16 @@ class SchedulerDriver:
             yield from ((one, operation) for one in reversed(own))
         else:
             yield from ((one, operation) for one in own)
+
+    def _guarding(self, operation: Operation) -> tuple[Scheduler, ...]:
+        """The schedulers of the cluster that the node has left, as far as they turn nodes away."""
+        cluster = operation.args.get("cluster", "")
+        found = tuple(one for one in self._clusters.get(cluster, ()) if operation.kind in one.kinds)
+        if not found:
+            raise RefusedError(
+                f"no scheduler of cluster {cluster} performs {operation.kind}: take the node off its list"
+            )
+        return found
 
 
 def _evictions(operation: Operation, node: Node, own: Sequence[Scheduler]) -> Iterator[tuple[Scheduler, Operation]]:
@@ -130,18 +145,18 @@ class SchedulerEye:
         """What is to be told now."""
         return [one for cluster in self._clusters for one in self._of(cluster)]
 
-    def of_node(self, node: Node) -> list[WorkSeen | NodeSeen]:
-        """What its own cluster shows of one node now, without a look at its others while the cluster is in touch."""
-        cluster = node.assignment.cluster if node.assignment else ""
+    def of_node(self, node: Node, cluster: str) -> list[WorkSeen | NodeSeen]:
+        """What the cluster shows of one node now, without a look at its others while the cluster is in touch."""
         own = self._clusters.get(cluster, ())
         views = [one.views() for one in own]
         if own and (not self._present().synced(cluster) or any(view.lost for view in views)):
             return list(self._of(cluster))
         named = [(name_there(node, one), view.nodes) for one, view in zip(own, views, strict=True)]
         found = [nodes[name] for name, nodes in named if name in nodes]
-        if not found:
+        if not own or not (found or node.id in self._told[cluster].views):
             return []
-        told = self._told[cluster].views[node.id] = _merged(found, node.id)
+        told = _merged(found, node.id) if found else WorkloadView(node.id, (), listed=False)
+        self._told[cluster].views[node.id] = told
         return [WorkSeen((told,), cluster=cluster)]
 
     def _of(self, cluster: str) -> Iterator[WorkSeen | NodeSeen]:

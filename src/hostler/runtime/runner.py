@@ -294,8 +294,8 @@ class Cell:
     def _is_current(self, send: Send) -> bool:
         """Only the active controller sends, and only what stands recorded."""
         node = self.view.nodes.get(send.operation.node)
-        held = node.operation if node else None
-        same = held is not None and (held.id, held.attempt) == (send.operation.id, send.operation.attempt)
+        asked = (send.operation.id, send.operation.attempt)
+        same = any((one.id, one.attempt) == asked for one in (node.under_way if node else ()))
         return self.role == "active" and same
 
     def _answered(self, send: Send, outcome: Outcome) -> None:

@@ -354,6 +354,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         "id sku domains provisioner given_up cordons boot_id boots slots addresses inventory_boot inventory_covers"
         " firmware changed certified_by unheard",
         left_cluster=_cluster,
+        left_pool=_pool,
+        aside=_nothing,
+        aside_failed=_nothing,
         attempts=_own_time,
         visits=_own_time,
         checks=_own_time,

@@ -134,7 +134,7 @@ def _uninvited(scene: DecisionContext, node: Node, stood: bool) -> Finding | Non
         return None
     if stood:
         return over(UNINVITED, "it is listed there no more, or has come back")
-    text = f"it has left cluster {left}, and its kubelet lists it there again: it is shut there and taken off the list"
+    text = f"it has left cluster {left}, and its kubelet lists it there again"
     return stands(UNINVITED, text, facts={"cluster": left})
 
 

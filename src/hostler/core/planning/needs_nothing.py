@@ -19,7 +19,7 @@ def rests(fleet: Fleet, node: Node) -> bool:
         and not node.cordons
         and not node.settling
         and node.plan is None
-        and node.operation is None
+        and not node.under_way
         and node.waiting is None
         and node.deadline is None
         and not _may_be_held(fleet, node)

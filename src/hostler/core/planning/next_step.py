@@ -8,7 +8,7 @@ reasoned wait, or rest.
 from datetime import datetime, timedelta
 
 from hostler.core.conditions import own_conditions, staleness, unanswered_checks
-from hostler.core.planning import idle_checks, triage
+from hostler.core.planning import idle_checks, rejoin_guard, triage
 from hostler.core.planning.execution import advance
 from hostler.core.planning.in_service import serve
 from hostler.core.planning.outcomes import change_phase
@@ -37,7 +37,8 @@ def next_step(scene: DecisionContext, node: Node) -> Answer:
     answer = _next(scene, node, need)
     if not isinstance(answer, Act) and (check := idle_checks.begin(scene, node)) is not None:
         answer = check
-    return writable(scene, node, standing_still(scene, node, need, answer))
+    answer = standing_still(scene, node, need, answer)
+    return writable(scene, node, rejoin_guard.beside(scene, node, answer))
 
 
 def _next(scene: DecisionContext, node: Node, need: Need | None) -> Answer:

@@ -10,11 +10,12 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hostler.core.conditions.own_conditions import UNINVITED
 from hostler.core.diagnose.gate.readings import LOOK
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Evidence, Node, Operation, Phase, Plan, Waiting
-from hostler.core.tables.operations import IDLE_CHECK
+from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 
 CHAINS_MAX = 50
 NOTES_MAX = 50
@@ -147,6 +148,7 @@ class _Episode:
         self.cleared: e.ConditionCleared | None = None
         self.cleared_at: datetime | None = None
         self.shadows: tuple[str, ...] = ()
+        self.acts: dict[str, OperationStory] = {}
 
     def link(self) -> Link:
         condition, cleared = self.condition, self.cleared
@@ -277,10 +279,6 @@ class _Story:
             case e.PlanEnded():
                 course = self._last = self._course(record, event.plan)
                 course.ended, course.ended_at = event, record.at
-            case e.OperationStarted(operation=operation) if operation.kind == IDLE_CHECK:
-                pass  # belongs to no plan; what it came to is recorded as a check
-            case e.OperationFinished(kind=kind) if kind == IDLE_CHECK:
-                pass
             case e.OperationStarted(operation=operation):
                 self._start(record, operation)
             case e.OperationFinished():
@@ -397,35 +395,39 @@ class _Story:
         return course
 
     def _start(self, record: e.Record, operation: Operation) -> None:
+        if operation.kind == IDLE_CHECK:
+            return  # belongs to no plan; what it came to is recorded as a check
+        if operation.aside:
+            acts = self._acts_aside()
+            acts[operation.id] = _begun(operation, acts.get(operation.id))
+            return
         course = self._course(record, operation.plan)
-        known = course.acts.get(operation.id)
-        course.acts[operation.id] = OperationStory(
-            operation.id,
-            operation.kind,
-            known.started if known else operation.started,
-            attempt=operation.attempt,
-        )
+        course.acts[operation.id] = _begun(operation, course.acts.get(operation.id))
 
     def _finish(self, record: e.Record, event: e.OperationFinished) -> None:
+        if event.kind == IDLE_CHECK:
+            return
+        if event.kind in ASIDE:
+            acts = self._acts_aside()
+            acts[event.operation] = _finished(record, event, acts.get(event.operation))
+            return
         course = self._of_operation(event.operation) or self._last
         if course is None:
             self.partial = True
             self._note(record)
             return
         known = course.acts.get(event.operation)
-        started = known.started if known else None
         self.partial = self.partial or known is None
-        course.acts[event.operation] = OperationStory(
-            event.operation,
-            event.kind,
-            started,
-            record.at,
-            round((record.at - started).total_seconds(), 3) if started else None,
-            event.result,
-            event.detail,
-            known.attempt if known else 1,
-            tuple(f"{name.removeprefix(LOOK)} {said}" for name, said in event.facts.items() if name.startswith(LOOK)),
-        )
+        course.acts[event.operation] = _finished(record, event, known)
+
+    def _acts_aside(self) -> dict[str, OperationStory]:
+        """What was done beside any plan, under the condition that it answers; one that clears takes it along."""
+        standing = (one for one in reversed(self._episodes) if one.condition.type == UNINVITED)
+        episode = next(standing, None)
+        if episode is None:
+            self.partial = True
+            return {}
+        return episode.acts
 
     def _of_operation(self, operation: str) -> _Course | None:
         return next((c for c in self._courses.values() if operation in c.acts), None)
@@ -453,15 +455,41 @@ class _Story:
 
 
 def _watched(episode: _Episode) -> CausalChain:
-    """A condition that no plan answered."""
-    link = episode.link()
+    """A condition that no plan answered, with what was done about it beside any plan."""
+    link, acts = episode.link(), tuple(episode.acts.values())
     if link.cleared:
         outcome = f"cleared by {link.cleared_by}: {link.why}"
     elif link.unknown:
         outcome = "unknown: nobody is heard who could say whether it still stands"
+    elif acts:
+        outcome = f"stands; {acts[-1].kind} {acts[-1].result.replace('_', ' ') or 'is under way'}"
     else:
         outcome = "stands; nothing has been done about it"
-    return CausalChain(link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,))
+    return CausalChain(
+        link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,), operations=acts
+    )
+
+
+def _begun(operation: Operation, known: OperationStory | None) -> OperationStory:
+    """The act under way; `known` is its first attempt, None where this is that."""
+    started = known.started if known else operation.started
+    return OperationStory(operation.id, operation.kind, started, attempt=operation.attempt)
+
+
+def _finished(record: e.Record, event: e.OperationFinished, known: OperationStory | None) -> OperationStory:
+    """The act with its end; `known` is its beginning, None where that was before the first record."""
+    started = known.started if known else None
+    return OperationStory(
+        event.operation,
+        event.kind,
+        started,
+        record.at,
+        round((record.at - started).total_seconds(), 3) if started else None,
+        event.result,
+        event.detail,
+        known.attempt if known else 1,
+        tuple(f"{name.removeprefix(LOOK)} {said}" for name, said in event.facts.items() if name.startswith(LOOK)),
+    )
 
 
 def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[Move]) -> str:

@@ -17,20 +17,23 @@ def extend(fleet: Fleet, gap: timedelta) -> None:
         fleet.put_incident(incident.id, replace(incident, deadline=incident.deadline + gap, calm_since=calm))
     for node_id in fleet.nodes:
         node = fleet.nodes[node_id]
-        if node.deadline or node.plan or node.operation or node.settling or node.conditions:
+        if node.deadline or node.plan or node.under_way or node.settling or node.conditions:
             fleet.put_node(node_id, _extended(node, gap))
 
 
 def _extended(node: Node, gap: timedelta) -> Node:
-    plan, operation = node.plan, node.operation
+    plan, operation, aside = node.plan, node.operation, node.aside
     if plan is not None and plan.step_since is not None:
         plan = replace(plan, step_since=plan.step_since + gap)
     if operation is not None:
         operation = replace(operation, deadline=operation.deadline + gap)
+    if aside is not None:
+        aside = replace(aside, deadline=aside.deadline + gap)
     return replace(
         node,
         plan=plan,
         operation=operation,
+        aside=aside,
         deadline=node.deadline + gap if node.deadline else None,
         settling=tuple(replace(o, deadline=o.deadline + gap) for o in node.settling),
         unheard=tuple((source, since + gap) for source, since in node.unheard),

@@ -277,7 +277,7 @@ def is_idle(node: Node) -> bool:
         and not node.cordons
         and not node.settling
         and node.plan is None
-        and node.operation is None
+        and not node.under_way
         and node.waiting is None
         and node.deadline is None
         and node.compared is None
@@ -332,7 +332,7 @@ def _unrest(node: Node) -> Iterator[str]:
             yield from (f"disturbed:{domain}" for domain in node.domains)
     if node.waiting is not None:
         yield from _waiting_keys(node, node.waiting)
-    if node.operation is not None or node.settling:
+    if node.under_way or node.settling:
         yield "operating"
     if node.compared is not None:
         yield "compared"

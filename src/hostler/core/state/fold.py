@@ -18,6 +18,7 @@ from hostler.core.state.model import (
     OWNER,
     STUCK,
     ActClass,
+    AsideFailure,
     Assignment,
     Attempt,
     CheckResult,
@@ -423,6 +424,9 @@ def _recent(fleet: Fleet, seen: Removal) -> tuple[Removal, ...]:
 
 def _start_operation(fleet: Fleet, operation: Operation) -> None:
     node = _node(fleet, operation.node)
+    if operation.aside:
+        fleet.put_node(node.id, replace(node, aside=operation))
+        return
     plan = node.plan
     if plan is not None and (operation.disturbs or operation.touches):
         plan = replace(plan, disturbed=plan.disturbed or operation.disturbs, touched=plan.touched or operation.touches)
@@ -433,6 +437,9 @@ def _start_operation(fleet: Fleet, operation: Operation) -> None:
 
 def _finish_operation(fleet: Fleet, event: e.OperationFinished, at: datetime) -> None:
     node = _node(fleet, event.node)
+    if node.aside is not None and node.aside.id == event.operation:
+        fleet.put_node(node.id, _aside_finished(node, event, at))
+        return
     operation = node.operation
     if operation is None or operation.id != event.operation:
         raise FoldError(f"{event.node} has no outstanding operation {event.operation}")
@@ -458,6 +465,18 @@ def _finish_operation(fleet: Fleet, event: e.OperationFinished, at: datetime) ->
     )
 
 
+def _aside_finished(node: Node, event: e.OperationFinished, at: datetime) -> Node:
+    """The node without its operation aside; what failed is counted until one is done."""
+    given_up = node.given_up
+    if event.result in ("timed_out", "revoked"):
+        given_up = (*given_up, event.operation)[-GIVEN_UP_KEPT:]
+    failed = None
+    if event.result != "done":
+        times = 1 + (node.aside_failed.times if node.aside_failed is not None else 0)
+        failed = AsideFailure(event.kind, at, event.result, event.detail, times)
+    return replace(node, aside=None, aside_failed=failed, given_up=given_up)
+
+
 def _note_shadow(fleet: Fleet, node_id: str, shadow: Shadow) -> None:
     node = _node(fleet, node_id)
     key = (shadow.rule, shadow.remedy)
@@ -476,14 +495,17 @@ def _runs(node: Node, firmware: tuple[tuple[str, str], ...], at: datetime) -> No
 
 
 def _assigned(node: Node, assignment: Assignment) -> Node:
-    back = assignment.cluster == node.left_cluster
-    return replace(node, assignment=assignment, left_cluster="" if back else node.left_cluster)
+    if assignment.cluster == node.left_cluster:
+        return replace(node, assignment=assignment, left_cluster="", left_pool="", aside_failed=None)
+    return replace(node, assignment=assignment)
 
 
 def _released(node: Node) -> Node:
     """What serves nobody is in no cluster, and needs no cordon."""
-    left = (node.assignment.cluster if node.assignment is not None else "") or node.left_cluster
-    return replace(node, assignment=None, cordons=_others(node.cordons), left_cluster=left)
+    left, pool = node.left_cluster, node.left_pool
+    if node.assignment is not None and node.assignment.cluster:
+        left, pool = node.assignment.cluster, node.assignment.pool
+    return replace(node, assignment=None, cordons=_others(node.cordons), left_cluster=left, left_pool=pool)
 
 
 def _others(cordons: tuple[str, ...]) -> tuple[str, ...]:

@@ -383,7 +383,7 @@ class Operation(Struct, frozen=True):
     """One small idempotent act that a driver is asked for, recorded before it is sent.
 
     `boot_id` is the boot it is meant for; an agent of another boot refuses it. `attempt` counts sends. `restarts`: the
-    node's boot ends or begins with it.
+    node's boot ends or begins with it. `aside`: it runs beside the node's plan (`Node.aside`).
     """
 
     id: str
@@ -400,6 +400,17 @@ class Operation(Struct, frozen=True):
     touches: bool = False
     settling: bool = False
     restarts: bool = False
+    aside: bool = False
+
+
+class AsideFailure(Struct, frozen=True):
+    """The last operation beside the plan that came to nothing: how it ended, and how many did in a row."""
+
+    kind: str
+    at: datetime
+    result: str
+    detail: str
+    times: int = 1
 
 
 class Attempt(Struct, frozen=True):
@@ -552,7 +563,9 @@ class Node(Struct, frozen=True):
     BMC's power cycle for restarted: the BMC of such a node may be an emulator. `changed` are the components
     ("BIOS=1.2.3") whose firmware was another before `changed_at`, its last change in service. `compared` and
     `differences` are what came of looking at it after the journal was restored, until that restore is released.
-    `left_cluster` is the cluster that it was taken out of last and has not come back to.
+    `left_cluster` is the cluster that it was taken out of last and has not come back to, `left_pool` its pool there.
+    `aside` is the operation against its Node in that cluster (`rejoin_guard`); it runs beside the plan's operation, and
+    `aside_failed` says how the last one failed, None where it did not.
     `unheard` are the sources (`staleness`) of its conditions that are silent, each since when; `heard_again` is when
     the last of them came back. `inventory_boot` is the boot in which its parts were seen last, `inventory_covers` the
     kinds that were looked at in it, `memory_gib` the host's memory as it was read then, 0: it was not; `most_seen` is
@@ -597,6 +610,9 @@ class Node(Struct, frozen=True):
     changed_at: datetime | None = None
     certified_by: str = ""
     left_cluster: str = ""
+    left_pool: str = ""
+    aside: Operation | None = None
+    aside_failed: AsideFailure | None = None
     handover: datetime | None = None
     probation_until: datetime | None = None
     visits: tuple[Attempt, ...] = ()
@@ -612,6 +628,11 @@ class Node(Struct, frozen=True):
     def binding(self, kind: str) -> str:
         """The current value of the binding of this kind, "" where there is none."""
         return next((b.value for b in self.bindings if b.kind == kind and b.until is None), "")
+
+    @property
+    def under_way(self) -> tuple[Operation, ...]:
+        """The operations that are recorded and not finished: its plan's (or an idle check), and the one aside."""
+        return tuple(one for one in (self.operation, self.aside) if one is not None)
 
     @property
     def pool(self) -> str:

@@ -15,7 +15,8 @@ class OperationKind(Struct, frozen=True):
     long after its deadline it may still land. `disrupts`: customer work on the node ends here at the latest. `touches`:
     the hardware was acted upon, so that only a passed check says that the node is sound. `restarts`: the node's boot
     ends or begins with it. `answers`: it needs an ability that a node's agent may lack; what is refused, crashes or
-    never ends there is no answer, convicts nobody and leaves its step open (`unanswered_checks`).
+    never ends there is no answer, convicts nobody and leaves its step open (`unanswered_checks`). `aside`: it acts on a
+    cluster that the node has left, and runs beside the node's plan.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class OperationKind(Struct, frozen=True):
     touches: bool = False
     restarts: bool = False
     answers: bool = False
+    aside: bool = False
 
 
 IDLE_CHECK = "idle_check"
@@ -112,6 +114,9 @@ OPERATIONS: dict[str, OperationKind] = {
         OperationKind("join_cluster", "scheduler", "the cluster lists the node", revocable=True),
         OperationKind("leave_cluster", "scheduler", "the cluster lists the node no more", ("drained",), disrupts=True),
         OperationKind(IDLE_CHECK, "scheduler", "its Job has ended", revocable=True),
+        # the scheduler of a cluster that the node has left
+        OperationKind("cordon_uninvited", "scheduler", "that cluster lists our cordon on the Node", aside=True),
+        OperationKind("delete_uninvited", "scheduler", "that cluster lists the Node no more", aside=True),
         # nothing is sent: the present shows it
         OperationKind("drain", "present", "the scheduler shows no customer work on the node"),
         OperationKind("verify_inventory", "present", "the parts recorded in this boot are the SKU's", answers=True),
@@ -120,3 +125,6 @@ OPERATIONS: dict[str, OperationKind] = {
         OperationKind("wait_bmc", "present", "the BMC answers a look"),
     )
 }
+
+ASIDE = frozenset(row.kind for row in OPERATIONS.values() if row.aside)
+"""The kinds that run beside a node's plan."""

@@ -124,6 +124,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe("triage", (_CORDON, _DRAIN, _EVIDENCE, _LEAVE), to_phase=Phase.triage, disruptive=True),
         # from inside the node: a BMC that does not answer cannot be asked over Redfish; the node itself goes on working
         Recipe("bmc_reset", (StepRow("bmc_cold_reset", 120), StepRow("wait_bmc", 900))),
+        # against a Node that is listed again in the cluster its node has left (`rejoin_guard`): beside any plan
+        Recipe("turn_away", (StepRow("cordon_uninvited", 60), StepRow("delete_uninvited", 60))),
         # protection and easing
         Recipe("protective_power_off", (StepRow("power_off", 60),), ActClass.protective, disruptive=True),
         Recipe("power_off", (StepRow("power_off", 180),), ActClass.bring_up),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hostler.core.conditions.machine_identity import misbound
 from hostler.core.state.input_problems import UNREADABLE
 from hostler.core.state.model import Node, Operation, Outcome, WorkClass
-from hostler.core.tables.operations import IDLE_CHECK
+from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.drivers.kubernetes.bootstrap_tokens import BootstrapTokens
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.cordon import CORDON, EFFECT, REASON, SHUT_BY, cordoning, freeing, is_cordoned
@@ -46,7 +46,7 @@ class KubernetesScheduler:
     decided on.
     """
 
-    kinds = SCHEDULED | {IDLE_CHECK}
+    kinds = SCHEDULED | {IDLE_CHECK} | ASIDE
     kind = "kubernetes"
 
     def __init__(self, cluster: str, api: Api, book: ClusterCache, owner: str) -> None:
@@ -91,6 +91,10 @@ class KubernetesScheduler:
                 said = await self._leave(operation, name)
                 await self.joining.withdraw(operation, node, name)
                 return said
+            case "cordon_uninvited":
+                return await self._cordon_uninvited(operation, node, name)
+            case "delete_uninvited":
+                return await self._delete_uninvited(operation, node, name)
             case _:
                 raise RefusedError(f"Kubernetes does not perform {operation.kind}")
 
@@ -102,7 +106,8 @@ class KubernetesScheduler:
         if operation.kind == IDLE_CHECK:
             return await self.checks.observe(operation)
         seen = await self._read(name)
-        if operation.kind == "cordon" and seen is not None and is_cordoned(seen, self._owner):
+        cordons = operation.kind in ("cordon", "cordon_uninvited")
+        if cordons and seen is not None and is_cordoned(seen, self._owner):
             return await self._cordoned(operation, name)
         done = {
             "cordon": False,
@@ -111,6 +116,8 @@ class KubernetesScheduler:
             and seen.ready is True
             and await self.joining.is_withdrawn(operation, node, name),
             "leave_cluster": seen is None,
+            "cordon_uninvited": seen is None and name not in self._book.nodes.items,
+            "delete_uninvited": seen is None and name not in self._book.nodes.items,
         }[operation.kind]
         return _said(operation, "done" if done else "not_done")
 
@@ -256,26 +263,36 @@ class KubernetesScheduler:
         await self._take_off(seen)
         return _said(operation, "done")
 
-    async def turn_away(self, node: Node, *, keep: bool) -> str:
-        """Shut a Node that is listed although its node has left; then, unless it is kept, take it off the list.
+    # --- a node that is listed again after it has left
 
-        What was done now, "" where there is nothing to do yet. One that another boot runs under is another machine
-        and is not touched. Raises PortError.
-        """
-        name = name_there(node, self)
+    async def _cordon_uninvited(self, operation: Operation, node: Node, name: str) -> Outcome:
+        """Done where nothing new lands on the Node, or it is listed no more."""
         reason = f"{node.id} has left this cluster and was listed again"
+        turn = RequestRank(Urgency.cordon)
+        decide = lambda seen: cordoning(self._alone(_own(seen, node)), self._owner, reason)  # noqa: E731
+        if await self._change(name, decide, turn) is None:
+            return _said(operation, "unknown", "it is listed no more")
+        await asyncio.sleep(self._book.patience.landing_s)
+        return await self._cordoned(operation, name)
+
+    async def _delete_uninvited(self, operation: Operation, node: Node, name: str) -> Outcome:
+        """Failed where a customer's work has come to it; its infrastructure goes with it."""
         seen = await self._read(name)
-        if seen is None or (seen.boot_id and node.boot_id and seen.boot_id != node.boot_id):
-            return ""
-        if cordoning(seen, self._owner, reason):
-            await self._change(name, lambda seen: cordoning(self._alone(seen), self._owner, reason))
-            return "shut"
-        if keep or self._book.lost or await unseen(self._api, self._book, name):
-            return ""
-        if self._works(list(self._book.on(name))):
-            return ""
+        if seen is None:
+            return _said(operation, "done")
+        if not is_cordoned(_own(seen, node), self._owner):
+            return _said(operation, "failed", f"{name} is open to work again")
+        if lost := self._book.lost:
+            raise UnreachableError(f"what runs on {name} is not known: {lost}")
+        if missing := await unseen(self._api, self._book, name):
+            return _said(operation, "not_done", f"the cluster does not show {missing} yet")
+        if works := self._works(list(self._book.on(name))):
+            return _said(operation, "failed", f"{name} still runs {', '.join(works[:8])}")
         await self._take_off(seen)
-        return "taken off the list"
+        shown = self._book.nodes.items.get(name)
+        if shown is not None and shown.uid == seen.uid:
+            return _said(operation, "unknown", "deleted, and the cluster still shows it")
+        return _said(operation, "done")
 
     def _works(self, pods: list[KubePod]) -> list[str]:
         """The customers' pods among these."""
@@ -303,6 +320,14 @@ def _node(body: bytes) -> KubeNode:
         return read_node(body)
     except UNREADABLE as wrong:
         raise UnreachableError(f"what came is no Node: {wrong}") from wrong
+
+
+def _own(seen: KubeNode, node: Node) -> KubeNode:
+    """The Node, if it is the node's. Raises RefusedError where another machine runs under its name."""
+    if seen.boot_id and node.boot_id and seen.boot_id != node.boot_id:
+        there = f"{seen.key} runs under boot id {seen.boot_id}, {node.id} under {node.boot_id}"
+        raise RefusedError(f"{there}: another machine answers to the name")
+    return seen
 
 
 def _turn_of_cordon(node: Node) -> RequestRank:

@@ -87,8 +87,8 @@ async def list_operations(room: TheRoom, who: Who, wanted: Wanted) -> Page[Opera
     """Operations under way, and those given up that may still land."""
 
     def rows(node: Node) -> list[OperationRow]:
-        operations = (*((node.operation,) if node.operation else ()), *node.settling)
-        return [OperationRow(o, node.plan.name if node.plan else "", node.pool) for o in operations]
+        operations = (*node.under_way, *node.settling)
+        return [OperationRow(o, node.plan.name if node.plan and o.plan else "", node.pool) for o in operations]
 
     return _by_index(room, who, wanted, "operating", rows)
 

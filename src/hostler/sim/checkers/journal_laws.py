@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, Operation, Phase, Plan, Step
-from hostler.sim.checkers.journal_reading import JournalReading, NodeHistory
+from hostler.sim.checkers.journal_reading import UNINVITED, JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 
 SLACK = timedelta(seconds=65)
@@ -85,7 +85,7 @@ class FrozenPlans:
                     yield f"{plan.name} is laid down for {plan.node} while {page.plan.name} runs"
             case e.OperationStarted(operation=operation):
                 self._started.setdefault((operation.id, operation.attempt), record.seq)
-                yield from _fits(book.pages[operation.node], operation)
+                yield from _fits(book, book.pages[operation.node], operation)
                 yield from self._passed_by(book.pages[operation.node], operation)
                 yield from acts_in_the_open(book, book.pages[operation.node], operation)
                 yield from _repeated(case, book.pages[operation.node], operation)
@@ -159,9 +159,11 @@ def _makes_way(page: NodeHistory, step: Step, operation: Operation) -> bool:
     return operation.kind == "cordon" and step.operation in EMPTIED and page.lifted
 
 
-def _fits(page: NodeHistory, operation: Operation) -> Iterator[str]:
+def _fits(book: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
     plan = page.plan
-    if operation.kind == "idle_check":  # disturbs nobody, and belongs to no plan: then none may be under way
+    if operation.kind in UNINVITED:
+        yield from _turns_away(book, page, operation)
+    elif operation.kind == "idle_check":  # disturbs nobody, and belongs to no plan: then none may be under way
         if plan is not None:
             yield f"{operation.kind} on {page.id} begins though {plan.name} is under way"
     elif plan is None or plan.id != operation.plan:
@@ -178,13 +180,22 @@ def _fits(page: NodeHistory, operation: Operation) -> Iterator[str]:
             yield f"{operation.kind} on {page.id} is not step {page.index} of {plan.name}"
 
 
+def _turns_away(book: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
+    """It runs beside any plan, for its own condition, and where nobody keeps the node as it is."""
+    if all(c.type != "node.uninvited" for c in page.conditions.values()):
+        yield f"{operation.kind} on {page.id}, which no cluster lists against its journal"
+    if any(scope in book.paused for scope in book.scopes(page)) or book.held(page, "operator", "override", "power"):
+        yield f"{operation.kind} on {page.id}, which somebody has held or paused"
+
+
 def _repeated(case: LawCase, page: NodeHistory, operation: Operation) -> Iterator[str]:
     """A further attempt needs an answer that says that the one before did not happen (or, for checks, ended).
 
     What was refused did not happen.
     """
-    if page.operation is not None and page.operation.id != operation.id:
-        yield f"{operation.kind} on {page.id} begins while {page.operation.kind} is under way"
+    before = page.aside if operation.kind in UNINVITED else page.operation
+    if before is not None and before.id != operation.id:
+        yield f"{operation.kind} on {page.id} begins while {before.kind} is under way"
     if operation.attempt == 1:
         return
     said = case.world.site.ledger.answers.get((operation.id, operation.attempt - 1), [])
@@ -235,8 +246,8 @@ class EverythingEnds:
                 self._attend(case, record.at)
             case e.ClockGap(unattended_s=gap_s) if gap_s:
                 self._attend(case, record.at)
-            case e.OperationFinished(node=node, result="timed_out"):
-                operation = case.book.pages[node].operation
+            case e.OperationFinished(node=node, result="timed_out", operation=name):
+                operation = next((one for one in case.book.pages[node].outstanding if one.id == name), None)
                 early = record.at < self._resumed + OBSERVED_WITHIN
                 if early and operation is not None and self._answered.get(operation.id) == _answers(case, operation):
                     yield f"{operation.kind} of {node} is given up before anybody has looked what came of it"
@@ -253,7 +264,7 @@ class EverythingEnds:
         assert now is not None, "a batch has records"
         for page in [case.book.pages[name] for name in case.book.busy]:
             for what, due in _due(page):
-                observed = self._resumed + OBSERVED_WITHIN if page.operation is not None else due
+                observed = self._resumed + OBSERVED_WITHIN if page.outstanding else due
                 if max(due, observed) + SLACK < now and what not in self._told:
                     self._told[what] = None
                     yield f"{what} was due at {due:%d %H:%M:%S}, it is {now:%d %H:%M:%S}"
@@ -264,7 +275,7 @@ class EverythingEnds:
 
 
 def _outstanding(book: JournalReading) -> list[Operation]:
-    return [page.operation for page in book.pages.values() if page.operation is not None]
+    return [one for page in book.pages.values() for one in page.outstanding]
 
 
 def _answers(case: LawCase, operation: Operation) -> tuple[int, int]:
@@ -273,8 +284,8 @@ def _answers(case: LawCase, operation: Operation) -> tuple[int, int]:
 
 
 def _due(page: NodeHistory) -> Iterator[tuple[str, datetime]]:
-    if page.operation is not None:
-        yield f"{page.operation.kind} {page.operation.id}", page.operation.deadline
+    for one in page.outstanding:
+        yield f"{one.kind} {one.id}", one.deadline
     if page.deadline is not None and (page.operation is None or page.phase is not Phase.zap) and not _is_asked(page):
         yield f"{page.phase} of {page.id} since {page.deadline:%d %H:%M}", page.deadline
     for operation, until in page.settling.items():
@@ -309,9 +320,9 @@ MOVING = timedelta(hours=30)
 def _unfinished(book: JournalReading, now: datetime) -> Iterator[str]:
     moving = book.moved is not None and now - book.moved < MOVING
     for page in book.pages.values():
-        if page.operation is not None:
-            if page.operation.deadline < now:
-                yield f"{page.id}: {page.operation.kind} is still under way at {now:%d %H:%M}"
+        if page.outstanding:
+            for late in (one for one in page.outstanding if one.deadline < now):
+                yield f"{page.id}: {late.kind} is still under way at {now:%d %H:%M}"
         elif page.phase not in REST and not (moving and page.waiting is not None):
             yield f"{page.id} has not come back: {page.phase}, {_why(page)}"
         elif page.plan is not None and page.waiting is None:

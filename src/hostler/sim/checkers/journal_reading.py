@@ -48,12 +48,18 @@ class NodeHistory(Struct):
     passed: bool = False
     unproven: str = ""
     operation: Operation | None = None
+    aside: Operation | None = None
     settling: dict[str, datetime] = {}
     cordoned: bool = False
     cordoned_at: datetime | None = None
     lifted: bool = False
     waiting: Waiting | None = None
     deadline: datetime | None = None
+
+    @property
+    def outstanding(self) -> tuple[Operation, ...]:
+        """The plan's operation that is under way, and the one in a cluster that the node has left."""
+        return tuple(one for one in (self.operation, self.aside) if one is not None)
 
     @property
     def healthy(self) -> bool:
@@ -156,10 +162,14 @@ class JournalReading:
             self._serves[page.id] = serves
             self.healthy[before] -= 1
             self.healthy[serves] += 1
-        if page.operation is not None or page.deadline is not None or page.settling:
+        if page.outstanding or page.deadline is not None or page.settling:
             self.busy[page.id] = None
         else:
             self.busy.pop(page.id, None)
+
+
+UNINVITED = ("cordon_uninvited", "delete_uninvited")
+"""Operations in a cluster that the node has left: they belong to no plan, and run beside any."""
 
 
 def _is_of_slots(event: e.Event) -> bool:
@@ -243,6 +253,9 @@ def _ended(book: JournalReading, event: e.PlanEnded, _at: datetime) -> NodeHisto
 
 def _started(book: JournalReading, event: e.OperationStarted, _at: datetime) -> NodeHistory:
     page = book.pages[event.operation.node]
+    if event.operation.kind in UNINVITED:
+        page.aside = event.operation
+        return page
     page.operation = event.operation
     if event.operation.kind in HARDWARE:
         page.unproven = event.operation.kind
@@ -251,6 +264,9 @@ def _started(book: JournalReading, event: e.OperationStarted, _at: datetime) -> 
 
 def _finished(book: JournalReading, event: e.OperationFinished, at: datetime) -> NodeHistory:
     page = book.pages[event.node]
+    if event.kind in UNINVITED:
+        page.aside = None
+        return page
     page.operation = None
     if event.settle_until is not None:
         page.settling[event.operation] = event.settle_until
@@ -398,6 +414,8 @@ def _resumed(book: JournalReading, event: e.ClockGap) -> None:
             page.deadline += gap
         if page.operation is not None:
             page.operation = replace(page.operation, deadline=page.operation.deadline + gap)
+        if page.aside is not None:
+            page.aside = replace(page.aside, deadline=page.aside.deadline + gap)
 
 
 _CELL: dict[type, Callable[..., None]] = {

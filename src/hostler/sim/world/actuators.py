@@ -12,7 +12,7 @@ from hostler.agent.machine import ANSWERED
 from hostler.controller.ready import Send
 from hostler.core.diagnose.gate.expectation import EXPECTS
 from hostler.core.state.model import Facts, Operation, Outcome, Verdict
-from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
+from hostler.core.tables.operations import ASIDE, IDLE_CHECK, OPERATIONS
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.ports import ConflictError, PortError
 from hostler.runtime.dispatcher import fate
@@ -29,7 +29,7 @@ BMC_LATENCY_S = (0.05, 0.5)
 SCHEDULER_LATENCY_S = (0.02, 0.3)
 AGENT_LATENCY_S = (0.05, 1.0)
 NO_ANSWER_S = 30.0
-VERSIONED = ("cordon", "uncordon", "join_cluster", "leave_cluster")
+VERSIONED = ("cordon", "uncordon", "join_cluster", "leave_cluster", *ASIDE)
 """Operations of a scheduler that write the node itself, and test the version of it that they were made from."""
 
 WORK_S: dict[str, Span] = {
@@ -65,7 +65,7 @@ class Actuators:
         self._hosts = hosts
         self._scheduler = scheduler
         self._placing = SchedulerDriver(
-            by_cluster([scheduler]), StandaloneScheduler(), lambda node: scheduler.tell_of([node.id])
+            by_cluster([scheduler]), StandaloneScheduler(), lambda node, _cluster: scheduler.tell_of([node.id])
         )
         services: dict[str, Service] = {host.address: host.service for host in hosts.values()}
         self._services = services

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hostler.controller import intake
 from hostler.core.state.model import Facts, Node, Operation, Outcome, WorkClass, Workload
-from hostler.core.tables.operations import IDLE_CHECK
+from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, UnreachableError, WorkloadView, name_there
 from hostler.sim.world.fault_kinds import Fault
 from hostler.sim.world.ledger import ActualDisturbance
@@ -36,7 +36,7 @@ class SimulatedScheduler:
     changed. `on_cordon` is told of a node that is about to be cordoned by us. While it is `away` it answers nobody.
     """
 
-    kinds = SCHEDULED | {IDLE_CHECK}
+    kinds = SCHEDULED | {IDLE_CHECK} | ASIDE
     kind = "simulated"
     cluster = CLUSTER
 
@@ -187,7 +187,9 @@ class SimulatedScheduler:
                 self._begin_check(operation.id, name)
             case "cordon":
                 self._cordon(name)
-            case "leave_cluster" if listed:
+            case "cordon_uninvited" if listed:
+                self._cordon(name)
+            case "leave_cluster" | "delete_uninvited" if listed:
                 self._leave(name, operation.id)
             case "uncordon" if listed:
                 self.changes += self.uncordon(name, OURS)
@@ -212,6 +214,8 @@ class SimulatedScheduler:
             "evict": {work.id for work in self.works(name)}.isdisjoint(_works(operation)),
             "join_cluster": seat.joined and self._hosts[name].running,
             "leave_cluster": not seat.joined,
+            "cordon_uninvited": not seat.joined or OURS in seat.cordons,
+            "delete_uninvited": not seat.joined,
         }[operation.kind]
         return _said(operation, "done" if seen else "not_done")
 

@@ -1,0 +1,135 @@
+"""What is done about a Node that is listed again in the cluster its node has left: it is cordoned, then deleted. Pure.
+
+Its operations run beside the node's plan (`Node.aside`): they act on the cluster's list and not on the machine, and a
+Node that is open to work must not wait for an examination to end. They pass the same guards as everything else.
+"""
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.policy.guards import DisruptionRequest, blockers, mode_of, restored_at
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Act, Answer, Rest, Wait
+from hostler.core.state.model import ActClass, Assignment, Blocker, Mode, Node, Operation, WorkClass
+from hostler.core.tables.recipes import RECIPES, StepRow
+
+TURN_AWAY = "turn_away"
+"""The recipe, and the name under which a pool's modes speak of it."""
+
+CORDON, DELETE = RECIPES[TURN_AWAY].steps
+
+PAUSES_S = (2.0, 5.0, 15.0, 60.0, 300.0)
+"""How long after an operation that came to nothing the next one begins: after the first in a row, the second …"""
+REFUSED_PAUSE_S = 3600.0
+"""The same after a refusal: the scheduler will say so again until somebody has changed something."""
+
+
+def beside(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
+    """The answer with what is done beside it, or waited for, to turn the node away from the cluster it has left."""
+    if isinstance(answer, Act) or (aside := turn_away(scene, node)) is None:
+        return answer
+    if isinstance(aside, Act) or isinstance(answer, Rest):
+        return aside
+    until = min((at for at in (answer.until, aside.until) if at is not None), default=None)
+    if not aside.blockers:
+        return Wait(answer.what, answer.blockers, until)
+    if node.operation is not None:  # the node shows that by itself
+        return Wait(TURN_AWAY, aside.blockers, until)
+    return Wait(f"{answer.what}, {TURN_AWAY}", (*answer.blockers, *aside.blockers), until)
+
+
+def turn_away(scene: DecisionContext, node: Node) -> Act | Wait | None:
+    """The next operation against the uninvited Node, what that waits for, or None where there is nothing to do."""
+    if node.aside is not None:
+        return _outstanding(scene, node, node.aside)
+    if not node.left_cluster or not any(c.type == UNINVITED for c in node.conditions):
+        return None
+    if stopped := _stopped(scene, node):
+        return Wait(TURN_AWAY, stopped)
+    here = scene.present.of(node.id)
+    if node.left_cluster not in here.listed:
+        return None  # the condition is about to end
+    row = CORDON if node.left_cluster in here.open else DELETE
+    if row is DELETE and (works := _customers(scene, node)):
+        return Wait(TURN_AWAY, works)
+    return _paused(scene, node) or Act((e.OperationStarted(_operation(scene, node, row)),))
+
+
+def _outstanding(scene: DecisionContext, node: Node, operation: Operation) -> Act | Wait:
+    """The operation is answered, observed or given up at its deadline; the node shows it, so no blocker does."""
+    restored, first = scene.fleet.cell.restored, scene.present.unobserved.get(operation.id)
+    if restored is not None and operation.started < restored:
+        return Wait(TURN_AWAY, (restored_at(restored),))
+    if first is not None and scene.now < first:
+        return Wait(TURN_AWAY, (), until=first)
+    if scene.now < operation.deadline:
+        return Wait(TURN_AWAY, (), until=operation.deadline)
+    late = "it did not finish in time"
+    return Act((e.OperationFinished(node.id, operation.id, operation.kind, "timed_out", late),))
+
+
+def _stopped(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
+    """Who keeps the Node as it is: the cluster is not heard, another machine answers to the name, or a guard."""
+    cluster = node.left_cluster
+    if not scene.present.synced(cluster):
+        why = scene.present.clusters.get(cluster) or "it has not been heard yet"
+        text = f"what cluster {cluster} lists is not known: {why}"
+        return (Blocker("scheduler", cluster, text, "the cluster is heard again"),)
+    there = scene.present.of(node.id).scheduler_boot
+    if there and node.boot_id and there != node.boot_id:
+        text = f"what cluster {cluster} calls by this node's name runs under boot id {there}, not {node.boot_id}"
+        return (Blocker("binding", node.id, text, "both tell of one boot, or a person binds the name elsewhere"),)
+    member = _as_member(node)
+    found = blockers(scene, DisruptionRequest(TURN_AWAY, ActClass.immediate, (member,)))
+    if not found and mode_of(scene, member, TURN_AWAY) is Mode.propose:
+        text = f"pool {node.left_pool} is at propose for {TURN_AWAY}: the Node is deleted by a person"
+        ends = (
+            f"a person deletes the Node in cluster {cluster}, or sets the mode (hostler pool mode {node.left_pool} act)"
+        )
+        return (Blocker("mode", f"{node.left_pool}:{TURN_AWAY}", text, ends),)
+    return found
+
+
+def _as_member(node: Node) -> Node:
+    """The node as the member it was: holds, pauses and modes of its cluster and pool there count."""
+    return replace(node, assignment=Assignment(node.left_pool, "", node.left_cluster, node.phase_since))
+
+
+def _customers(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
+    """The customers' work that has come to the Node: it ends by itself, and nobody asks it to."""
+    works = scene.present.of(node.id).workloads.get(node.left_cluster, ())
+    return tuple(
+        Blocker("workload", work.id, f"{work.id} runs there in cluster {node.left_cluster}", "it ends")
+        for work in works
+        if work.work_class is not WorkClass.infrastructure
+    )
+
+
+def _paused(scene: DecisionContext, node: Node) -> Wait | None:
+    """What came to nothing a moment ago is tried again after a while, a longer one each time."""
+    failed = node.aside_failed
+    if failed is None:
+        return None
+    pause_s = PAUSES_S[min(failed.times, len(PAUSES_S)) - 1]
+    again = failed.at + timedelta(seconds=REFUSED_PAUSE_S if failed.result == "refused" else pause_s)
+    if again <= scene.now:
+        return None
+    text = f"{failed.kind} {failed.result.replace('_', ' ')}: {failed.detail}"
+    return Wait(TURN_AWAY, (Blocker("clock", failed.kind, text, f"it is tried again at {again:%H:%M:%S} UTC"),), again)
+
+
+def _operation(scene: DecisionContext, node: Node, row: StepRow) -> Operation:
+    return Operation(
+        id=f"{node.id}-o{scene.fleet.cell.seq}",
+        kind=row.operation,
+        node=node.id,
+        plan="",
+        step=0,
+        started=scene.now,
+        deadline=scene.now + timedelta(seconds=row.deadline_s),
+        args={"cluster": node.left_cluster},
+        aside=True,
+    )

@@ -1,0 +1,98 @@
+"""Nothing acts on the outside beside a recorded operation: read from the source, for every module of the house."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import hostler
+
+SOURCE = Path(hostler.__file__).parent
+
+PERFORMING = {
+    "runtime/dispatcher.py": "the dispatcher itself",
+    "runtime/merged_schedulers.py": "hands the dispatcher's operation to the schedulers of one cluster",
+    "drivers/kubernetes/gpu_operator_reset.py": "hands the dispatcher's operation to the agent once operands are gone",
+    "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
+    "cli/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
+}
+"""Who calls a driver's `perform` or `revoke`."""
+
+WRITING = {
+    # acts: reached from a driver's `perform` and `revoke` alone
+    "drivers/kubernetes/scheduler.py": "cordon, uncordon, evict, join, leave, turn away",
+    "drivers/kubernetes/bootstrap_tokens.py": "the token of a join",
+    "drivers/kubernetes/gpu_operator.py": "pauses operands for a reset, and gives them back",
+    "drivers/kubernetes/idle_check_jobs.py": "the Job of an idle check; the Tidier takes away what no operation wants",
+    # upkeep: Hostler's own objects and words (ADR 37)
+    "drivers/kubernetes/annotation_requests.py": "the answer to a person's request",
+    "drivers/kubernetes/csr_approver.py": "the certificate of a kubelet whose join is under way",
+    "drivers/kubernetes/doctor.py": "asks what the account may do (SelfSubjectAccessReview)",
+    "drivers/kubernetes/liveness_lease.py": "its own Lease",
+    "drivers/kubernetes/node_status_writer.py": "labels, conditions and Events of its own",
+}
+"""Who writes to an API server of Kubernetes."""
+
+ASKED = {
+    *("perform", "observe", "revoke"),
+    *("views", "watch", "look", "now", "remediators", "reboots"),
+    *("joining", "collect", "answer", "waiting", "send_away", "close"),
+}
+"""What a driver may offer beside performing: looking, and what belongs to its own transport."""
+
+
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    """All but sim, which plays the outside, and the agent, which is what is asked."""
+    paths = [(path.relative_to(SOURCE).as_posix(), path) for path in sorted(SOURCE.rglob("*.py"))]
+    return tuple((name, ast.parse(path.read_text())) for name, path in paths if not name.startswith(("sim/", "agent/")))
+
+
+def calls(tree: ast.AST, *names: str) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names:
+            yield node
+
+
+def performs(tree: ast.AST) -> bool:
+    """Whether it asks a driver: an operation and its node are given."""
+    return any(len(call.args) == 2 for call in calls(tree, "perform", "revoke"))
+
+
+def writes(tree: ast.AST) -> bool:
+    return any(call.args for call in calls(tree, "change"))
+
+
+def offered(tree: ast.AST) -> Iterator[tuple[str, set[str]]]:
+    """Each driver, a class with `kinds` and `perform`, with its public methods."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        methods = {one.name for one in node.body if isinstance(one, ast.AsyncFunctionDef | ast.FunctionDef)}
+        protocol = any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases)
+        if "perform" in methods and not protocol:
+            yield node.name, {name for name in methods if not name.startswith("_")}
+
+
+def test_only_the_dispatcher_and_who_hands_its_operation_on_ask_a_driver_to_act() -> None:
+    assert {name for name, tree in modules() if performs(tree)} == set(PERFORMING)
+
+
+def test_every_module_that_writes_to_kubernetes_is_named_with_its_reason() -> None:
+    assert {name for name, tree in modules() if writes(tree)} == set(WRITING)
+
+
+def test_a_driver_offers_nothing_that_acts_beside_perform_and_revoke() -> None:
+    found = [(name, driver, methods - ASKED) for name, tree in modules() for driver, methods in offered(tree)]
+    assert [one for one in found if one[2]] == []
+    assert len(found) >= 8
+
+
+def test_a_loop_of_a_driver_s_own_would_be_seen() -> None:
+    loop = ast.parse(
+        "async def turn(self):\n await self.driver.perform(order, node)\n await self.api.change('PATCH', at)"
+    )
+    driver = ast.parse("class S:\n async def perform(self): ...\n async def turn_away(self): ...")
+    assert performs(loop)
+    assert writes(loop)
+    assert list(offered(driver)) == [("S", {"perform", "turn_away"})]
