@@ -232,6 +232,43 @@ def test_an_emulated_machine_is_no_kinder(otherwise: dict[str, Any], verdict: st
     assert seen_by_an_emulated_machine(**otherwise).facts["verdict"] == verdict
 
 
+def of_all(**links: Any) -> dict[str, Any]:
+    return {"changes": {f"gpu{n}": links for n in range(8)}}
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "verdict"),
+    [
+        (of_all(nvlinks_active=12), "inconclusive"),
+        (of_all(nvlinks_active=12, nvlinks_down="12,13,14,15,16,17"), "failed"),
+        (of_all(nvlinks_active=0, nvlinks_down=",".join(map(str, range(18)))), "failed"),
+        ({"changes": {**of_all(nvlinks_active=12)["changes"], "gpu5": {"nvlinks_active": 11}}}, "failed"),
+        (of_all(nvlinks_active=18), "passed"),
+    ],
+)
+def test_more_nvlinks_than_any_gpu_has_doubt_the_sku_and_convict_nobody(
+    otherwise: dict[str, Any], verdict: str
+) -> None:
+    """Links that are there and down convict. Mutants: the SKU is believed; what is down on all of them passes."""
+    said = seen_by_an_emulated_machine(**otherwise)
+    assert said.facts["verdict"] == verdict
+    doubted = [text for text in said.facts.values() if "the SKU names 18 NVLinks" in str(text)]
+    assert bool(doubted) or verdict != "inconclusive"
+
+
+def test_a_gate_that_doubts_the_links_of_its_sku_opens_a_ticket_that_says_so() -> None:
+    """As a real agent answers. Mutant: the gate fails, and the next remedy follows."""
+    drive = Drive(configuration(ONE, reset={"links": 24}), [a_node("a")])
+    drive.script("run_checks", "late")
+    drive.fault("a", "ecc")
+    drive.run()
+    order = gate_of(drive)
+    readings = emulated_gate.readings(PARTS, {f"gpu{n}": f"0000:{n:02x}:00" for n in range(8)})
+    report = emulated_gate.answer(order.args[EXPECTS], readings)
+    assert report.verdict is Verdict.inconclusive
+    assert "the SKU names 24 NVLinks, no GPU of this node has more than 18" in report.detail
+
+
 def gate_of(drive: Drive, node: str = "a") -> Operation:
     return next(s.operation for s in reversed(drive.sent) if s.operation.kind == "run_checks" and s.node.id == node)
 

@@ -11,11 +11,13 @@ from hostler.core.planning.domain_plans import members, scope_of, wish_of
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.policy.corroboration import unconfirmed
 from hostler.core.policy.guards import (
+    DAY,
     DisruptionRequest,
     blockers,
     held,
     incident_holds,
     is_harmless,
+    leaves,
     mode_of,
     reopens,
     storm,
@@ -71,20 +73,26 @@ def remedy(scene: DecisionContext, node: Node, need: Need) -> Answer:
     nodes = _group(scene, node, need)
     if asked := [b for member in nodes for b in _consents_asked(scene, member, need)]:
         return Wait(need.remedy, tuple(asked))
-    request = _request(need, nodes)
-    if held := incident_holds(scene, request):
+    if held := incident_holds(scene, _request(need, nodes)):
         return Wait(need.remedy, tuple(held))
     if busy := _busy(scene, nodes, need):
         return Wait(need.remedy, busy)
+    if stopped := _stopped(scene, nodes, need):
+        return stopped
+    proposed = _is_proposed(scene, nodes, need)
+    return Act(tuple(_plan(scene, member, need, proposed=proposed) for member in nodes))
+
+
+def _stopped(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
+    """What keeps the remedy of these nodes from beginning, None for nothing: patience, the guards, the storm brake."""
     for member in nodes:
         if waiting := tired(scene, member, need.remedy, need.rule, wished=need.wished):
             return waiting
-    if found := blockers(scene, request):
+    if found := blockers(scene, _request(need, nodes)):
         return Wait(need.remedy, found, until=reopens(scene, found))
     if why := _storms(scene, need, len(nodes)):
         return Act((e.BrakeLatched(why),))
-    proposed = _is_proposed(scene, nodes, need)
-    return Act(tuple(_plan(scene, member, need, proposed=proposed) for member in nodes))
+    return None
 
 
 def _consents_asked(scene: DecisionContext, node: Node, need: Need) -> Iterator[Blocker]:
@@ -102,9 +110,7 @@ def may_begin(scene: DecisionContext, node: Node, need: Need) -> bool:
         return False
     if any(not _ends_with_plan(ticket) for ticket in scene.fleet.tickets_about(node.id)):
         return False
-    if tired(scene, freed, need.remedy, need.rule, wished=need.wished):
-        return False
-    return not blockers(scene, _request(need, (node,))) and not _storms(scene, need, 1)
+    return _stopped(scene, (freed,), need) is None
 
 
 def room_at(scene: DecisionContext, node: Node) -> datetime | None:
@@ -114,10 +120,9 @@ def room_at(scene: DecisionContext, node: Node) -> datetime | None:
     clock is in doubt windows stand still; who waits is asked again when it is confirmed.
     """
     rest = timedelta(seconds=scaled(scene.fleet.policy_of(node), BACK_OFF_S))
-    windows = (timedelta(seconds=scene.fleet.policy.brake.window_s), timedelta(days=1))
-    moments = [a.at + rest for a in node.attempts]
-    moments.extend(r.at + window for r in scene.fleet.cell.recent for window in windows)
-    return min((at for at in moments if at > scene.now), default=None)
+    rested = (a.at + rest for a in node.attempts if a.at + rest > scene.now)
+    brake = timedelta(seconds=scene.fleet.policy.brake.window_s)
+    return min((at for at in (*rested, leaves(scene, brake), leaves(scene, DAY)) if at is not None), default=None)
 
 
 def _storms(scene: DecisionContext, need: Need, asking: int) -> str:

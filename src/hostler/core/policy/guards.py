@@ -3,6 +3,7 @@
 Rows and columns are those of the reference: a cell says whether an act of that class passes a guard or waits.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -56,6 +57,10 @@ class DisruptionRequest(Struct, frozen=True):
     confirm: bool = False
     approved: bool = False
     scope: str = ""
+
+
+DAY = timedelta(days=1)
+"""The window of the budget of removals."""
 
 
 def blockers(scene: DecisionContext, request: DisruptionRequest) -> tuple[Blocker, ...]:
@@ -214,7 +219,7 @@ def _removal_budget(
 ) -> list[Blocker]:
     if request.remedy != "triage":
         return []
-    day = scene.sure - timedelta(days=1)
+    day = scene.sure - DAY
     done = sum(1 for r in scene.fleet.cell.recent if r.pool == pool.name and r.name == "triage" and r.at > day)
     if done + len(members) <= pool.budget.removals_per_day:
         return []
@@ -239,8 +244,17 @@ def reopens(scene: DecisionContext, found: tuple[Blocker, ...]) -> datetime | No
     """When the clock alone changes a blocker: a removal budget has room again; None where it never does."""
     if not any(b.kind == "budget" and b.name.startswith("removals:") for b in found):
         return None
-    day = timedelta(days=1)
-    return min((r.at + day for r in scene.fleet.cell.recent if r.at + day > scene.now), default=None)
+    return leaves(scene, DAY)
+
+
+def leaves(scene: DecisionContext, window: timedelta) -> datetime | None:
+    """When the next of what was done to nodes leaves a window that counts it: there is room again.
+
+    They stand in the order in which they were done, so that a storm's thousands are not walked through.
+    """
+    recent = scene.fleet.cell.recent
+    first = bisect_right(recent, scene.now - window, key=lambda done: done.at)
+    return recent[first].at + window if first < len(recent) else None
 
 
 def _bring_up_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:

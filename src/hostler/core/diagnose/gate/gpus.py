@@ -147,6 +147,8 @@ def _readings_of(seen: SeenGpu, expected: Expected, readings: GateReadings) -> t
             and not _meant(aspect, said, facts)
         ):
             missing.append(f"{aspect} not read{_why(aspect, seen)}")
+    if expected.links > (there := _links_there(readings)) and "nvlinks_active" in facts:
+        missing.append(f"the SKU names {expected.links} NVLinks, no GPU of this node has more than {there}")
     if readings.ecc_unknown and any("uncorrectable memory errors" in text for text in bad):
         missing.append("uncorrectable errors are counted, and not known since when")
         bad = [text for text in bad if "uncorrectable memory errors" not in text]
@@ -160,12 +162,22 @@ def _prepared(seen: SeenGpu, expected: Expected, readings: GateReadings) -> Fact
         del facts["lost"]
     most = max((n for gpu in readings.gpus if type(n := gpu.facts.get("nvlinks_active")) is int), default=0)
     if "nvlinks_active" in facts:
-        facts["nvlinks_expected"] = expected.links or most
+        facts["nvlinks_expected"] = expected.links if 0 < expected.links <= _links_there(readings) else most
     if before := readings.ecc_before.get(str(facts.get("uuid")), 0):
         total = number(facts, "ecc_uncorrectable")
         facts = {name: value for name, value in facts.items() if name not in _PLACES}
         facts |= {"ecc_uncorrectable": max(0.0, total - before)} if total is not None else {}
     return facts
+
+
+def _links_there(readings: GateReadings) -> int:
+    """How many NVLinks the best of the node's GPUs has, active or down: of more than these its SKU says too many."""
+    counts = [
+        active + sum(1 for link in str(gpu.facts.get("nvlinks_down") or "").split(",") if link)
+        for gpu in readings.gpus
+        if type(active := gpu.facts.get("nvlinks_active")) is int
+    ]
+    return max(counts, default=0)
 
 
 _PLACES = ("ecc_uncorrectable", "ecc_dram_uncorrectable", "ecc_sram_uncorrectable")
