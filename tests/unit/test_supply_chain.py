@@ -102,11 +102,11 @@ import pathlib, tempfile
 from hostler.journal.memory import MemoryJournal
 from hostler.runtime.runner import Cell
 from hostler.server.app import create_app
-from hostler.server.agent_mailbox import AgentDesk
+from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import TokenStore
 tokens = TokenStore(pathlib.Path(tempfile.mkdtemp()) / "tokens")
-app = create_app(Cell(MemoryJournal(), []), tokens, AgentDesk(lambda: 0), Settings())
+app = create_app(Cell(MemoryJournal(), []), tokens, AgentMailboxes(lambda: 0), Settings())
 print(len(app.openapi_schema.to_schema()["paths"]))
 """
 
