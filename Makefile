@@ -42,11 +42,12 @@ test: system-packages lint ## everything: lint, types, imports and all tests (un
 check: lint ## the fast part, under a minute: lint, types, imports, unit and property tests
 	$(BIN)/pytest tests/unit tests/property -n $(JOBS) --dist loadgroup
 
-lint: environment-test ## lint, format check, types, import contracts and the shape of the code
+lint: environment-test ## lint, format check, types, import contracts, declared dependencies and the shape of the code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/deptry src
 	$(BIN)/python scripts/house_rules.py
 	$(BIN)/python scripts/prose.py
 

@@ -165,18 +165,6 @@ def name_there(node: Node, scheduler: Scheduler) -> str:
     return bound.removeprefix(f"{scheduler.cluster}/") or node.id
 
 
-class Heartbeats(Protocol):
-    """Who has fallen silent. Lives in memory; only the crossing into silence becomes an input."""
-
-    def overdue(self, now: datetime, limit_s: float) -> list[tuple[str, datetime]]:
-        """Nodes not heard for longer than `limit_s` and not reported before, with when they were last heard."""
-        ...
-
-    def returned(self) -> list[str]:
-        """Nodes heard again since they were reported overdue."""
-        ...
-
-
 class Batch(Struct, frozen=True):
     """What becomes durable together: events, raw observations, and how far each sender's spool has been read.
 

@@ -78,9 +78,6 @@ class WrittenBody(NoSensors):
     def dismiss_kubelet(self) -> None:
         self._act("leave_cluster")
 
-    def locate(self, seconds: int) -> None:
-        self._act("locate")
-
     def _act(self, kind: str) -> None:
         """Write it down, whose operation it is by the newest mark, and take the time that it takes."""
         with closing(sqlite3.connect(self._directory / "state/marks.sqlite")) as marks:

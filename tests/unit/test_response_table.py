@@ -18,10 +18,12 @@ from hostler.core.policy.response import (
     rule_for,
     shadow_need,
 )
+from hostler.core.state import events as e
+from hostler.core.state.change_control import Rollout, Slice
 from hostler.core.state.configuration import Policy, Rule, Rung, Sku
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile, Severity
-from tests.kit import NOW, Drive, a_node, after, configuration, pool_document
+from tests.kit import NOW, Drive, a_node, after, configuration, fold, pool_document
 
 RULES = (
     Rule("reset", "gpu_reset"),
@@ -350,6 +352,20 @@ def a_fleet(node: Node, *, pool_root: bool = False, sku_root: bool = False, poli
     config = configuration({"train": pool_document(target=1, tenant_root=pool_root)})
     config = replace(config, policy=policy, skus={"h100": Sku(name="h100", gpus=8, tenant_root=sku_root)})
     return Drive(config, [node]).fleet
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_while_a_configuration_is_rolled_out_each_node_has_root_by_its_own(*, before: bool) -> None:
+    """As its rules are its own. Mutant: the setting is read of the cell's configuration, the rules of the node's."""
+    old, new = (configuration({"train": pool_document(target=1, tenant_root=root)}) for root in (before, not before))
+    drive = Drive(old, [a_node("a"), a_node("b")])
+    slices = (Slice("train", 1, ("a",)), Slice("train", 1, ("b",)))
+    rollout = Rollout(
+        "r-1", "new", "old", "ann", "test", NOW, slices, 60.0, 60.0, 10.0, 1, since=NOW, until=NOW, configuration=new
+    )
+    fleet = fold([e.Record(drive.fleet.cell.seq + 1, NOW, 1, "clock", e.RolloutStarted(rollout))], drive.fleet)
+    reached, not_reached = (tenant_has_root(fleet, fleet.nodes[name]) for name in ("a", "b"))
+    assert (reached, not_reached) == (not before, before)
 
 
 @pytest.mark.parametrize(

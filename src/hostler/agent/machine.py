@@ -32,7 +32,7 @@ GPUS_S, HOST_S, DCGM_S = 20.0, 20.0, 10.0
 """Time limits for reading the GPUs' driver and the host's sysfs; a poll of a sound node takes a tenth of a second, the
 first one of a driver without persistence some seconds."""
 _COLLECTORS = "hostler.agent.collectors"
-REBOOT_S, EVIDENCE_S, SANITISE_S, LOCATE_S = 30.0, 4.0, 3000.0, 10.0
+REBOOT_S, EVIDENCE_S, SANITISE_S = 30.0, 4.0, 3000.0
 """Time limits of operations, after which their outcome counts as unknown; evidence is all tools together."""
 NVML_FREE_S = 5.0
 """So long a gate waits for a poll of the GPUs to end."""
@@ -112,10 +112,6 @@ class HostMachine(Protocol):
 
     def dismiss_kubelet(self) -> None:
         """Stop the kubelet and take its kubeconfigs away, so that it registers this node nowhere."""
-        ...
-
-    def locate(self, seconds: int) -> None:
-        """Light the locate LED for so long; 0 turns it off."""
         ...
 
 
@@ -299,9 +295,6 @@ class RealHostMachine:
         except OSError as error:
             raise ActFailedError(f"{error.filename}: {error.strerror}") from error
 
-    def locate(self, seconds: int) -> None:
-        act(("ipmitool", "chassis", "identify", str(seconds)), LOCATE_S)
-
     def _need_permission(self, act: str) -> None:
         if not self._powers.actions:
             raise NotPossibleError(f"{act}: this agent was started without --allow-actions")
@@ -397,9 +390,6 @@ class EmulatedHostMachine(NoSensors):
 
     def dismiss_kubelet(self) -> None:
         self._ask("dismiss_kubelet")
-
-    def locate(self, seconds: int) -> None:
-        self._ask(f"locate {seconds}")
 
     def _ask(self, what: str) -> None:
         self.asked.append(what)

@@ -117,14 +117,6 @@ def _leave_cluster(body: HostMachine, _args: Mapping[str, str]) -> OperationResu
     return OperationResult(detail="the kubelet is stopped and has no kubeconfig")
 
 
-def _locate(body: HostMachine, args: Mapping[str, str]) -> OperationResult:
-    seconds = args["seconds"]
-    if not (seconds.isascii() and seconds.isdigit() and len(seconds) <= 3 and int(seconds) <= MAX_LOCATE_S):
-        raise BadArgumentError(f"seconds is 0 to {MAX_LOCATE_S}, not {seconds!r}")
-    body.locate(int(seconds))
-    return OperationResult(detail=f"lit for {seconds} s")
-
-
 def _rebooted(mark: LoggedOperation, boot_id: str) -> OperationResult:
     if mark.boot_id != boot_id:
         return OperationResult("done", "the boot id has changed", {"boot_id": boot_id})
@@ -149,7 +141,6 @@ VERBS: dict[str, Verb] = {
     "sanitise": Verb({}, _sanitise, _repeat),
     "join_cluster": Verb({}, _join_cluster, _repeat),
     "leave_cluster": Verb({}, _leave_cluster, _repeat),
-    "locate": Verb({"seconds": "240"}, _locate, _repeat),
 }
 
 

@@ -18,7 +18,7 @@ def tenant_has_root(fleet: Fleet, node: Node) -> bool:
     """Whether somebody else than us may write the node's kernel log now, by its pool's or its SKU's setting."""
     if node.assignment is None:
         return False
-    configuration = fleet.configuration
+    configuration = fleet.configuration_of(node)  # as its policy: while one is rolled out, the node's own
     pool, sku = configuration.pools.get(node.pool), configuration.skus.get(node.sku)
     return bool((pool and pool.tenant_root) or (sku and sku.tenant_root))
 

@@ -86,7 +86,7 @@ class Pool(Struct, frozen=True, forbid_unknown_fields=True):
 
     `modes` maps remedy ("*" for all) → mode; what is not named stands at observe. `evict_after_deadline` is the
     pool's recorded agreement that uninterruptible work may be ended when `drain_deadline_s` has passed.
-    `tenant_root`: its tenant has root on its nodes, so their kernel log is the tenant's word (`policy.witnesses`).
+    `tenant_root`: its tenant has root on its nodes, so their kernel log is the tenant's word (`policy/corroboration`).
     """
 
     name: str

@@ -11,7 +11,6 @@ from hostler.sim.constants import CONSTANTS, Constant
 from hostler.sim.difficulty import Hardship, moved
 from hostler.sim.peers.peer_table import OURS
 from hostler.sim.pool_run import SimSettings
-from hostler.sim.run_report import RunReport
 
 WATCHED = ("goodput", "human_touches")
 """Figures whose differences are told."""
@@ -68,11 +67,6 @@ def table(settings: SimSettings, seeds: int, peers: Sequence[str], reports: Repo
         }
         found.append(RangeEnd(name, value, mean_of([report.goodput for report in ours]), differences))
     return tuple(found)
-
-
-def _differences(own: Sequence[RunReport], ours: Sequence[RunReport]) -> dict[str, Mean]:
-    pairs = list(zip(own, ours, strict=True))
-    return {name: mean_of([FIGURES[name](report) - FIGURES[name](our) for report, our in pairs]) for name in WATCHED}
 
 
 def spread(ends: Sequence[RangeEnd], peer: str) -> tuple[float, float]:

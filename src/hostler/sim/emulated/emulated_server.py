@@ -226,9 +226,6 @@ class EmulatedServer(NoSensors):
         time.sleep(0.1)
         return "emulated drives"
 
-    def locate(self, seconds: int) -> None:
-        del seconds
-
 
 def _pipe(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)

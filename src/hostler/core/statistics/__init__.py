@@ -1,1 +1,0 @@
-"""Compares a node with its peers and with its own past."""

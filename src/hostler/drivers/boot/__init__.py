@@ -1,1 +1,0 @@
-"""Serves what a node boots from, and installs it."""

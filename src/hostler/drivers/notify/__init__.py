@@ -1,1 +1,0 @@
-"""Tells people and other systems what happened."""

@@ -1,1 +1,0 @@
-"""Opens and follows tickets for the people who repair nodes."""
