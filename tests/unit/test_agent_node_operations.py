@@ -311,18 +311,18 @@ KILLED = """
 import os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from hostler.agent.machine import EmulatedBody, Powers
-from hostler.agent.operation_log import Marks
-from hostler.agent.node_operations import Hands
+from hostler.agent.machine import EmulatedHostMachine, Powers
+from hostler.agent.operation_log import OperationLog
+from hostler.agent.node_operations import NodeOperations
 from hostler.core.state.model import Operation
 
-class Body(EmulatedBody):
+class Machine(EmulatedHostMachine):
     def _ask(self, what):
         Path(sys.argv[1], "acted").open("a").write(what)
         os.kill(os.getpid(), signal.SIGKILL)
 
 now = datetime(2026, 1, 1, tzinfo=UTC)
-hands = Hands("n1", Body("n1"), Marks(Path(sys.argv[1], "marks.sqlite")))
+hands = NodeOperations("n1", Machine("n1"), OperationLog(Path(sys.argv[1], "marks.sqlite")))
 hands.perform(Operation("op1", sys.argv[2], "n1", "plan1", 0, now, now), 7)
 """
 
