@@ -210,3 +210,37 @@ def test_who_starts_work_twice_ends_it_once() -> None:
     assert drive.ask("start-work", "a", person="tina", serial="S-a").granted
     assert not drive.ask("start-work", "a", person="tina", serial="S-b").granted, "another machine than before"
     assert len(list(drive.fleet.holds_on(["a"]))) == 1
+
+
+def test_a_node_out_of_production_is_powered_off_whatever_its_neighbours_do() -> None:
+    """It takes no capacity from its domain. Mutant: it waits for a budget, or for a window, as a remedy in service."""
+    nodes = [a_node(name, domains=("rack:r1",)) for name in ("b", "c")]
+    at_seatrial = a_node("a", pool="", phase=Phase.seatrial, deadline=after(hours=6), domains=("rack:r1",))
+    drive = Drive(configuration({"train": pool_document(target=2)}), [at_seatrial, *nodes])
+    drive.script("run_checks", *["inconclusive"] * 40)
+    drive.see_work("b", a_workload("w"))
+    drive.fault("b", "off_bus", gpu=1)
+    window = {"starts": after(days=9).isoformat(), "ends": after(days=10).isoformat()}
+    assert drive.ask("schedule-maintenance", "rack:r1", **window).granted
+    drive.wait(minutes=10)
+    assert drive.node("b").plan is not None, "its rack has its one disturbed node"
+    assert drive.ask("power-off", "a", person="tina").granted
+    drive.wait(minutes=5)
+    assert not drive.is_on("a"), drive.transcript("a")
+
+
+def test_a_power_off_that_was_still_waited_for_is_answered_by_the_work() -> None:
+    """Somebody pressed the button meanwhile. Mutant: the node is powered off once the work on it is done."""
+    drive = at_its_seatrial()
+    assert drive.ask("pause", "fleet").granted
+    assert drive.ask("power-off", "a", person="tina").granted
+    drive.wait(hours=1)
+    assert drive.is_on("a")
+    drive.power["a"] = False
+    drive.step(intake.NodeSeen("a", "off"))
+    assert answer(drive) == ""
+    assert drive.ask("resume", "fleet").granted
+    drive.wait(hours=1)
+    assert drive.ask("end-work", "a", person="tina").granted
+    drive.wait(hours=1)
+    assert drive.is_on("a"), drive.transcript("a")

@@ -68,9 +68,12 @@ def start_work(ask: Ask[StartWork]) -> Granted:
 
 
 def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
-    """What persons had it powered off for has begun: the work keeps it dark from now on."""
-    dark = [h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER]
-    return [e.HoldReleased(h.id, h.scope, ask.intent.person, "work on it has begun") for h in dark]
+    """What persons had it powered off for, or still want it off for, has begun: the work keeps it dark from now on."""
+    person, why = ask.intent.person, "work on it has begun"
+    dark = (h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER)
+    wished = (c for c in node.conditions if c.remedy == "power_off")
+    cleared = [e.ConditionCleared(node.id, c.id, person, why) for c in wished]
+    return [*(e.HoldReleased(h.id, h.scope, person, why) for h in dark), *cleared]
 
 
 def end_work(ask: Ask[EndWork]) -> Granted:

@@ -97,6 +97,8 @@ def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: da
     act_class = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
     if remedy == "protective_power_off":
         act_class = ActClass.protective
+    elif remedy == "power_off":  # of a node out of production: it takes nothing from any budget, and needs no window
+        act_class = ActClass.bring_up
     return Need(
         remedy=remedy,
         act_class=act_class,
