@@ -136,6 +136,7 @@ class SimulatedScheduler:
         """A fresh list of everything, as after a (re)start; that there is none, while it is away."""
         self._listed.clear()
         if self.away:
+            self.opened.clear()  # whoever begins now has been told nothing
             self._lost = "not listed yet"
             self._site.tell(intake.WorkSeen((), cluster=CLUSTER, lost=self._lost))
             return
