@@ -21,7 +21,7 @@ from hostler.core.policy.documents import parse
 from hostler.core.state.events import NodeRegistered, Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.snapshot import dump
+from hostler.core.state.snapshot import dump, state_of
 from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
 from hostler.ports import Batch, Snapshot
@@ -59,7 +59,7 @@ def fill(journal: SqlJournal, now: datetime, size: int = NODES) -> None:
             evolve(fleet, records[-1])
         journal.append(Batch(tuple(records)), epoch)
         fleet.merge()
-    journal.save_snapshot(Snapshot(seq, journal.digest(), dump(fleet.state())))
+    journal.save_snapshot(Snapshot(seq, journal.digest(), dump(state_of(fleet))))
 
 
 async def storm(cell: Cell) -> tuple[float, list[float]]:

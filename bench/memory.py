@@ -25,7 +25,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Facts, Observation, Part
-from hostler.core.state.snapshot import dump, load
+from hostler.core.state.snapshot import dump, load, state_of
 from hostler.runtime.garbage_collection import COLLECTIONS
 
 NODES = int(os.environ.get("BENCH_NODES", "100000"))
@@ -83,7 +83,7 @@ def fill(size: int, path: Path) -> None:
     gc.collect()
     held_mb = rss_mb() - before_mb
     began = time.perf_counter()
-    path.write_bytes(dump(fleet.state()))
+    path.write_bytes(dump(state_of(fleet)))
     figures = {"fold_s": took_s, "folded_mb": held_mb, "dump_s": time.perf_counter() - began, "parts": parts}
     sys.stdout.write(json.dumps({**figures, "snapshot_mb": path.stat().st_size / 1e6}))
 

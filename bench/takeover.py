@@ -22,7 +22,7 @@ from hostler.core.policy.documents import parse
 from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
-from hostler.core.state.snapshot import dump
+from hostler.core.state.snapshot import dump, state_of
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch, Snapshot
 from hostler.runtime.lease_validity import LeaseTerms
@@ -50,7 +50,7 @@ def fill(place: str) -> int:
         for record in records:
             evolve(fleet, record)
         fleet.merge()
-    journal.save_snapshot(Snapshot(len(events), journal.digest(), dump(fleet.state())))
+    journal.save_snapshot(Snapshot(len(events), journal.digest(), dump(state_of(fleet))))
     journal.resign(epoch)
     journal.close()
     return len(events)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from bench.figures import Figures
 from hostler.controller.loop import Controller
 from hostler.core.state import snapshot
+from hostler.core.state.snapshot import state_of
 from hostler.sim.failure_rates import load
 from hostler.sim.fault_schedule import befall, drawn
 from hostler.sim.pool_run import SETTLE_S, START, SimSettings, build
@@ -21,7 +22,7 @@ def kept_bytes(controller: Controller) -> int:
     Counted object by object, for at this size most of a process's resident memory is the interpreter's. The fleet is
     weighed as a controller that starts now would have it: here it shares its words with the world's machines.
     """
-    fleet = snapshot.load(snapshot.dump(controller.fleet.state()))
+    fleet = snapshot.load(snapshot.dump(state_of(controller.fleet)))
     return weight(fleet, controller.present, controller.cursors, controller.silent, controller.agenda)
 
 

@@ -46,7 +46,7 @@ from hostler.core.state.model import (
     Workload,
 )
 from hostler.core.state.packed_strings import pairs
-from hostler.core.state.snapshot import dump
+from hostler.core.state.snapshot import dump, state_of
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.ports import WorkloadView
 
@@ -173,7 +173,7 @@ def fold(records: Iterable[e.Record], fleet: Fleet | None = None) -> Fleet:
 
 def digest(fleet: Fleet) -> bytes:
     """The committed fleet as bytes; tables sorted, for the order of a table's rows means nothing."""
-    state = fleet.state()
+    state = state_of(fleet)
     rows = {
         "nodes": sorted(state.nodes, key=lambda n: n.id),
         "fitted": dict(sorted(state.fitted.items())),

@@ -16,6 +16,7 @@ from hostler.agent.spool import Spool
 from hostler.agent.spool_upload import Uploader
 from hostler.core.state import snapshot
 from hostler.core.state.model import Observation, Operation, Outcome
+from hostler.core.state.snapshot import state_of
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
 from hostler.server.routes.agent_reports import WAIT_MAX_S
@@ -251,7 +252,7 @@ async def test_a_number_that_no_snapshot_holds_is_refused_whole(
     assert named in body["what"]
     assert world.cell.view.nodes["n0"].conditions == ()
     assert world.cell.journal.observation("n0/s1/3") is None, "the batch is refused whole"
-    snapshot.dump(world.cell.view.state())
+    snapshot.dump(state_of(world.cell.view))
 
 
 async def test_the_agents_stream_goes_on_behind_a_number_that_is_refused(world: House, tmp_path: Path) -> None:

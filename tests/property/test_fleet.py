@@ -9,7 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hostler.core.state.fleet import Index, Table
+from hostler.core.state.fleet_index import Index
+from hostler.core.state.overlay_table import Table
 
 keys = st.sampled_from("abcdefg")
 values = st.none() | st.integers(0, 9)

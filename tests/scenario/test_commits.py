@@ -4,10 +4,11 @@ import pytest
 
 from hostler.controller import intake
 from hostler.controller.ready import Ready
-from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Intent, Phase
+from hostler.core.state.overlay_table import Table
 from hostler.core.state.snapshot import dump as snapshot
-from hostler.core.state.snapshot import load
+from hostler.core.state.snapshot import load, state_of
 from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
 
 COMMITS = 41
@@ -112,7 +113,7 @@ def test_a_snapshot_and_the_records_after_it_are_the_whole_journal(cut: float) -
     drive.step(intake.IntentAsked(9, Intent("k", "hold", "a", "ann", "why", drive.now, key="k")))
     whole = fold(drive.journal)
     at = int(len(drive.journal) * cut)
-    resumed = fold(drive.journal[at:], load(snapshot(fold(drive.journal[:at]).state())))
+    resumed = fold(drive.journal[at:], load(snapshot(state_of(fold(drive.journal[:at])))))
     assert tables(resumed) == tables(whole)
     assert all(len(table) for name, table in tables(whole).items() if name not in UNUSED)
     for key in whole.index.keys():  # noqa: SIM118 - an Index is no dict

@@ -16,7 +16,7 @@ from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Incident, Node, Position, Ticket
 from hostler.core.state.snapshot import dump as snapshot
-from hostler.core.state.snapshot import load
+from hostler.core.state.snapshot import load, state_of
 from hostler.sim.checkers.disruption_laws import Budgets
 from hostler.sim.checkers.journal_reading import JournalReading
 from hostler.sim.checkers.law import LawCase
@@ -686,7 +686,7 @@ def test_it_survives_a_restart_and_unattended_hours_do_not_count(gap_s: float) -
     drive = drive_of()
     fall_silent(drive, names(0, 32), ready=None)
     before = the_incident(drive)
-    whole = load(snapshot(drive.fleet.state()))
+    whole = load(snapshot(state_of(drive.fleet)))
     assert whole.incidents["" + before.id] == before
     assert whole.incidents_of("n000") == [before]
     drive.restart(gap_s)

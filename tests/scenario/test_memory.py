@@ -15,10 +15,11 @@ from hostler.core.state import events as e
 from hostler.core.state import fold as folds
 from hostler.core.state import packed_strings
 from hostler.core.state.configuration import STRIKES_KEPT_S
-from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import ActClass, Attempt, Intent, Observation, Part, Plan, Radius, Step
+from hostler.core.state.overlay_table import Table
 from hostler.core.state.requalification import has_proven_itself
-from hostler.core.state.snapshot import dump, load
+from hostler.core.state.snapshot import dump, load, state_of
 from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, after, configuration, fold, gpu_part, pool_document
 from tests.weighing import weight
 
@@ -194,7 +195,7 @@ def test_of_the_parts_on_the_shelf_the_latest_are_remembered(small_limits: None)
     for turn in range(60):
         drive.now += timedelta(minutes=1)
         _swaps_a_part(drive, "n0", turn)
-    state = drive.fleet.state()
+    state = state_of(drive.fleet)
     loose = list(state.loose)
     assert sorted(loose) == drive.fleet.index.members("shelf")
     assert 18 <= len(loose) <= 20
@@ -242,7 +243,7 @@ def test_a_snapshot_taken_while_anything_stands_and_the_records_after_it_are_the
     assert set(_tables(growing)) - set(cuts) == {"rollouts"}, "whose snapshot is tested where rollouts are"
     whole = fold(drive.journal)
     for cut in sorted({*cuts.values(), len(drive.journal) // 2}):
-        resumed = fold(drive.journal[cut:], load(dump(fold(drive.journal[:cut]).state())))
+        resumed = fold(drive.journal[cut:], load(dump(state_of(fold(drive.journal[:cut])))))
         assert _tables(resumed) == _tables(whole)
         for key in {**whole.index.base, **resumed.index.base}:
             assert resumed.index.members(key) == whole.index.members(key), (cut, key)

@@ -2,8 +2,8 @@
 
 from hostler.core.conditions.part_claims import CLAIMS_MAX
 from hostler.core.state import events as e
-from hostler.core.state.fleet import is_spare
 from hostler.core.state.health import CLAIMED
+from hostler.core.state.index_keys import is_spare
 from hostler.core.state.model import Part
 from tests.kit import Drive, a_node, configuration, gpu_part, pool_document
 

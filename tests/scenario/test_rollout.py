@@ -14,7 +14,7 @@ from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Intent
-from hostler.core.state.snapshot import dump, load
+from hostler.core.state.snapshot import dump, load, state_of
 from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, pool_document
 
 SIZES = {"dev": 6, "web": 34, "ml": 60, "train": 100}
@@ -307,7 +307,7 @@ def test_a_snapshot_keeps_the_rollout_and_the_approvals() -> None:
     half = len(drive.journal)
     drive.wait(hours=2)
     for cut in (half - 2, half, len(drive.journal)):
-        resumed = fold(drive.journal[cut:], load(dump(fold(drive.journal[:cut]).state())))
+        resumed = fold(drive.journal[cut:], load(dump(state_of(fold(drive.journal[:cut])))))
         assert dict(resumed.rollouts.base) == dict(drive.fleet.rollouts.base)
         assert dict(resumed.approvals.base) == dict(drive.fleet.approvals.base)
         assert resumed.approvals_for("web-001")

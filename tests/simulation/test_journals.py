@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hostler.core.state.snapshot import state_of
 from hostler.journal.memory import MemoryJournal
 from hostler.journal.opening import open_journal
 from hostler.journal.sql import SqlJournal
@@ -39,6 +40,6 @@ def _told(seed: int, place: str = "") -> tuple[WorldVerdict, object]:
 
     verdict = trial(draw(seed), factory)
     assert verdict.violations == ()
-    state = restore(made[0]).state()
+    state = state_of(restore(made[0]))
     made[0].close()
     return verdict, state

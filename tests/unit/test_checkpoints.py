@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from hostler.core.state.fleet import CellRecord as CellState
+from hostler.core.state.cell_record import CellRecord as CellState
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.number_limits import INTEGER_MOST
-from hostler.core.state.snapshot import load
+from hostler.core.state.snapshot import load, state_of
 from hostler.ports import JournalError, Snapshot
 from hostler.runtime.checkpoints import EVERY, LATE, Checkpoints
 from tests.kit import a_node
@@ -40,7 +40,7 @@ def state(seq: int = EVERY, memory_gib: Any = 0.0) -> Any:
     fleet.put_node("n0", a_node("n0", memory_gib=memory_gib))
     fleet.merge()
     fleet.singles.base["cell"] = CellState(seq=seq)
-    return fleet.state()
+    return state_of(fleet)
 
 
 async def test_one_is_due_by_what_is_behind_the_newest_whoever_took_it() -> None:

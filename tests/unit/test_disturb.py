@@ -215,7 +215,7 @@ def test_the_rule_that_decided_or_two_paths_doom_the_whole_node(*, ready: bool) 
     assert silent.type == "agent.lost"
     plan = drive.node("a").plan
     assert plan is not None
-    drive.controller.present.of("a").ready = ready
+    drive.controller.present.entry("a").ready = ready
     for rule, causes, doomed in (
         ("agent.lost", (silent.id,), True),
         ("gpu.fallen_off_bus", (silent.id, "another"), not ready),

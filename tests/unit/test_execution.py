@@ -137,7 +137,7 @@ def test_a_node_is_back_once_its_agent_is_heard_and_not_before(kind: str) -> Non
     """Mutants: another boot is enough, unheard; the last moment is one too many; who is late is waited for."""
     drive, node, plan = draining()
     plan = replace(plan, steps=(Step(kind, 300.0),), index=0, step_since=drive.now, boot_id="an earlier one")
-    here = drive.controller.present.of("a")
+    here = drive.controller.present.entry("a")
     assert isinstance(execution._step(scene(drive), node, plan), Act)  # noqa: SLF001 - the step, by no particular way
     here.heard = False
     drive.now += timedelta(seconds=299)
@@ -170,7 +170,7 @@ def test_a_bmc_is_back_once_its_power_was_read(read: bool, unreachable: bool, ba
     """Mutants: a reading of before its restart is enough; so is that nobody has called it unreachable."""
     drive, node, plan = draining()
     plan = replace(plan, steps=(Step("wait_bmc", 300.0),), index=0, step_since=drive.now)
-    here = drive.controller.present.of("a")
+    here = drive.controller.present.entry("a")
     here.power_at, here.bmc_unreachable = (drive.now if read else None), unreachable
     said = execution._step(scene(drive), node, plan)  # noqa: SLF001
     assert isinstance(said, Act) is back

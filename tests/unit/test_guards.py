@@ -392,7 +392,7 @@ def test_silence_alone_convicts_nobody() -> None:
     drive = four()
     request = DisruptionRequest("power_cycle", C.immediate, (drive.node("a"),), confirm=True)
     assert [b.kind for b in blockers(scene(drive), request)] == ["confirmation"]
-    drive.controller.present.of("a").ready = False
+    drive.controller.present.entry("a").ready = False
     assert not blockers(scene(drive), request)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hostler.core.state.fleet import index_keys, is_spare
 from hostler.core.state.health import is_healthy, is_serving
+from hostler.core.state.index_keys import index_keys, is_spare
 from hostler.core.state.model import Attempt, CheckResult, Condition, Node, Phase, Severity, Verdict
 from tests.kit import NOW, Drive, a_node, configuration, gpu_part
 

@@ -55,7 +55,7 @@ class World:
         asked = an_operation(kind, **dict(operation)) if kind else None
         plan = plan or (a_plan(kind) if kind else None)
         self.change(**{"operation": asked, "plan": plan, **node})
-        self.here = self.drive.controller.present.of("a")
+        self.here = self.drive.controller.present.entry("a")
 
     def change(self, **fields: Any) -> None:
         self.drive.fleet.put_node("a", replace(self.drive.node("a"), **fields))
@@ -214,10 +214,10 @@ def test_what_a_cluster_told_counts_no_more_once_it_is_lost_and_what_others_told
     for name, cluster in (("a", CLUSTER), ("b", OTHER)):
         views = (WorkloadView(name, ()),)
         intake.see_work(present, intake.WorkSeen(views, whole=True, cluster=cluster), NOW)
-        present.of(name).ready = True
+        present.entry(name).ready = True
         assert present.of(name).idle_since == NOW
     intake.see_work(present, intake.WorkSeen((), cluster=CLUSTER, lost="gone"), NOW)
-    assert (present.of("a").idle_since, present.of("a").ready) == (None, None)
+    assert (present.entry("a").idle_since, present.entry("a").ready) == (None, None)
     assert (present.of("b").idle_since, present.of("b").ready) == (NOW, True)
     assert present.clusters[CLUSTER] == "gone"
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.model import Part, Phase
 from hostler.core.state.most_parts_seen import lowered, most_of, raised, shown
-from hostler.core.state.snapshot import dump, load
+from hostler.core.state.snapshot import dump, load, state_of
 from tests.kit import NOW, a_node, fold, seen
 
 DRIVES = tuple(Part(f"D{n}", "drive", slot=f"drive{n}") for n in range(4))
@@ -52,7 +52,7 @@ def test_what_comes_back_from_vendor_or_engineers_is_another_machine() -> None:
 
 def test_a_snapshot_keeps_the_marks_and_like_nodes_share_them() -> None:
     """A hundred thousand nodes have some tens of kinds of marks. Mutants: they are left out; each node has its own."""
-    fleet = load(dump(fold(recorded([*seen(a_node("a")), *seen(a_node("b"))])).state()))
+    fleet = load(dump(state_of(fold(recorded([*seen(a_node("a")), *seen(a_node("b"))])))))
     assert dict(fleet.nodes["a"].most_seen) == {"gpu": 8}
     assert fleet.nodes["a"].most_seen is fleet.nodes["b"].most_seen
 

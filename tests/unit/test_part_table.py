@@ -11,7 +11,7 @@ from hostler.core.state import part_table
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Part
 from hostler.core.state.part_table import PartTable
-from hostler.core.state.snapshot import dump, load
+from hostler.core.state.snapshot import dump, load, state_of
 from tests.kit import NOW, a_node
 
 SERIALS = [f"S{n}" for n in range(6)] + ["", "a\nb", "S", "NVME 1"]
@@ -78,8 +78,8 @@ def test_a_snapshot_holds_what_was_packed(given: list[Part]) -> None:
     for part in given:
         fleet.put_part(part.serial, part)
     fleet.merge()
-    again = load(dump(fleet.state()))
-    assert again.state() == fleet.state()
+    again = load(dump(state_of(fleet)))
+    assert state_of(again) == state_of(fleet)
     assert [again.parts.get(s) for s in SERIALS] == [fleet.parts.get(s) for s in SERIALS]
     assert again.index.members("shelf") == fleet.index.members("shelf")
 

@@ -22,9 +22,9 @@ from hostler.core.planning.remediation import (
 from hostler.core.policy.guards import storm
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
+from hostler.core.state.cell_record import Removal
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
-from hostler.core.state.fleet import Removal
 from hostler.core.state.model import ActClass, Attempt, Condition, Hold, HoldKind, Node, Profile, Ticket
 from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
@@ -173,10 +173,10 @@ def test_a_customer_who_is_asked_to_consent_is_waited_for_while_work_may_be_ther
     world = World()
     world.ticket(a_ticket("consent"))
     if work == "some":
-        world.drive.controller.present.of("a").workloads["k1"] = (a_workload("w"),)
+        world.drive.controller.present.entry("a").workloads["k1"] = (a_workload("w"),)
     if work == "unknown":
         world.drive.controller.present.clusters.clear()
-        world.drive.controller.present.of("a").workloads.clear()
+        world.drive.controller.present.entry("a").workloads.clear()
         assert world.drive.controller.present.workloads(world.node) is None
     said = remedy(world.scene, world.node, a_need(act_class=act_class))
     waits = isinstance(said, Wait) and any("asked to consent" in b.text for b in said.blockers)
@@ -269,7 +269,7 @@ def test_protection_is_tried_again_where_power_is_seen_or_the_try_has_failed(
     world.drive.fleet.holds.put("h", Hold("h", "a", HoldKind.power, "hostler", "leak", NOW))
     world.drive.fleet.merge()
     world.tried(Attempt("protective_power_off", "", NOW - timedelta(hours=2), failed=failed))
-    world.drive.controller.present.of("a").power = power
+    world.drive.controller.present.entry("a").power = power
     said = protect(world.scene, world.node, a_need("protective_power_off", ActClass.protective))
     assert (said is not None) is again
 

@@ -256,7 +256,7 @@ def see_devices(present: LiveState, seen: Observation) -> bool:
     if seen.kind != "devices":
         return False
     told = ((name.removeprefix("pod:"), str(ids)) for name, ids in seen.facts.items() if name.startswith("pod:"))
-    present.of(seen.node).devices = {uid: tuple(ids.split(",")) for uid, ids in told if ids}
+    present.entry(seen.node).devices = {uid: tuple(ids.split(",")) for uid, ids in told if ids}
     return True
 
 
@@ -312,7 +312,7 @@ def of_refusal(node: Node, one: AgentRefused, now: datetime) -> tuple[e.Event, .
 
 def see_work(present: LiveState, seen: WorkSeen, now: datetime) -> list[str]:
     """Take over what a cluster's schedulers show; the nodes whose work changed."""
-    touched = [view.node for view in seen.views if _see(present.of(view.node), seen.cluster, view, now)]
+    touched = [view.node for view in seen.views if _see(present.entry(view.node), seen.cluster, view, now)]
     if seen.whole or seen.lost:
         present.clusters[seen.cluster] = seen.lost
     if seen.lost:
@@ -373,7 +373,7 @@ def _is_cordoned_in(node: Node, cluster: str) -> bool:
 
 def see_node(present: LiveState, seen: NodeSeen, now: datetime) -> bool:
     """Take over volatile readings; whether anything changed, or is told that is kept nowhere else."""
-    here = present.of(seen.node)
+    here = present.entry(seen.node)
     before = (here.power, here.ready, here.bmc_unreachable, here.bmc_refused, here.scheduler_boot)
     if seen.power:
         here.power, here.power_at = seen.power, now
@@ -480,7 +480,7 @@ def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
 
 def _see_effect(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> None:
     """What a confirmed effect shows of the present, until the next reading."""
-    here, now = scene.present.of(operation.node), scene.now
+    here, now = scene.present.entry(operation.node), scene.now
     cluster = node.assignment.cluster if node.assignment else ""
     if operation.kind in ("power_on", "power_off"):
         here.power, here.power_at = (ON if operation.kind == "power_on" else OFF), now

@@ -36,25 +36,25 @@ def of_node(scene: DecisionContext, silent: Silence, one: Input) -> News | None:
     match one:
         case intake.AgentHeard():
             silent.pop(node.id, None)
-            scene.present.of(node.id).heard = True
-            scene.present.of(node.id).profiles = one.profiles
+            scene.present.entry(node.id).heard = True
+            scene.present.entry(node.id).profiles = one.profiles
             return News("heartbeat", _heard(scene, node, one.boot_id))
         case intake.AgentSilent():
             silent[node.id] = one.since
-            scene.present.of(node.id).heard = False
-            compare(scene.present.of(node.id), node, scene.now)
+            scene.present.entry(node.id).heard = False
+            compare(scene.present.entry(node.id), node, scene.now)
             return News("heartbeat")
         case intake.AgentRefused():
             return News("agent", intake.of_refusal(node, one, scene.now))
         case intake.NodeSeen():
             changed = intake.see_node(scene.present, one, scene.now)
-            compare(scene.present.of(node.id), node, scene.now)
+            compare(scene.present.entry(node.id), node, scene.now)
             return News("reading", intake.of_reach(scene.fleet, node, one, scene.now)) if changed else None
 
 
 def _heard(scene: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event]:
     yield from intake.of_boot(node, boot_id, scene.now)
-    compare(scene.present.of(node.id), scene.fleet.nodes[node.id], scene.now)
+    compare(scene.present.entry(node.id), scene.fleet.nodes[node.id], scene.now)
     restarted = bool(node.boot_id and boot_id) and boot_id != node.boot_id
     if restarted and node.plan is None and node.phase is Phase.production:
         yield from count_act(scene.fleet, scene.fleet.nodes[node.id], "boot:unplanned", "", scene.now)

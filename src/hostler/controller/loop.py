@@ -28,8 +28,9 @@ from hostler.core.state import formats
 from hostler.core.state.clock_doubt import Witness, opening
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Rest, Wait
-from hostler.core.state.fleet import Fleet, is_spare
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
+from hostler.core.state.index_keys import is_spare
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Observation, Outcome, Phase
 from hostler.core.state.syndromes import SYNDROME_OF

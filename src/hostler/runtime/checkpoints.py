@@ -5,8 +5,7 @@ import time
 
 import msgspec
 
-from hostler.core.state.fleet import State
-from hostler.core.state.snapshot import dump
+from hostler.core.state.snapshot import State, dump
 from hostler.logs.structured import logger
 from hostler.ports import Journal, JournalError, Snapshot
 

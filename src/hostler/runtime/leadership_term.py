@@ -17,6 +17,7 @@ from hostler.controller.loop import Controller
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.live_state import LiveState, Release
+from hostler.core.state.snapshot import state_of
 from hostler.ports import Journal
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.heartbeats import HeartbeatTable
@@ -187,6 +188,6 @@ class Office:
         if not checkpoints.due(seq):
             return
         checkpoints.begun(seq)
-        state = self._controller.fleet.state()
+        state = state_of(self._controller.fleet)
         digest = await asyncio.to_thread(self._around.journal.digest)
         self._around.background(checkpoints.take(state, digest))

@@ -8,8 +8,9 @@ from litestar.di import NamedDependency
 from litestar.params import FromQuery, QueryParameter
 from msgspec import Struct
 
-from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Phase
+from hostler.core.state.overlay_table import Table
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -20,7 +20,7 @@ from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.snapshot import dump, load
+from hostler.core.state.snapshot import dump, load, state_of
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Journal, JournalError, Snapshot
 from hostler.runtime.lease_validity import LeaseTerms, LeaseWatch
@@ -140,7 +140,7 @@ class Drive:
         return found
 
     def _is_fold(self, controller: Controller) -> bool:
-        return restore(self.journal).state() == controller.fleet.state()
+        return state_of(restore(self.journal)) == state_of(controller.fleet)
 
     # becoming active
 
@@ -313,7 +313,7 @@ class Drive:
     def _snapshot(self, controller: Controller) -> None:
         if self.seq - self._saved >= SNAPSHOT_EVERY:
             self._saved = self.seq
-            self.journal.save_snapshot(Snapshot(self.seq, self.journal.digest(), dump(controller.fleet.state())))
+            self.journal.save_snapshot(Snapshot(self.seq, self.journal.digest(), dump(state_of(controller.fleet))))
 
     # the clock
 

@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from hostler.core.planning.remediation import needed
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.policy.guards import allowance, mode_of
+from hostler.core.state.cell_record import CellRecord
 from hostler.core.state.configuration import Configuration, Pool, Reach
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.fleet import CellRecord, Fleet, Table
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import ActClass, Mode, Node
+from hostler.core.state.overlay_table import Table
 from hostler.core.tables.recipes import RECIPES
 
 

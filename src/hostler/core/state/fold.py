@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state import fold_change_control, fold_restore, most_parts_seen, remediators
+from hostler.core.state.cell_record import Closure, Removal, StoredAnswer
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.configuration import STRIKES_KEPT_S
 from hostler.core.state.deadlines import extend
-from hostler.core.state.fleet import ANSWERS_KEPT, SHELF_KEPT, Closure, Fleet, Removal, StoredAnswer
+from hostler.core.state.fleet import ANSWERS_KEPT, SHELF_KEPT, Fleet
 from hostler.core.state.model import (
     HELD,
     LIFTED,

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.cell_record import DisturbanceByPerson
 from hostler.core.state.change_control import ERRORS_KEPT, ROLLOUTS_KEPT, Rollout
-from hostler.core.state.fleet import ACTS_KEPT, DisturbanceByPerson, Fleet
+from hostler.core.state.fleet import ACTS_KEPT, Fleet
 from hostler.core.state.model import Node, Phase, Plan
 
 CONSENTS_KEPT = 64

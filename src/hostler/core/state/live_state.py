@@ -128,7 +128,12 @@ class LiveState:
         return self.unobserved.pop(operation, None) is not None
 
     def of(self, node_id: str) -> LiveNode:
-        """The node's present, all unknown where nothing is known."""
+        """The node's live state, all unknown where nothing is known. For reading: see `entry`."""
+        found = self.nodes.get(node_id)
+        return LiveNode() if found is None else found
+
+    def entry(self, node_id: str) -> LiveNode:
+        """The node's live state, to be written to."""
         found = self.nodes.get(node_id)
         if found is None:
             found = self.nodes[node_id] = LiveNode()

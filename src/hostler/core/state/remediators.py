@@ -8,8 +8,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from hostler.core.state.cell_record import CellRecord
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.fleet import CellRecord, Fleet
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Mode, Remediator
 
 

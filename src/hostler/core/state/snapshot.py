@@ -13,14 +13,37 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 from msgspec.structs import replace
 
-from hostler.core.state.fleet import Fleet, State
-from hostler.core.state.model import Node
+from hostler.core.state.cell_record import CellRecord, StoredAnswer
+from hostler.core.state.change_control import Approval, Rollout
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Asset, Hold, Incident, Node, Part, Tally, Ticket, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
 
 SNAPSHOT_VERSION = 3
 PIECE = 200
 """Values encoded at a stretch: about a millisecond's worth."""
+
+
+class State(Struct, frozen=True):
+    """Everything that is committed, as one value."""
+
+    cell: CellRecord
+    configuration: Configuration
+    nodes: list[Node]
+    assets: list[Asset]
+    fitted: dict[str, Fitted]
+    loose: dict[str, Part]
+    holds: list[Hold]
+    windows: list[Window]
+    tickets: list[Ticket]
+    approvals: list[Approval]
+    rollouts: list[Rollout]
+    incidents: list[Incident]
+    answers: list[tuple[str, StoredAnswer]]
+    retired: list[tuple[str, datetime]]
+    tallies: list[tuple[str, tuple[Tally, ...]]] = []
 
 
 class NodePartsRow(Struct, frozen=True, array_like=True):
@@ -44,6 +67,27 @@ class SnapshotBody(Struct, frozen=True):
     rows: list[msgspec.Raw]
     bare: list[str]
     others: State
+
+
+def state_of(fleet: Fleet) -> State:
+    """The committed state as one value; cheap: the values are shared, only lists are made."""
+    return State(
+        cell=fleet.singles.base["cell"],
+        configuration=fleet.configurations.base["active"],
+        nodes=list(fleet.nodes.base.values()),
+        assets=list(fleet.assets.base.values()),
+        fitted=dict(fleet.parts.base.rows),
+        loose=dict(fleet.parts.base.loose),
+        holds=list(fleet.holds.base.values()),
+        windows=list(fleet.windows.base.values()),
+        tickets=list(fleet.tickets.base.values()),
+        approvals=list(fleet.approvals.base.values()),
+        rollouts=list(fleet.rollouts.base.values()),
+        incidents=list(fleet.incidents.base.values()),
+        answers=list(fleet.answers.base.items()),
+        retired=list(fleet.retired.base.items()),
+        tallies=list(fleet.tallies.base.items()),
+    )
 
 
 def dump(state: State, pause: Callable[[], None] = lambda: None) -> bytes:

@@ -12,9 +12,10 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
-from hostler.core.state.fleet import Fleet, Table
+from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Shadow, WorkClass, Workload
+from hostler.core.state.overlay_table import Table
 
 NOTHING, TELLS, OBSERVES, WAITS, PROPOSES, ACTS = "nothing", "tells", "observes", "waits", "proposes", "acts"
 ROUNDS = 8
@@ -77,7 +78,7 @@ class RecordedLiveState:
         self.present = LiveState()
 
     def see(self, recorded: e.PlanRecorded, cluster: str) -> None:
-        here = self.present.of(recorded.plan.node)
+        here = self.present.entry(recorded.plan.node)
         here.power = recorded.present.get("power", "unknown")
         here.ready = {"true": True, "false": False}.get(recorded.present.get("ready", ""))
         told = recorded.present.get("workloads", "unknown")

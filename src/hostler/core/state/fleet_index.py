@@ -1,0 +1,50 @@
+"""The fleet's index: members by key under an overlay, so that no decision walks 100,000 nodes."""
+
+
+class Index:
+    """Members by key, with an overlay like a table's. Members are listed sorted: order never depends on history."""
+
+    def __init__(self) -> None:
+        self.base: dict[str, dict[str, None]] = {}
+        self.over: dict[str, dict[str, bool]] = {}
+
+    def add(self, key: str, member: str) -> None:
+        self.over.setdefault(key, {})[member] = True
+
+    def remove(self, key: str, member: str) -> None:
+        self.over.setdefault(key, {})[member] = False
+
+    def count(self, key: str) -> int:
+        base = self.base.get(key, {})
+        change = sum(present - (member in base) for member, present in self.over.get(key, {}).items())
+        return len(base) + change
+
+    def members(self, key: str) -> list[str]:
+        base, over = self.base.get(key, {}), self.over.get(key)
+        if over is None:
+            return sorted(base)
+        found = [member for member in base if over.get(member, True)]
+        found.extend(m for m, present in over.items() if present and m not in base)
+        return sorted(found)
+
+    def lacks(self, key: str) -> bool:
+        """Certainly without members; told without counting."""
+        return key not in self.base and key not in self.over
+
+    def keys(self) -> list[str]:
+        return sorted(key for key in {**self.base, **self.over} if self.count(key))
+
+    def merge(self) -> None:
+        for key, changes in self.over.items():
+            members = self.base.setdefault(key, {})
+            for member, present in changes.items():
+                if present:
+                    members[member] = None
+                else:
+                    members.pop(member, None)
+            if not members:
+                del self.base[key]
+        self.over.clear()
+
+    def drop(self) -> None:
+        self.over.clear()
