@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from hostler.controller import intake, loop, wakeups
 from hostler.core.diagnose import judge as diagnose
-from hostler.core.planning import domain_plans, execution, idle_checks, in_service, remediation
+from hostler.core.planning import domain_plans, execution, idle_checks, remediation, spares
 from hostler.core.policy import disturb, guards
-from hostler.core.state import fleet, fold, health
+from hostler.core.state import fold, health, index_keys
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.events import PlanAdvanced
 from hostler.core.state.health import DOUBTS
@@ -220,7 +220,7 @@ def the_doubted_are_delivered(patch: pytest.MonkeyPatch) -> None:
     def is_doubt(condition: Any) -> bool:
         return condition.type in DOUBTS or condition.unknown_since is not None
 
-    patch.setattr(fleet, "is_spare", is_free)
+    patch.setattr(index_keys, "is_spare", is_free)
 
 
 def nothing_times_out(patch: pytest.MonkeyPatch) -> None:
@@ -355,7 +355,7 @@ def nobody_is_kept_for_those_who_can_wait(patch: pytest.MonkeyPatch) -> None:
 
 def the_last_spare_is_delivered(patch: pytest.MonkeyPatch) -> None:
     """No spare is kept back."""
-    balance = in_service.balance
+    balance = spares.balance
 
     def all_of_them(scene: Any, pool: Any, dark: Any) -> Any:
         return balance(scene, replace(pool, budget=replace(pool.budget, spares_floor=0)), dark)

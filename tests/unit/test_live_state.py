@@ -1,5 +1,9 @@
 """Live state: what is so right now, and what a look-up of it does."""
 
+import ast
+from pathlib import Path
+
+import hostler
 from hostler.core.planning.next_step import next_step
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import UNKNOWN, LiveState
@@ -32,3 +36,18 @@ def test_a_decision_leaves_no_trace_in_live_state() -> None:
     for node in drive.fleet.nodes.values():
         next_step(DecisionContext(drive.fleet, live, drive.now), node)
     assert live.nodes == {}
+
+
+def test_no_code_writes_to_what_a_look_up_gave() -> None:
+    """It would be lost without a word where nothing was known of the node."""
+    wrong = [
+        f"{path}:{node.lineno}"
+        for path in Path(hostler.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _is_look_up(node.value)
+    ]
+    assert wrong == []
+
+
+def _is_look_up(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith("present.of")

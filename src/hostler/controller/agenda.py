@@ -1,4 +1,4 @@
-"""Who must be looked at when: nodes by the clock, and operations of unknown outcome that are to be observed again."""
+"""The agenda of looks: nodes by the clock, and operations of unknown outcome that are to be observed again."""
 
 import heapq
 from datetime import UTC, datetime, timedelta
@@ -79,7 +79,7 @@ class Agenda:
         return ""
 
     def attempted(self, operation: str) -> None:
-        """It was sent again: its effect is looked for soon, as after the first time."""
+        """Note that it was sent again: its effect is looked for soon, as after the first time."""
         self._looks.pop((operation, "observe"), None)
 
     def known(self, operation: str) -> None:

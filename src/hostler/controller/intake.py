@@ -1,4 +1,4 @@
-"""What inputs mean: observations to conditions, replies to plans, heartbeats to silence. Events out, nothing sent."""
+"""Meaning of inputs: observations to conditions, replies to plans, heartbeats to silence. Events out, nothing sent."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -98,7 +98,7 @@ class AgentSilent(Struct, frozen=True):
 
 
 class WorkSeen(Struct, frozen=True):
-    """What the schedulers of one cluster say runs now; `cluster` "" is where there is none.
+    """The work that one cluster's schedulers show now; `cluster` "" is where there is none.
 
     `whole`: these are all nodes that they know, and they are synced. `lost`: why what they told counts no more.
     """
@@ -133,7 +133,7 @@ class Tick(Struct, frozen=True):
 
 
 class AgentRefused(Struct, frozen=True):
-    """What the node's agent says is refused, and why; "" once it is taken again.
+    """An agent's word that is refused, and why; "" once it is taken again.
 
     `condition`: agent.outdated, its protocol is understood no more; agent.refused, its posts are not taken.
     """
@@ -197,7 +197,7 @@ class Caused(Struct, frozen=True):
 
 
 def unread(seen: tuple[Observation, ...], read: tuple[str, int]) -> Iterator[Observation]:
-    """What lies behind (spool, sequence), in order; a gap ends it, for its sender resends from the answer."""
+    """The observations behind (spool, sequence), in order; a gap ends it, for its sender resends from the answer."""
     spool, sequence = read
     for observation in seen:
         fresh = observation.spool != spool
@@ -252,7 +252,7 @@ def of_observation(
 
 
 def see_devices(present: LiveState, seen: Observation) -> bool:
-    """What a node's agent says of which pod has which GPUs; whether it said anything of it."""
+    """Take over which pod has which GPUs, as the node's agent says; whether it said anything of it."""
     if seen.kind != "devices":
         return False
     told = ((name.removeprefix("pod:"), str(ids)) for name, ids in seen.facts.items() if name.startswith("pod:"))
@@ -347,7 +347,7 @@ def _see(here: LiveNode, cluster: str, view: WorkloadView, now: datetime) -> boo
 
 
 def _unlist(here: LiveNode, cluster: str) -> None:
-    """What a cluster believed of a node that it lists no more is no witness."""
+    """Forget what a cluster believed of a node that it lists no more: it is no witness."""
     here.listed.pop(cluster, None)
     if not here.listed:
         here.ready = None
@@ -414,7 +414,7 @@ def _is_so(why: str | None) -> bool | None:
 
 
 class ReplyEffect(Struct, frozen=True):
-    """What a driver's reply leads to: events, or in a while its effect is observed, or it is sent again."""
+    """Effect of a driver's reply: events, or in a while its effect is observed, or it is sent again."""
 
     events: tuple[e.Event, ...] = ()
     observe: bool = False
@@ -479,7 +479,7 @@ def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
 
 
 def _see_effect(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> None:
-    """What a confirmed effect shows of the present, until the next reading."""
+    """Take over what a confirmed effect shows, until the next reading."""
     here, now = scene.present.entry(operation.node), scene.now
     cluster = node.assignment.cluster if node.assignment else ""
     if operation.kind in ("power_on", "power_off"):

@@ -1,4 +1,4 @@
-"""What heartbeats, readings and the clock say of one node: the present is taken over, and events are what is news."""
+"""Heartbeats, readings and the clock about one node: live state is taken over, and events are what is news."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -15,7 +15,7 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Node, Phase
 
 Silence = dict[str, datetime]
-"""Who is silent, and since when."""
+"""Silent nodes, each since when."""
 
 
 class News(Struct, frozen=True):
@@ -29,7 +29,7 @@ Input = intake.AgentHeard | intake.AgentSilent | intake.NodeSeen | intake.AgentR
 
 
 def of_node(scene: DecisionContext, silent: Silence, one: Input) -> News | None:
-    """What the input says that is new; None where nothing is."""
+    """News in the input; None where nothing is."""
     node = scene.fleet.nodes.get(one.node)
     if node is None:
         return None
@@ -64,7 +64,7 @@ def _heard(scene: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event
 
 
 def by_clock(scene: DecisionContext, node: Node, silent: Silence) -> tuple[e.Event, ...]:
-    """What the clock and the silence alone say of a node."""
+    """News of a node by the clock and by silence alone."""
     found = list(concluded(scene, node))
     if not node.conditions and not node.settling and node.id not in silent:
         return tuple(found)

@@ -16,10 +16,10 @@ from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.decide import answer as answer_intent
-from hostler.core.planning.in_service import balance
 from hostler.core.planning.needs_nothing import restless, rests
 from hostler.core.planning.next_step import next_step, wakes_at
 from hostler.core.planning.rollouts import advance, judged
+from hostler.core.planning.spares import balance
 from hostler.core.policy import pool_places
 from hostler.core.policy.expiry import ENTRIES, ended, next_moment
 from hostler.core.policy.incidents import review
@@ -38,7 +38,7 @@ from hostler.core.tables.operations import OPERATIONS
 from hostler.ports import Batch, Restored
 
 SOURCES = ("agent", "bmc")
-"""Who sends observations of a node; each has a cursor of its own."""
+"""Senders of a node's observations; each has a cursor of its own."""
 
 FEW = 2_000
 """So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
@@ -160,7 +160,7 @@ class Controller:
         self._record_all(errors, f"record:{record.seq}")
 
     def _follow_up(self, record: e.Record) -> None:
-        """What a record asks of this batch and of the clock."""
+        """Do what a record asks of this batch and of the clock."""
         event, cause = record.event, record.cause
         match event:
             case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c) if c.type in SYNDROME_OF:
@@ -179,7 +179,7 @@ class Controller:
         self._touch_all(wakeups.concerned(self.fleet, event), cause)
 
     def _forget(self, event: e.Event) -> None:
-        """What is not recorded and is of no use any more: when to look for an operation, what a retired node said."""
+        """Forget what is not recorded and of no use any more: looks for an operation, words of a retired node."""
         match event:
             case e.OperationFinished(operation=operation_id):
                 self.agenda.known(operation_id)
@@ -193,7 +193,7 @@ class Controller:
                 pass
 
     def _revoke(self, given_up: e.OperationFinished) -> None:
-        """Whoever was asked is told that it is called off, where that can still help."""
+        """Tell the driver that the operation is called off, where that can still help."""
         node = self.fleet.nodes[given_up.node]
         if OPERATIONS[given_up.kind].revocable:
             self._sends.extend(Send("revoke", one, node) for one in node.under_way if one.id == given_up.operation)
@@ -283,7 +283,7 @@ class Controller:
                 self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
                 node = self.fleet.nodes.get(node.id) or node
             if stamped.kind == "inventory" and stamped.source == "agent":
-                self.present.of(node.id).inventory = known_inventory(self.fleet, node, stamped)
+                self.present.entry(node.id).inventory = known_inventory(self.fleet, node, stamped)
         self._replies.append(Reply(seen.token, acknowledged=read[1], text=read[0]))
 
     def _reply(self, outcome: Outcome) -> None:
@@ -365,7 +365,7 @@ class Controller:
                 self._watch_calendar()
 
     def _news(self, node: Node | None) -> tuple[e.Event, ...]:
-        """What the clock says of the node. Where that is nothing it is not asked again before something is recorded."""
+        """Events of the node by the clock. A node without any is not asked again before something is recorded."""
         if node is None or self._quiet.get(node.id) == len(self._records):
             return ()
         found = live_updates.by_clock(self._scene, node, self.silent)
@@ -374,7 +374,7 @@ class Controller:
         return found
 
     def _restless(self, node_ids: dict[str, None]) -> list[str]:
-        """Those of the nodes that may need something."""
+        """The nodes among these that may need something."""
         candidates = node_ids if len(node_ids) <= FEW else {**restless(self.fleet), **self.silent}
         return [i for i in candidates if i in node_ids and not self._rests(i)]
 

@@ -1,4 +1,4 @@
-"""What a step of the controller asks of the outside: append this, then send these, then answer those."""
+"""Output of a step of the controller: append this, then send these, then answer those."""
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ class Reply(Struct, frozen=True):
 
 
 class Ready(Struct, frozen=True):
-    """What a step asks for: append `batch`; when that is durable, send `sends` and give `replies`."""
+    """Output of one step: append `batch`; when that is durable, send `sends` and give `replies`."""
 
     batch: Batch
     sends: tuple[Send, ...]

@@ -75,7 +75,7 @@ def _expected_power(fleet: Fleet, node: Node) -> str:
 
 
 def _switched(plan: Plan) -> str:
-    """What the plan's last finished switching left; the step it stands at may have happened or not."""
+    """Power as the plan's last finished switching left it; the step it stands at may have happened or not."""
     at = plan.steps[plan.index].operation if plan.index < len(plan.steps) else ""
     if at in ("power_off", "power_on", "reboot"):
         return ""
@@ -113,7 +113,7 @@ def _view(node: Node, view: WorkloadView) -> Iterator[Difference]:
 
 
 def _cursor(node: Node, seen: tuple[Observation, ...], cursors: Cursors) -> Iterator[Difference]:
-    """What the agent holds as acknowledged and the copy never had: it sends that again."""
+    """Count what the agent holds as acknowledged and the copy never had: it sends that again."""
     if not seen or seen[0].source != "agent":
         return
     spool, sequence = cursors.get(f"{node.id}/agent", ("", 0))

@@ -1,4 +1,4 @@
-"""What a controller records first: that it is there, for how long nobody was, and whether its journal is a copy."""
+"""First records of a controller: that it is there, for how long nobody was, and whether its journal is a copy."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.ports import Restored
 
 CLOCKS = "clocks"
-"""Who confirms the time when no person has to."""
+"""Name under which the time is confirmed when no person has to."""
 
 
 def first_words(fleet: Fleet, started: e.ControllerStarted, begun: Opening, copy: Restored | None) -> Iterator[e.Event]:
@@ -24,7 +24,7 @@ def first_words(fleet: Fleet, started: e.ControllerStarted, begun: Opening, copy
 
 
 def of_clock(fleet: Fleet, seen: ClockSeen) -> Iterator[e.Event]:
-    """What the clocks' news makes of controller time while it runs."""
+    """Events about controller time from the clocks' news."""
     doubted = fleet.cell.doubt is not None
     doubt = "" if doubted or abs(seen.leap_s) <= GAP_S else _leapt(seen)
     if doubt or seen.unattended_s:

@@ -1,4 +1,4 @@
-"""Who waits: in which order they are looked at, what is told of them, and what makes all of them be asked again."""
+"""Waiting nodes: their order, what is told of them, and what makes all of them be asked again."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -29,7 +29,7 @@ def _rank(scene: DecisionContext, node_id: str) -> tuple[int, float, datetime, s
 
 
 def told(node: Node, answer: Wait | Rest, now: datetime) -> Waiting | None:
-    """What the node waits for by this answer.
+    """The wait that the answer means for the node.
 
     What was told stands while all of it holds; what comes on top is told when something of it has gone.
     """
@@ -82,7 +82,7 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
 
 
 def beside(fleet: Fleet, node_id: str) -> Iterator[str]:
-    """Who waits and shares a domain with the node: what one member of a domain act runs or needs concerns them all."""
+    """Waiting nodes that share a domain with it: what one member of a domain act runs or needs concerns all."""
     node = fleet.nodes.get(node_id)
     if node is not None and not fleet.index.lacks("waiting"):
         for domain in node.domains:
@@ -167,7 +167,7 @@ class SlotWaiters:
             self._for_room.get(node.pool, {}).pop(node.id, None)
 
     def woken(self, event: e.Event) -> list[str]:
-        """Whom to look at again because of the event; who still waits is noted anew, behind the others."""
+        """Nodes to look at again because of the event; who still waits is noted anew, behind the others."""
         found: list[str] = []
         if isinstance(event, FREEING):
             found, self._kept = list(self._kept), {}

@@ -73,7 +73,7 @@ class BmcPoller:
                 await self._until(min(enlisted + ENLIST_S, self._next(now())))
 
     def _enlist(self, now: float) -> None:
-        """Whoever has a BMC is looked at; what was kept of nodes that are gone is let go."""
+        """Take the nodes that have a BMC; what was kept of nodes that are gone is let go."""
         nodes = [node.id for node in self._cell.view.nodes.values() if node.binding("bmc")]
         self._rota.enlist(nodes, now)
         self._looks.forget(len(nodes))
@@ -177,11 +177,11 @@ class BmcPoller:
             self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))
 
     def _exceeded(self, node: Node, what: str, why: str) -> None:
-        """It shows more than is read of it, and costs as much each time: it is told, and the BMC is asked seldom."""
+        """Tell that it shows more than is read of it, which costs as much each time: the BMC is asked seldom."""
         self._rota.exceeded(node.id, asyncio.get_running_loop().time())
         self._looks.exceeded(node, what, why)
 
     def _refused(self, node: Node, why: str) -> None:
-        """It answers, and not to us or not as this node: nothing it says is the node's, and no reset would mend it."""
+        """Tell that it answers not to us, or not as this node: nothing it says is the node's, no reset mends it."""
         self._seen(node.id, close=False)
         self._cell.tell(NodeSeen(node.id, power="unknown", bmc_unreachable=False, bmc_refuses=why))

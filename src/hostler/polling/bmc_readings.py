@@ -1,4 +1,4 @@
-"""What is read of one BMC, how often, and how it is told: once it has repeated itself, and again each hour."""
+"""Readings of one BMC: how often, and how it is told: once it has repeated itself, and again each hour."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -79,11 +79,11 @@ class BmcSession(Protocol):
         ...
 
     async def inventory(self) -> Observation:
-        """What the node consists of, as its BMC lists it, without a number yet. Raises PortError."""
+        """Parts of the node as its BMC lists them, without a number yet. Raises PortError."""
         ...
 
     async def entries(self, cursor: str) -> tuple[tuple[Observation, ...], str]:
-        """What the event log holds behind the cursor, and the new cursor. Raises PortError."""
+        """Entries of the event log behind the cursor, and the new cursor. Raises PortError."""
         ...
 
 

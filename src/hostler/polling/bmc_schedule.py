@@ -1,4 +1,4 @@
-"""Whose BMC is looked at next: each has its own moment, spread over the period; who does not answer comes up rarer."""
+"""The schedule of BMC polls: each has its own moment in the period; BMCs that miss polls are polled less often."""
 
 import heapq
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ class Rota:
         return max(self._pace.period_s, len(self._turns) / self._pace.looks_per_s)
 
     def enlist(self, nodes: Iterable[str], now: float) -> None:
-        """These are the nodes to look at. Newcomers are spread over one period; who is gone is forgotten."""
+        """Set the nodes to look at. Newcomers are spread over one period; who is gone is forgotten."""
         wanted = frozenset(nodes)
         for gone in self._turns.keys() - wanted:
             del self._turns[gone]
@@ -80,7 +80,7 @@ class Rota:
         return turn.missed if turn else 0
 
     def seen(self, node: str, now: float, *, close: bool) -> None:
-        """It answered. Its next turn keeps its place in the period; `close`: it is looked at again soon."""
+        """Note an answer. Its next turn keeps its place in the period; `close`: it is looked at again soon."""
         turn = self._turns.get(node)
         if turn is None:
             return
@@ -89,7 +89,7 @@ class Rota:
         self._put(node, min(regular, now + self._pace.close_s) if close else regular)
 
     def missed(self, node: str, now: float, *, awaited: bool = False) -> int:
-        """It did not answer; how many times in a row that was by now. `awaited`: somebody waits for it to come back."""
+        """Note a miss; how many times in a row that was by now. `awaited`: somebody waits for it to come back."""
         turn = self._turns.get(node)
         if turn is None:
             return 0
@@ -102,7 +102,7 @@ class Rota:
         return turn.missed
 
     def exceeded(self, node: str, now: float) -> None:
-        """It answered with more than is read: it costs much, so it is asked less and less from the first time on."""
+        """Note an answer of more than is read: it costs much, so it is asked less and less from the first time on."""
         turn = self._turns.get(node)
         if turn is None:
             return

@@ -19,7 +19,7 @@ PAUSE_S = 0.001
 """A snapshot's rest after each piece. Without it the event loop would wait for the interpreter at every system call."""
 
 _UNENCODABLE = (msgspec.MsgspecError, OverflowError, TypeError, ValueError, RecursionError, MemoryError)
-"""What encoding raises for a value that no snapshot can hold: a bug, or a bound that is missing at the edge."""
+"""Exceptions of encoding a value that no snapshot can hold: a bug, or a bound that is missing at the edge."""
 
 
 class Checkpoints:

@@ -1,4 +1,4 @@
-"""What an examination of a cluster says, whichever scheduler it has."""
+"""Findings of an examination of a cluster, whichever scheduler it has."""
 
 from msgspec import Struct
 

@@ -17,7 +17,7 @@ GRACE_S = 5.0
 
 
 class Fence(Protocol):
-    """What stands between a recorded operation and the outside."""
+    """The fence between a recorded operation and the outside."""
 
     async def passes(self, send: Send) -> bool:
         """Waits until this may be sent; False when it is out of date by then."""
@@ -92,7 +92,7 @@ class Sender:
 
 
 def fate(send: Send, error: Exception) -> Outcome:
-    """What a driver's error means: what it would not do is refused; of all else nobody knows what came."""
+    """Outcome of a driver's error: what it would not do is refused; of all else nobody knows what came."""
     refused = isinstance(error, RefusedError) and send.how == "perform"
     return _outcome(send.operation, "refused" if refused else "unknown", str(error) or type(error).__name__)
 

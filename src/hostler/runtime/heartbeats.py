@@ -1,4 +1,4 @@
-"""Who is heard and who has fallen silent. Memory only: the crossing alone becomes an input."""
+"""Heartbeats: nodes heard and nodes silent. Memory only: the crossing alone becomes an input."""
 
 from collections import OrderedDict
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ class HeartbeatTable:
             self._heard.setdefault(node_id, now)
 
     def begin_anew(self, now: datetime) -> None:
-        """Nobody listened for a while: each gets one full interval again, and every next heartbeat is news."""
+        """Start anew after a while without listening: each gets a full interval, every next heartbeat is news."""
         self._heard = OrderedDict.fromkeys([*self._heard, *self._silent], now)
         self._silent.clear()
         self._boots.clear()

@@ -1,4 +1,4 @@
-"""What waits to be decided: bounded queues in which outcomes, intents and easing never stand behind observations.
+"""Bounded queues of inputs, in which outcomes, intents and easing never stand behind observations.
 
 Observations are taken fairly over nodes: whoever sends a thousand at once waits until others have had a thousand. What
 may doom a job goes before other observations, and in a small batch, which is decided and durable soon.
@@ -31,7 +31,7 @@ class BusyError(Exception):
 
 
 class StandbyError(BusyError):
-    """This controller does not decide; the one at `address` does ("" where none is known to)."""
+    """A controller that does not decide; the one at `address` does ("" where none is known to)."""
 
     def __init__(self, address: str, retry_after_s: float = 1.0) -> None:
         super().__init__(retry_after_s)

@@ -1,4 +1,4 @@
-"""What lets one node's kubelet into a cluster for the first time, as it is given to that node's agent alone."""
+"""The offer that lets one node's kubelet into a cluster for the first time, given to that node's agent alone."""
 
 from datetime import datetime
 

@@ -34,7 +34,7 @@ _tokens = itertools.count(1)
 
 
 class Around(Struct):
-    """What every term of a controller works with. `background` keeps a task until it is done.
+    """The surroundings of a controller's terms. `background` keeps a task until it is done.
 
     `clock` is the wall's, `moment` the seconds of a clock that also counts while the machine sleeps.
     """
@@ -85,7 +85,7 @@ class Office:
         return self._time.now if self._time is not None else self._controller.now
 
     def close(self, retry_after_s: float) -> None:
-        """Nobody is answered any more; what was not committed is forgotten."""
+        """End without answers; what was not committed is forgotten."""
         self._controller.lost()
         self._queues = Queues()
         for future in self._answers.values():

@@ -32,7 +32,7 @@ class LeaseTerms(Struct, frozen=True):
 
 
 class LeaseWatch:
-    """What one controller knows of its cell's lease. `holder` is its own mark in it, which no other uses."""
+    """One controller's knowledge of its cell's lease. `holder` is its own mark in it, which no other uses."""
 
     def __init__(self, holder: str, terms: LeaseTerms) -> None:
         self.holder = holder
@@ -57,7 +57,7 @@ class LeaseWatch:
         self._renewed = began
 
     def lost(self) -> None:
-        """It is not ours any more, or we give up acting on it."""
+        """Give it up: it is not ours any more, or we give up acting on it."""
         self._renewed = None
 
     def margin(self, now: float) -> float:

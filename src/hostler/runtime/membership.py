@@ -1,4 +1,4 @@
-"""What one controller is within its cell, and what it says of itself: its name, address, role, and how far behind."""
+"""A controller within its cell, and what it says of itself: name, address, role, and how far behind."""
 
 from msgspec import Struct
 
@@ -67,7 +67,7 @@ class ControllerHealth(Struct, frozen=True):
 
 
 class Roll:
-    """Who is there: members whose beats still grow. `moment`s are seconds of one monotonic clock."""
+    """Members that are there: members whose beats still grow. `moment`s are seconds of one monotonic clock."""
 
     def __init__(self, gone_s: float) -> None:
         self._gone_s = gone_s

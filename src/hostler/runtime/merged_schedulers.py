@@ -114,7 +114,7 @@ def _evictions(operation: Operation, node: Node, own: Sequence[Scheduler]) -> It
 
 
 class _Told(Struct):
-    """What was told of a cluster, by node, and what its schedulers had shown then.
+    """The last told view of a cluster, by node, and what its schedulers had shown then.
 
     `ids` are the nodes that a scheduler's names mean, "" for none of ours; `names` is the way back. An override is told
     until it is over.
@@ -142,11 +142,11 @@ class SchedulerEye:
         self._told = {cluster: _Told() for cluster in clusters}
 
     def news(self) -> list[WorkSeen | NodeSeen]:
-        """What is to be told now."""
+        """News to be told now."""
         return [one for cluster in self._clusters for one in self._of(cluster)]
 
     def of_node(self, node: Node, cluster: str) -> list[WorkSeen | NodeSeen]:
-        """What the cluster shows of one node now, without a look at its others while the cluster is in touch."""
+        """View of one node by the cluster now, without a look at its others while the cluster is in touch."""
         own = self._clusters.get(cluster, ())
         views = [one.views() for one in own]
         if own and (not self._present().synced(cluster) or any(view.lost for view in views)):
@@ -198,7 +198,7 @@ class SchedulerEye:
     def _works(
         self, cluster: str, views: Sequence[ClusterView], moved: Iterable[str], *, whole: bool
     ) -> Iterator[WorkSeen]:
-        """What runs where. Who was listed and is no more runs nothing there.
+        """Work by node. A node that was listed and is no more runs nothing there.
 
         A member that was never listed stays unknown: its name may be another there than we believe.
         """
@@ -279,13 +279,13 @@ def _differs(before: WorkloadView | None, now: WorkloadView) -> bool:
 
 
 def _merged(views: Iterable[WorkloadView], node_id: str) -> WorkloadView:
-    """What its schedulers, one at least, show of a node; what one alone shows by this name stays the same object."""
+    """The view of a node by its schedulers, one at least; what one alone shows by this name stays the same object."""
     view = reduce(_both, views)
     return view if view.node == node_id else replace(view, node=node_id)
 
 
 def _both(one: WorkloadView, other: WorkloadView) -> WorkloadView:
-    """What two schedulers of one cluster show of a node: it is cordoned where both say so."""
+    """Merged view of a node by two schedulers of one cluster: it is cordoned where both say so."""
     said = [view.cordoned for view in (one, other) if view.cordoned is not None]
     return WorkloadView(
         one.node,

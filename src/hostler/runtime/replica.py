@@ -86,7 +86,7 @@ class Follower:
                 return
 
     def leads(self) -> None:
-        """What the fleet holds is all there is: nobody else writes."""
+        """Take the fleet as all there is: nobody else writes."""
         self._last = self.fleet.cell.seq
         self._caught_up = self._moment()
 

@@ -139,12 +139,12 @@ class Cell:
 
     @property
     def view(self) -> Fleet:
-        """What is committed, as far as this controller knows; reading it needs no lock."""
+        """The committed fleet, as far as this controller knows; reading it needs no lock."""
         return self._follower.view
 
     @property
     def present(self) -> LiveState:
-        """What is so right now, as far as it was told in this term of office; all unknown where it stands by."""
+        """Live state, as far as it was told in this term of office; all unknown where it stands by."""
         return self._office.present if self._office is not None else self._nothing[0]
 
     def now(self) -> datetime:
@@ -153,7 +153,7 @@ class Cell:
 
     @property
     def heartbeats(self) -> HeartbeatTable:
-        """Who was heard in this term of office."""
+        """Heartbeats heard in this term of office."""
         return self._office.heartbeats if self._office is not None else self._nothing[1]
 
     @property
@@ -195,7 +195,7 @@ class Cell:
         )
 
     def _doubt(self, behind_s: float) -> str:
-        """What is wrong though nothing has failed yet."""
+        """Trouble though nothing has failed yet."""
         if self.role == "active" and self._holding is not None:
             return self._holding.why()
         if self.role != "standby":
@@ -246,7 +246,7 @@ class Cell:
         self.tell(intake.Replied(outcome))
 
     def _deciding(self) -> Office:
-        """Who decides here. Raises BusyError where nobody does."""
+        """The term that decides here. Raises BusyError where nobody does."""
         if self._stopping.is_set() or self.role != "active" or self._office is None:
             raise StandbyError(self.elsewhere, AGAIN_AFTER_S[-1] if self._why else 1.0)
         return self._office

@@ -1,4 +1,4 @@
-"""Whoever follows the cell's records as they come: bounded queues, and the slow are dropped to resume by themselves."""
+"""Subscribers to the cell's records: bounded queues, and the slow are dropped to resume by themselves."""
 
 import asyncio
 import itertools
@@ -15,7 +15,7 @@ class SlowSubscriberError(Exception):
 
 
 class Subscribers:
-    """Everybody who follows. `read` gives the records after a number from the journal; it blocks."""
+    """All subscribers. `read` gives the records after a number from the journal; it blocks."""
 
     def __init__(self, read: Callable[[int], Iterator[Record]]) -> None:
         self._read = read

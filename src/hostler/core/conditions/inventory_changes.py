@@ -1,4 +1,4 @@
-"""What an inventory changes in the record: parts that came, went or moved, and what was looked at in which boot."""
+"""Changes that an inventory makes to the record: parts that came, went or moved, what was seen in which boot."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Who is who: whether the machine that a cluster calls by a node's name is the machine that the node's agent runs on.
+"""Identity of machines: whether a cluster's node of this name is the machine that the node's agent runs on.
 
 Kubernetes knows a node by its name alone. What tells machines apart is the boot id, which the kernel draws anew at each
 start: two machines never share one, while names, addresses and machine ids are copied with images.
@@ -33,7 +33,7 @@ def is_listed_from_an_earlier_boot(here: LiveNode, node: Node) -> bool:
 
 
 def misbound(node: Node) -> Blocker | None:
-    """What keeps the node from being acted on under its names, None where nothing does."""
+    """Blocker of acts on the node under its names, None where nothing does."""
     standing = next((c for c in node.conditions if c.type == MISMATCH), None)
     if standing is None:
         return None

@@ -9,7 +9,7 @@ from hostler.core.state.model import Condition, Node
 
 
 def take_in(node: Node, raised: Condition) -> tuple[e.Event, ...]:
-    """What follows where `raised` names the fault of a part of which only its BMC has spoken until now."""
+    """Events where `raised` names the fault of a part of which only its BMC has spoken until now."""
     alike = [c for c in node.conditions if c.part == raised.part and _is_vague(c, raised)]
     if not alike:
         return ()

@@ -1,4 +1,4 @@
-"""What Hostler concludes of a node: it stands still, nobody says what runs on it, its name is another's, it is back."""
+"""Conditions that Hostler concludes itself: a node is stuck, unlisted, under another's name, or back unasked."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

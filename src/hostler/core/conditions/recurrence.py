@@ -29,7 +29,7 @@ class Occasion(Struct, frozen=True):
 
 
 def count(fleet: Fleet, node: Node, finding: Finding, at: datetime, *, raised: bool) -> Iterator[e.Event]:
-    """What follows from one more such finding at `at`: counts, and the suspicion where one is complete.
+    """Events of one more such finding at `at`: counts, and the suspicion where one is complete.
 
     `raised`: the condition did not stand before. Each event must be folded before the next is asked for.
     """
@@ -69,7 +69,7 @@ def _count(fleet: Fleet, node: Node, row: Recurrence, occasion: Occasion) -> Ite
 
 
 def _value(row: Recurrence, facts: Facts) -> str | None:
-    """What tells this occasion from others; None where it cannot be told and so does not count."""
+    """Mark that tells this occasion from others; None where it cannot be told and so does not count."""
     if not row.distinct:
         return ""
     if row.distinct == "process" and facts.get("job"):

@@ -1,4 +1,4 @@
-"""Who has fallen silent about a node, and what nobody can say any more: conditions become unknown, and known again.
+"""Silence of sources, and what nobody can say any more: conditions become unknown, and known again.
 
 An observer tells what changes; as long as it is heard, what it said last still holds. When it falls silent, nobody
 confirms and nobody revokes what it has shown: after its row's time such a condition is *unknown*. It stands, counts as
@@ -84,7 +84,7 @@ def _check_of(condition: Condition) -> str:
 
 
 class SilentSources(Struct, frozen=True):
-    """Who is silent now among those who are asked about, and who is certainly heard; of others nothing is known."""
+    """Sources silent now among those asked about, and those is certainly heard; of others nothing is known."""
 
     silent: tuple[str, ...] = ()
     heard: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ def _is_silent(scene: DecisionContext, node: Node, source: str, unheard_agents: 
 
 
 def _aspects_missing(condition: Condition) -> list[str]:
-    """What a reading.missing says that cannot be read."""
+    """The reading that a reading.missing is about."""
     if condition.type != "reading.missing" or not condition.evidence:
         return []
     return str(condition.evidence[-1].facts.get("aspects", "")).split(", ")
@@ -169,7 +169,7 @@ def next_moment(scene: DecisionContext, node: Node) -> datetime | None:
 
 
 def review(scene: DecisionContext, node_ids: Iterable[str], unheard_agents: Iterable[str]) -> Iterator[e.Event]:
-    """What silence and its end mean for these nodes, in records about many nodes each. Nothing where all is as it was.
+    """Events of silence and its end for these nodes, in records about many nodes each. Nothing where all is as it was.
 
     `unheard_agents` are the nodes whose agents have passed the policy's silence by now.
     """

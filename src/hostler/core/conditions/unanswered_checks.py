@@ -49,7 +49,7 @@ _NAMES = {"verify_inventory": INVENTORY}
 
 
 def profile_at(plan: Plan) -> str:
-    """What the step at which the plan stands has to be answered for, "" where nothing is asked there."""
+    """Profile that the plan's step has to be answered for, "" where nothing is asked there."""
     if plan.state != "running" or plan.index >= len(plan.steps):
         return ""
     step = plan.steps[plan.index]
@@ -93,7 +93,7 @@ class Unsaid(Struct, frozen=True):
 
 
 def left_open(scene: DecisionContext, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
-    """What is recorded of an answer that says nothing: the verdict, the condition, and a ticket naming the command."""
+    """Events of an answer that says nothing: the verdict, the condition, and a ticket naming the command."""
     profile, verdict, detail = said.profile, said.verdict, said.detail
     known = standing(node, profile)
     facts: Facts = {"check": profile, "verdict": verdict.value, CANNOT: said.cannot}
@@ -156,7 +156,7 @@ def ticket_of(fleet: Fleet, node: Node, profile: str) -> Ticket | None:
 
 
 def next_command(node: Node, profile: str) -> str:
-    """What a person can do who has looked at the node."""
+    """Commands for a person who has looked at the node."""
     if profile == INVENTORY:
         return f"put right what is named and have it seen, or {_words(node, profile)}"
     return _words(node, profile)
@@ -219,7 +219,7 @@ def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
 
 
 def answered(fleet: Fleet, node: Node, profile: str, by: str, why: str) -> Iterator[e.Event]:
-    """What ends with an answer: the condition, and the ticket that asked for it."""
+    """Events that end with an answer: the condition, and the ticket that asked for it."""
     if (condition := standing(node, profile)) is not None:
         yield e.ConditionCleared(node.id, condition.id, by, why)
     if (ticket := ticket_of(fleet, node, profile)) is not None:

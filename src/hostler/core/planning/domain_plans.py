@@ -54,7 +54,7 @@ def mates(fleet: Fleet, node: Node) -> Iterator[tuple[Node, Plan]]:
 
 
 def stage_of(plan: Plan) -> DomainStage:
-    """What the plan does next."""
+    """The plan's next stage."""
     if plan.index >= len(plan.steps):
         return DomainStage.done
     return _STAGES.get(plan.steps[plan.index].operation, DomainStage.act)

@@ -284,7 +284,7 @@ def _step(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
 
 
 def _passed_over(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...] | None:
-    """What is recorded where the step is not taken, None where it is.
+    """Events where the step is not taken, None where it is.
 
     It was meant for another boot, it would open a node that is to stay shut, or a site's check has passed by itself.
     """
@@ -529,7 +529,7 @@ def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Bloc
 
 
 def _consent_ticket(scene: DecisionContext, node: Node, plan: Plan, waits_for: Blocker, pool: Pool | None) -> Ticket:
-    """Whose work it is is asked: whom the work itself names, else its pool's owner."""
+    """Person to ask about the work: whom the work itself names, else its pool's owner."""
     works = scene.present.workloads(node) or ()
     named = next((w.owner for w in works if w.id == waits_for.name and w.owner), "")
     return Ticket(

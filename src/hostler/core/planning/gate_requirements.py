@@ -1,4 +1,4 @@
-"""What a gate must see of a node before it lets it through, and whether a gate's answer says that it saw it. Pure.
+"""Requirements of a gate, and whether a gate's answer says that it saw them. Pure.
 
 An expectation is frozen into the step when its plan is laid down: from then on nobody chooses what is looked at. A
 gate that says passed without saying what it saw has not passed.
@@ -94,7 +94,7 @@ def _fits(row: str, condition: str) -> bool:
 
 
 def expectation(fleet: Fleet, node: Node, plan: str, causes: Iterable[str], only: tuple[str, ...] = ()) -> Expected:
-    """What the gate of this plan is to see, from the node's record, its SKU and what the plan was laid down for.
+    """Requirements of this plan's gate, from the node's record, its SKU and what the plan was laid down for.
 
     `only`: the slots that the plan is confined to.
     """
@@ -142,7 +142,7 @@ def as_seen(operation: Operation, outcome: Outcome) -> Outcome:
 
 
 def unstated(args: Mapping[str, str], facts: Facts) -> str:
-    """What an answer that says passed does not say it saw, "" where it says all that its order expects."""
+    """Requirement that a passed answer does not say it saw, "" where it says all that its order expects."""
     if args.get("profile", "gate") not in PROFILES:
         return ""
     if EXPECTS not in args:

@@ -112,7 +112,7 @@ def _matters(severity: Severity, kind: str, part: str, wish: str) -> bool:
 
 
 def _busy(scene: DecisionContext, node: Node) -> str:
-    """Who works on the node; not known to work is not working."""
+    """Work on the node; not known to work is not working."""
     for work in scene.present.workloads(node) or ():
         if work.work_class is not WorkClass.infrastructure:
             return f"{work.job or work.id} has come"

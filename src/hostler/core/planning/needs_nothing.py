@@ -1,4 +1,4 @@
-"""Who certainly needs nothing, told without deciding anything: most of a fleet is passed over cheaply."""
+"""Nodes that certainly need nothing, told without deciding anything: most of a fleet is passed over cheaply."""
 
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning.idle_checks import serves

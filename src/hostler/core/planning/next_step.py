@@ -30,7 +30,7 @@ from hostler.core.tables.verdicts import Conviction
 
 
 def next_step(scene: DecisionContext, node: Node) -> Answer:
-    """What to record next for this node, or what it waits for."""
+    """Next step of this node: events to record, a wait, or rest."""
     if told := would_have(scene, node):
         return Act(told)
     need = needed(scene, node)

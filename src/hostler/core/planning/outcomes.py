@@ -34,7 +34,7 @@ from hostler.core.tables.verdicts import ENDS, Conviction, StepEnd, verdict_of
 
 
 def conclude(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> tuple[e.Event, ...]:
-    """What a known outcome (done, failed, refused, open) of the outstanding operation means for its plan.
+    """Events of a known outcome (done, failed, refused, open) of the outstanding operation.
 
     Only a check that says *failed* convicts; what needs an ability that the agent lacks leaves the step open.
     """

@@ -173,7 +173,7 @@ def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wish
 _LEFT = {
     "bmc_reset": "what is left is AC power: drain the node, switch its supplies' outlets off and on or pull the cords"
 }
-"""What a person can do where a remedy has come to its end and no other follows it."""
+"""Commands for a person where a remedy has come to its end and no other follows it."""
 
 
 def _stuck(scene: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:

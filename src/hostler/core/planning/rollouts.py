@@ -25,7 +25,7 @@ EXAMINED = "suspect"
 
 
 class RolloutOrder(Struct, frozen=True):
-    """Who wants which configuration to be rolled out, why, and who approved it."""
+    """A wish to roll a configuration out: whose, why, and who approved it."""
 
     configuration: Configuration
     documents: dict[str, str]
@@ -248,7 +248,7 @@ def _wrong_removal(scene: DecisionContext, rollout: Rollout, node: Node) -> Slic
 
 
 def advance(scene: DecisionContext) -> tuple[e.Event, ...]:
-    """What the running rollout does next: nothing yet, the next slice, its end."""
+    """Next events of the running rollout: nothing yet, the next slice, its end."""
     rollout = scene.fleet.rollout
     if rollout is None or scene.now < rollout.until:
         return ()
@@ -294,7 +294,7 @@ def unsettled(scene: DecisionContext, rollout: Rollout) -> list[str]:
 
 
 def waits_for(scene: DecisionContext, rollout: Rollout) -> str:
-    """What a running rollout stands at and waits for, as every surface shows it."""
+    """State of a running rollout and what it waits for, as every surface shows it."""
     errors = f"{len(rollout.errors)} errors of at most {rollout.tolerated}"
     if scene.now < rollout.until:
         return f"{named(rollout)} is watched until {rollout.until:%Y-%m-%d %H:%M} UTC, {errors}"

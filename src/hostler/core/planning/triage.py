@@ -1,4 +1,4 @@
-"""What a node in triage waits for: somebody's hands, or its next examination, where the last could not be made.
+"""Waits of a node in triage: for somebody's hands, or its next examination, where the last could not be made.
 
 An examination that never came to its checks has found nothing: a BMC that restarts, a management network that is away.
 However often it could not be made, that is no evidence against the node: a technician is asked to see to it.
@@ -18,7 +18,7 @@ AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
 
 
 def waits(scene: DecisionContext, node: Node) -> Answer | None:
-    """Whom a node in triage waits for, or the ticket that asks them; None where it may be examined now."""
+    """The wait of a node in triage, or the ticket that asks them; None where it may be examined now."""
     asked = next((c for c in node.conditions if c.type == "operator.maintenance"), None)
     if asked is not None:
         text = f"{asked.owner} took it out for maintenance"

@@ -1,4 +1,4 @@
-"""What another configuration or mode would change, computed and not tried: which nodes would be disturbed by it."""
+"""Effects of another configuration or mode, computed and not tried: which nodes would be disturbed by it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -40,7 +40,7 @@ def begins(scene: DecisionContext, node: Node) -> str:
 
 
 def changed(before: DecisionContext, after: DecisionContext, nodes: Iterable[Node]) -> tuple[str, ...]:
-    """Those of the nodes on which a remedy would begin that does not begin now, or another one than now."""
+    """Nodes on which a remedy would begin that does not begin now, or another one than now."""
     return tuple(n.id for n in nodes if (fresh := begins(after, n)) and fresh != begins(before, n))
 
 
@@ -116,7 +116,7 @@ def loosens(before: Reach, after: Reach) -> bool:
 
 
 def pool_changes(before: Configuration, after: Configuration) -> tuple[str, ...]:
-    """What changes of each pool, a line each."""
+    """Changes of each pool, a line each."""
     lines: list[str] = []
     for name in sorted({*before.pools, *after.pools}):
         had, has = before.pools.get(name), after.pools.get(name)

@@ -23,14 +23,14 @@ CLOCKS_APART = timedelta(minutes=1)
 
 
 class Lost(Struct, frozen=True):
-    """What a fault has ended: the work that used this part (serial or slot; "" for the whole node) when it was seen."""
+    """Work that a fault has ended: it used this part (serial or slot; "" for the whole node) when that was seen."""
 
     part: str
     seen: datetime
 
 
 class Disturbance(Struct, frozen=True):
-    """What is to be done to a node, as far as work on it is concerned.
+    """An act on a node, as far as work on it is concerned.
 
     `lost` is what its faults have ended already. `overdue`: the pool's drain deadline has passed since this act began
     to ask. `remedy` is what consent was given to. `parts` are the slots that the act is confined to, () for the whole
@@ -100,7 +100,7 @@ def _consent(node: Node, workload: Workload, act: Disturbance, pool: Pool | None
 
 
 def lost_to(condition: Condition, dooms: str) -> tuple[Lost, ...]:
-    """What this fault has ended; `dooms` is what its rule says: node, part or none."""
+    """Work that this fault has ended; `dooms` is what its rule says: node, part or none."""
     if dooms == "node":
         return (Lost("", condition.last_seen),)
     return (Lost(condition.part, condition.last_seen),) if dooms == "part" and condition.part else ()

@@ -26,7 +26,7 @@ ENTRIES = (
 
 
 def ended(scene: DecisionContext) -> Iterator[e.Event]:
-    """What has run out by now: holds with an end, windows, incidents. Each is folded before the next is asked for."""
+    """Ends of holds, windows and incidents that have run out by now. Each is folded before the next is asked for."""
     fleet, now = scene.fleet, scene.sure
     holds = [h for h in fleet.holds.values() if h.until is not None and h.until <= now]
     windows = [w for w in fleet.windows.values() if w.ends <= now]

@@ -98,7 +98,7 @@ def _restored(scene: DecisionContext, _request: DisruptionRequest) -> list[Block
 
 
 def restored_at(since: datetime) -> Blocker:
-    """What everybody waits for until a person has looked at how reality differs from a copied journal."""
+    """Blocker of all disruption until a person has looked at how reality differs from a copied journal."""
     text = f"the journal was restored at {since:%Y-%m-%d %H:%M} UTC: nothing is disturbed until a person releases it"
     return Blocker("restored", "journal", text, "a person releases it (hostler restore release)")
 

@@ -24,7 +24,7 @@ OPEN, OVERDUE, INDIVIDUAL = "open", "overdue", "individual"
 
 
 def review(scene: DecisionContext, suspects: Iterable[str]) -> Iterator[e.Event]:
-    """What follows for incidents from nodes whose conditions have changed.
+    """Events of incidents from nodes whose conditions have changed.
 
     Each event must be folded before the next is asked for.
     """

@@ -1,4 +1,4 @@
-"""Which places of a pool a spare may fill: those below its target, and those of members that stay dark.
+"""Places of a pool that a spare may fill: those below its target, and those of members that stay dark.
 
 A member is dark for its pool where it runs nothing and only a person brings it back: an incident holds its remedies,
 or Hostler has powered it off to protect it. Filling its place disturbs nobody, so this asks for less evidence than a

@@ -13,7 +13,7 @@ UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it i
 
 
 class Need(Struct, frozen=True):
-    """What a node needs done: the remedy, under which class of act, and the conditions that say so.
+    """A need of a node: the remedy, under which class of act, and the conditions that say so.
 
     `rule` is the condition type whose row decided; `wished`: a person asked for it by name. `dooms` and `part` tell
     which work is lost already.
@@ -82,7 +82,7 @@ def _need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Ne
 
 
 def shadow_need(policy: Policy, node: Node, condition: Condition, now: datetime) -> Need | None:
-    """What a row in shadow would ask for because of this condition, None where no such row answers it."""
+    """Remedy that a row in shadow would ask for because of this condition, None where no such row answers it."""
     rule = policy.rules.get(condition.type, UNRULED)
     if not rule.shadow or condition.remedy:
         return None

@@ -14,7 +14,7 @@ BLOCKER_TEXT = 200
 
 
 def would_have(scene: DecisionContext, node: Node) -> tuple[e.Event, ...]:
-    """What has not been told yet of the rules in shadow that this node's conditions meet.
+    """Events not told yet of the rules in shadow that this node's conditions meet.
 
     An instance's first mention is due when its condition begins to stand, another when its remedy has changed; of
     standings that begin within `AGAIN` of the last mention nothing is told.

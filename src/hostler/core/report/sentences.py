@@ -8,7 +8,7 @@ from hostler.core.state.model import Condition, Incident, Plan, Shadow
 
 
 def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - one flat table of cases
-    """What the event says, in one line."""
+    """The event in one line."""
     match event:
         case e.NodeRegistered(node=node):
             return f"{'adopted' if event.adopted else 'registered'} as {node.sku} in rack {node.position.rack or '?'}"
@@ -156,7 +156,7 @@ def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - 
 
 
 def asked_for(approval: Approval) -> str:
-    """Who asked for what on how many nodes, and that a second person is asked."""
+    """The intent, its person and its nodes, and that a second person is asked."""
     intent = approval.intent
     return (
         f"approval {approval.id} by a second person: {intent.person} asked for {intent.verb} on {intent.target} "

@@ -26,7 +26,7 @@ class Closure(Struct, frozen=True):
 
 
 class DisturbanceByPerson(Struct, frozen=True):
-    """Whom one person's word let be disturbed."""
+    """Nodes that one person's word let be disturbed."""
 
     at: datetime
     person: str
@@ -34,7 +34,7 @@ class DisturbanceByPerson(Struct, frozen=True):
 
 
 class CellRecord(Struct, frozen=True):
-    """What concerns the whole cell: counters for ids, the brake, pauses, modes, recent disturbances and incidents.
+    """The record of the whole cell: counters for ids, the brake, pauses, modes, recent disturbances and incidents.
 
     `doubt`: the clock is not believed. `format`: up to which format events may be written. `restored`: since when the
     cell stands still because its journal is a copy, whose last record was `copied`.

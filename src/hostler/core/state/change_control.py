@@ -1,4 +1,4 @@
-"""What keeps one word from disturbing too many: a second person's approval, and rollouts by slices. Values only."""
+"""Limits on what one word may disturb: a second person's approval, and rollouts by slices. Values only."""
 
 from datetime import datetime
 

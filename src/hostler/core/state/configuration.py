@@ -1,4 +1,4 @@
-"""What an operator decides beforehand: SKUs, pools, the response table, and the limits. Values only.
+"""The operator's decisions: SKUs, pools, the response table, and the limits. Values only.
 
 Documents are read and checked in `documents`; what is active is the fold of `config_activated`.
 """
@@ -30,7 +30,7 @@ class Reset(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sku(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a node of this model must contain.
+    """Contents of a node of this model.
 
     `parts` counts part kinds, `firmware` is the fleet's baseline, `images` says where a component's image is
     fetched from; `reset` how its GPUs are reset. `models` are words that the model of every part of a kind contains,

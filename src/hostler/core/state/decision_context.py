@@ -1,4 +1,4 @@
-"""What a decision looks at: the recorded fleet, the volatile present, and the moment. Nothing else decides."""
+"""The context of a decision: the recorded fleet, live state, and the moment. Nothing else decides."""
 
 from datetime import datetime
 

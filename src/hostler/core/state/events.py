@@ -1,4 +1,4 @@
-"""What can be recorded. Stored names are written by hand and never change meaning; bodies carry a version.
+"""Events that can be recorded. Stored names are written by hand and never change meaning; bodies carry a version.
 
 An event states what happened with everything needed to fold and explain it later: `fold.evolve` reads no table,
 no clock and no present. Names and versions are kept apart from the classes so that a class may be renamed.

@@ -60,7 +60,7 @@ class Fleet:
 
     @property
     def policy(self) -> Policy:
-        """What holds for the whole cell: brake, silence, budgets of domains. For one node ask `policy_of`."""
+        """Policy of the whole cell: brake, silence, budgets of domains. For one node ask `policy_of`."""
         return self.configuration.policy
 
     @property
@@ -128,7 +128,7 @@ class Fleet:
         return f"part:{part}" if part in self.parts else f"place:{node_id}/{part}"
 
     def tallies_of(self, node_id: str, part: str) -> tuple[Tally, ...]:
-        """What came back on the node (part "") or on the part."""
+        """Tallies of what came back on the node (part "") or on the part."""
         return () if self.tallies.bare else self.tallies.get(self.tallied(node_id, part)) or ()
 
     def put_tallies(self, node_id: str, part: str, tallies: tuple[Tally, ...], at: datetime) -> None:

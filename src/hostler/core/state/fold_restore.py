@@ -1,4 +1,4 @@
-"""What a restore does to the fleet: all stands still, nodes are compared with reality, a person lets it act again."""
+"""Fold of a restore: all stands still, nodes are compared with reality, a person lets it act again."""
 
 from datetime import datetime
 

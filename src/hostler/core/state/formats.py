@@ -1,4 +1,4 @@
-"""What may be written while controllers of two versions share a journal: formats, raised like etcd's cluster version.
+"""Formats of events while controllers of two versions share a journal: formats, raised like etcd's cluster version.
 
 Each event name and body version came in a format. The cell's format is recorded (`format_raised`, itself of the
 first) and raised only when every live controller reads it; until then what needs more waits, and says for whom.

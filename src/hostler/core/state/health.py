@@ -1,4 +1,4 @@
-"""What is known of a node's health: one function says *healthy*, for pools, nodes, spares, the console and metrics.
+"""A node's health: one function says *healthy*, for pools, nodes, spares, the console and metrics.
 
 That somebody who would say otherwise is silent is never health, and neither is that nobody has looked. What a pool's
 budget counts is another thing: who is in service (`is_serving`), whatever ails it; else faults would use up the budget

@@ -1,9 +1,9 @@
-"""What is wrong with something that was given to us: where, what, and what to write instead."""
+"""Problems with what was given to us: where, what, and what to write instead."""
 
 from msgspec import MsgspecError, Struct
 
 UNREADABLE = (MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes from outside: not JSON, another shape, text that is not UTF-8, nested without end."""
+"""Exceptions of decoding bytes from outside: not JSON, another shape, text that is not UTF-8, nested without end."""
 
 
 class Problem(Struct, frozen=True):

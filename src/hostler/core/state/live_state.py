@@ -1,4 +1,4 @@
-"""What is so right now and not recorded: workloads, power, readiness, who is heard. Each source synced or unknown.
+"""Live state, not recorded: workloads, power, readiness, who is heard. Each source synced or unknown.
 
 Unknown never means "nothing there": a node whose own cluster is not synced has unknown workloads and may not be
 disturbed. Only the engine writes here, from inputs; `fold` never reads it.
@@ -63,7 +63,7 @@ class LiveNode(Struct):
 
 
 class Release(Struct, frozen=True):
-    """What the version that runs here knows: its name, and the formats in which events came (`events.INTRODUCED`)."""
+    """The version that runs here: its name, and the formats in which events came (`events.INTRODUCED`)."""
 
     version: str = "0.1.0"
     introduced: dict[tuple[str, int], int] = INTRODUCED
@@ -115,7 +115,7 @@ class LiveState:
         self.unobserved: dict[str, datetime] = {}
 
     def forget(self, now: datetime) -> None:
-        """Nobody looked for a while: all is unknown again, as after a start."""
+        """Forget all, for nobody looked for a while: unknown again, as after a start."""
         self.fellows = None
         self.nodes.clear()
         self.clusters.clear()
@@ -124,7 +124,7 @@ class LiveState:
         self.unobserved.clear()
 
     def observed(self, operation: str) -> bool:
-        """What came of it is known; whether it was to be observed first."""
+        """Note that what came of it is known; whether it was to be observed first."""
         return self.unobserved.pop(operation, None) is not None
 
     def of(self, node_id: str) -> LiveNode:
@@ -154,7 +154,7 @@ class LiveState:
         return self.synced(cluster) and cluster in here.workloads and cluster not in here.listed
 
     def workloads(self, node: Node) -> tuple[Workload, ...] | None:
-        """What runs on the node by its own cluster, None where unknown; of a node in no pool, by any that tells.
+        """Work on the node by its own cluster, None where unknown; of a node in no pool, by any that tells.
 
         A cluster that does not show our cordon yet tells of the time before it: somebody may have come since.
         """

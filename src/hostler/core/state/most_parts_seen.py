@@ -46,6 +46,6 @@ def shown(node: Node, kind: str, *, by_bmc: bool = False) -> float:
 
 
 def due(node: Node, counts: Mapping[str, int]) -> dict[str, int]:
-    """What a gate may ask for of a SKU's counts: no more than the node has ever shown."""
+    """Counts of a SKU that a gate may ask for: no more than the node has ever shown."""
     shown = {kind: most_of(node, kind) for kind in counts}
     return {kind: count if (most := shown[kind]) is None else min(count, int(most)) for kind, count in counts.items()}

@@ -21,7 +21,7 @@ _Bound = tuple[str, float | int | None, float, float]
 
 
 def outside(told: Observation | Outcome) -> str:
-    """Which number is out of bounds and what it may be, "" where none is."""
+    """The number that is out of bounds and what it may be, "" where none is."""
     wrong = (
         f"{name}: {_short(value)} is out of bounds, it is {_short(least)} to {_short(most)}"
         for name, value, least, most in _bounds(told)

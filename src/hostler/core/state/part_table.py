@@ -16,7 +16,7 @@ from hostler.core.state.packed_strings import SEPARATOR, Pairs, Shared, join, on
 
 
 class Layout(Struct, frozen=True):
-    """What the parts of like nodes have in common, in columns."""
+    """Layout: what the parts of like nodes have in common, in columns."""
 
     slots: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -54,7 +54,7 @@ class Fitted(Struct, frozen=True):
 
 
 class PackedParts:
-    """What is committed: a row for each node, loose parts that are in none, and which node a serial is in."""
+    """The committed parts: a row for each node, loose parts that are in none, and which node a serial is in."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Fitted] = {}
@@ -124,7 +124,7 @@ hash_of = hash
 
 
 class Whereabouts:
-    """Which nodes may hold a serial, in eight bytes a part: half of the serial's hash, and the node's number."""
+    """Nodes that may hold a serial, in eight bytes a part: half of the serial's hash, and the node's number."""
 
     def __init__(self) -> None:
         self._buckets: defaultdict[int, array[int]] = defaultdict(lambda: array("Q"))

@@ -15,7 +15,7 @@ from hostler.core.state.model import Blocker, Mode, Remediator
 
 
 def unaccepted(fleet: Fleet, cluster: str) -> tuple[Remediator, ...]:
-    """Those of the cluster that nobody has accepted."""
+    """Remediators of the cluster that nobody has accepted."""
     return tuple(one for one in fleet.cell.remediators if one.cluster == cluster and not one.accepted_by)
 
 
@@ -39,7 +39,7 @@ def accepted(cell: CellRecord, cluster: str, name: str, person: str) -> CellReco
 
 
 def blockers(fleet: Fleet, pools: set[str]) -> list[Blocker]:
-    """What keeps these pools from being disturbed."""
+    """Blockers that keep these pools from being disturbed."""
     configured = fleet.configuration.pools
     clusters = sorted({configured[name].cluster for name in pools if name in configured})
     return [

@@ -1,4 +1,4 @@
-"""Which faults of many nodes can have one cause: syndromes, and the shared parts that can bring them about.
+"""Faults of many nodes that can have one cause: syndromes, and the shared parts that can bring them about.
 
 How many nodes make a common cause of a kind of part is the operator's choice and lives in the policy document; that a
 leaf switch silences nodes, and never corrupts their memory, is a fact and stands here.

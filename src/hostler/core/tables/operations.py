@@ -1,4 +1,4 @@
-"""What each operation is: who performs it, what must hold first, and what may be done when its fate is unknown.
+"""The table of operations: who performs it, what must hold first, and what may be done when its fate is unknown.
 
 A driver may be asked only for kinds in this table. `waits` kinds send nothing: the present shows when they are done.
 """

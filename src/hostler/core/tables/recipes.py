@@ -1,4 +1,4 @@
-"""What each phase and each remedy consists of: steps with deadlines, one table. A plan is a frozen copy of a row.
+"""The recipes of phases and remedies: steps with deadlines, one table. A plan is a frozen copy of a row.
 
 `undo` names the easing that takes a step back when its plan ends early. Deadlines are divided by the policy's
 `time_scale` when a plan is frozen.

@@ -36,6 +36,6 @@ class Conviction(Struct, frozen=True):
 
 
 def verdict_of(outcome: Outcome) -> Verdict:
-    """What a check says; a refusal, a crash, or a word that is no verdict is inconclusive."""
+    """Verdict of a check; a refusal, a crash, or a word that is no verdict is inconclusive."""
     said = outcome.facts.get("verdict") if outcome.result == "done" else None
     return Verdict(said) if isinstance(said, str) and said in set(Verdict) else Verdict.inconclusive

@@ -1,0 +1,55 @@
+"""Delivery of spares: which spare fills which place of a pool."""
+
+from msgspec.structs import replace
+
+from hostler.core.conditions.sku_match import gaps
+from hostler.core.planning.in_service import keeping_away
+from hostler.core.planning.plan_builder import Frame, record
+from hostler.core.planning.remediation import tired
+from hostler.core.policy import pool_places
+from hostler.core.policy.guards import DisruptionRequest, blockers, mode_of, scopes
+from hostler.core.state import events as e
+from hostler.core.state.configuration import Pool
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.model import ActClass, Assignment, Mode, Node
+from hostler.core.state.requalification import has_proven_itself
+from hostler.core.tables.recipes import RECIPES
+
+
+def balance(scene: DecisionContext, pool: Pool, dark: pool_places.Dark) -> tuple[e.Event, ...]:
+    """Deliver spares for the places that nobody fills, in id order; one call delivers all that is to be had.
+
+    A place is free below the pool's target, and where a member stays dark until a person comes (`dark`). Who comes back
+    to a place that was filled makes the pool larger than its target until it loses a member.
+    """
+    missing = pool.target - scene.fleet.index.count(f"pool:{pool.name}") + len(dark)
+    if missing <= 0:
+        return ()
+    found: list[e.Event] = []
+    suspected = pool_places.suspected(scene.fleet)
+    spares = [scene.fleet.nodes[i] for i in scene.fleet.spares(pool.sku)]
+    sound = [node for node in spares if suspected.isdisjoint(node.shares)]
+    for node in sound[: max(0, len(sound) - pool.budget.spares_floor)]:
+        if missing == 0:
+            break
+        assignment = Assignment(pool.name, pool.tenant, pool.cluster, scene.now)
+        joined = replace(node, assignment=assignment)
+        if not _is_deliverable(scene, node, joined, pool):
+            continue
+        missing -= 1
+        found.append(e.NodeAssigned(node.id, assignment, pool_places.told(dark)))
+        found.append(record(scene, joined, RECIPES["deliver"], Frame(ActClass.bring_up)))
+    return tuple(found)
+
+
+def _is_deliverable(scene: DecisionContext, node: Node, joined: Node, pool: Pool) -> bool:
+    """An adopted spare is delivered only where the pool's mode says that Hostler may act there."""
+    if node.profile is not pool.profile or node.provisioner == "none" or not has_proven_itself(node):
+        return False
+    if node.adopted and mode_of(scene, joined, "deliver") is not Mode.act:
+        return False
+    if keeping_away(scene.fleet.holds_on(scopes(scene, node))) or gaps(scene.fleet, node):
+        return False
+    return not tired(scene, node, "deliver") and not blockers(
+        scene, DisruptionRequest("deliver", ActClass.bring_up, (joined,))
+    )
