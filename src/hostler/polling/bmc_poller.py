@@ -171,7 +171,8 @@ class BmcPoller:
     def _missed(self, node_id: str, why: str) -> None:
         """Unreachable once it has missed several looks in a row; told again with each look, as a restart may forget."""
         node = self._cell.view.nodes.get(node_id)
-        awaited = node is not None and node.plan is not None and node.plan.name == "bmc_reset"
+        plan = node.plan if node is not None else None
+        awaited = plan is not None and any(step.operation == "wait_bmc" for step in plan.steps)
         missed = self._rota.missed(node_id, asyncio.get_running_loop().time(), awaited=awaited)
         if missed >= MISSED:
             self._cell.tell(NodeSeen(node_id, power="unknown", bmc_unreachable=True, bmc_says=why))

@@ -85,7 +85,7 @@ def _asking_again(recipe: Recipe, checks: tuple[str, ...]) -> Iterator[StepRow]:
 def _confined(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> tuple[str, ...]:
     """The slots that the plan touches, where its model's GPUs are reset one by one and every cause names its GPU."""
     sku = scene.fleet.configuration_of(node).skus.get(node.sku)
-    if recipe.name != "gpu_reset" or sku is None or sku.reset.domain != "gpu":
+    if not any(row.operation == "gpu_reset" for row in recipe.steps) or sku is None or sku.reset.domain != "gpu":
         return ()
     slot_of = {name: slot for slot, serial in node.slots if slot.startswith("gpu") for name in (slot, serial)}
     named = [slot_of.get(c.part, "") for c in node.conditions if c.id in frame.causes]

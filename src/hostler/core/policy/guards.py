@@ -83,6 +83,12 @@ def is_harmless(remedy: str) -> bool:
     return recipe is not None and not recipe.disruptive and recipe.act_class is None
 
 
+def _removes(remedy: str) -> bool:
+    """Whether its nodes leave their pool until they have been triaged."""
+    recipe = RECIPES.get(remedy)
+    return recipe is not None and recipe.to_phase is Phase.triage
+
+
 def scopes(scene: DecisionContext, node: Node) -> tuple[str, ...]:
     """Every scope that a hold, pause or window on the node may be placed on."""
     pool = scene.fleet.pool_of(node)
@@ -217,10 +223,10 @@ def _is_serving(node: Node, serving: frozenset[str] | None) -> bool:
 def _removal_budget(
     scene: DecisionContext, pool: Pool, members: list[Node], request: DisruptionRequest
 ) -> list[Blocker]:
-    if request.remedy != "triage":
+    if not _removes(request.remedy):
         return []
     day = scene.sure - DAY
-    done = sum(1 for r in scene.fleet.cell.recent if r.pool == pool.name and r.name == "triage" and r.at > day)
+    done = sum(1 for r in scene.fleet.cell.recent if r.pool == pool.name and _removes(r.name) and r.at > day)
     if done + len(members) <= pool.budget.removals_per_day:
         return []
     text = f"pool {pool.name}: {done} nodes left it in 24 h, the limit is {pool.budget.removals_per_day}"
@@ -230,7 +236,7 @@ def _removal_budget(
 def _spares_floor(scene: DecisionContext, pool: Pool, request: DisruptionRequest) -> list[Blocker]:
     """A merely degraded node leaves its pool only where a spare may take its place; what is broken is out anyway."""
     floor = pool.budget.spares_floor
-    if request.remedy != "triage" or request.act_class is not ActClass.pending or not floor:
+    if not _removes(request.remedy) or request.act_class is not ActClass.pending or not floor:
         return []
     ready = scene.fleet.index.count(f"spare:{pool.sku}")
     if ready > floor:
