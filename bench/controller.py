@@ -85,7 +85,7 @@ async def measure(place: str, figures: Figures, database: str, aim: int) -> None
     gc.set_threshold(*COLLECTIONS)  # as `serve` does, and its loop
     began = time.perf_counter()
     journal = open_journal(place)
-    cell = Cell(journal, [])
+    cell = Cell(journal, {})
     await cell.start()
     figures.add(
         f"{database}: start-up from snapshot, 100,000 nodes", time.perf_counter() - began, "s", "until it decides"

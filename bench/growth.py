@@ -50,7 +50,7 @@ async def measure(path: Path) -> dict[str, float]:
     gc.set_threshold(*COLLECTIONS)  # as `serve` does, and its loop
     before_mb, began = rss_mb(), time.perf_counter()
     journal = SqliteJournal(path)
-    cell = Cell(journal, [])
+    cell = Cell(journal, {})
     await cell.start()
     started_s = time.perf_counter() - began
     gc.collect()

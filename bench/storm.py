@@ -32,6 +32,7 @@ from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.schema import observations as observation_table
 from hostler.journal.sqlite import SqliteDatabase, SqliteJournal
 from hostler.runtime.garbage_collection import COLLECTIONS
+from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.admission import URGENT
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
@@ -225,7 +226,7 @@ async def measure(directory: Path, figures: Figures) -> None:
     operator = tokens.create(Grant("olga", Role.operator))
     hand = NotingHand()
     desk = AgentMailboxes(lambda: cell.epoch)
-    cell = Cell(journal, [desk, hand])
+    cell = Cell(journal, performers(Wiring((desk, hand))))
     await cell.start()
     async with (
         serving(create_app(cell, tokens, desk, Settings(port=0)), Settings(port=0)) as url,

@@ -45,7 +45,7 @@ def main() -> Figures:
 async def _measure(place: str, figures: Figures) -> None:
     gc.set_threshold(*COLLECTIONS)  # as `serve` does
     journal = open_journal(place)
-    cell = Cell(journal, [])
+    cell = Cell(journal, {})
     await cell.start()
     sent = [0] * SENDERS
 

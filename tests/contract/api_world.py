@@ -15,6 +15,7 @@ from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import WorkloadView
 from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
@@ -209,7 +210,7 @@ async def house(
     tokens = TokenStore(folder / "tokens.sqlite")
     offers: dict[str, JoinOffer] = {}
     desk = AgentMailboxes(lambda: cell.epoch, offered=offers.get)
-    cell = Cell(MemoryJournal(), [hand, desk])
+    cell = Cell(MemoryJournal(), performers(Wiring((hand, desk) if agents else (hand,))))
     hand.cell = cell
     await cell.start()
     async with AsyncExitStack() as stack:

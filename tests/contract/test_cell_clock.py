@@ -45,7 +45,7 @@ async def running(place: Path, wall: Wall) -> AsyncIterator[Cell]:
         records = tuple(e.Record(seq, now, epoch, "seed", event) for seq, event in enumerate(seed, 1))
         journal.append(Batch(records=records), epoch)
         journal.resign(epoch)
-    cell = Cell(journal, [], seat=SEAT, clock=wall)
+    cell = Cell(journal, {}, seat=SEAT, clock=wall)
     try:
         await cell.start()
         async with beside(beating(cell)):

@@ -17,6 +17,7 @@ from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch, Restored
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerEye, by_cluster
+from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world
@@ -75,7 +76,7 @@ async def a_cell(world: KubernetesWorld, journal: MemoryJournal, **pool: Any) ->
             tell(eye.news())
             await asyncio.sleep(TOLD_S)
 
-    cell = Cell(journal, [SchedulerDriver(clusters, StandaloneScheduler(), show)])
+    cell = Cell(journal, performers(Wiring((SchedulerDriver(clusters, StandaloneScheduler(), show),))))
     eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
 
     await cell.start()

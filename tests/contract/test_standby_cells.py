@@ -19,6 +19,7 @@ from hostler.ports import Batch, JournalError, UnreachableError, WorkloadView
 from hostler.runtime.input_queues import BusyError, StandbyError
 from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.membership import ControllerIdentity
+from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.event_stream import Streams
 from hostler.server.problems import ProblemError
@@ -84,7 +85,7 @@ class One:
         self.journal = Held(open_journal(place))
         self.hand = WritingHand()
         seat = ControllerIdentity(controller=name, mark=f"{name}/1", address=f"http://{name}", alone=False, terms=terms)
-        self.cell = Cell(self.journal, [self.hand], seat=seat)
+        self.cell = Cell(self.journal, performers(Wiring((self.hand,))), seat=seat)
 
     async def until(self, holds: Callable[["Cell"], object], what: str) -> None:
         try:

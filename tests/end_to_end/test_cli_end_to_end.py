@@ -47,7 +47,7 @@ async def running(data: Path) -> AsyncIterator[str]:
     """A cell with its server; its address."""
     journal, tokens = SqliteJournal(data / "journal.db"), TokenStore(data / "tokens.db")
     tokens.bootstrap(data / "operator.token")
-    cell = Cell(journal, [])
+    cell = Cell(journal, {})
     desk = AgentMailboxes(lambda: cell.epoch)
     config = Settings(port=0)
     try:

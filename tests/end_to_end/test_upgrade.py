@@ -62,7 +62,7 @@ class House:
         seat = ControllerIdentity(
             "c1", release, controller=name, mark=mark, address=f"http://{name}", alone=False, terms=TERMS
         )
-        cell = Cell(open_journal(self.place), [], seat=seat)
+        cell = Cell(open_journal(self.place), {}, seat=seat)
         try:
             await cell.start()
         except BaseException:

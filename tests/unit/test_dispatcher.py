@@ -12,6 +12,7 @@ from hostler.core.state.model import Node, Operation, Outcome
 from hostler.logs.structured import formatter
 from hostler.ports import ConflictError, PortError, RefusedError, UnreachableError
 from hostler.runtime.dispatcher import GRACE_S, Sender, fate
+from hostler.runtime.performers import Wiring, performers
 from tests.kit import NOW, a_node, after
 
 NODE = a_node("a")
@@ -56,7 +57,9 @@ class Desk:
         self.open = passes
         self.asked: list[str] = []
         self.replies: list[Outcome] = []
-        self.sender = Sender(hands, self, lambda _, outcome: self.replies.append(outcome), lambda: NOW)
+        self.sender = Sender(
+            performers(Wiring(hands)), self, lambda _, outcome: self.replies.append(outcome), lambda: NOW
+        )
 
     async def passes(self, send: Send) -> bool:
         self.asked.append(send.how)

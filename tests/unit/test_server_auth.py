@@ -75,7 +75,7 @@ PUBLIC = {"/", "/console/{name:path}", "/healthz", "/readyz", "/schema", "/schem
 def test_no_route_stands_without_a_guard(tmp_path: Path) -> None:
     """Mutant: drop `guards=` from any route."""
     tokens = TokenStore(tmp_path / "t.sqlite")
-    cell = Cell(MemoryJournal(), [])
+    cell = Cell(MemoryJournal(), {})
     app = create_app(cell, tokens, AgentMailboxes(lambda: 0), Settings())
     open_paths = set()
     for route in app.routes:

@@ -19,7 +19,7 @@ from hostler.server.uvicorn_server import serving
 async def test_it_stops_with_streams_and_polls_open(tmp_path: Path) -> None:
     """Mutant: do not close the streams; the server then waits for them until its grace is over."""
     tokens = TokenStore(tmp_path / "t.sqlite")
-    cell = Cell(MemoryJournal(), [])
+    cell = Cell(MemoryJournal(), {})
     await cell.start()
     settings = Settings(port=0, stop_s=300.0)
     token = tokens.create(Grant("ada", Role.operator))
@@ -45,7 +45,7 @@ async def test_small_answers_are_not_held_back(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(socket.socket, "listen", noted)
     tokens = TokenStore(tmp_path / "t.sqlite")
     settings = Settings(port=0)
-    cell = Cell(MemoryJournal(), [])
+    cell = Cell(MemoryJournal(), {})
     await cell.start()
     async with serving(create_app(cell, tokens, AgentMailboxes(lambda: 0), settings), settings):
         assert made
@@ -56,7 +56,7 @@ async def test_small_answers_are_not_held_back(tmp_path: Path, monkeypatch: pyte
 
 async def test_it_does_not_start_where_it_would_be_unsafe_or_the_port_is_taken(tmp_path: Path) -> None:
     tokens = TokenStore(tmp_path / "t.sqlite")
-    app = create_app(Cell(MemoryJournal(), []), tokens, AgentMailboxes(lambda: 0), Settings())
+    app = create_app(Cell(MemoryJournal(), {}), tokens, AgentMailboxes(lambda: 0), Settings())
     with pytest.raises(UnsafeListenError):
         async with serving(app, Settings(host="0.0.0.0", port=0)):
             pass

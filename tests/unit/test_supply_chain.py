@@ -106,7 +106,7 @@ from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import TokenStore
 tokens = TokenStore(pathlib.Path(tempfile.mkdtemp()) / "tokens")
-app = create_app(Cell(MemoryJournal(), []), tokens, AgentMailboxes(lambda: 0), Settings())
+app = create_app(Cell(MemoryJournal(), dict()), tokens, AgentMailboxes(lambda: 0), Settings())
 print(len(app.openapi_schema.to_schema()["paths"]))
 """
 

@@ -38,9 +38,10 @@ from hostler.drivers.redfish.operation_driver import RedfishHand
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.polling.bmc_poller import BmcPoller
-from hostler.ports import OperationDriver, Scheduler
+from hostler.ports import Scheduler
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerEye, by_cluster
+from hostler.runtime.performers import Wiring
 from hostler.runtime.runner import Cell
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role
@@ -87,13 +88,8 @@ async def serve(settings: ServeSettings) -> None:
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
         scheduling = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
-        hands: list[OperationDriver] = [
-            RedfishHand(clients, gate.now),
-            scheduling,
-            rebooter,
-            resetter(kubernetes, gate),
-        ]
-        async with house(_listening(settings), standing, hands, gate, documents) as inside:
+        wiring = Wiring((RedfishHand(clients, gate.now), scheduling), (rebooter, resetter(kubernetes, gate)))
+        async with house(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
             eyes = RedfishEyes(clients)
@@ -134,8 +130,8 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
-    hands: list[OperationDriver] = [RedfishHand(clients, gate.now), *lab.hands]
-    async with house(Settings(port=settings.port, clock=now), Standing(data), hands, gate) as inside:
+    wiring = Wiring((RedfishHand(clients, gate.now), *lab.wiring.drivers), lab.wiring.around)
+    async with house(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
                 nodes=settings.nodes,

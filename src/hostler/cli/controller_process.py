@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,6 +29,7 @@ from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.membership import ControllerIdentity
+from hostler.runtime.performers import Wiring, complete, performers
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
@@ -128,7 +129,7 @@ class Gate:
 async def house(
     settings: Settings,
     standing: Standing,
-    hands: Sequence[OperationDriver],
+    wiring: Wiring,
     gate: Gate,
     documents: dict[str, str] | None = None,
 ) -> AsyncIterator[ControllerProcess]:
@@ -151,7 +152,8 @@ async def house(
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / TOKEN)
         desk = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
-        cell = gate.cell = Cell(journal, [*hands, desk], seat=seat)
+        drivers = complete(performers(Wiring((*wiring.drivers, desk), wiring.around)))
+        cell = gate.cell = Cell(journal, drivers, seat=seat)
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(desk)))

@@ -11,8 +11,9 @@ from hostler.cli.cluster_examiner import examiners
 from hostler.cli.controller_process import Gate
 from hostler.core.state.model import Node
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
-from hostler.ports import OperationDriver, Scheduler
+from hostler.ports import Scheduler
 from hostler.runtime.merged_schedulers import Clusters, SchedulerDriver, by_cluster
+from hostler.runtime.performers import Wiring
 from hostler.runtime.runner import Cell
 from hostler.sim.emulated.emulated_fleet import GPUS_OF_POOLS, EmulatedFleet, jobs_of
 from hostler.sim.emulated.emulated_scheduler import EmulatedScheduler
@@ -25,10 +26,10 @@ Work = Sequence[Coroutine[Any, Any, None]]
 
 
 class EmulatedLab(Struct, frozen=True):
-    """The cluster's schedulers and the hands to them; what runs there once fleet and cell are; who comes back."""
+    """The cluster's schedulers and the drivers to them; what runs there once fleet and cell are; who comes back."""
 
     clusters: Clusters
-    hands: tuple[OperationDriver, ...]
+    wiring: Wiring
     begin: Callable[[EmulatedFleet, Cell], Work]
     restore: Callable[[Node], None]
 
@@ -45,7 +46,7 @@ def in_memory(nodes: int, gate: Gate) -> EmulatedLab:
         return [scheduler.watch()]
 
     return EmulatedLab(
-        clusters, (SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),), begin, scheduler.restore
+        clusters, Wiring((SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),)), begin, scheduler.restore
     )
 
 
@@ -76,4 +77,4 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
         ]
 
     hand = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
-    return EmulatedLab(clusters, (hand, resetter([cluster], gate)), begin, lambda _node: None)
+    return EmulatedLab(clusters, Wiring((hand,), (resetter([cluster], gate),)), begin, lambda _node: None)

@@ -1,7 +1,7 @@
 """Sends what was recorded to whoever performs it, each behind the fence, and turns every answer into an outcome."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
@@ -9,6 +9,7 @@ from hostler.controller.ready import Send
 from hostler.core.state.model import Operation, Outcome
 from hostler.logs.structured import bound, logger
 from hostler.ports import ConflictError, OperationDriver, RefusedError, UnreachableError
+from hostler.runtime.performers import Performers
 
 log = logger()
 
@@ -25,16 +26,16 @@ class Fence(Protocol):
 
 
 class Sender:
-    """The hands and what they are at. `replied` takes every outcome, `clock` says what is left of a deadline."""
+    """The drivers and what they are at. `replied` takes every outcome, `clock` says what is left of a deadline."""
 
     def __init__(
         self,
-        hands: Sequence[OperationDriver],
+        drivers: Performers,
         fence: Fence,
         replied: Callable[[Send, Outcome], None],
         clock: Callable[[], datetime],
     ) -> None:
-        self._hands = tuple(hands)
+        self._drivers = drivers
         self._fence = fence
         self._replied = replied
         self._clock = clock
@@ -58,7 +59,7 @@ class Sender:
         """Ask a driver, unless the operation is out of date by now; whatever it says becomes an input."""
         bound(operation=send.operation.id, node=send.node.id)
         async with self._limit:
-            hand = next((h for h in self._hands if send.operation.kind in h.kinds), None)
+            hand = self._drivers.get(send.operation.kind)
             if hand is None:
                 why = f"no driver performs {send.operation.kind}"
                 self._replied(send, _outcome(send.operation, "refused", why))

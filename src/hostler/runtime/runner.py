@@ -7,7 +7,7 @@ a commit, stands by again by itself. What is decided is `loop`'s, what may be do
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from hostler.core.state.live_state import Fellow, LiveState
 from hostler.core.state.model import ActClass, Intent, Observation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs.structured import logger
-from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, OperationDriver, UnreachableError
+from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, UnreachableError
 from hostler.runtime.checkpoints import Checkpoints
 from hostler.runtime.dispatcher import Sender
 from hostler.runtime.heartbeats import HeartbeatTable
@@ -31,6 +31,7 @@ from hostler.runtime.leadership_term import TICK_S, Around, Office
 from hostler.runtime.lease_renewal import Holding
 from hostler.runtime.lease_validity import LeaseWatch
 from hostler.runtime.membership import ALONE, ControllerHealth, ControllerIdentity, Roll
+from hostler.runtime.performers import Performers
 from hostler.runtime.replica import Follower
 from hostler.runtime.subscribers import Subscribers
 
@@ -61,7 +62,7 @@ class Cell:
     def __init__(
         self,
         journal: Journal,
-        hands: Sequence[OperationDriver],
+        drivers: Performers,
         *,
         seat: ControllerIdentity = ALONE,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -78,7 +79,7 @@ class Cell:
         self._office: Office | None = None
         self._follower = Follower(journal, seat.release.reads, boottime)
         self._subscribers = Subscribers(journal.records)
-        self._sender = Sender(hands, self, self._answered, self.now)
+        self._sender = Sender(drivers, self, self._answered, self.now)
         self._checkpoints = Checkpoints(journal)
         self._around = Around(
             journal=journal,
