@@ -136,6 +136,7 @@ def test_a_check_that_has_passed_by_itself_meanwhile_is_not_asked() -> None:
     drive.wait(minutes=1)
     node = drive.node("a")
     assert (node.conditions, node.cordons, len(drive.fleet.tickets)) == ((), (), 0)
+    assert drive.plans("a") == ["reboot"], "its own last step opens the node"
 
 
 def test_a_graver_fault_does_not_wait_for_the_sites_check() -> None:

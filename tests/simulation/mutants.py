@@ -363,6 +363,16 @@ def the_last_spare_is_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loop, "balance", all_of_them)
 
 
+def one_spare_too_many_is_delivered(patch: pytest.MonkeyPatch) -> None:
+    """A pool that is full gets one more."""
+    balance = spares.balance
+
+    def one_more(scene: Any, pool: Any, dark: Any) -> Any:
+        return balance(scene, replace(pool, target=pool.target + 1), dark)
+
+    patch.setattr(loop, "balance", one_more)
+
+
 def a_failed_gate_is_never_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Who came back from repair through a burn-in is no spare while the gate of before is its last."""
 
@@ -418,6 +428,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("any number leaves a day", 4, "have left it within a day", any_number_leaves, scarce),
     Mutant("nobody is kept back", 4, "though it could wait", nobody_is_kept_for_those_who_can_wait, scarce),
     Mutant("the last spare is delivered", 4, "is delivered to", the_last_spare_is_delivered, scarce),
+    Mutant("one spare too many is delivered", 4, "places are taken", one_spare_too_many_is_delivered),
     Mutant("incidents hold nobody", 4, "explains", incidents_hold_nobody),
     Mutant("blockers are left out", 5, "names no blocker", blockers_are_left_out),
     Mutant("a failed gate is never forgotten", 5, "is idle and waits", a_failed_gate_is_never_forgotten),

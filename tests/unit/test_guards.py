@@ -246,6 +246,15 @@ def test_a_domains_budget_is_asked_for_who_is_not_disturbed_yet_and_not_for_the_
         assert [x.name for x in blockers(scene(drive), asked)] == ["nvlink:d1"] * waits
 
 
+def test_a_domain_that_is_asked_for_whole_has_nothing_left_to_spare() -> None:
+    """Both nodes of it, by no domain's name. Mutant: three are needed for a whole."""
+    pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100})}
+    drive = Drive(configuration(pools), [a_node(n, domains=("nvlink:d1",)) for n in "ab"])
+    both, one = (drive.node("a"), drive.node("b")), (drive.node("a"),)
+    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, both))
+    assert not blockers(scene(drive), DisruptionRequest("reboot", C.immediate, one))
+
+
 def test_a_domain_of_a_kind_that_the_policy_does_not_name_has_no_budget() -> None:
     """Mutant: its budget is asked for all the same."""
     pools = {"train": pool_document(target=4, budget={"count": 4, "percent": 100})}
@@ -265,6 +274,7 @@ def test_bring_up_has_its_own_budget() -> None:
     waiting = drive.node("c").waiting
     assert waiting is not None
     assert waiting.blockers[0].text == "2 nodes are being brought up, the limit is 2 at once"
+    assert not blockers(scene(drive), DisruptionRequest("zap", C.bring_up, (drive.node("c"),))), "who has begun goes on"
     drive.run()
     assert drive.node("c").phase is Phase.onboard, "one has finished, so the next begins"
 
