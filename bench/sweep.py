@@ -21,7 +21,7 @@ from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Binding, Node, Observation, Phase, Position
 from hostler.core.state.packed_strings import pairs
-from hostler.drivers.redfish.bmc_reader import RedfishEyes, RedfishSight
+from hostler.drivers.redfish.bmc_reader import RedfishReader, RedfishSight
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
@@ -74,7 +74,7 @@ class _Cell:
 class _Counted:
     """The driver's eyes, and whose readings are complete."""
 
-    def __init__(self, eyes: RedfishEyes, wanted: int) -> None:
+    def __init__(self, eyes: RedfishReader, wanted: int) -> None:
         self._eyes = eyes
         self._wanted = wanted
         self.read: set[str] = set()
@@ -133,7 +133,7 @@ async def _sweep(figures: Figures, count: int, certificate: Certificate) -> None
     access = Access(USER, PASSWORD, fingerprint=certificate.fingerprint)
     flat_out = Pace(period_s=0.0, looks_per_s=1e9, close_s=1e9)
     async with Connections() as connections:
-        eyes = RedfishEyes(Clients(connections, lambda _: access))
+        eyes = RedfishReader(Clients(connections, lambda _: access))
         for what in ("flat out, nothing known", "flat out, layouts known"):
             await _round(figures, what, _Counted(eyes, count - count // HANGING_EVERY), nodes, flat_out)
         bmc_readings.PARTS_S = bmc_readings.FIRMWARE_S = bmc_readings.LOG_S = 0.0

@@ -6,7 +6,7 @@ from random import Random
 
 from hostler.core.fabric.design import Design, DeviceKind, Port
 from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
-from hostler.core.fabric.findings import Finding, Kind
+from hostler.core.fabric.findings import FabricFinding, Kind
 from hostler.core.fabric.rail_rule import RailRule, generate
 from hostler.core.fabric.rates import Rate
 
@@ -292,7 +292,7 @@ def _free_port(fabric: Fabric, leaf: str) -> Port:
     return next(_lower_ports(fabric, leaf))
 
 
-def repaired(fabric: Fabric, findings: tuple[Finding, ...]) -> None:
+def repaired(fabric: Fabric, findings: tuple[FabricFinding, ...]) -> None:
     """Do what the findings say to the cables, as a technician would, all plugs out before the first one goes in."""
     joins = []
     for finding in findings:

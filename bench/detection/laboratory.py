@@ -38,7 +38,7 @@ from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.emulated_machine import Machine
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
-from hostler.sim.bmc.request_faults import FaultBook
+from hostler.sim.bmc.request_faults import RequestFaults
 from tests.end_to_end.processes import HOSTLER, free_port, process
 from tests.kit import POLICY
 
@@ -108,7 +108,7 @@ class LabNode:
         self.settings = settings
         self.body = body
         self.bmc: Machine | None = None
-        self.spoilt = FaultBook()
+        self.spoilt = RequestFaults()
         self.stop = asyncio.Event()
         os.mkfifo(settings.kernel_log, 0o600)
         self._log = os.open(settings.kernel_log, os.O_RDWR | os.O_NONBLOCK)

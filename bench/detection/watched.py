@@ -33,7 +33,7 @@ from hostler.agent.limited_command import CommandEnd
 from hostler.agent.local_observation import LocalObservation
 from hostler.core.diagnose.debounce import RepeatedReading, settle, told
 from hostler.core.state.model import Binding, Condition, Node, Observation, Part
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.polling.bmc_readings import FIRMWARE, FIRMWARE_S, PARTS, SENSORS, ReadingTask
@@ -312,7 +312,7 @@ def _looked_at(node: Node, errand: ReadingTask, befall: Callable[[Machine], None
     return poll
 
 
-async def _read(eyes: RedfishEyes, node: Node, errand: ReadingTask) -> Observation:
+async def _read(eyes: RedfishReader, node: Node, errand: ReadingTask) -> Observation:
     return await errand.read(await eyes.look(node))
 
 
@@ -334,11 +334,11 @@ def _entries(entry: states.Entry, node: Node) -> Poll:
     return poll
 
 
-async def _log(eyes: RedfishEyes, node: Node, cursor: str) -> tuple[tuple[Observation, ...], str]:
+async def _log(eyes: RedfishReader, node: Node, cursor: str) -> tuple[tuple[Observation, ...], str]:
     return await (await eyes.look(node)).entries(cursor)
 
 
-def _eyes(machine: Machine) -> RedfishEyes:
+def _eyes(machine: Machine) -> RedfishReader:
     """The Redfish driver over the emulated service, with no socket between."""
     service = Service([machine])
 
@@ -349,7 +349,7 @@ def _eyes(machine: Machine) -> RedfishEyes:
         return HttpResponse(reply.status, msgspec.json.encode(reply.body) if reply.body is not None else b"", headers)
 
     client = RedfishClient(exchange, ORIGIN)
-    return RedfishEyes(lambda _origin: client)
+    return RedfishReader(lambda _origin: client)
 
 
 def at_once(work: Any) -> Any:

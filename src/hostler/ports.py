@@ -24,7 +24,7 @@ class UnreachableError(PortError):
 
 
 class ExcessError(UnreachableError):
-    """It answers, and with more than is read of one: asking again soon does not help."""
+    """An answer with more than is read of one device: asking again soon does not help."""
 
 
 class RefusedError(PortError):
@@ -105,7 +105,7 @@ class OperationDriver(Protocol):
 
 
 class WorkloadView(Struct, frozen=True):
-    """What a scheduler shows of a node now; `cordoned_by_other` names who else keeps new work away.
+    """View of a node by its scheduler; `cordoned_by_other` names who else keeps new work away.
 
     `cordoned`: whether Hostler's own cordon stands on its member; None where the scheduler does not say. `listed`: the
     scheduler knows the node. `overridden`: who lifted our cordon by the scheduler's own means, "" where nobody did.
@@ -166,7 +166,7 @@ def name_there(node: Node, scheduler: Scheduler) -> str:
 
 
 class Batch(Struct, frozen=True):
-    """What becomes durable together: events, raw observations, and how far each sender's spool has been read.
+    """Data that become durable together: events, raw observations, and how far each sender's spool has been read.
 
     `cursors` maps node → (spool, sequence). `format` is the cell's: in whose words the events are written.
     """
@@ -189,7 +189,9 @@ class Snapshot(Struct, frozen=True):
 
 
 class Lease(Struct, frozen=True):
-    """Who may append, and where it is reached. `renewal` grows with every renewal; `holder` is "" once resigned.
+    """Right to append, and the address of its holder.
+
+    `renewal` grows with every renewal; `holder` is "" once resigned.
 
     No moment is stored: whoever watches measures on its own monotonic clock for how long nothing has changed, so that
     clocks need not agree.
@@ -214,7 +216,7 @@ class ControllerMember(Struct, frozen=True):
 
 
 class Restored(Struct, frozen=True):
-    """That a journal was filled from a copy: when, from what (a path or "-"), and up to which record.
+    """Restoration of a journal from a copy: when, from what (a path or "-"), and up to which record.
 
     What happened behind `seq` is in no journal: the world may differ from the fleet.
     """
@@ -301,7 +303,7 @@ class Journal(Protocol):
     def observation(self, identity: str) -> Observation | None: ...
 
     def archived(self) -> Archived | None:
-        """What `history` and `records` can no longer answer, None where nothing was archived."""
+        """Records that `history` and `records` can no longer answer, None where nothing was archived."""
         ...
 
     def restored(self) -> Restored | None:

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from hostler.core.state.model import Node, Part
 from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import HttpResponse
-from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import UnreachableError
 from hostler.sim.bmc import vendor_behaviour
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
@@ -54,8 +54,8 @@ class Bmc:
         self.now = START
         self.client = RedfishClient(self.exchange, "https://b")
         self.node: Node = node_at("https://b", SERIAL)
-        self.eyes = RedfishEyes(lambda _: self.client)
-        self.hand = RedfishHand(lambda _: self.client, lambda: self.now)
+        self.eyes = RedfishReader(lambda _: self.client)
+        self.hand = RedfishDriver(lambda _: self.client, lambda: self.now)
 
     async def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
         self.asked.append((method, path))

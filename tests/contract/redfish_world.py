@@ -19,13 +19,13 @@ from hostler.core.state.model import Binding, Node, Operation, Outcome, Phase, P
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
-from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import OperationDriver
 from hostler.sim.bmc.emulated_machine import Delays, Hardware, Machine, Quirks, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
 from hostler.sim.bmc.redfish_twin import RedfishTwin, images_by_name
-from hostler.sim.bmc.request_faults import FaultBook, RequestFaultRule
+from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults
 from hostler.sim.bmc.tls_certificates import Certificate, self_signed
 from hostler.sim.bmc.vendors import VENDORS
 from tests.end_to_end.processes import free_port
@@ -58,7 +58,7 @@ class World:
     pass_by: Callable[[float], Awaitable[None]]
     machine: Machine | None = None
     image: str = ""
-    faults: FaultBook = field(default_factory=FaultBook)
+    faults: RequestFaults = field(default_factory=RequestFaults)
 
     async def perform(self, kind: str, **args: str) -> Outcome:
         return await self.hand.perform(operation(kind, self.node, **args), self.node)
@@ -104,9 +104,11 @@ async def a_farm(clock: Clock, certificate: Certificate | None = None) -> AsyncI
 
 
 @asynccontextmanager
-async def a_hand(access: Access = ACCESS, clock: Callable[[], datetime] = lambda: START) -> AsyncIterator[RedfishHand]:
+async def a_hand(
+    access: Access = ACCESS, clock: Callable[[], datetime] = lambda: START
+) -> AsyncIterator[RedfishDriver]:
     async with Connections() as connections:
-        yield RedfishHand(Clients(connections, lambda _: access), clock)
+        yield RedfishDriver(Clients(connections, lambda _: access), clock)
 
 
 @asynccontextmanager
@@ -121,7 +123,7 @@ async def emulated(
     A vendor's name: over HTTP, laid out as that vendor's are.
     """
     machine = machine or a_machine(quirks=Quirks(vendor=backend) if backend in VENDORS else None)
-    clock, faults = Clock(), FaultBook(*rules)
+    clock, faults = Clock(), RequestFaults(*rules)
     others = [a_machine(f"OTHER{n}") for n in range(3)] if backend == "shared" else []
     service = Service([*others, machine], faults)
 

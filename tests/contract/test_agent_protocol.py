@@ -153,7 +153,7 @@ async def test_our_agent_understands_a_controller_of_the_version_before(older: s
             await controller.heartbeat(
                 "boot-1", controller_client.About("0.2.0", 1), controller_client.SpoolReceipt("s1", 2)
             )
-            == controller_client.Beat()
+            == controller_client.HeartbeatReply()
         )
         assert (await controller.observations("s1", "boot-1", [])).cursor == 2
         (order,) = await controller.operations()

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from hostler.core.fabric.findings import Kind
-from hostler.core.fabric.validation import Validation, Verdict, follow, validate
+from hostler.core.fabric.validation import Validation, ValidationVerdict, follow, validate
 from hostler.drivers.infiniband.diagnostics import Diagnostics, discover
 from tests.fabrics import FAULTS, LARGE, Fabric, a_fabric, misname_adapters, repaired
 from tests.ibsim import found
@@ -19,7 +19,7 @@ async def judged(fabric: Fabric) -> Validation:
 
 async def test_a_fabric_as_designed_is_found_so() -> None:
     seen = await judged(a_fabric())
-    assert (seen.verdict, seen.why, seen.findings) == (Verdict.as_designed, "", ())
+    assert (seen.verdict, seen.why, seen.findings) == (ValidationVerdict.as_designed, "", ())
     assert seen.found == seen.designed == 112
 
 
@@ -35,7 +35,7 @@ async def test_84_faults_of_three_tiers_are_84_findings_and_repairing_half_leave
     fabric, rng = a_fabric(84, LARGE), Random(84)
     planted = Counter(rng.choice(FAULTS)(fabric) for _ in range(84))
     seen = await judged(fabric)
-    assert seen.verdict is Verdict.differs, seen.why
+    assert seen.verdict is ValidationVerdict.differs, seen.why
     assert Counter(finding.kind for finding in seen.findings) == planted
     cases = follow((), seen).cases
     assert len(cases) == 84

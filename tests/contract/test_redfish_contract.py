@@ -8,7 +8,7 @@ from socket import socket
 
 import pytest
 
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
@@ -139,7 +139,7 @@ async def test_what_a_bmc_does_not_offer_is_told_and_never_crashes(sushy_tools: 
 async def test_another_bmcs_readings_and_parts_are_looked_at_as_far_as_it_has_them(sushy_tools: SushyTools) -> None:
     async with sushy_tools.world() as world, Connections() as connections:
         clients = Clients(connections, lambda _: Access(timeout_s=30))
-        look = await RedfishEyes(clients).look(world.node)
+        look = await RedfishReader(clients).look(world.node)
         assert look.power == "off"
         assert any(name.endswith("_c") for name in (await look.sensors()).facts)
         read = await look.parts()

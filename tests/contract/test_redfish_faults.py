@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 from hostler.drivers.redfish import bmc_event_logs, operation_driver
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import MAX_ANSWER_BYTES, Access, HttpExchange, HttpResponse, parse_address
-from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.wire import FirmwareComponent
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import Machine, Quirks, gpu_server
@@ -450,7 +450,7 @@ async def test_a_trust_store_of_the_session_is_used() -> None:
         node = node_at(await farm.serve(Service([a_machine()])), "SN1")
         context: ssl.SSLContext = CERTIFICATE.client_context()
         async with Connections(trust=context) as connections:
-            hand = RedfishHand(Clients(connections, lambda _: Access(USER, PASSWORD)), Clock())
+            hand = RedfishDriver(Clients(connections, lambda _: Access(USER, PASSWORD)), Clock())
             assert (await hand.perform(operation("read_power", node), node)).result == "done"
 
 
@@ -487,7 +487,7 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(slow, "https://b")
-    hand = RedfishHand(lambda _: client, Clock())
+    hand = RedfishDriver(lambda _: client, Clock())
     node = node_at("https://b", "SN1")
     kinds = ["locate_on", "set_boot_network", "power_off", "locate_off"] * 5
     await asyncio.gather(*(hand.perform(operation(kind, node), node) for kind in kinds))
@@ -498,7 +498,7 @@ async def test_one_bmc_does_one_thing_at_a_time() -> None:
 async def test_eyes_poll_through_the_hands_clients() -> None:
     async with a_farm(Clock()) as farm, Connections() as connections:
         node = node_at(await farm.serve(Service([Machine("s", gpu_server("SN1"))])), "SN1")
-        sight = await RedfishEyes(Clients(connections, lambda _: Access(USER, PASSWORD))).look(node)
+        sight = await RedfishReader(Clients(connections, lambda _: Access(USER, PASSWORD))).look(node)
         sensors = await sight.sensors()
         assert (sight.power, sensors.text) == ("off", "")
         assert sensors.facts["gpu7_temp_c"] == 45.0
@@ -524,7 +524,7 @@ async def test_a_flooded_log_is_told_of_and_not_copied() -> None:
     machine = a_machine()
     async with a_farm(Clock()) as farm, Connections() as connections:
         node = node_at(await farm.serve(Service([machine])), "SN1")
-        eyes = RedfishEyes(Clients(connections, lambda _: Access(USER, PASSWORD)))
+        eyes = RedfishReader(Clients(connections, lambda _: Access(USER, PASSWORD)))
         machine.write_log("OK", "begin", START)
         _, cursor = await (await eyes.look(node)).entries("")
         for number in range(200):
@@ -546,7 +546,7 @@ async def test_sensors_at_rest_cost_four_requests_and_a_broken_layout_is_learned
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
-    eyes = RedfishEyes(lambda _: client)
+    eyes = RedfishReader(lambda _: client)
     first = await (await eyes.look(node_at("https://b", "SN1"))).sensors()
     asked.clear()
     assert (await (await eyes.look(node_at("https://b", "SN1"))).sensors()).facts == first.facts

@@ -12,7 +12,7 @@ from hostler.core.state.model import Outcome
 from hostler.drivers.redfish import operation_driver as redfish_hand
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import HttpResponse
-from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import Delays, EmulatedBootOverride, Machine, Quirks, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
@@ -403,7 +403,7 @@ async def test_a_reading_does_not_wait_for_an_act_and_each_has_a_budget_of_its_o
         return HttpResponse(reply.status, msgspec.json.encode(reply.body))
 
     client = RedfishClient(exchange, "https://b")
-    hand, node = RedfishHand(lambda _: client, lambda: START), node_at("https://b", "SN1")
+    hand, node = RedfishDriver(lambda _: client, lambda: START), node_at("https://b", "SN1")
     async with client.alone, asyncio.timeout(30):
         assert (await hand.perform(operation("read_power", node), node)).result == "done"
         spent = client.budget

@@ -7,7 +7,7 @@ import pytest
 
 from hostler.core.diagnose.judge import judge
 from hostler.core.state.model import Observation, Part, Severity
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.ports import UnreachableError
@@ -30,7 +30,7 @@ class Bmc:
         self.asked: list[str] = []
         self.silent_at = "nothing"
         client = RedfishClient(self._exchange, "https://b")
-        self.eyes = RedfishEyes(lambda _: client)
+        self.eyes = RedfishReader(lambda _: client)
 
     async def _exchange(self, method: str, path: str, body: bytes | None, _headers: dict[str, str]) -> HttpResponse:
         self.asked.append(path)

@@ -10,10 +10,10 @@ import pytest
 from hostler.controller import intake
 from hostler.controller.ready import Reply
 from hostler.core.state.model import Binding, Observation, Outcome, Part
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
-from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.polling.bmc_poller import BmcPoller
 from hostler.polling.bmc_schedule import Pace
 from hostler.sim.bmc.emulated_machine import Hardware, Machine
@@ -26,7 +26,7 @@ from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, configuration, 
 class Cell:
     """What the watch tells goes to a controller; what that sends to a BMC goes to the driver."""
 
-    def __init__(self, drive: Drive, hand: RedfishHand) -> None:
+    def __init__(self, drive: Drive, hand: RedfishDriver) -> None:
         self.drive = drive
         self.hand = hand
         self.journal = SimpleNamespace(cursors=dict, observation=lambda _identity: None)
@@ -66,9 +66,9 @@ async def watched(machine: Machine, clock: Clock, enough: Any, firmware: dict[st
         drive = Drive(configuration({"train": pool_document(target=1)}, firmware=firmware), [node])
         drive.see_work("a", a_workload("job"))
         clients = Clients(connections, lambda _: ACCESS)
-        cell: Any = Cell(drive, RedfishHand(clients, clock))
+        cell: Any = Cell(drive, RedfishDriver(clients, clock))
         pace = Pace(period_s=0.02, close_s=0.01)
-        task = asyncio.ensure_future(BmcPoller(cell, RedfishEyes(clients), lambda: drive.now, pace).run())
+        task = asyncio.ensure_future(BmcPoller(cell, RedfishReader(clients), lambda: drive.now, pace).run())
         try:
             async with asyncio.timeout(60):
                 while not enough(drive):

@@ -13,7 +13,7 @@ from sushy import auth
 
 from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, Machine, make_image
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest
-from hostler.sim.bmc.request_faults import FaultBook, RequestFaultRule, merge
+from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults, merge
 from tests.contract.redfish_world import CERTIFICATE, PASSWORD, START, USER, Clock, a_farm, a_machine
 
 
@@ -200,7 +200,7 @@ def test_settings_the_bios_does_not_have_are_refused() -> None:
 
 
 def test_a_rule_lets_some_pass_then_spoils_so_many() -> None:
-    book = FaultBook(RequestFaultRule("/a/*", "GET", "s*", status=500, skip=1, times=2))
+    book = RequestFaults(RequestFaultRule("/a/*", "GET", "s*", status=500, skip=1, times=2))
     hits = [book.spoil("GET", "/a/b", "s1") is not None for _ in range(5)]
     assert hits == [False, True, True, False, False]
     assert book.spoil("POST", "/a/b", "s1") is None

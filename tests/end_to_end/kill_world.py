@@ -27,7 +27,7 @@ from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.sim.bmc.emulated_machine import Delays, Machine, gpu_server
 from hostler.sim.bmc.http_farm import Farm
 from hostler.sim.bmc.redfish_service import Service
-from hostler.sim.bmc.request_faults import FaultBook
+from hostler.sim.bmc.request_faults import RequestFaults
 from tests.end_to_end.processes import HOSTLER, end, free_port, spawn
 
 DEADLINE_S = 100.0
@@ -249,7 +249,7 @@ class Box:
         (directory / "token").write_text(served.token_for(name))
         (directory / "token").chmod(0o600)
         self.ring = Ring(directory / "kmsg")
-        self.faults = FaultBook()
+        self.faults = RequestFaults()
         self.machine = Machine(name, gpu_server(f"SN-{name}"), DELAYS)
         self.machine.start_powered()
         self.machine.on_power = lambda _system, state, _at: self._power(state)

@@ -119,7 +119,7 @@ def addresses(servers: str) -> tuple[str, ...]:
     return found
 
 
-class Beat(Struct, frozen=True):
+class HeartbeatReply(Struct, frozen=True):
     """A heartbeat's answer, empty from a controller that does not tell yet.
 
     How far the spool has been read, and the digest of the inventory that need not be told again, "" for none.
@@ -157,13 +157,13 @@ class ControllerClient:
         call = _Call("POST", "observations", body, priority=URGENT if urgent else "")
         return _decode(await self._ask(call), SpoolReceipt)
 
-    async def heartbeat(self, boot_id: str, about: About, had: SpoolReceipt = NOTHING_READ) -> Beat:
+    async def heartbeat(self, boot_id: str, about: About, had: SpoolReceipt = NOTHING_READ) -> HeartbeatReply:
         """Say that we live, what we are, and how far we were told that the spool has been read."""
         said = {"version": about.version, "rss_kib": about.rss_kib, "profiles": about.profiles}
         read = {"spool": had.spool, "acknowledged": had.acknowledged}
         body = {"node": self._node, "boot_id": boot_id, **said, **read}
         raw = await self._ask(_Call("POST", "heartbeat", body, timeout_s=HEARTBEAT_S))
-        return _decode(raw, Beat) if raw else Beat()
+        return _decode(raw, HeartbeatReply) if raw else HeartbeatReply()
 
     async def operations(self) -> tuple[OperationOrder, ...]:
         """Fetch operations; waits up to POLL_S for one.

@@ -98,7 +98,7 @@ class AgentSettings(Struct, frozen=True):
 
 
 async def run_agent(settings: AgentSettings) -> None:
-    """Be the agent of this machine until SIGTERM or SIGINT.
+    """Run the node agent until SIGTERM or SIGINT.
 
     Raises PermissionError for a token that others can read, PinsError for clusters that cannot be told.
     """
@@ -125,7 +125,7 @@ async def run_agent(settings: AgentSettings) -> None:
 
 
 async def serve(settings: AgentSettings, body: HostMachine, stop: asyncio.Event) -> None:
-    """Be the agent of the machine `body` until `stop` is set; then say goodbye and let go of everything."""
+    """Run the agent of the machine `body` until `stop` is set; then send what is left and release everything."""
     spool = Spool(settings.state_dir, body.boot_id(), time.monotonic, lambda: secrets.token_hex(8))
     marks = open_marks(settings.state_dir / "marks.sqlite", spool)
     try:

@@ -47,7 +47,7 @@ class OperationResult(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
 
 
-class Verb(Struct, frozen=True):
+class OperationVerb(Struct, frozen=True):
     """One row: which arguments it takes (name → default), what it does, and how a lost one is observed."""
 
     arguments: Mapping[str, str]
@@ -131,16 +131,16 @@ def _fate_unknown(mark: LoggedOperation, _boot_id: str) -> OperationResult:
     return OperationResult("unknown", f"{mark.kind} was begun and its end was not recorded")
 
 
-VERBS: dict[str, Verb] = {
-    "collect_evidence": Verb({}, _collect_evidence, _repeat),
-    "collect_inventory": Verb({}, _collect_inventory, _repeat),
-    "run_checks": Verb({"profile": "gate", EXPECTS: ""}, _run_checks, _repeat),
-    "bmc_cold_reset": Verb({}, _bmc_cold_reset, _repeat),
-    "gpu_reset": Verb({"gpu": "all", "clients": "", "fabric": "", "links": "0"}, _gpu_reset, _fate_unknown),
-    "reboot": Verb({}, _reboot, _rebooted),
-    "sanitise": Verb({}, _sanitise, _repeat),
-    "join_cluster": Verb({}, _join_cluster, _repeat),
-    "leave_cluster": Verb({}, _leave_cluster, _repeat),
+VERBS: dict[str, OperationVerb] = {
+    "collect_evidence": OperationVerb({}, _collect_evidence, _repeat),
+    "collect_inventory": OperationVerb({}, _collect_inventory, _repeat),
+    "run_checks": OperationVerb({"profile": "gate", EXPECTS: ""}, _run_checks, _repeat),
+    "bmc_cold_reset": OperationVerb({}, _bmc_cold_reset, _repeat),
+    "gpu_reset": OperationVerb({"gpu": "all", "clients": "", "fabric": "", "links": "0"}, _gpu_reset, _fate_unknown),
+    "reboot": OperationVerb({}, _reboot, _rebooted),
+    "sanitise": OperationVerb({}, _sanitise, _repeat),
+    "join_cluster": OperationVerb({}, _join_cluster, _repeat),
+    "leave_cluster": OperationVerb({}, _leave_cluster, _repeat),
 }
 
 

@@ -88,7 +88,7 @@ class Client:
 
     Where a controller cannot be reached, or stands by without an active one, the next of `addresses` is asked.
     `again_s` is how long to wait before an event stream that broke off is asked for again; `archived` says where what
-    came before the last list of pages is, `seq` the earliest record that a page stands at since it was set to None.
+    came before the last list of pages is, `seq` the earliest record that a page is of since it was set to None.
     """
 
     def __init__(self, addresses: Sequence[ApiAddress], token: str) -> None:

@@ -30,11 +30,11 @@ from hostler.cli.start_settings import ServeSettings, UpSettings
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import FLEET, Node, Phase
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access
-from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.polling.bmc_poller import BmcPoller
@@ -88,11 +88,11 @@ async def serve(settings: ServeSettings) -> None:
         rebooter = Rebooter(slurm, lambda: gate.agents)
         gate.offered = offered_by(kubernetes)
         scheduling = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, kubernetes)
-        wiring = Wiring((RedfishHand(clients, gate.now), scheduling), (rebooter, resetter(kubernetes, gate)))
+        wiring = Wiring((RedfishDriver(clients, gate.now), scheduling), (rebooter, resetter(kubernetes, gate)))
         async with house(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
             print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
-            eyes = RedfishEyes(clients)
+            eyes = RedfishReader(clients)
             watching = cell.while_active(lambda: BmcPoller(cell, eyes, now).run())
             eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
             gate.eye, gate.glance = lambda: [work_of(cell.view), *eye.news()], eye.of_node
@@ -130,7 +130,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
-    wiring = Wiring((RedfishHand(clients, gate.now), *lab.wiring.drivers), lab.wiring.around)
+    wiring = Wiring((RedfishDriver(clients, gate.now), *lab.wiring.drivers), lab.wiring.around)
     async with house(Settings(port=settings.port, clock=now), Standing(data), wiring, gate) as inside:
         fleet = EmulatedFleet(
             FleetSettings(
@@ -155,7 +155,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
             cell = inside.cell
             eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.present)
             gate.eye, gate.glance = eye.news, eye.of_node
-            watch = BmcPoller(cell, RedfishEyes(clients), now)
+            watch = BmcPoller(cell, RedfishReader(clients), now)
             await _until_told(stop, [watch.run(), _tell(gate), _staff(cell, fleet), *lab.begin(fleet, cell)])
 
 
@@ -185,7 +185,7 @@ async def _resume(house: ControllerProcess, fleet: EmulatedFleet, lab: EmulatedL
 
 
 async def _staff(cell: Cell, fleet: EmulatedFleet) -> None:
-    """The emulated technician certifies what stands at onboard, and the emulated vendor repairs and sends back."""
+    """The emulated technician certifies nodes in onboard, and the emulated vendor repairs and sends back."""
     while True:
         await asyncio.sleep(1.0)
         for node in [cell.view.nodes[name] for name in fleet.hosts if name in cell.view.nodes]:

@@ -1,6 +1,6 @@
 """Follows a list: after the first answer, every object that changes is printed again as the server's events tell.
 
-A list says which record it stands at, and the events are asked for from there: what changes in between is not missed.
+A list says which record it is of, and the events are asked for from there: what changes in between is not missed.
 """
 
 import time
@@ -48,7 +48,7 @@ def follow(client: "Client", after: int | None, query: dict[str, str] | None = N
 
 
 def following(client: "Client", listed: Callable[[], int | None]) -> Iterator[Item]:
-    """Events for ever, from the record that `listed` says its list stands at; it is asked again where they are gone."""
+    """Events for ever, from the record that `listed` says its list is of; it is asked again where they are gone."""
     while True:
         try:
             yield from follow(client, listed())
@@ -58,7 +58,7 @@ def following(client: "Client", listed: Callable[[], int | None]) -> Iterator[It
 
 
 def caught_up(client: "Client", ask: Callable[[], tuple[T, int | None]], event: Item) -> T:
-    """The answer, asked for until it stands at the event: who stands by may stream what its fleet does not hold yet.
+    """The answer, asked for until it includes the event: a standby may stream what its fleet does not hold yet.
 
     `ask` gives the answer and its record, None where there is none. Raises CommandError.
     """

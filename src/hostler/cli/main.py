@@ -22,7 +22,7 @@ _TOOLS = Group("Tools", sort_key=40)
 COMMANDS: tuple[tuple[str, str, Group, str], ...] = (
     ("up", "run:up", _START, "Start Hostler with a simulated cluster on this machine."),
     ("serve", "run:serve", _START, "Serve one cell: its controller and the API."),
-    ("agent", "run:agent", _START, "Be the agent of this node."),
+    ("agent", "run:agent", _START, "Run the node agent."),
     ("token", "token:app", _START, "Make, list and revoke tokens."),
     ("status", "fleet:status", _FLEET, "One screen: what is wrong, who waits, what changed."),
     ("pause", "fleet:pause", _FLEET, "Disturb nothing new within a scope."),

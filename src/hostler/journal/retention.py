@@ -34,7 +34,7 @@ class Removed(Struct, frozen=True):
     files: tuple[str, ...] = ()
 
 
-class _Page(NamedTuple):
+class _ObservationPage(NamedTuple):
     """Rows with ids above `after` up to `last`, of which `archived` are in files."""
 
     after: int
@@ -55,7 +55,7 @@ def archive_observations(database: Database, folder: Path, before: datetime) -> 
             old = [row for row in rows if row.received < end]
             for row in old:
                 days.add(row)
-            pages.append(_Page(after, rows[-1].id, len(old)))
+            pages.append(_ObservationPage(after, rows[-1].id, len(old)))
         days.finish()
         for page in pages:
             _remove(database, page, end)
@@ -99,7 +99,7 @@ def _pages(database: Database, end: int) -> Iterator[tuple[int, list[Any]]]:
         after = rows[-1].id
 
 
-def _remove(database: Database, page: _Page, end: int) -> None:
+def _remove(database: Database, page: _ObservationPage, end: int) -> None:
     c = observations.c
     with database.writing() as db:
         old = delete(observations).where(c.id > page.after, c.id <= page.last, c.received < end)

@@ -10,7 +10,7 @@ from hostler.logs.clean import Form, as_json, as_text, cleaned, wants_json
 
 
 def facts(**named: object) -> dict[str, object]:
-    """What goes into `extra` of a logging call: `log.info("heartbeat_missed", extra=facts(reason=…))`."""
+    """Make the `extra` of a logging call: `log.info("heartbeat_missed", extra=facts(reason=…))`."""
     return {"facts": named}
 
 

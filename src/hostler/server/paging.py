@@ -28,7 +28,7 @@ Limit = Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX)]
 class Page(Struct, Generic[T], frozen=True):
     """One page. Go on with `cursor` until it is "" (a page may be shorter than asked for before that).
 
-    `seq` is the record that the page stands at: `GET /v1/events` with that as Last-Event-ID goes on without a gap.
+    `seq` is the record that the page is of: `GET /v1/events` with that as Last-Event-ID goes on without a gap.
     Of a list read page by page that is the first page's. `archived` says, on the last page of a history, where what
     came before is.
     """

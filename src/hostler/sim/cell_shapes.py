@@ -31,7 +31,9 @@ SCARCE = 0.3
 
 
 class Shape(Struct, frozen=True):
-    """What a cell is made of. `nodes` may be fewer than were drawn: roles and domains stay with a node's number.
+    """Composition of a cell.
+
+    `nodes` may be fewer than were drawn: roles and domains stay with a node's number.
 
     kind: `cell` (several pools, an NVLink domain, spares, new nodes), `brink` (pools of one, budgets of one that are
     met exactly), `rack` (an NVL72: 18 trays of 4 GPUs in one NVLink domain, one job across all of them) `story` (two
@@ -100,7 +102,7 @@ _ROLES = {"cell": _in_cell, "brink": _on_brink, "rack": _in_rack, "story": _in_s
 
 
 def domains_of(shape: Shape, number: int) -> list[str]:
-    """What a node shares with others beside its rack."""
+    """Domains that a node shares with others beside its rack."""
     if shape.kind == "rack":
         return ["nvlink:d0", "leaf:l0", f"power:f{number % 2}", "cdu:c0"]
     shared = ["nvlink:d0"] if number < 6 else []

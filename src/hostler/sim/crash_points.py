@@ -53,4 +53,4 @@ def _cut(story: Story, fates: dict[int, str], whole: Telling) -> Cut:
 
 
 FATES = (CRASH, FAIL, PAUSE)
-"""What may befall a controller at one boundary."""
+"""Fates of a controller at one boundary."""

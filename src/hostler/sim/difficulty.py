@@ -1,4 +1,4 @@
-"""What makes a world hard, as one value: the constants as they are or with one of them moved, and the job's terms."""
+"""Difficulty of a world, as one value: the constants as they are or with one of them moved, and the job's terms."""
 
 from msgspec import Struct
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""What hard worlds add to a job's own faults: lemons, repeats, idle nodes that fail, racks, firmware, bad spares."""
+"""Faults of hard worlds beside a job's own: lemons, repeats, idle nodes that fail, racks, firmware, bad spares."""
 
 import random
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ LEMON, REPEAT, IDLE, RACK, FIRMWARE, SPARE, RETURNED, STRAGGLER = (
 """Components: why a fault is there that no place of the job drew."""
 
 DEFECTS = ("double_bit", "nvlink", "off_bus", "halted", "gsp")
-"""What a lemon, a bad spare, or a node back from repair has: a GPU that fails under work. Assumed equally likely."""
+"""Faults of a lemon, a bad spare, or a node back from repair: a GPU that fails under work. Assumed equally likely."""
 SYMPTOM_CURES = {"double_bit": "gpu_reset", "nvlink": "gpu_reset", "off_bus": "power_cycle", "halted": "gpu_reset"}
-"""What ends a lemon's symptom until the next time; a reboot where it is not named."""
+"""Remedies that end a lemon's symptom until the next time; a reboot where it is not named."""
 FIRMWARE_DAYS = 7
 BURST = (2, NODES_PER_RACK)
 """How many nodes of a rack fail together, least and most."""
@@ -82,7 +82,7 @@ class Cluster(Struct, frozen=True):
 
 
 def drawn(cluster: Cluster, hard: Hardship, strikes: tuple[Strike, ...]) -> Adversity:
-    """What befalls this cluster: strikes on its job, thinned so that all keep the published rate, and the rest."""
+    """Draw this cluster's faults: strikes on its job, thinned so that all keep the published rate, and the rest."""
     kept = 1 - hard.lemon_failures - hard.burst_share
     chance = _chance(cluster, "thinned")
     return Adversity(
@@ -226,7 +226,7 @@ class Misfortune:
         self._meets(host, kind, blow.component, blow.cure)
 
     def _meets(self, host: SimulatedHost, kind: FaultKind, component: str, cure: str) -> None:
-        """Who is switched off or away has nothing that could fail, and the same thing does not break twice."""
+        """Tell whether the fault has a place: a switched-off host has nothing to fail, and nothing breaks twice."""
         if host.heard and not any(fault.component == component for fault in host.faults):
             self._world.strike(kind, component, host.node, cure)
 
@@ -257,7 +257,7 @@ class Misfortune:
 
 
 def _share(rates: Rates, kind: str) -> float:
-    """Which share of all failures is of this kind."""
+    """Share of this kind in all failures."""
     return sum(share.share * dict(COMPONENTS.get(share.component, OTHER)).get(kind, 0.0) for share in rates.shares)
 
 

@@ -1,4 +1,4 @@
-"""What will fail when, drawn before a world begins: whoever looks after the cluster meets the same faults."""
+"""Failures to come, drawn before a world begins: whoever looks after the cluster meets the same faults."""
 
 import random
 from functools import partial

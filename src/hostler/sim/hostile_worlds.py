@@ -14,7 +14,7 @@ from hostler.sim.checkers.journal_laws import is_at_rest
 from hostler.sim.checkers.law import Violation
 from hostler.sim.fault_injection.scenario import HOSTILE_S, Scenario, draw, unleash
 from hostler.sim.fault_injection.stage import Stage
-from hostler.sim.simulation_loop import Beat, Drive, Watcher
+from hostler.sim.simulation_loop import Drive, SweepInterval, Watcher
 from hostler.sim.world.message_faults import Hostile
 from hostler.sim.world.people import Errand, Paces
 from hostler.sim.world.tenants import Tenants
@@ -33,7 +33,9 @@ PACES = Paces((600.0, 3600.0), (120.0, 900.0), (300.0, 1800.0), (4 * HOUR_S, 24 
 
 
 class WorldVerdict(Struct, frozen=True):
-    """What a scenario gave: broken laws, the journal's digest, and how much happened. `injected` counts faults.
+    """Verdict on a scenario: broken laws, the journal's digest, and how much happened.
+
+    `injected` counts faults.
 
     `met` counts how often each of the limits that bind seldom has stopped somebody.
     """
@@ -113,7 +115,7 @@ def build(scenario: Scenario, journal: Journal) -> Stage:
     troubles = Hostile(scenario.seed)
     world = World(Ground(shape.nodes, scenario.seed, START, gpus=shape.gpus, paces=PACES), troubles)
     world.tenants = Tenants(world.site, world.scheduler, world.hosts, one_job=shape.kind == "rack")
-    drive = Drive(world, Beat(sweep_s=60.0), court(world), journal)
+    drive = Drive(world, SweepInterval(sweep_s=60.0), court(world), journal)
     drive.start()
     found(drive, shape)
     stage = Stage(drive, shape, troubles)
@@ -169,7 +171,7 @@ def heal(stage: Stage) -> None:
     stage.troubles.healed = True
     stage.heal()
     drive = stage.drive
-    drive.slow_down(Beat(sweep_s=HOUR_S))
+    drive.slow_down(SweepInterval(sweep_s=HOUR_S))
     assert drive.court is not None, "small worlds are judged"
     people = drive.world.people
     for hold in drive.court.book.holds.values():

@@ -38,7 +38,7 @@ class Minimiser:
         self._most = most
 
     def least(self, scenario: Scenario, violation: Violation) -> Least:
-        """Drop nodes from the end, then mischief in ever smaller shares (delta debugging), then nodes again."""
+        """Drop nodes from the end, then injected faults in ever smaller shares (delta debugging), then nodes again."""
         best = Least(scenario, violation, 0)
         best = self._fewer_nodes(best)
         best = self._fewer_faults(best)
@@ -93,7 +93,7 @@ def least(verdict: WorldVerdict, trial: Trial = hostile_worlds.trial) -> Least:
 
 
 def story(scenario: Scenario, violation: Violation) -> str:
-    """What was to go wrong, and what was recorded about the nodes that the violation names, its own record the last."""
+    """Tell what was injected, and the records about the nodes that the violation names, its own record last."""
     told: deque[Record] = deque(maxlen=STORY_RECORDS)
     named = frozenset(_NODE.findall(violation.text))
 

@@ -37,7 +37,7 @@ POOL = "train"
 
 
 class SimSettings(Struct, frozen=True):
-    """What to simulate.
+    """Settings of a simulated run.
 
     `rates`: llama3, rsc1, rsc2, or a TSV file. `spares`: None for 3 % and 4; `warm` of them (None: 4 per 1,024 and
     2) stand in the pool, joined and idle. `checkpoint_minutes` None: the interval that loses least, from

@@ -1,4 +1,4 @@
-"""What a simulated run gave: figures with their units, and the table that people read."""
+"""Figures of a simulated run with their units, and the table that people read."""
 
 from msgspec import Struct
 

@@ -48,10 +48,10 @@ STUBBORN_STEPS = 12
 
 Watcher = Callable[[Record], None]
 Rest = Iterator[str]
-"""What is left of a step; it gives each boundary before it is passed."""
+"""Rest of a step; it gives each boundary before it is passed."""
 
 
-class Beat(Struct, frozen=True):
+class SweepInterval(Struct, frozen=True):
     """How often the sweep looks at everything, and the controller at its clock at least."""
 
     sweep_s: float = 3600.0
@@ -80,7 +80,11 @@ class Drive:
     """
 
     def __init__(
-        self, world: World, beat: Beat | None = None, court: Court | None = None, journal: Journal | None = None
+        self,
+        world: World,
+        beat: SweepInterval | None = None,
+        court: Court | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.world = world
         self.court = court
@@ -89,7 +93,7 @@ class Drive:
         self.swept = self.steps = self.takeovers = self.fenced = 0
         self.seq = 0
         self._active: Incumbent | None = None
-        self._beat = beat or Beat()
+        self._beat = beat or SweepInterval()
         self._ticking: datetime | None = None
         self._saved = 0
         self._heard: deque[intake.Input] = deque(maxlen=64)
@@ -100,7 +104,7 @@ class Drive:
 
     @property
     def controller(self) -> Controller | None:
-        """Who is active, None while nobody is."""
+        """Active controller, None without one."""
         return self._active.controller if self._active else None
 
     def start(self) -> None:
@@ -118,7 +122,7 @@ class Drive:
                 self._step(self._active, site.troubles.inputs(inputs))
         clock.skip(until)
 
-    def slow_down(self, beat: Beat) -> None:
+    def slow_down(self, beat: SweepInterval) -> None:
         """From now on look less often."""
         self._beat = beat
 
@@ -131,7 +135,7 @@ class Drive:
         self.world.site.tell(TICK)
 
     def violations(self) -> list[Violation]:
-        """What the court has found, and what the drive has: sweeps that found work, a memory that is no fold."""
+        """Violations found by the court and by the loop: sweeps that found work, a memory that is no fold."""
         found = [*(self.court.violations if self.court is not None else []), *self._found]
         if self.swept:
             found.append(Violation(2, self.seq, f"sweeps found {self.swept} events that nothing had touched"))
@@ -166,7 +170,7 @@ class Drive:
         self._tick_at(controller.now + timedelta(seconds=1))
 
     def _witness(self) -> Witness | None:
-        """What a standby has measured of the absence before it; nobody has where nobody stood by."""
+        """Absence as a standby has measured it; None where no standby was there."""
         if not self._witnessed:
             return None
         return Witness(self._moment - self._attended, self._moment - self._recorded)
@@ -194,7 +198,7 @@ class Drive:
         yield from self._complete(who, ready)
 
     def _read_clocks(self, who: Incumbent) -> intake.ClockSeen:
-        """What both clocks say by now; a controller that works has read them every little while."""
+        """Read both clocks; a controller that works has read them every little while."""
         site, moment = self.world.site, self._moment
         doubted = who.controller.fleet.cell.doubt is not None
         for turned in _turns(who.turned, moment):
@@ -280,7 +284,7 @@ class Drive:
     # one that stood still wakes
 
     def _wakes(self, who: Incumbent, rest: Rest) -> None:
-        """It goes on where it stood. If nobody has taken over meanwhile it still is the one."""
+        """Resume a paused controller where it stood. If nobody has taken over meanwhile it still is the one."""
         who.turned = self._moment
         if self._active is None and self.world.site.epoch == who.epoch:
             self._active = who

@@ -32,7 +32,9 @@ class Failure(Struct, frozen=True):
 
 
 class Soak(Struct):
-    """What many worlds gave. `injected` counts faults by kind, `fenced` what deposed controllers were kept from.
+    """Results of many worlds.
+
+    `injected` counts faults by kind, `fenced` what deposed controllers were kept from.
 
     `met` counts how often each of the limits that bind seldom has stopped somebody.
     """

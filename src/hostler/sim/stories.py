@@ -12,7 +12,7 @@ from hostler.sim import cell_shapes
 from hostler.sim.checkers.all_laws import court
 from hostler.sim.checkers.law import Violation
 from hostler.sim.hostile_worlds import PACES, START, found
-from hostler.sim.simulation_loop import Beat, Drive
+from hostler.sim.simulation_loop import Drive, SweepInterval
 from hostler.sim.world.fault_kinds import KINDS
 from hostler.sim.world.message_faults import Scripted
 from hostler.sim.world.node_seats import OURS
@@ -28,7 +28,7 @@ Begin = Callable[[World], None]
 
 
 class Story(Struct, frozen=True):
-    """What happens, for how long the world then lives, and in which cell."""
+    """Event of a story, time for which the world then lives, and its cell."""
 
     name: str
     begin: Begin
@@ -65,7 +65,7 @@ def tell(story: Story, fates: dict[int, str] | None = None) -> Telling:
     troubles = Scripted(fates)
     shape = story.shape
     world = World(Ground(shape.nodes, SEED, START, gpus=shape.gpus, paces=PACES), troubles)
-    drive = Drive(world, Beat(), court(world), MemoryJournal())
+    drive = Drive(world, SweepInterval(), court(world), MemoryJournal())
     drive.start()
     found(drive, shape)
     events: dict[str, None] = {}

@@ -9,7 +9,7 @@ from hostler.core.fabric.design import Port
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.findings import Grade, Kind
 from hostler.core.fabric.instructions import headline, steps, ticket
-from hostler.core.fabric.validation import Case, Followed, Validation, Verdict, follow, validate
+from hostler.core.fabric.validation import Case, Followed, Validation, ValidationVerdict, follow, validate
 from tests.fabrics import (
     FAULTS,
     Fabric,
@@ -28,7 +28,7 @@ def judged(fabric: Fabric) -> Validation:
 
 def test_a_fabric_as_designed_has_no_finding() -> None:
     seen = judged(a_fabric())
-    assert (seen.verdict, seen.findings, seen.renamed, seen.ambiguous) == (Verdict.as_designed, (), (), ())
+    assert (seen.verdict, seen.findings, seen.renamed, seen.ambiguous) == (ValidationVerdict.as_designed, (), (), ())
     assert seen.designed == seen.found == 48 + 64
 
 
@@ -108,7 +108,7 @@ def test_a_shrunken_look_and_a_partial_one_conclude_nothing_and_close_nothing() 
     half = Discovery(whole.devices, whole.links, "the tool was cut off")
     fabric.silent = {"spine-001", "spine-002", "spine-003", "gpu-0001", "gpu-0002", "gpu-0003", "gpu-0004"}
     for seen in (validate(fabric.design, half), judged(fabric)):
-        assert seen.verdict in (Verdict.partial, Verdict.shrunken)
+        assert seen.verdict in (ValidationVerdict.partial, ValidationVerdict.shrunken)
         assert seen.findings == ()
         assert seen.why
         assert follow(cases, seen) == Followed(cases)

@@ -109,14 +109,14 @@ def validate(
 
     Exit status 7 where it differs, 5 where the discovery did not see all of it; then nothing is concluded.
     """
-    from hostler.core.fabric.validation import Verdict
+    from hostler.core.fabric.validation import ValidationVerdict
     from hostler.core.fabric.validation import validate as judge
     from hostler.drivers.infiniband.diagnostics import Diagnostics
 
     wanted = _design(design, _models(models))
     tools = Diagnostics(adapter=look.adapter, port=look.port, timeout_s=look.timeout)
     seen = judge(wanted, _from_file(look.discovery) if look.discovery else _from_tool(tools))
-    if seen.verdict in (Verdict.partial, Verdict.shrunken):
+    if seen.verdict in (ValidationVerdict.partial, ValidationVerdict.shrunken):
         raise CommandError(
             ExitCode.unavailable,
             f"nothing is concluded, {seen.found:,} links were found for {seen.designed:,} cables: {shown(seen.why)}",

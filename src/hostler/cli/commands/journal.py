@@ -51,7 +51,7 @@ def check_(place: Place, *, archive: Path | None = None, show: ShowOnce = SHOW_O
 
 @app.command(name="export")
 def export_(place: Place, file: str = "-") -> int:
-    """Write a journal as it stands at one moment, verified, as JSON lines. A controller may go on.
+    """Write a journal as it is at one moment, verified, as JSON lines. A controller may go on.
 
     Parameters
     ----------

@@ -223,7 +223,7 @@ def agent(
     rss: Annotated[bool, Parameter(negative=(), help="Print this process's memory when loaded, and end.")] = False,
     options: AgentOptions = AGENT,
 ) -> int:
-    """Be the agent of this node, until SIGTERM or Ctrl-C."""
+    """Run the node agent, until SIGTERM or Ctrl-C."""
     from hostler.agent.cluster_pins import PinsError
     from hostler.agent.main import AgentSettings, rss_kib, run_agent
     from hostler.logs.plain import begin

@@ -47,7 +47,7 @@ class Repair(Struct, frozen=True):
     remove: tuple[tuple[Port, Port], ...] = ()
 
 
-class Finding(Struct, frozen=True):
+class FabricFinding(Struct, frozen=True):
     """One thing to repair. `key` is the same in each validation until it is repaired, whoever describes it.
 
     `ports`: all that take part, in order. `devices`: of swapped devices those that stand in each other's place, of a

@@ -1,7 +1,7 @@
 """A finding as a technician reads it at the rack: what is wrong, what to do where, and how it is proved."""
 
 from hostler.core.fabric.design import Design, Port
-from hostler.core.fabric.findings import Finding, Grade, Kind, Move
+from hostler.core.fabric.findings import FabricFinding, Grade, Kind, Move
 
 MOST_LINES = 12
 """So many acts are spelled out; what needs more is looked at in the console."""
@@ -28,12 +28,12 @@ _GRADE = {
 }
 
 
-def headline(design: Design, finding: Finding) -> str:
+def headline(design: Design, finding: FabricFinding) -> str:
     """One line that names the place and what is wrong there."""
     return f"{_where(design, finding)}: {_MEANING[finding.kind]}"
 
 
-def steps(design: Design, finding: Finding) -> tuple[str, ...]:
+def steps(design: Design, finding: FabricFinding) -> tuple[str, ...]:
     """What to do, one act a line, in order."""
     lines = _acts(design, finding)
     if (more := len(lines) - MOST_LINES) > 0:
@@ -41,14 +41,14 @@ def steps(design: Design, finding: Finding) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def ticket(design: Design, finding: Finding) -> str:
+def ticket(design: Design, finding: FabricFinding) -> str:
     """The whole text of a ticket."""
     acts = "\n".join(f"{number}. {line}" for number, line in enumerate(steps(design, finding), start=1))
     proof = "Then close the ticket: the fabric is validated again, and the ticket stays closed if this is gone."
     return f"{headline(design, finding)}\n\nGrade {_GRADE[finding.grade]}.\n\n{acts}\n\n{proof}"
 
 
-def _where(design: Design, finding: Finding) -> str:
+def _where(design: Design, finding: FabricFinding) -> str:
     if finding.devices:
         names = [design.devices[one].place if one in design.devices else one for one in finding.devices[:3]]
         more = f" and {len(finding.devices) - 3} more" if len(finding.devices) > 3 else ""
@@ -57,7 +57,7 @@ def _where(design: Design, finding: Finding) -> str:
     return design.place(moved[0])
 
 
-def _acts(design: Design, finding: Finding) -> list[str]:
+def _acts(design: Design, finding: FabricFinding) -> list[str]:
     match finding.kind:
         case Kind.dark_device:
             return [
@@ -89,7 +89,7 @@ def _acts(design: Design, finding: Finding) -> list[str]:
             return _cable_acts(design, finding)
 
 
-def _cable_acts(design: Design, finding: Finding) -> list[str]:
+def _cable_acts(design: Design, finding: FabricFinding) -> list[str]:
     repair = finding.repair
     lines = _exchanges(design, repair.moves)
     lines += [f"Take away the cable {design.place(a)} to {design.place(z)}." for a, z in repair.remove]

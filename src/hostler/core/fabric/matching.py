@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hostler.core.fabric.binding import Bound
 from hostler.core.fabric.components import Component, components, repair
 from hostler.core.fabric.design import Design, DeviceKind, Port, ends
-from hostler.core.fabric.findings import Finding, Grade, Kind
+from hostler.core.fabric.findings import FabricFinding, Grade, Kind
 from hostler.core.fabric.rates import Rate, shortfall
 from hostler.core.fabric.votes import in_place, standing_for
 
@@ -24,7 +24,7 @@ Permutation = tuple[tuple[str, str], ...]
 """Where each adapter's plug is and where it belongs, by port, in order."""
 
 
-def match(design: Design, bound: Bound) -> tuple[Finding, ...]:
+def match(design: Design, bound: Bound) -> tuple[FabricFinding, ...]:
     """All findings, by key. None of them has a port in common with another but by a device's place."""
     designed = _designed(design)
     places = standing_for(designed, bound.links, frozenset(design.devices.keys() - bound.seen))
@@ -53,7 +53,7 @@ def _designed(design: Design) -> dict[Port, Port]:
 # --- devices
 
 
-def _in_wrong_places(design: Design, places: Mapping[str, str], bound: Bound) -> Iterator[Finding]:
+def _in_wrong_places(design: Design, places: Mapping[str, str], bound: Bound) -> Iterator[FabricFinding]:
     """One for each ring of devices that have changed places, one for each stranger in a place that is free."""
     left = dict(places)
     while left:
@@ -64,11 +64,11 @@ def _in_wrong_places(design: Design, places: Mapping[str, str], bound: Bound) ->
         names = tuple(sorted(ring))
         if strangers:
             said = ", ".join(f"{one} calls itself {bound.strangers[one].description!r}" for one in strangers)
-            yield Finding(f"place:{names[0]}", Kind.unidentified, Grade.medium, (), devices=names, text=said)
+            yield FabricFinding(f"place:{names[0]}", Kind.unidentified, Grade.medium, (), devices=names, text=said)
         else:
             grade = _grade(design, names)
             text = ", ".join(f"{one} stands in the place of {places[one]}" for one in names if one in places)
-            yield Finding(f"place:{names[0]}", Kind.swapped_devices, grade, (), devices=names, text=text)
+            yield FabricFinding(f"place:{names[0]}", Kind.swapped_devices, grade, (), devices=names, text=text)
 
 
 def _ring(start: str, places: Mapping[str, str]) -> set[str]:
@@ -101,10 +101,12 @@ def _without(designed: Mapping[Port, Port], dark: Iterable[str], found: Mapping[
     return {port: at for port, at in designed.items() if port not in excused} if excused else dict(designed)
 
 
-def _dark_finding(design: Design, device: str, designed: Mapping[Port, Port]) -> Finding:
+def _dark_finding(design: Design, device: str, designed: Mapping[Port, Port]) -> FabricFinding:
     ports = tuple(sorted(port for port in designed if port.device == device))
     text = f"none of its {len(ports)} cables is up"
-    return Finding(f"dark:{device}", Kind.dark_device, _grade(design, (device,)), ports, devices=(device,), text=text)
+    return FabricFinding(
+        f"dark:{device}", Kind.dark_device, _grade(design, (device,)), ports, devices=(device,), text=text
+    )
 
 
 # --- maps of adapters
@@ -157,23 +159,23 @@ def _by_map(design: Design, maps: Mapping[str, Mapping[str, str]]) -> Callable[[
     return at
 
 
-def _map_finding(model: str, permutation: Permutation, hosts: tuple[str, ...]) -> Finding:
+def _map_finding(model: str, permutation: Permutation, hosts: tuple[str, ...]) -> FabricFinding:
     text = ", ".join(f"{is_} is designed as {should}" for is_, should in permutation)
     key = f"hca_map:{model}:{permutation[0][0]}"
-    return Finding(key, Kind.hca_map, Grade.high, (), devices=hosts, text=text)
+    return FabricFinding(key, Kind.hca_map, Grade.high, (), devices=hosts, text=text)
 
 
 # --- cables
 
 
-def _cabling(design: Design, bound: Bound, way: Component, found: Mapping[Port, Port]) -> Finding:
+def _cabling(design: Design, bound: Bound, way: Component, found: Mapping[Port, Port]) -> FabricFinding:
     key, kind = f"port:{min(way.ports)}", _kind(way, bound, found)
     if kind is Kind.unidentified:
         (name,) = (port.device for port in way.ports if port.device in bound.strangers)
         text = f"{name} calls itself {bound.strangers[name].description!r}"
-        return Finding(key, kind, Grade.medium, way.ports, text=text)
+        return FabricFinding(key, kind, Grade.medium, way.ports, text=text)
     racks = {port.device: design.devices[port.device].rack for port in way.ports if port.device in design.devices}
-    return Finding(key, kind, _cable_grade(design, way, kind), way.ports, repair(way, racks))
+    return FabricFinding(key, kind, _cable_grade(design, way, kind), way.ports, repair(way, racks))
 
 
 def _cable_grade(design: Design, way: Component, kind: Kind) -> Grade:
@@ -218,7 +220,7 @@ def _grade(design: Design, devices: Iterable[str]) -> Grade:
     return Grade.high if DeviceKind.host in kinds else Grade.medium
 
 
-def _degraded(design: Design, found: Mapping[Port, Port], rates: Mapping[Port, Rate]) -> Iterator[Finding]:
+def _degraded(design: Design, found: Mapping[Port, Port], rates: Mapping[Port, Rate]) -> Iterator[FabricFinding]:
     """Cables that lie as designed and whose link has fewer lanes, or slower ones, than it is to have."""
     for cable in design.cables:
         if cable.rate is None or found.get(cable.a) != cable.z or (rate := rates.get(cable.a)) is None:
@@ -226,4 +228,4 @@ def _degraded(design: Design, found: Mapping[Port, Port], rates: Mapping[Port, R
         if lacks := shortfall(rate, cable.rate):
             ports = ends(cable.a, cable.z)
             grade = _grade(design, (cable.a.device, cable.z.device))
-            yield Finding(f"rate:{ports[0]}", Kind.degraded, grade, ports, text=lacks)
+            yield FabricFinding(f"rate:{ports[0]}", Kind.degraded, grade, ports, text=lacks)

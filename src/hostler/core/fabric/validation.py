@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from hostler.core.fabric.binding import bind
 from hostler.core.fabric.design import Design
 from hostler.core.fabric.discovery import Discovery
-from hostler.core.fabric.findings import Finding, Kind
+from hostler.core.fabric.findings import FabricFinding, Kind
 from hostler.core.fabric.matching import match
 
 LEAST_SHARE = 0.8
@@ -21,7 +21,7 @@ CLEAN_RUNS = 2
 """After so many whole validations in a row without it a case is closed: links come and go while people work."""
 
 
-class Verdict(StrEnum):
+class ValidationVerdict(StrEnum):
     """What a validation came to. Only the first two conclude anything."""
 
     as_designed = "as_designed"
@@ -33,10 +33,10 @@ class Verdict(StrEnum):
 class Validation(Struct, frozen=True):
     """`designed` and `found` count cables and links. `why` says what kept it from concluding anything."""
 
-    verdict: Verdict
+    verdict: ValidationVerdict
     designed: int
     found: int
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FabricFinding, ...] = ()
     why: str = ""
     renamed: tuple[tuple[str, str], ...] = ()
     ambiguous: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Validation(Struct, frozen=True):
 class Case(Struct, frozen=True):
     """A finding that is open. `clean`: whole validations in a row that did not see it any more."""
 
-    finding: Finding
+    finding: FabricFinding
     clean: int = 0
 
 
@@ -61,17 +61,17 @@ def validate(design: Design, discovery: Discovery) -> Validation:
     """What was found against what was designed. A partial look concludes nothing."""
     count, links = len(design.cables), len(discovery.links)
     if discovery.partial:
-        return Validation(Verdict.partial, count, links, why=discovery.partial)
+        return Validation(ValidationVerdict.partial, count, links, why=discovery.partial)
     bound = bind(design, discovery)
     findings = match(design, bound)
     if why := _shrunken(design, findings):
-        return Validation(Verdict.shrunken, count, links, why=why)
-    verdict = Verdict.differs if findings else Verdict.as_designed
+        return Validation(ValidationVerdict.shrunken, count, links, why=why)
+    verdict = ValidationVerdict.differs if findings else ValidationVerdict.as_designed
     renamed = tuple(sorted(bound.renamed.items()))
     return Validation(verdict, count, links, findings, renamed=renamed, ambiguous=bound.ambiguous)
 
 
-def _shrunken(design: Design, findings: tuple[Finding, ...]) -> str:
+def _shrunken(design: Design, findings: tuple[FabricFinding, ...]) -> str:
     """Why the fabric is not believed to have lost so much; "" where it is."""
     dark = sum(finding.kind is Kind.dark_device for finding in findings)
     if dark > FEW and dark > (1 - LEAST_SHARE) * len(design.devices):
@@ -89,7 +89,7 @@ def follow(cases: tuple[Case, ...], validation: Validation) -> Followed:
 
     A finding is an open case's where key or ports are: half a repair leaves less of the same, not something new.
     """
-    if validation.verdict in (Verdict.partial, Verdict.shrunken):
+    if validation.verdict in (ValidationVerdict.partial, ValidationVerdict.shrunken):
         return Followed(cases)
     left = {finding.key: finding for finding in validation.findings}
     kept, closed = [], []
@@ -104,7 +104,7 @@ def follow(cases: tuple[Case, ...], validation: Validation) -> Followed:
     return Followed((*kept, *(Case(left[key]) for key in opened)), opened, tuple(closed))
 
 
-def _same(old: Finding, fresh: dict[str, Finding]) -> str | None:
+def _same(old: FabricFinding, fresh: dict[str, FabricFinding]) -> str | None:
     if old.key in fresh:
         return old.key
     ports = frozenset(old.ports)

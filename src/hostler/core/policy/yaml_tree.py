@@ -46,7 +46,7 @@ class YamlTree(Struct):
 def read(name: str, text: str) -> YamlTree:
     """The document's mapping. Raises InvalidInputError."""
     check_size(name, text)
-    reader = _Reader(name)
+    reader = _YamlReader(name)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             reader.take(event)
@@ -82,7 +82,7 @@ def _line(text: str, at: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
-class _Reader:
+class _YamlReader:
     """Builds the tree from the parser's events; the open mappings and lists are on a stack of its own."""
 
     def __init__(self, name: str) -> None:

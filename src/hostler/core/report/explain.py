@@ -78,7 +78,7 @@ class Remedy(Struct, frozen=True):
     reason: str = ""
 
 
-class Move(Struct, frozen=True):
+class PhaseMove(Struct, frozen=True):
     """A change of phase."""
 
     at: datetime
@@ -97,7 +97,7 @@ class CausalChain(Struct, frozen=True):
     conditions: tuple[Link, ...] = ()
     remedy: Remedy | None = None
     operations: tuple[OperationStory, ...] = ()
-    moves: tuple[Move, ...] = ()
+    moves: tuple[PhaseMove, ...] = ()
 
 
 class Note(Struct, frozen=True):
@@ -179,7 +179,7 @@ class _Course:
         self.plan = plan
         self.episodes: list[_Episode] = []
         self.acts: dict[str, OperationStory] = {}
-        self.moves: list[Move] = []
+        self.moves: list[PhaseMove] = []
         self.index = 0
         self.approved_by = ""
         self.reason = ""
@@ -445,7 +445,7 @@ class _Story:
 
     def _move(self, record: e.Record, event: e.PhaseChanged) -> None:
         self.phase = event.after
-        move = Move(record.at, event.before, event.after, event.reason)
+        move = PhaseMove(record.at, event.before, event.after, event.reason)
         course = self._last
         if course is not None and (course.ended_at is None or course.ended_at == record.at):
             course.moves.append(move)
@@ -492,7 +492,7 @@ def _finished(record: e.Record, event: e.OperationFinished, known: OperationStor
     )
 
 
-def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[Move]) -> str:
+def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[PhaseMove]) -> str:
     said = [_how(remedy)]
     cleared = [link.type for link in links if link.cleared is not None and link.cleared_by == "remedy"]
     if cleared:

@@ -85,7 +85,7 @@ class RedfishSight:
         return Observation(self._node.id, "event_log", LOG_SOURCE, LOG_SOURCE, 0, text=entry.message, facts=facts)
 
 
-class RedfishEyes:
+class RedfishReader:
     """Looks at BMCs through the clients that the Hand uses. A reading counts only once it repeats: not decided here."""
 
     def __init__(self, clients: Callable[[str], RedfishClient]) -> None:

@@ -19,7 +19,7 @@ _BOOT_TARGETS = {"pxe": "Pxe", "uefi_http": "UefiHttp", "http": "UefiHttp"}
 _NOT_COMPONENTS = {"baseline"}
 
 
-class RedfishHand:
+class RedfishDriver:
     """The Hand for what a BMC does. Both calls raise only PortError.
 
     `perform` reads the system first and refuses ("binding mismatch") unless its serial number is the node's

@@ -1,4 +1,4 @@
-"""What a backtest says: the differences, what they would have cost, and how far that can be believed."""
+"""Report of a backtest: the differences, what they would have cost, and how far that can be believed."""
 
 from collections import Counter
 from datetime import datetime
@@ -75,7 +75,7 @@ class Backtest(Struct, frozen=True):
 
 
 def report(replay: Replay, window: HistoryWindow, trial: Configuration, fleet: Fleet, seconds: float) -> Backtest:
-    """What came of a replay that took so many seconds."""
+    """Sum up a replay that took so many seconds."""
     rows = tuple(_row(found, replay) for found in replay.differences)
     total_s = sum(pool.target for pool in fleet.configuration.pools.values()) * _length(window)
     out_s = sum(replay.stays.out_s.values())

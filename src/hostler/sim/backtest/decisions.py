@@ -1,4 +1,4 @@
-"""What a policy decides about a node at a recorded moment: the very function that decides in production is asked."""
+"""Decisions of a policy about a node at a recorded moment: the very function that decides in production is asked."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ ROUNDS = 8
 
 
 class Decision(Struct, frozen=True):
-    """What is decided: one of the words above; the remedy under its class, by which rule, and for whom it waits.
+    """Decision: one of the words above; the remedy under its class, by which rule, and for whom it waits.
 
     `blockers` are (kind, name) of what it waits for. `dooms`: whose work counts as lost already.
     """
@@ -89,7 +89,7 @@ class RecordedLiveState:
 
 
 def decide(fleet: Fleet, present: LiveState, node: Node, now: datetime) -> Decision:
-    """What would be recorded next about this node, or what it would wait for; of one with a plan, what it needs."""
+    """Decide what would be recorded next about this node, or what it or its plan would wait for."""
     scene = DecisionContext(fleet, present, now)
     if node.plan is not None:
         return _needs(scene, node)

@@ -1,4 +1,4 @@
-"""What a journal and its archives tell of a window: the fleet before it, and in it records and raw observations."""
+"""Reads a window of a journal and its archives: the fleet before it, and in it records and raw observations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -46,7 +46,7 @@ class Stays:
         self.out_s: defaultdict[str, float] = defaultdict(float)
 
     def begin(self, fleet: Fleet, at: datetime) -> None:
-        """Who serves, and who is out, when the window begins."""
+        """Start the window with the nodes that serve and the nodes that are out."""
         for node_id in fleet.nodes:
             self.see(fleet.nodes[node_id], at)
 
@@ -106,7 +106,7 @@ class Stays:
         self._out.clear()
 
     def typical(self, remedy: str) -> Typical:
-        """What the recorded stays say of this remedy."""
+        """Summarise the recorded outages of this remedy."""
         lengths = sorted(self._lengths.get(remedy, ()))
         if len(lengths) < FEW:
             recipe = RECIPES.get(remedy)

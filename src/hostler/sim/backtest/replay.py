@@ -282,7 +282,7 @@ def is_well(node: Node) -> bool:
 
 
 def kind_of(recorded: Decision, trial: Decision) -> str:
-    """What the difference is, in one word."""
+    """Name the difference in one word."""
     act = (ACTS, PROPOSES, WAITS)
     if trial.does == TELLS and recorded.does == NOTHING:
         return "told"

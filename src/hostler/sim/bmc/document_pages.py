@@ -41,7 +41,7 @@ class Pages:
         return [part for part in self.machine.parts if part.kind == kind]
 
     def facts_of(self, part: Part) -> Document:
-        """What any resource shows of a part."""
+        """Facts that any resource shows of a part."""
         shown = {"SerialNumber": part.serial or None, "Model": part.model or None}
         return shown | {"Status": status(self.machine.ailments.get(part.slot, WELL))}
 

@@ -84,7 +84,7 @@ NO_QUIRKS = Quirks()
 
 
 class Hardware(Struct, frozen=True):
-    """What the server is made of and what it shows.
+    """Hardware of the server and what it shows.
 
     A new version of a `staged` component runs from the next power-on, that of another at once; "BMC" restarts
     the BMC. Sensor names end in their unit as in the driver's facts; `limits_c` are critical limits by sensor.
@@ -109,7 +109,7 @@ class Hardware(Struct, frozen=True):
 
 
 class Image(Struct, frozen=True):
-    """What an update file holds. Emulated images are this struct as JSON."""
+    """Content of an update file. Emulated images are this struct as JSON."""
 
     component: str
     version: str
@@ -146,7 +146,7 @@ class BmcLogLine(Struct, frozen=True):
 
 
 class Ailment(Struct, frozen=True):
-    """What is wrong with a part: a word of health, and a message out of a registry where one is given."""
+    """Fault of a part: a word of health, and a message out of a registry where one is given."""
 
     health: str = "Critical"
     message_id: str = ""
@@ -376,7 +376,7 @@ class Machine:
             raise KeyError(f"{self.id} has no fan, supply or part {name!r}")
 
     def heal(self, name: str) -> None:
-        """It is well again, or was replaced."""
+        """End a part's fault: it is well again, or was replaced."""
         self.ailments.pop(name, None)
         if name in self.supplies:
             self.supplies[name] = "OK"
@@ -469,7 +469,7 @@ class Machine:
 
 
 def read_image(body: bytes | None) -> Image | None:
-    """What an update file holds; None for a broken file."""
+    """Read an update file; None for a broken file."""
     try:
         return msgspec.json.decode(body, type=Image) if body is not None else None
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -509,7 +509,7 @@ def sku_of_server(gpus: int = 8) -> dict[str, object]:
 
 
 MEMORY_KIB = 2030 * 2**20
-"""What the kernel of such a server calls its memory: it keeps some of its 2,048 GiB for itself."""
+"""Memory that the kernel of such a server reports: it keeps some of its 2,048 GiB for itself."""
 
 
 def _ignore(_system: str, _state: str, _moment: datetime) -> None:

@@ -122,7 +122,7 @@ def supply(machine: Machine, name: str, _now: datetime) -> Document | None:
 
 
 def identity(machine: Machine, name: str) -> Document:
-    """What a supply shows of itself."""
+    """Identity that a supply shows of itself."""
     return {"SerialNumber": f"{machine.hardware.serial}-{name.upper()}", "Model": SUPPLY_MODEL}
 
 
@@ -179,7 +179,7 @@ PLANT: dict[str, Callable[[Machine, datetime], Document]] = {
 """Path behind a chassis → document."""
 
 OLDER: dict[str, Callable[[Machine, datetime], Document]] = {"Thermal": thermal, "Power": power}
-"""What an older BMC has instead; a newer one has both."""
+"""Resources of an older BMC; a newer one has both."""
 
 PLANT_MEMBERS: dict[str, Callable[[Machine, str, datetime], Document | None]] = {
     "Sensors": sensor,

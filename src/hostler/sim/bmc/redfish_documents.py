@@ -1,4 +1,4 @@
-"""What an emulated BMC shows: Redfish resources of one machine, by path."""
+"""Redfish resources of one emulated machine, by path."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -146,7 +146,7 @@ def _system(machine: Machine, _now: datetime) -> Document:
 
 
 def _own_word(machine: Machine) -> Document:
-    """What the system says of itself: its own word, and the worst of its parts."""
+    """Health of the system: its own word, and the worst of its parts."""
     rollup = _rollup(machine, *_PROCESSORS, "memory", "drive")
     own = machine.ailments.get("system")
     return rollup | {"Health": own.health} if own else rollup

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hostler.sim.bmc import redfish_documents, vendor_behaviour
 from hostler.sim.bmc.emulated_machine import BmcRefusalError, EmulatedBootOverride, Machine
-from hostler.sim.bmc.request_faults import FaultBook, RequestFaultRule, merge
+from hostler.sim.bmc.request_faults import RequestFaultRule, RequestFaults, merge
 from hostler.sim.bmc.resource_parts import ROOT, Document, collection
 
 
@@ -51,9 +51,9 @@ class Service:
     In a shared service, firmware and task ids carry the system's ("rack1-n3.BIOS").
     """
 
-    def __init__(self, machines: Iterable[Machine], faults: FaultBook | None = None) -> None:
+    def __init__(self, machines: Iterable[Machine], faults: RequestFaults | None = None) -> None:
         self.machines = {machine.id: machine for machine in machines}
-        self.faults = faults or FaultBook()
+        self.faults = faults or RequestFaults()
         self._pages: dict[str, Document] | None = None
 
     @property

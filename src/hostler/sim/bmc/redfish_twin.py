@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from hostler.core.state.model import Node, Observation, Operation, Outcome
-from hostler.drivers.redfish.bmc_reader import RedfishEyes
+from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.http_exchange import Exchange, HttpResponse
-from hostler.drivers.redfish.operation_driver import RedfishHand
+from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.ports import UnreachableError
 from hostler.sim.bmc.emulated_machine import make_image
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest, ServiceResponse
@@ -32,8 +32,8 @@ class RedfishTwin:
         self._images = images
         self._now = datetime.min.replace(tzinfo=UTC)
         self._clients: dict[str, RedfishClient] = {}
-        self._hand = RedfishHand(self._client, lambda: self._now)
-        self._eyes = RedfishEyes(self._client)
+        self._hand = RedfishDriver(self._client, lambda: self._now)
+        self._eyes = RedfishReader(self._client)
         self.kinds = self._hand.kinds
 
     def perform(self, operation: Operation, node: Node, now: datetime) -> Outcome:

@@ -9,7 +9,7 @@ Json = object
 
 
 class RequestFaultRule(Struct, frozen=True):
-    """Which requests, and what befalls them.
+    """Selection of requests, and what happens to them.
 
     `path` and `system` are globs. The rule lets `skip` matching requests pass, then spoils `times` (0: all).
     `status` answers with it and does nothing; `drop` "before" loses the request, "after" does the work and loses
@@ -27,7 +27,7 @@ class RequestFaultRule(Struct, frozen=True):
     times: int = 1
 
 
-class FaultBook:
+class RequestFaults:
     """The rules in force, in order; the first that applies to a request is the one that spoils it."""
 
     def __init__(self, *rules: RequestFaultRule) -> None:

@@ -1,4 +1,4 @@
-"""What Redfish resources are built of: their head, links, collections, and the status that each shows."""
+"""Building blocks of Redfish resources: their head, links, collections, and the status that each shows."""
 
 from collections.abc import Iterable
 from datetime import datetime

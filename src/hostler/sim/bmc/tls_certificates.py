@@ -21,7 +21,7 @@ class Certificate(Struct, frozen=True):
     fingerprint: str
 
     def server_context(self) -> ssl.SSLContext:
-        """What a server on loopback needs to speak TLS with it."""
+        """TLS context of a server on loopback."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "bmc.pem")

@@ -8,7 +8,7 @@ from hostler.sim.bmc.resource_parts import ROOT, Document
 from hostler.sim.bmc.vendors import VENDORS, Vendor, documents
 
 _SHARED = ("/TaskService",)
-"""What every BMC shows in the same way."""
+"""Resources that every BMC shows in the same way."""
 
 
 def vendor_of(machine: Machine | None) -> Vendor | None:

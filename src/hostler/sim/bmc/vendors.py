@@ -274,7 +274,7 @@ def _dgx(pages: Pages, vendor: Vendor) -> None:
 
 
 def _grace(pages: Pages, vendor: Vendor, gpus: Mapping[str, Part], carriers: list[str], *more: str) -> None:
-    """What GH200, GB200 and GB300 share: logs and memory of the host, fans and leaks in Chassis_0."""
+    """Layout shared by GH200, GB200 and GB300: logs and memory of the host, fans and leaks in Chassis_0."""
     me, main = f"/Systems/{vendor.system}", "/Chassis/Chassis_0"
     cpus = pages.processors(me, _numbered(pages.parts("cpu"), "CPU_{}"))
     log = pages.log(me, "EventLog", "SEL")

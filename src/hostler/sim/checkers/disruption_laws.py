@@ -144,7 +144,7 @@ class NamedWaits:
 
 
 def _forgotten(book: JournalReading) -> Iterator[str]:
-    """Who could serve is not left idle, without a word, beside a pool that lacks a node and whom nobody stops."""
+    """Find a spare left idle, without a word, beside a pool that lacks a node and is not stopped."""
     if book.brake or book.paused or book.holds or book.incidents or book.configuration is None:
         return
     for pool in book.configuration.pools.values():

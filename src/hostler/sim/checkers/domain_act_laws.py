@@ -54,7 +54,7 @@ def _halved(book: JournalReading, group: str) -> Iterator[str]:
 
 
 def _alone(book: JournalReading, page: NodeHistory, kind: str) -> Iterator[str]:
-    """Nobody is disturbed while another is open, nor opened while another is still to be acted upon."""
+    """No node is disturbed while another is open, nor opened while another is still to be acted upon."""
     assert page.plan is not None, "its caller has looked"
     others = [other for other in _taken(book, page.plan.group) if other.id != page.id]
     if kind in ENDING:

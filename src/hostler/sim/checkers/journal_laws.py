@@ -111,7 +111,7 @@ class FrozenPlans:
         self._judged = len(effects)
 
     def _note_drained(self, case: LawCase, page: NodeHistory) -> None:
-        """Whose work Hostler was shown there, long ago, when the plan passed its drain."""
+        """Note the workloads that Hostler was shown there, long ago, when the plan passed its drain."""
         plan = page.plan
         if plan is None or page.state != "running" or page.index >= len(plan.steps):
             return
@@ -149,7 +149,7 @@ def acts_in_the_open(book: JournalReading, page: NodeHistory, operation: Operati
 
 
 ACTING = ("gpu_reset", "reboot", "power_off", "update_firmware")
-"""What ends all work on the node, whoever has come meanwhile."""
+"""Operations that end all work on the node, whoever has come meanwhile."""
 
 
 def _makes_way(page: NodeHistory, step: Step, operation: Operation) -> bool:
@@ -214,7 +214,7 @@ def _at_boundary(page: NodeHistory, event: e.PlanEnded | e.PlanUndoing) -> Itera
 
 
 def _owed(page: NodeHistory, result: str) -> list[str]:
-    """What a plan that ends early has not taken back yet."""
+    """Steps that a plan which ends early has not taken back yet."""
     assert page.plan is not None, "its caller has looked"
     if page.state == "undoing":  # protection takes the node as it is, and keeps it cordoned
         return [] if result == "superseded" else _tail(page.plan, page.reached)[page.index :]
@@ -255,7 +255,7 @@ class EverythingEnds:
                 pass
 
     def _attend(self, case: LawCase, at: datetime) -> None:
-        """Somebody is there again: what is outstanding is to be observed first."""
+        """Note that a controller is active again: what is outstanding is to be observed first."""
         self._resumed = at
         self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
 
@@ -279,7 +279,7 @@ def _outstanding(book: JournalReading) -> list[Operation]:
 
 
 def _answers(case: LawCase, operation: Operation) -> tuple[int, int]:
-    """Which attempt it is, and how many answers about that one have come so far."""
+    """Number of the attempt, and how many answers about it have come so far."""
     return operation.attempt, len(case.world.site.ledger.answers.get((operation.id, operation.attempt), ()))
 
 
@@ -299,7 +299,7 @@ UNANSWERED = ("check.inconclusive", "node.unsanitised")
 
 
 def _is_asked(page: NodeHistory) -> bool:
-    """What waits for an answer runs into no phase's limit: asking has its own time, and no answer is no verdict.
+    """An operation that waits for an answer runs into no phase's limit: asking has its own time.
 
     Also where the plan that asked was given up for a person's work meanwhile.
     """

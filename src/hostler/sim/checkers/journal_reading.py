@@ -1,4 +1,4 @@
-"""What the journal says, read by somebody who does not trust the code that wrote it: the checkers' own bookkeeping."""
+"""Reads the journal without trusting the code that wrote it: the checkers' own bookkeeping."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -405,7 +405,7 @@ def _begun(book: JournalReading, _event: e.ControllerStarted) -> None:
 
 
 def _resumed(book: JournalReading, event: e.ClockGap) -> None:
-    """Nobody was there for a while: what was due then is due as much later."""
+    """Move deadlines by the time in which no controller was active."""
     book.attended = book.now
     gap = timedelta(seconds=event.unattended_s)
     for page in book.pages.values():

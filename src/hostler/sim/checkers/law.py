@@ -1,4 +1,4 @@
-"""What a law is to its watchers, and the court that has all of them look at every record and every batch."""
+"""Laws as their watchers see them, and the court that has all of them look at every record and every batch."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ class Violation(Struct, frozen=True):
 
 
 class LawCase(Struct):
-    """What a law looks at: the world as it really is, the book, and the nodes that the last batch concerned.
+    """Case before a law: the world as it really is, the journal's reading, and the nodes that the last batch concerned.
 
     `met` counts how often a limit has really stopped somebody: a watcher of what never comes about watches nothing.
     """
@@ -37,7 +37,7 @@ class LawCase(Struct):
 
 
 Found = Iterable[str]
-"""What is wrong, as sentences."""
+"""Violations, as sentences."""
 
 
 def _nothing(_case: LawCase) -> Found:

@@ -16,7 +16,7 @@ FLOOR = "floor of spares"
 GROUP = "domain budget of a group"
 UNKNOWN_USE = "work whose parts are unknown"
 MET = (BRAKE, WINDOW, REMOVALS, FLOOR, GROUP, UNKNOWN_USE)
-"""What drawn worlds must have met somewhere, or its watcher has seen nothing."""
+"""Limits that drawn worlds must have met somewhere, or their watcher has seen nothing."""
 
 DAY = timedelta(days=1)
 
@@ -52,7 +52,7 @@ class PolicyLimits:
                 pass
 
     def batch(self, case: LawCase) -> Iterator[str]:
-        """Who begins together is counted together, once all of them have begun."""
+        """Count plans that begin together once all of them have begun."""
         for group, begun in self._together.items():
             yield from _over_domains(case.book, group, begun)
         self._together.clear()
@@ -75,7 +75,7 @@ def _is_guarded(plan: Plan) -> bool:
 
 
 def _storm(book: JournalReading, page: NodeHistory, plan: Plan) -> Iterator[str]:
-    """What nobody asked for latches the brake instead of passing it; a person's word counts and is not stopped."""
+    """Find a plan without a person's word that passed the brake instead of latching it; a person's word counts too."""
     wished = any((c := page.conditions.get(cause)) is not None and c.remedy for cause in plan.causes)
     if wished or plan.name == "cordon" or book.configuration is None:
         return
@@ -105,7 +105,7 @@ def _too_many_leave(book: JournalReading, page: NodeHistory, pool: Pool) -> Iter
 
 
 def _spares(book: JournalReading, sku: str) -> int:
-    """Whoever might be a spare of the model, however they are: no fewer than there really are."""
+    """Count possible spares of the model, however they are: no fewer than there really are."""
     return sum(p.sku == sku and p.phase is Phase.production and not p.pool for p in book.pages.values())
 
 
@@ -143,7 +143,7 @@ def _is_dark(case: LawCase, page: NodeHistory) -> bool:
 
 
 def _suspected(book: JournalReading, page: NodeHistory) -> Iterator[str]:
-    """Who is behind the part that is blamed for silence may be the next to fall silent."""
+    """Tell whether the node is behind the part that is blamed for silence: it may be the next to fall silent."""
     for incident in book.incidents.values():
         if incident.holds and incident.syndrome == "silence" and incident.scope in page.domains:
             yield f"{page.id} is delivered, and incident {incident.id} suspects its {incident.scope}"
@@ -166,7 +166,7 @@ def _over_domains(book: JournalReading, group: str, begun: list[str]) -> Iterato
 
 
 def _count(case: LawCase, page: NodeHistory, waiting: Waiting) -> None:
-    """Which limit has stopped somebody, by what the journal says they wait for."""
+    """Count the limit that has stopped a node, by what the journal says the node waits for."""
     grouped = any(c.group for c in page.conditions.values())
     parts_fail = any(fault.kind.ends == "part" for fault in case.world.hosts[page.id].faults)
     unknown = {work.id for work in case.world.scheduler.works(page.id) if work.parts is None}

@@ -32,7 +32,7 @@ FIGURES: dict[str, Figure] = {
     "hours_to_full": lambda report: report.hours_to_full,
     "failures": lambda report: report.failures,
 }
-"""What is compared, from a run's report; each but goodput is better when it is smaller."""
+"""Figures to compare, from a run's report; each but goodput is better when it is smaller."""
 
 
 class Mean(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Trial(Struct, frozen=True):
 
 
 class ComparisonRequest(Struct, frozen=True):
-    """What is to be compared: names of rates and peers ("hostler" is always among them), so many seeds from 1 on.
+    """Comparison to run: names of rates and peers ("hostler" is always among them), so many seeds from 1 on.
 
     `keep`: a directory for reports that are done, which are not run again; "" for none.
     """

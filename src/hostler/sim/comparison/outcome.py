@@ -1,4 +1,4 @@
-"""What came out, in sentences: where ours is not best, where these seeds tell no difference, and where it is."""
+"""Outcome in sentences: where ours is not best, where these seeds tell no difference, and where it is."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ COMPARED = ("goodput", "customer_disruptions", "wrong_removals", "human_touches"
 STANDINGS = {"not best in": "worse", "not told apart by these seeds in": "equal", "better in": "better"}
 MORE_IS_BETTER = ("goodput",)
 BOUND = "oracle"
-"""Nobody's policy: what no policy can save. It is no rival."""
+"""Bound of every policy: no policy can save more. It is no rival."""
 
 
 def shown(figure: str, value: Mean, *, signed: bool = False) -> str:

@@ -128,7 +128,7 @@ def _where(trial: Trial) -> Iterator[str]:
 
 
 def _lost(trial: Trial, rates: str, table: tuple[PeerResult, ...]) -> str:
-    """What our goodput lacks of 100 %: whose it is, and what nobody could have saved."""
+    """Split what our goodput lacks of 100 %: our share, and what no policy could have saved."""
     ours = next(line for line in table if line.peer == OURS.name)
     minutes, span = ours.minutes, trial.days * 24 * 60
     terms = 100 * ours.failures * (minutes.restart + minutes.lost_work) / span

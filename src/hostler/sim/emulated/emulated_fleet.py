@@ -28,7 +28,7 @@ BASELINE = {"BIOS": "1.1.0", "BMC": "1.1.0", "GPU": "1.1.0"}
 
 
 class FleetSettings(Struct, frozen=True):
-    """What to emulate.
+    """Size and sources of the emulated fleet.
 
     `token` gives the credential of a node's agent; `faults_per_hour` is for the whole fleet; `origins` are the BMCs'
     addresses of an earlier run, taken again where they are free. `real_agents`: they have the abilities of real ones.
@@ -105,7 +105,7 @@ class EmulatedFleet:
         return "\n".join(lines) + "\n"
 
     def idle_verdict(self, node: str) -> tuple[Verdict, str]:
-        """What a check of an idle node finds there."""
+        """Verdict of a check on an idle node there."""
         standing = [trouble for trouble in self.hosts[node].trouble if trouble.cures]
         return (Verdict.failed, f"{standing[0].name} is there") if standing else (Verdict.passed, "emulated")
 
@@ -198,7 +198,7 @@ class EmulatedFleet:
 
 
 def jobs_of(nodes: int) -> list[JobSpec]:
-    """What customers run on a fleet of so many nodes: training over many of them, inference on single ones."""
+    """Jobs of customers on a fleet of so many nodes: training over many of them, inference on single ones."""
     trays = trays_of(nodes)
     servers = nodes - trays
     return [
@@ -230,4 +230,4 @@ TROUBLES: tuple[tuple[Callable[[str], Trouble], float], ...] = (
     (_xid("gpu.application_error", "13, pid=1234, name=python3, Graphics Exception: ESR 0x404490=0x80000001"), 3),
     (lambda _address: Trouble("host.crash", "", ("power_cycle",), crashes=True), 2),
 )
-"""What breaks, and its share."""
+"""Faults, and the share of each."""

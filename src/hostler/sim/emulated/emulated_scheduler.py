@@ -178,7 +178,7 @@ class EmulatedScheduler:
             self._check(name, member, now_s)
 
     def _begin_check(self, operation: Operation, member: _Member, name: str) -> Outcome:
-        """It begins where nobody works; asked for twice, it is one check."""
+        """Begin a check on a node without work; asked for twice, it is one check."""
         if member.check is None or member.check.operation != operation.id:
             member.check = _Check(operation.id, self._now_s + self.checks_s)
             if any(name in job.nodes for job in self._jobs):
@@ -232,7 +232,7 @@ class EmulatedScheduler:
 
 
 def _checked(operation: Operation, check: _Check | None) -> Outcome:
-    """What is known of the check: done with a verdict, unknown while it goes on, not_done where there is none."""
+    """Result of the check: done with a verdict, unknown while it goes on, not_done where there is none."""
     if check is None or check.operation != operation.id:
         return Outcome(operation.id, operation.node, "not_done", "no such check", attempt=operation.attempt)
     if not check.verdict:

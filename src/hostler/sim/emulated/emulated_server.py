@@ -111,7 +111,7 @@ class EmulatedHost:
         os.close(self._log)
 
     def reboot(self) -> None:
-        """What `systemctl reboot` does: the machine goes down and comes up again."""
+        """Do as `systemctl reboot` does: the machine goes down and comes up again."""
         self.machine.reset("ForceRestart", self._clock())
 
     def reset_bmc(self) -> None:
@@ -199,7 +199,7 @@ class EmulatedServer(NoSensors):
         return StressResult(Verdict.passed, "emulated")
 
     def _readings(self) -> GateReadings:
-        """What it shows: the kernel says again what is still wrong, and holds the clocks of a GPU that it names."""
+        """Read the machine: the kernel repeats what is still wrong, and holds the clocks of a GPU that it names."""
         lines = [one for t in self._host.trouble if t.cures for one in decode(t.line)]
         lost: dict[str, Facts] = {f"pci:{one.pci}": {"clock_event_reasons": HW_SLOWDOWN} for one in lines if one.pci}
         again = [KernelLine(one.condition, one.pci, one.line) for one in lines]

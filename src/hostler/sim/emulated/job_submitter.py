@@ -1,4 +1,4 @@
-"""What customers run on the emulated fleet where its cluster is a real one: Jobs that are submitted again and again."""
+"""Submits customers' Jobs again and again where the emulated fleet's cluster is a real one."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ AS_CUSTOMER = {"fieldManager": "customer"}
 
 
 async def let_checks_in(api: Api) -> None:
-    """What idle checks need that the cluster may not have: deploy/kubernetes/checks.yaml and their namespace."""
+    """Apply what idle checks need and the cluster may lack: deploy/kubernetes/checks.yaml and their namespace."""
     lowest = {"metadata": {"name": PRIORITY_CLASS}, "value": -1_000_000, "preemptionPolicy": "Never"}
     for place, body in (
         ("/apis/scheduling.k8s.io/v1/priorityclasses", lowest),

@@ -112,7 +112,7 @@ def _path(name: str) -> str:
 
 
 def _status(host: EmulatedHost) -> dict[str, Any]:
-    """What a kubelet tells of its machine."""
+    """Node status that a kubelet would report."""
     gpus = sum(1 for part in host.machine.parts if part.kind == "gpu")
     much = {"cpu": "192", "memory": "2Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
     serial = host.machine.hardware.serial

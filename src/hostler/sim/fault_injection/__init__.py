@@ -1,1 +1,1 @@
-"""What goes wrong in small worlds: each kind a function of the stage, a node, and a chance of its own."""
+"""Injected faults of small worlds: each kind a function of the stage, a node, and a chance of its own."""

@@ -1,4 +1,4 @@
-"""Mischief of checks: agents that lack one, that answer with no verdict, late or never. For a while, or for good."""
+"""Injects faults of checks: agents that lack one, or answer without a verdict, late or never; some for good."""
 
 from random import Random
 
@@ -10,7 +10,7 @@ WORDS = ("inconclusive", "stale", "never_verified", "unreadable")
 ASKED = tuple(sorted(PROFILES - {"idle"}))
 """Profiles that an agent is asked for."""
 FOR_GOOD = 0.3
-"""This share of agents stays as it is when the world is healed: no check is added by waiting."""
+"""Share of agents that stay as they are when the world is healed: no check is added by waiting."""
 
 
 def lacking(stage: Stage, node: str, chance: Random) -> None:

@@ -1,4 +1,4 @@
-"""Mischief of controllers: they die at any boundary, fail to commit, stand still and wake, and their clocks leap."""
+"""Injects faults of controllers: they die at any boundary, fail to commit, pause and resume, and their clocks leap."""
 
 from datetime import timedelta
 from functools import partial
@@ -13,13 +13,13 @@ LEAPS_S = (-3 * HOUR_S, -90.0, 90.0, 3 * HOUR_S, 365 * 86_400.0, -365 * 86_400.0
 
 
 def crash(stage: Stage, _node: str, chance: Random) -> None:
-    """It dies at the next boundary of some kind; mostly another is there within minutes."""
+    """Crash the controller at the next boundary of some kind; mostly another is there within minutes."""
     down_s = chance.uniform(5, 120) if chance.random() < 0.85 else chance.uniform(HOUR_S, 4 * HOUR_S)
     stage.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), down_s))
 
 
 def gap(stage: Stage, _node: str, chance: Random) -> None:
-    """Nobody is there for seven hours."""
+    """Leave the cell without a controller for seven hours."""
     stage.troubles.blows.append(ControllerInterruption(CRASH, chance.choice(BOUNDARIES), GAP_S))
 
 

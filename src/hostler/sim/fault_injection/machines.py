@@ -1,4 +1,4 @@
-"""Mischief of machines: parts break, sensors lie, BMCs hang, refuse, forget and tell lies, agents begin again."""
+"""Injects faults of machines: parts break, sensors lie, BMCs hang, refuse, forget and tell lies, agents begin again."""
 
 from random import Random
 
@@ -85,7 +85,7 @@ def sensor_at_limit(stage: Stage, node: str, chance: Random) -> None:
 
 
 def dead_sensor(stage: Stage, node: str, chance: Random) -> None:
-    """It reads what no hardware can have."""
+    """Make a sensor read what no hardware can have."""
     _sensor(stage, node, SENSOR_DEAD_C, chance.uniform(60, HOUR_S))
 
 
@@ -120,17 +120,17 @@ def supply_of(stage: Stage, node: str, lasts_s: float) -> None:
 
 
 def bmc_restarts(stage: Stage, node: str, _chance: Random) -> None:
-    """It is away, then deaf, and forgets its tasks."""
+    """Restart the BMC: it is away, then deaf, and forgets its tasks."""
     stage.host(node).machine.restart_manager(stage.world.clock.now)
 
 
 def bmc_hangs(stage: Stage, node: str, chance: Random) -> None:
-    """It takes every request and answers none."""
+    """Hang the BMC: it takes every request and answers none."""
     _spoil(stage, node, chance, RequestFaultRule(drop="before", times=0))
 
 
 def bmc_unavailable(stage: Stage, node: str, chance: Random) -> None:
-    """It answers that it cannot answer now."""
+    """Make the BMC answer that it cannot answer now."""
     _spoil(stage, node, chance, RequestFaultRule(status=503, times=0))
 
 
@@ -140,12 +140,12 @@ def bmc_locks_out(stage: Stage, node: str, chance: Random) -> None:
 
 
 def bmc_half_done(stage: Stage, node: str, chance: Random) -> None:
-    """It does the work and the answer is lost."""
+    """Let the BMC do the work and lose the answer."""
     _spoil(stage, node, chance, RequestFaultRule(method="POST", drop="after", times=chance.randint(1, 3)))
 
 
 def bmc_lies(stage: Stage, node: str, chance: Random) -> None:
-    """It shows a power state that is not so."""
+    """Make the BMC show a false power state."""
     shown = chance.choice(("On", "Off"))
     _spoil(
         stage, node, chance, RequestFaultRule(path="*/Systems/*", method="GET", patch={"PowerState": shown}, times=0)
@@ -172,7 +172,7 @@ def bad_flash(stage: Stage, node: str, chance: Random) -> None:
 
 
 def agent_restarts(stage: Stage, node: str, _chance: Random) -> None:
-    """It begins again with what it had sent already."""
+    """Restart the agent: it begins again with what it had sent already."""
     host = stage.host(node)
     host.spool.rewind()
     host.greet()

@@ -1,4 +1,4 @@
-"""Mischief of what many nodes share: switches, racks, feeds, NVLink domains, coolant, rollouts, the scheduler."""
+"""Injects faults of what many nodes share: switches, racks, feeds, NVLink domains, coolant, rollouts, the scheduler."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Mischief of people: they hold, wish, change their minds, stand before the wrong machine, and swap what is alike."""
+"""Injects acts of people: holds, requests, changes of mind, work on the wrong machine, and swaps of like parts."""
 
 from datetime import timedelta
 from random import Random
@@ -20,14 +20,14 @@ def hold(stage: Stage, node: str, chance: Random) -> None:
 
 
 def cordon(stage: Stage, node: str, chance: Random) -> None:
-    """Somebody keeps new work away for a while."""
+    """Cordon a node for a while."""
     lifted = Errand("uncordon", node, "hal", "looked at")
     stage.says("cordon", node)
     stage.later(chance.uniform(600, 3 * HOUR_S), lambda: stage.world.people.ask(lifted))
 
 
 def foreign_cordon(stage: Stage, node: str, chance: Random) -> None:
-    """Somebody cordons with the scheduler's own tool."""
+    """Cordon a node with the scheduler's own tool."""
     scheduler = stage.world.scheduler
     scheduler.cordon(node, "kubectl")
     scheduler.tell(node)
@@ -40,7 +40,7 @@ def foreign_cordon(stage: Stage, node: str, chance: Random) -> None:
 
 
 def uncordon(stage: Stage, _node: str, chance: Random) -> None:
-    """Somebody opens what Hostler has cordoned, with the scheduler's own tool, and wants it back in service."""
+    """Uncordon a node that Hostler cordoned, with the scheduler's own tool, to have it back in service."""
 
     def lift(node: str) -> None:
         stage.later(chance.uniform(0, chance.choice((2, 60, 1200))), lambda: _opens(stage, node))
@@ -64,7 +64,7 @@ def pause(stage: Stage, _node: str, chance: Random) -> None:
 
 
 def window(stage: Stage, node: str, chance: Random) -> None:
-    """What can wait is to happen within certain hours: of a node, a rack, a pool, the cluster, or of everything."""
+    """Open a maintenance window for pending work: on a node, a rack, a pool, the cluster, or everything."""
     scope = chance.choice(("fleet", "cluster:k1", "pool:alpha", "pool:solo", "rack:r0", node))
     starts = stage.world.clock.now + timedelta(seconds=chance.uniform(0, 8 * HOUR_S))
     ends = starts + timedelta(seconds=chance.uniform(0.6 * HOUR_S, 3 * HOUR_S))
@@ -83,7 +83,7 @@ def propose(stage: Stage, node: str, chance: Random) -> None:
 
 
 def wish(stage: Stage, node: str, chance: Random) -> None:
-    """Somebody asks for a remedy by name."""
+    """Request a remedy by name."""
     stage.says(chance.choice(WISHES), node, now=chance.choice(("true", "false")))
 
 
@@ -111,7 +111,7 @@ def wrong_machine(stage: Stage, node: str, _chance: Random) -> None:
 
 
 def hands_in(stage: Stage, node: str, chance: Random) -> None:
-    """Somebody works in the machine, wherever Hostler lets them, and stays for hours."""
+    """Keep a technician in the machine for hours, wherever Hostler lets them."""
     people, host = stage.world.people, stage.host(node)
     begin = Errand("start-work", node, "tina", "swap a fan", {"serial": host.serial})
     end = Errand("end-work", node, "tina", "done")
@@ -146,13 +146,13 @@ def mixed_parts(stage: Stage, node: str, chance: Random) -> None:
 
 
 def closes_tickets(stage: Stage, _node: str, _chance: Random) -> None:
-    """Somebody likes an empty list."""
+    """Close every open ticket."""
     for ticket in list(stage.tickets):
         stage.says("close-ticket", ticket)
 
 
 def consents(stage: Stage, _node: str, _chance: Random) -> None:
-    """Whoever is asked says yes to whatever is asked."""
+    """Consent to whatever is asked."""
     for ticket in list(stage.tickets):
         stage.says("consent", ticket)
 
@@ -167,7 +167,7 @@ CARELESS = {
 
 
 def done_without_work(stage: Stage, node: str, _chance: Random) -> None:
-    """Somebody says that it is done, and has not looked."""
+    """Close a ticket as done without looking."""
     assert stage.drive.court is not None, "small worlds are judged"
     verb = CARELESS.get(stage.drive.court.book.pages[node].phase)
     if verb is not None:

@@ -1,4 +1,4 @@
-"""What a seed brings: a shape, and a list of mischief in which every item keeps its own chance, whatever is dropped."""
+"""Scenario of a seed: a shape, and injected faults of which each keeps its own chance, whatever is dropped."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ from hostler.sim.fault_injection.stage import Act, Stage
 HOUR_S = 3600.0
 HOSTILE_S = 12 * HOUR_S
 LAST_S = 11 * HOUR_S
-"""Mischief begins before this, so that it can unfold before the world is healed."""
+"""Injected faults begin before this, so that they can unfold before the world is healed."""
 
 
 class InjectedFault(Struct, frozen=True):
@@ -51,7 +51,7 @@ class Scenario(Struct, frozen=True):
 
 
 class InjectionKind(Struct, frozen=True):
-    """A kind of mischief: what is done, and how often per node, or per world, on average."""
+    """A kind of injected fault: what is done, and how often per node, or per world, on average."""
 
     act: Act
     per_node: float = 0.0

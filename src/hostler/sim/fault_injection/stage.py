@@ -1,4 +1,4 @@
-"""Where mischief is done: the drive and its world, what lasts until the world is healed, and the chance of each act."""
+"""Stage of injected faults: the simulation loop and its world, what lasts until the world is healed, and chance."""
 
 from collections.abc import Callable
 from random import Random
@@ -15,11 +15,11 @@ from hostler.sim.world.world import World
 _GRAVE = ("power_off", "power_on", "update_firmware")
 
 Act = Callable[["Stage", str, Random], None]
-"""One kind of mischief, done to a node (or to what it shares with others)."""
+"""One kind of injected fault, done to a node (or to what it shares with others)."""
 
 
 class Stage:
-    """The world as mischief finds it. `tickets` are those that are open, in the order in which they were opened."""
+    """The world before faults are injected. `tickets` are the open ones, in the order of opening."""
 
     def __init__(self, drive: Drive, shape: Shape, troubles: Hostile) -> None:
         self.drive = drive
@@ -43,7 +43,7 @@ class Stage:
         self.world.clock.after(seconds, lambda: None if self.troubles.healed else act())
 
     def strikes(self, seconds: float, kind: FaultKind, component: str, node: str) -> None:
-        """This very fault appears on the node after so long."""
+        """Make this very fault appear on the node after so long."""
         self.later(seconds, lambda: _nothing(self.world.strike(kind, component, node)))
 
     def lasts(self, seconds: float, end: Callable[[], None]) -> None:
@@ -66,7 +66,7 @@ class Stage:
         self._beside.append(act)
 
     def heal(self) -> None:
-        """Whatever still lasts ends now, and nobody lies in wait any more."""
+        """End whatever still lasts, and every fault that waits for its moment."""
         self._ambush.clear()
         self._beside.clear()
         lasting, self._lasting = self._lasting, []
@@ -74,7 +74,7 @@ class Stage:
             end()
 
     def says(self, verb: str, target: str, **args: str) -> None:
-        """Somebody asks once, whatever comes of it."""
+        """Ask once for a verb, whatever comes of it."""
         self.world.people.mention(Errand(verb, target, "hal", "it seemed a good idea", args))
 
     def neighbours(self, node: str, kind: str) -> list[str]:
@@ -100,4 +100,4 @@ class Stage:
 
 
 def _nothing(_fault: Fault) -> None:
-    """What became of it is seen in the world."""
+    """Ignore the result: it shows in the world."""

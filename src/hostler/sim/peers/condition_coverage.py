@@ -1,4 +1,4 @@
-"""Which conditions answer a fault, and which of them ours acts on: the measure by which a peer lacks no rule."""
+"""Coverage of faults by conditions, and the conditions on which ours acts: by it no peer lacks a rule."""
 
 from functools import cache
 
@@ -32,7 +32,7 @@ ANSWERED_BY: dict[str, tuple[str, ...]] = {
 """Kind of fault (`sim/world/fault_kinds.py`) → the conditions that the shipped policy answers it by; (): by none."""
 
 WISHED = "operator."
-"""What persons ask for by name begins so: it asks nobody to do what is being done."""
+"""Prefix of conditions that persons ask for by name: they are requests and alert nobody."""
 
 
 def rules_of(document: str) -> dict[str, Rule]:
@@ -48,5 +48,5 @@ def acted_on() -> frozenset[str]:
 
 
 def worth_acting(condition: Condition) -> bool:
-    """What an alert is usually set on, critical conditions, and whatever ours acts on besides."""
+    """Tell whether an alert is usually set on it: critical conditions, and whatever ours acts on besides."""
     return condition.severity >= Severity.critical or condition.type in acted_on()

@@ -23,7 +23,7 @@ LEFT_OVER = ("check.failed", "remedy.failed", "agent.lost", "power.off_unexpecte
 
 
 def given_up(condition: Condition) -> bool:
-    """What automation without a next rung leaves to people: its check or remedy failed, or the host is gone."""
+    """Tell whether automation leaves the condition to people: a check or remedy failed, or the host is gone."""
     return condition.type in LEFT_OVER
 
 
@@ -51,7 +51,7 @@ class OnCall:
                 pass
 
     def page(self, nodes: list[str]) -> None:
-        """Somebody sets out for each node that nobody is on the way to."""
+        """Page a person for each node to which none is on the way."""
         for node in nodes:
             if node not in self._on_it:
                 self._on_it[node] = None

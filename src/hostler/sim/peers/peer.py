@@ -1,4 +1,4 @@
-"""What a peer is: a policy document, how far it may go, and whoever acts beside it."""
+"""A peer: a policy document, how far it may go, and the automation that acts beside it."""
 
 from collections.abc import Callable
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Who does what an operation asks: the real Redfish driver over emulated BMCs, agents, and the scheduler."""
+"""Performs operations: the real Redfish driver over emulated BMCs, agents, and the scheduler."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

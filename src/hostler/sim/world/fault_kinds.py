@@ -1,4 +1,6 @@
-"""What can break: how each fault shows itself, whose work it ends, and what really cures it. One table.
+"""Kinds of fault: how each shows itself, whose work it ends, and what really cures it.
+
+One table.
 
 Which share of a component's failures looks how, and what cured them, is nobody's published figure: the shares here
 are estimates in keeping with Llama 3's report (3 of 419 interruptions needed significant manual work) and with
@@ -10,7 +12,7 @@ from datetime import datetime
 from msgspec import Struct
 
 CURES = ("itself", "gpu_reset", "reboot", "power_cycle", "part")
-"""What ends a fault, gentlest first; whatever stands further right ends it too."""
+"""Cures of faults, gentlest first; each cure to the right of the named one ends the fault too."""
 
 
 class FaultKind(Struct, frozen=True):
@@ -128,7 +130,7 @@ NVLINK5 = (
         ),
     ),
 )
-"""What one tray of an NVL72 shows when one of its links fails."""
+"""Lines that one tray of an NVL72 shows when one of its links fails."""
 
 COMPONENTS: dict[str, tuple[tuple[str, float], ...]] = {
     "faulty_gpu": (("off_bus", 0.4), ("nvlink", 0.3), ("halted", 0.3)),

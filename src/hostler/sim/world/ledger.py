@@ -1,4 +1,4 @@
-"""What really happened, written down as it happened: the evidence that checkers judge by."""
+"""Ledger of what really happened, written as it happened: the evidence that checkers judge by."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What goes wrong between world and controller: replies lost, doubled, late; inputs shuffled; controllers cut off."""
+"""Faults between world and controller: replies lost, doubled, late; inputs shuffled; controllers cut off."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,11 +18,11 @@ before the answers; and when a driver's reply arrives, its work done."""
 BOUNDARIES = (APPEND, APPENDED, SEND, SENT, REPLY)
 
 GO_ON, CRASH, FAIL, PAUSE = "", "crash", "fail", "pause"
-"""What befalls a controller at a boundary: nothing; it dies; its append fails; it stands still for a while."""
+"""Fates of a controller at a boundary: nothing; it dies; its append fails; it stands still for a while."""
 
 
 class Troubles(Protocol):
-    """What befalls messages, acts and controllers."""
+    """Faults of messages, operations and controllers."""
 
     def replies(self, outcome: Outcome, after_s: float, due_s: float) -> Iterable[tuple[float, Outcome]]:
         """When and how a driver's answer arrives: (delay in seconds, outcome), none for a lost one.
@@ -48,7 +48,7 @@ class Troubles(Protocol):
         ...
 
     def at(self, boundary: str) -> str:
-        """What befalls the controller at this boundary: one of GO_ON, CRASH, FAIL, PAUSE."""
+        """Fate of the controller at this boundary: one of GO_ON, CRASH, FAIL, PAUSE."""
         ...
 
     def downtime_s(self) -> float:
@@ -89,7 +89,7 @@ class Calm:
 
 
 class ControllerInterruption(Struct, frozen=True):
-    """What is to befall the controller at the next boundary of this kind, and for how long it is then away."""
+    """Fate of the controller at the next boundary of this kind, and for how long it is then away."""
 
     fate: str
     boundary: str
@@ -121,7 +121,9 @@ STALE_S = 60.0
 
 
 class Hostile:
-    """What was stirred up goes wrong, drawn from streams of the nodes' own. `healed` ends it.
+    """Faults drawn from streams of the nodes' own.
+
+    `healed` ends it.
 
     `weather` names the troubles with messages that blow, `blows` what befalls controllers, in order; `injected` counts
     what struck, by kind.

@@ -16,7 +16,7 @@ SENT_KEPT = 16
 
 
 class ObservationContent(Struct, frozen=True):
-    """What an observation says."""
+    """Content of an observation."""
 
     text: str = ""
     facts: Facts = {}

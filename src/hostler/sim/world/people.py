@@ -57,7 +57,9 @@ class Errand(Struct, frozen=True):
 
 
 class People:
-    """Everybody who works with the cluster. `touches` counts what they had to do by hand.
+    """People who work with the cluster.
+
+    `touches` counts what they had to do by hand.
 
     `at_work`: failure domains ("rack:r0001") whose shared part somebody mends already, who closes their ticket.
     `minds_tickets`: what Hostler asks them about itself ("stuck") is among it; another policy would not have asked.
@@ -153,7 +155,7 @@ class People:
             self._go(self._paces.technician, Errand("release", hold.id, "olga", "looked at: Hostler may go on"))
 
     def _lets_go(self, hold: Hold) -> None:
-        """Whoever had a node powered off and never came to work on it lets it go."""
+        """Release the hold of a technician who had a node powered off and never came."""
         if hold.id in self._dark:
             self.ask(Errand("release", hold.id, hold.owner, "nobody works on it"))
 
@@ -240,7 +242,7 @@ class People:
         self._later(self._paces.engineer, f"{errand.verb} {errand.target}", lambda: deed(errand))
 
     def _consent(self, ticket: Ticket) -> None:
-        """Whose work it is says no as often as not, and in the end gives in."""
+        """Answer for the work's owner, who refuses as often as not, and in the end consents."""
         asked = self._consents[ticket.node] = self._consents.get(ticket.node, 0) + 1
         agrees = asked > PATIENCE or self._site.stream(f"consent {ticket.node} {asked}").random() < 0.5
         verb, why = ("consent", "take it") if agrees else ("close-ticket", "not now")
@@ -284,7 +286,7 @@ class People:
         self.ask(errand)
 
     def _later(self, span: Span, what: str, act: Callable[[], None]) -> None:
-        """Somebody is on the way; nobody sets out twice for the same thing."""
+        """Send a person; none sets out twice for the same thing."""
         if what in self._on_it:
             return
         self._on_it[what] = None

@@ -124,7 +124,7 @@ class SimulatedHost:
                 pass
 
     def remedied(self, remedy: str, slots: frozenset[str] = frozenset()) -> list[Fault]:
-        """Whatever this remedy ends is over, in these slots only where some are named; the faults that ended."""
+        """End the faults that this remedy cures, in these slots only where some are named; returns them."""
         ended = [f for f in self.faults if f.cured_by(remedy) and (not slots or f.slot in slots)]
         for fault in ended:
             fault.cured = self.site.clock.now
@@ -161,7 +161,7 @@ class SimulatedHost:
             self.site.ill.pop(self.node, None)
 
     def check(self, profile: str) -> tuple[str, str]:
-        """What a check profile finds: verdict and detail. A gate sees less than a long look."""
+        """Run a check profile: verdict and detail. A gate sees less than a long look."""
         if profile in self.lacks or profile not in PROFILES:
             return "inconclusive", f"this agent has no checks of profile {profile}"
         if profile in self.says_nothing:
@@ -173,7 +173,7 @@ class SimulatedHost:
         return "passed", ""
 
     def shows(self) -> GateReadings:
-        """What a gate reads of it: the parts that are there, and where; a port whose fault stands is down."""
+        """Parts that a gate reads, and where; a port with an active fault is down."""
         dead = frozenset(fault.slot for fault in self.faults if fault.kind.part == "nic")
         addresses = {f"gpu{n}": pci_of(f"gpu{n}") for n in range(self.gpus)}
         seen = emulated_gate.readings(self.present_parts(), addresses)
@@ -212,7 +212,7 @@ class SimulatedHost:
         self.spool.put("ports", ObservationContent(facts={f"port:{slot}": "active" for slot in slots}), self.boot_id)
 
     def forge(self, *lines: str, pci: str) -> None:
-        """Somebody with root has the kernel itself write lines for which there is no cause."""
+        """Have the kernel write lines without a cause, as a user with root can."""
         if self.heard:
             seen = self.spool.put(
                 "kernel_log", ObservationContent("\n".join(lines).format(pci=pci), facility=0), self.boot_id
@@ -220,7 +220,7 @@ class SimulatedHost:
             self.site.ledger.forged[seen] = None
 
     def report_inventory(self) -> None:
-        """What the node consists of goes into the spool, which keeps it while the network is away."""
+        """Put the inventory into the spool, which keeps it while the network is away."""
         if self.running:
             addresses = {f"pci:{pci_of(f'gpu{n}')}": f"gpu{n}" for n in range(self.gpus)}
             said = ObservationContent(
@@ -233,7 +233,7 @@ class SimulatedHost:
         return tuple(part for part in self.machine.parts if part.slot not in gone)
 
     def show_present(self) -> None:
-        """What polls of the BMC and the scheduler's opinion are just now."""
+        """Send what polls of the BMC and the scheduler show just now."""
         away = self.machine.away(self.site.clock.now) or not self.eyes.open
         power = "unknown" if away else self.machine.power.lower()
         self.site.tell(intake.NodeSeen(self.node, power=power, bmc_unreachable=self.unreached))
@@ -345,7 +345,7 @@ class SimulatedHost:
         self._tend()
 
     def repair(self) -> None:
-        """Somebody with spare parts replaces everything faulty; new parts have new serial numbers. It is left off."""
+        """Replace everything faulty; new parts have new serial numbers. It is left off."""
         broken = {fault.slot for fault in self.faults}
         self.ailed = False
         self.repairs += 1
@@ -357,7 +357,7 @@ class SimulatedHost:
         self.unplug()
 
     def unplug(self) -> None:
-        """Somebody takes it out of its rack or puts it back: it is left off."""
+        """Take the host out of its rack or put it back: it is left off."""
         if self.machine.power == "On":
             self._dark()
 
@@ -405,7 +405,7 @@ class SimulatedHost:
                 self.site.clock.after(self.draw((1, 30)), partial(self._again, fault))
 
     def greet(self) -> None:
-        """What a fresh controller hears from the agent and the scheduler, which has a network of its own."""
+        """Send a fresh controller what the agent and the scheduler, which has a network of its own, have to say."""
         self._beat()
         if self.heard:
             self.spool.post_soon()
@@ -438,7 +438,7 @@ class SimulatedHost:
 
 
 def _story(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """What two polls must agree on: which temperatures are high, and every word."""
+    """Facts on which two polls must agree: which temperatures are high, and every word."""
     told = ((name, str(v > HIGH_C) if isinstance(v, float) else str(v)) for name, v in facts.items())
     return tuple(told)
 

@@ -26,7 +26,9 @@ REMIND_S = 10.0
 
 
 class SimulatedScheduler:
-    """What runs where, in truth, in virtual time. `shown` is whose work Hostler was told of, and since when.
+    """Workloads as they really run, in virtual time.
+
+    `shown` is whose work Hostler was told of, and since when.
 
     `opened` are the nodes of which it was told that a person has lifted our cordon, and since when. Whoever it does not
     list it says nothing of, but once, when they have left.
@@ -67,14 +69,14 @@ class SimulatedScheduler:
         return found
 
     def works(self, node: str) -> list[Workload]:
-        """What runs on the node: its own work, and its part of the job over many."""
+        """Workloads on the node: its own, and its part of the job over many."""
         own = list(self.seats[node].works.values()) if node in self.seats else []
         return [*own, self._job[node]] if node in self._ranks else own
 
     # the eye
 
     def view(self, node: str) -> WorkloadView:
-        """What it shows of the node now: the same object as before where nothing has changed."""
+        """View of the node now: the same object as before where nothing has changed."""
         seat = self.seat(node)
         foreign = next((owner for owner in seat.cordons if owner != OURS), "")
         check = (Workload(seat.check, "", WorkClass.infrastructure, check=seat.check),) if seat.check else ()
@@ -94,7 +96,7 @@ class SimulatedScheduler:
         return ClusterView({name: self.view(name) for name in here}, ready, self._lost, boots)
 
     async def watch(self) -> None:
-        """It is seen as it is: nothing to keep up with."""
+        """Watch nothing: the views are always current."""
         await asyncio.get_running_loop().create_future()
 
     def tell(self, node: str) -> None:
@@ -156,7 +158,7 @@ class SimulatedScheduler:
             self._site.tell(intake.NodeSeen(node, ready=self._ready[node]))
 
     def go_away(self) -> None:
-        """It answers nobody from now on; after a while that counts as not being heard."""
+        """Stop answering; after a while the cluster counts as not heard."""
         self.away = True
         self._silent += 1
         silent = self._silent
@@ -168,7 +170,7 @@ class SimulatedScheduler:
             self._site.tell(intake.WorkSeen((), cluster=CLUSTER, lost=self._lost))
 
     def come_back(self) -> None:
-        """It answers again, and is listed anew."""
+        """Answer again, and list the cluster anew."""
         self.away, self._lost = False, ""
         self.tell_all()
 
@@ -233,7 +235,7 @@ class SimulatedScheduler:
         return name_there(node, self)
 
     def _told_to_go(self, name: str, works: tuple[str, ...]) -> bool:
-        """They are marked as ending, and nobody is there to end them; whether that is news."""
+        """Mark the workloads as ending, with no kubelet to end them; tells whether that is news."""
         here = self.seat(name).works
         marked = {work: replace(here[work], held_by=ENDING) for work in works if work in here}
         news = any(here[work] != ending for work, ending in marked.items())
@@ -272,7 +274,7 @@ class SimulatedScheduler:
         self._site.clock.after(host.draw(IDLE_S), lambda: self._check_ends(name, check, boot))
 
     def _check_ends(self, name: str, check: str, boot: str) -> None:
-        """It has run to its end, where it runs still and its machine was up all the time."""
+        """Tell whether the check ran to its end: it runs still and its machine was up all the time."""
         host = self._hosts[name]
         if self.seat(name).check == check:
             found = self.verdict(name) if host.running and host.boot_id == boot else ("inconclusive", "cut off")
@@ -280,7 +282,7 @@ class SimulatedScheduler:
             self.tell(name)
 
     def end_check(self, node: str, check: str, verdict: str, detail: str = "") -> None:
-        """It comes to this, where it runs still."""
+        """End the check with this verdict, where it runs still."""
         seat = self.seat(node)
         if check and seat.check == check:
             seat.check = ""
@@ -351,7 +353,7 @@ class SimulatedScheduler:
         seat.cordons, seat.version = (), seat.version + 1
 
     def _remind(self, node: str) -> None:
-        """What is looked at again and again shows it as often."""
+        """Repeat what is shown as often as it is looked at."""
         if self.seat(node).lifted:
             self.tell(node)
             self._site.clock.after(REMIND_S, lambda: self._remind(node))

@@ -18,7 +18,9 @@ KINDS = ("service", "graceful", "pods", "job", "empty")
 
 
 class Tenants:
-    """Whoever runs work on the nodes of small worlds. Each node keeps its kind of customer.
+    """Customers who run work on the nodes of small worlds.
+
+    Each node keeps its kind of customer.
 
     `one_job`: all nodes are ranks of one job, which ends everywhere as soon as it ends anywhere.
     """

@@ -19,7 +19,7 @@ TRIES = 2
 
 
 class JobCosts(Struct, frozen=True):
-    """What a job costs, in seconds.
+    """Costs of a job, in seconds.
 
     `write_s`: how long a checkpoint stalls it; `restart_s`: from chosen nodes to the next step; `hang_s`: its own
     watchdog's patience with a stalled collective; `notice_s`: until its launcher notices that a rank has died.
@@ -162,7 +162,7 @@ class Training:
             self._again()
 
     def interrupted(self, node: str) -> None:
-        """Somebody ended the job's work on a member while it ran."""
+        """Note that the job's work on a member was ended while it ran."""
         if node in self.members and self.outage is None:
             now = self._site.clock.now
             self.outage = Outage(now, [], self._stop(), noticed=now)

@@ -28,7 +28,7 @@ SEARCH_S = (600.0, 2400.0)
 
 
 class Ground(Struct, frozen=True):
-    """What a world is made of. `silence_s` is the policy's limit for silent agents."""
+    """Composition of a world. `silence_s` is the policy's limit for silent agents."""
 
     nodes: int
     seed: int
@@ -73,7 +73,7 @@ class World:
         )
 
     def strike(self, kind: FaultKind, component: str, node: str, cure: str = "") -> Fault:
-        """This very fault appears on this node; what cures it is drawn unless it is given."""
+        """Make this very fault appear on this node; its cure is drawn unless it is given."""
         cure = cure or self._pick(kind.cures, self.hosts[node].chance)
         fault = Fault(len(self.faults), kind, component, node, self._slot(kind, node), cure, self.clock.now)
         self.faults.append(fault)
@@ -88,7 +88,7 @@ class World:
         return fault
 
     def hide(self, kind: FaultKind, component: str, node: str, cure: str) -> None:
-        """This fault is on this node, and nothing shows it yet; it counts as no failure."""
+        """Put this fault on this node without a symptom yet; it counts as no failure."""
         fault = Fault(len(self.faults), kind, component, node, self._slot(kind, node), cure, self.clock.now)
         self.faults.append(fault)
         self.hidden.append(fault)

@@ -1,4 +1,4 @@
-"""What all inhabitants of a world share: time, chance, the way to the controller, and the ledger."""
+"""Context shared by all inhabitants of a world: time, chance, the way to the controller, and the ledger."""
 
 import random
 from collections.abc import Callable
@@ -45,12 +45,12 @@ class Site:
 
     @property
     def wall(self) -> datetime:
-        """What the controllers' wall clock shows."""
+        """Reading of the controllers' wall clock."""
         return self.clock.now + self.skew
 
     @property
     def recorded(self) -> datetime:
-        """This moment as the journal tells it."""
+        """Present moment as the journal tells it."""
         return self.clock.now + self.ahead
 
     def draw(self, span: Span) -> float:
