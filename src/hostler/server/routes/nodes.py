@@ -126,8 +126,7 @@ _HEARD = frozenset({Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 
 
 def _flags(room: AppState, node: Node) -> int:
-    here = room.cell.present.nodes.get(node.id)
-    silent = node.phase in _HEARD and here is not None and not here.heard
+    silent = node.phase in _HEARD and not room.cell.present.of(node.id).heard
     marks = (node.waiting, node.operation, node.cordons, node.assignment, silent)
     return sum(1 << place for place, mark in enumerate(marks) if mark)
 
