@@ -173,7 +173,7 @@ _CHILD_ENDS = {
     "hang_in_one_call": gpu_state.nothing("hung", "no answer within 20 s", "0000:61:00 nvmlDeviceGetTemperature"),
     "child_crash": gpu_state.nothing("crashed", "the child ended with -11"),
 }
-"""What the agent makes of a child that hangs or dies (`body.RealBody.gpus`); the real path has the real child."""
+"""The agent's view of a child that hangs or dies (`machine.RealHostMachine.gpus`); the real path has the real child."""
 
 
 def _gpus(name: str, *, fresh: bool) -> Poll:

@@ -265,8 +265,8 @@ def test_what_it_started_ends_with_the_agent_too(tmp_path: Path) -> None:
     mark = f"HOSTLER_TEST_MARK={tmp_path}"
     path = a_check(tmp_path, f"export {mark}\nsetsid sleep 300 &\nsleep 300", "orphan")
     code = (
-        "from hostler.agent.limited_command import Limits, run_bounded; "
-        f"run_bounded(({str(path)!r},), Limits(300.0, 268435456, 10))"
+        "from hostler.agent.limited_command import CommandLimits, run_bounded; "
+        f"run_bounded(({str(path)!r},), CommandLimits(300.0, 268435456, 10))"
     )
     agent = subprocess.Popen([sys.executable, "-c", code])
     until = time.monotonic() + 20

@@ -19,11 +19,12 @@ from hostler.agent.spool_file import is_refusal
 WRITER = """
 import itertools, sys
 from pathlib import Path
-from hostler.agent.local_observation import Sighting
+from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spool
 spool = Spool(Path(sys.argv[1]), "b", lambda: 1.0, lambda: "id")
 for n in itertools.count(int(sys.argv[2])):
-    spool.append([Sighting("kernel_log", 1.0, text=f"{n}.{part}") for part in range(3)], ("log", str(n).encode()))
+    seen = [LocalObservation("kernel_log", 1.0, text=f"{n}.{part}") for part in range(3)]
+    spool.append(seen, ("log", str(n).encode()))
     print(n, flush=True)
 """
 

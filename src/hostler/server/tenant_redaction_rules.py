@@ -15,6 +15,7 @@ from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import (
     FLEET,
+    AsideFailure,
     Asset,
     Assignment,
     Attempt,
@@ -335,6 +336,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         reason=_untold,
     ),
     Operation: _rows("id kind plan args boot_id", node=_node),
+    AsideFailure: _rows("kind", result=_untold, detail=_untold),
     Attempt: _rows("remedy part"),
     ConsentedWork: _rows("workload remedy ticket person"),
     CheckResult: _rows("profile person", detail=_checked),
