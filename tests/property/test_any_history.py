@@ -85,6 +85,7 @@ class Watch:
     def __init__(self) -> None:
         self.plan: dict[str, str] = {}
         self.operation: dict[str, str] = {}
+        self.aside: dict[str, str] = {}
         self.away: dict[str, set[str]] = {}
         self.holds: dict[str, tuple[str, HoldKind]] = {}
         self.paused: set[str] = set()
@@ -106,14 +107,15 @@ class Watch:
             case e.PlanEnded(node=node):
                 del self.plan[node]
             case e.OperationStarted(operation=operation):
-                assert self.operation.get(operation.node, operation.id) == operation.id, "two operations at once"
-                self.operation[operation.node] = operation.id
+                slot = self.aside if operation.aside else self.operation
+                assert slot.get(operation.node, operation.id) == operation.id, "two operations at once"
+                slot[operation.node] = operation.id
                 if operation.kind in ("power_on", "update_firmware", "reboot"):
                     dark = [k for s, k in self.holds.values() if s == operation.node]
                     assert HoldKind.physical_work not in dark, "an open machine is touched"
                     assert HoldKind.power not in dark, "what must stay dark is powered"
-            case e.OperationFinished(node=node):
-                del self.operation[node]
+            case e.OperationFinished(node=node, operation=done):
+                del (self.aside if self.aside.get(node) == done else self.operation)[node]
             case e.HoldPlaced(hold=hold):
                 self.holds[hold.id] = (hold.scope, hold.kind)
             case e.HoldReleased(hold=hold_id):

@@ -11,7 +11,7 @@ import msgspec
 from hostler.sim.pool_run import SimSettings
 from hostler.sim.run_report import RunReport
 
-DECIDING = ("core", "engine", "drivers", "agent", "sim")
+DECIDING = ("core", "controller", "runtime", "journal", "polling", "drivers", "agent", "sim")
 """Packages whose code decides what a run gives; `sim/comparison` only tells of it."""
 TELLING = "comparison"
 
