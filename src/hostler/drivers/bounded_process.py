@@ -50,12 +50,12 @@ async def run(words: tuple[str, ...], environment: Mapping[str, str], limit_s: f
 
 
 async def _kill(child: asyncio.subprocess.Process) -> None:
-    """End it with all that it has started; one that not even this ends is not waited for."""
+    """End it with all that it has started, and close what it wrote to; what not even this ends is not waited for."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(REAP_S):
-            await child.wait()
+            await child.communicate()
 
 
 async def _keep(stream: asyncio.StreamReader, kept: bytearray, most: int) -> bool:

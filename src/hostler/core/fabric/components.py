@@ -5,7 +5,7 @@ apart into paths and cycles along which designed and found cables take turns. Ea
 fewer will do.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -123,8 +123,3 @@ def _fitted(way: Component, step: int) -> Repair:
     goals = range(0 if way.designed_first else 1, edges, 2)
     lay = [(ports[i], ports[(i + 1) % count]) for i in goals if i not in fitted]
     return Repair(tuple(sorted(moves)), tuple(lay), tuple(remove))
-
-
-def together(ways: Iterable[Component]) -> tuple[Port, ...]:
-    """All their ports, in order."""
-    return tuple(sorted(port for way in ways for port in way.ports))

@@ -34,12 +34,14 @@ def match(design: Design, bound: Bound) -> tuple[FabricFinding, ...]:
     dark = _dark(designed, found)
     findings += [_dark_finding(design, device, designed) for device in dark]
     wanted = _without(designed, dark, found)
-    maps = _wrong_maps(design, wanted, found)
+    ways = list(components(wanted, found))
+    maps = _wrong_maps(design, ways)
     findings += [_map_finding(model, permutation, hosts) for model, permutation, hosts in maps]
-    at = _by_map(design, {model: dict(permutation) for model, permutation, _ in maps})
     if maps:
+        at = _by_map(design, {model: dict(permutation) for model, permutation, _ in maps})
         found, rates = {at(a): at(z) for a, z in found.items()}, {at(a): rate for a, rate in rates.items()}
-    findings += [_cabling(design, bound, way, found) for way in components(wanted, found)]
+        ways = list(components(wanted, found))
+    findings += [_cabling(design, bound, way, found) for way in ways]
     findings += _degraded(design, found, rates)
     return tuple(sorted(findings, key=lambda finding: finding.key))
 
@@ -112,12 +114,10 @@ def _dark_finding(design: Design, device: str, designed: Mapping[Port, Port]) ->
 # --- maps of adapters
 
 
-def _wrong_maps(
-    design: Design, designed: Mapping[Port, Port], found: Mapping[Port, Port]
-) -> list[tuple[str, Permutation, tuple[str, ...]]]:
+def _wrong_maps(design: Design, ways: Iterable[Component]) -> list[tuple[str, Permutation, tuple[str, ...]]]:
     """Models most of whose hosts show the same exchange of adapters, with the exchange and who shows it."""
     exchanged: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for way in components(designed, found):
+    for way in ways:
         if (host := _inside_host(design, way)) is not None:
             exchanged[host[0]] += host[1]
     shown: defaultdict[tuple[str, Permutation], list[str]] = defaultdict(list)

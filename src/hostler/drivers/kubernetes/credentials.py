@@ -1,9 +1,7 @@
 """Credentials for an API server: a token that never changes, one in a file, one that a program fetches."""
 
 import asyncio
-import contextlib
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from hostler.drivers.bounded_process import run
 from hostler.ports import UnreachableError
 
 MAX_TOKEN = 64 * 1024
@@ -19,7 +18,6 @@ MAX_TOKEN = 64 * 1024
 MAX_SAID = 1024 * 1024
 PLUGIN_S = 30.0
 """A plug-in that logs in anew asks somebody far away; one that has not ended by then is ended."""
-REAP_S = 2.0
 EARLY = timedelta(seconds=10)
 """A token is fetched anew so long before it expires."""
 VERSIONS = tuple(f"client.authentication.k8s.io/{version}" for version in ("v1", "v1beta1", "v1alpha1"))
@@ -125,48 +123,14 @@ class ExecPlugin:
 async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:
     """Run the program and return its output. Raises UnreachableError where it does not end well, or not in time."""
     try:
-        child = await asyncio.create_subprocess_exec(
-            *command,
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        ended = await run(tuple(command), env, PLUGIN_S, MAX_SAID)
     except (OSError, ValueError) as error:
         raise UnreachableError(f"`{command[0]}` cannot be run: {error}") from error
-    assert child.stdout is not None
-    assert child.stderr is not None
-    try:
-        async with asyncio.timeout(PLUGIN_S):
-            output, errors = await asyncio.gather(_limited(child.stdout), _limited(child.stderr))
-            code = await child.wait()
-    except TimeoutError as late:
-        raise UnreachableError(f"`{command[0]}` did not end within {PLUGIN_S:g} s") from late
-    finally:
-        if child.returncode is None:
-            await _kill(child)
-    if code:
-        said = " ".join(errors.decode(errors="replace").split())[:300]
-        raise UnreachableError(f"`{command[0]}` ended with {code}: {said}")
-    return output
-
-
-async def _limited(stream: asyncio.StreamReader) -> bytes:
-    """Read `MAX_SAID` bytes of the stream; the rest is read and dropped, so that its writer can end."""
-    found = bytearray()
-    while chunk := await stream.read(1 << 16):
-        found += chunk[: MAX_SAID - len(found)]
-    return bytes(found)
-
-
-async def _kill(child: asyncio.subprocess.Process) -> None:
-    """End it with all that it has started, and close what it wrote to."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(REAP_S):
-            await child.communicate()
+    if ended.code is None:
+        raise UnreachableError(f"`{command[0]}` did not end within {PLUGIN_S:g} s")
+    if ended.code:
+        raise UnreachableError(f"`{command[0]}` ended with {ended.code}: {ended.errors[:300]}")
+    return ended.output
 
 
 def _token(found: str, where: str) -> str:
