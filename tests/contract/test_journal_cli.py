@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.cli.daily_compaction import Compacting
+from hostler.app.daily_compaction import Compacting
 from hostler.cli.exit_codes import ExitCode
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch, Snapshot

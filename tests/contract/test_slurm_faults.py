@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from hostler.cli.cluster_connections import Rebooter, slurm_clusters
-from hostler.cli.controller_process import Gate
+from hostler.app.cluster_connections import Rebooter, slurm_clusters
+from hostler.app.controller_process import Gate
 from hostler.controller.intake import WorkSeen, of_override
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError

@@ -14,7 +14,7 @@ PERFORMING = {
     "runtime/merged_schedulers.py": "hands the dispatcher's operation to the schedulers of one cluster",
     "drivers/kubernetes/gpu_operator_reset.py": "hands the dispatcher's operation to the agent once operands are gone",
     "drivers/standalone/scheduler.py": "its own: observing is performing, where there is nothing to do",
-    "cli/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
+    "app/cluster_connections.py": "hands the dispatcher's operation to the agent or to Slurm",
 }
 """Who calls a driver's `perform` or `revoke`."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hostler.cli.bmc_access import credentials
+from hostler.app.bmc_access import credentials
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.drivers.redfish.http_exchange import Access
 from hostler.ports import RefusedError

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hostler.cli.controller_process import Gate, Standing, house
-from hostler.cli.first_start import refuse_a_second_beginning
+from hostler.app.controller_process import Gate, Standing, house
+from hostler.app.first_start import refuse_a_second_beginning
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.journal.sqlite import SqliteJournal
 from hostler.runtime.performers import Wiring

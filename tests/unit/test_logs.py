@@ -192,7 +192,7 @@ def test_nothing_is_configured_by_an_import() -> None:
     """Mutant: a driver sets the level of a library's logger when it is imported, as one did."""
     code = """
 import logging
-import hostler.cli.compose, hostler.agent.main
+import hostler.app.compose, hostler.agent.main
 ours = {name: log for name, log in logging.root.manager.loggerDict.items() if isinstance(log, logging.Logger)}
 known = ("httpx", "httpcore", "alembic", "hostler")
 print(logging.root.handlers, {name: log.level for name, log in ours.items() if name.startswith(known) and log.level})

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hostler.cli.secret_backends import MOUNTED, secrets_of
+from hostler.app.secret_backends import MOUNTED, secrets_of
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.ports import RefusedError, UnreachableError
 

@@ -1,1 +1,1 @@
-"""The command line, where all the rooms are put together."""
+"""The command line: commands, their output and their screens."""

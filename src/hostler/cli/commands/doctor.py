@@ -30,7 +30,7 @@ def examine(*, clusters: Clusters = CLUSTERS, show: ShowOnce = SHOW_ONCE, connec
 
     from msgspec import to_builtins
 
-    from hostler.cli.cluster_examiner import examine as look
+    from hostler.app.cluster_examiner import examine as look
     from hostler.core.state.input_problems import InvalidInputError
 
     if not clusters.cluster and not clusters.slurm:

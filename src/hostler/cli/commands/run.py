@@ -1,20 +1,30 @@
 """Commands that start something long-lived: a simulated cluster, a cell's controller and API, a node's agent."""
 
 import asyncio
+import json
+import os
+import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from hostler.app.start_settings import ServeSettings, UpSettings
+from hostler.cli import server_context
 from hostler.cli.command_errors import CommandError, unusable
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.start_settings import ServeSettings, UpSettings
 from hostler.logs.clean import Form
 
 _UP = UpSettings()
 _SERVE = ServeSettings(data="")
+
+SEEN = "hostler.dev/phase,hostler.dev/pool,hostler.dev/rack"
+"""Labels that tell a cluster's users the most."""
+
+_STANDS_BY = " and stands by; the configuration is the journal's, --config is not looked at"
 
 
 LogFormat = Annotated[
@@ -168,13 +178,13 @@ def up(
     log_format: LogFormat = "auto",
 ) -> int:
     """Start Hostler with a simulated cluster on this machine, until Ctrl-C. Later commands find it by themselves."""
-    from hostler.cli.compose import up as run_up
+    from hostler.app.compose import up as run_up
 
     _log(log_format)
     settings = UpSettings(
         port, world.nodes, world.scale, data, world.seed, world.faults_per_hour, kubernetes, world.real_agents
     )
-    return _until_stopped(run_up(settings))
+    return _until_stopped(run_up(settings, partial(_announce_up, settings)))
 
 
 def serve(
@@ -188,7 +198,7 @@ def serve(
     """Serve one cell: a controller, active or standing by, and the API, until SIGTERM or Ctrl-C."""
     host, port = address_of(transport.listen)
 
-    from hostler.cli.compose import serve as run_serve
+    from hostler.app.compose import serve as run_serve
 
     _log(start.log_format)
     settings = ServeSettings(
@@ -209,7 +219,7 @@ def serve(
         slurm=clusters.slurm,
         clusters=clusters.cluster,
     )
-    return _until_stopped(run_serve(settings))
+    return _until_stopped(run_serve(settings, _announce_serve))
 
 
 def agent(
@@ -287,6 +297,28 @@ def _until_stopped(run: Coroutine[Any, Any, None]) -> int:
             ExitCode.unavailable, f"cannot start: {error}", "is the port taken, or the path right?"
         ) from error
     return 0
+
+
+def _announce_serve(address: str, role: str) -> None:
+    print(f"hostler serves {address}" + (_STANDS_BY if role == "standby" else ""), flush=True)
+
+
+def _announce_up(settings: UpSettings, address: str, token_file: Path) -> None:
+    """Say where everything is, and let commands find it."""
+    written = server_context.write(server_context.Context(address, str(token_file)))
+    lines = [
+        f"Hostler is up with {settings.nodes} emulated nodes, time {settings.scale:g} times as fast.",
+        f"  console   {address}/#token={token_file.read_text().strip()}",
+        f"  API       {address}/v1",
+        f"  commands  hostler status · hostler node list · hostler node explain NODE   (they read {written})",
+        f"  data      {token_file.parent}",
+        "Stop with Ctrl-C.",
+    ]
+    if settings.kubernetes:
+        lines.insert(-1, f"  cluster   kubectl --kubeconfig={settings.kubernetes} get nodes -L {SEEN}")
+    print("\n".join(lines), flush=True)
+    if os.environ.get("HOSTLER_UP_JSON"):
+        json.dump({"address": address, "token_file": str(token_file)}, sys.stderr)
 
 
 def _log(form: Form) -> None:

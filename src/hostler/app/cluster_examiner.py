@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
-from hostler.cli.cluster_connections import kubernetes_access, kubernetes_settings, slurm_access
+from hostler.app.cluster_connections import kubernetes_access, kubernetes_settings, slurm_access
 from hostler.controller.ready import Reply
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Intent

@@ -10,7 +10,7 @@ from random import SystemRandom
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.cli.controller_process import Gate
+from hostler.app.controller_process import Gate
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Node, Operation, Outcome

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from hostler.cli.first_start import TOKEN, TOKENS, refuse_a_second_beginning
+from hostler.app.first_start import TOKEN, TOKENS, refuse_a_second_beginning
 from hostler.controller import intake
 from hostler.controller.ready import Reply
 from hostler.core.policy.documents import parse

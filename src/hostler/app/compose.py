@@ -3,14 +3,11 @@
 import asyncio
 import contextlib
 import gc
-import json
-import os
 import re
 import signal
 import socket
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
@@ -18,15 +15,15 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from hostler.cli import server_context
-from hostler.cli.bmc_access import credentials
-from hostler.cli.cluster_connections import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
-from hostler.cli.cluster_examiner import examiners
-from hostler.cli.controller_process import ControllerProcess, Gate, Standing, ask, house, journal_of, now
-from hostler.cli.daily_compaction import Compacting
-from hostler.cli.emulated_lab import EmulatedLab, in_kubernetes, in_memory
-from hostler.cli.secret_backends import secrets_of
-from hostler.cli.start_settings import ServeSettings, UpSettings
+from hostler.app.bmc_access import credentials
+from hostler.app.cluster_connections import Escort, Rebooter, kubernetes_clusters, offered_by, resetter, slurm_clusters
+from hostler.app.cluster_examiner import examiners
+from hostler.app.controller_process import ControllerProcess, Gate, Standing, ask, house, journal_of, now
+from hostler.app.daily_compaction import Compacting
+from hostler.app.emulated_lab import EmulatedLab, in_kubernetes, in_memory
+from hostler.app.first_start import TOKEN
+from hostler.app.secret_backends import secrets_of
+from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import FLEET, Node, Phase
@@ -59,17 +56,15 @@ LAB_SLOTS = "{period_s: 3600, quiet_s: 60, limit_s: 1500, count: 16, percent: 10
 SERVE_THREADS = 64
 """A database that does not answer may hold several for seconds."""
 
-SEEN = "hostler.dev/phase,hostler.dev/pool,hostler.dev/rack"
-"""Labels that tell a cluster's users the most."""
-
 VENDOR_S = 60.0
 """How long the emulated vendor keeps a node."""
 
-_STANDS_BY = " and stands by; the configuration is the journal's, --config is not looked at"
 
+async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -> None:
+    """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then.
 
-async def serve(settings: ServeSettings) -> None:
-    """Serve a cell until SIGTERM or SIGINT. Raises what makes starting impossible; nothing is half-started then."""
+    `announce` is called once, with the API's address and this controller's role, when both stand.
+    """
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(SERVE_THREADS))
     gc.set_threshold(*COLLECTIONS)
     stop = _told_to_stop()
@@ -91,7 +86,7 @@ async def serve(settings: ServeSettings) -> None:
         wiring = Wiring((RedfishDriver(clients, gate.now), scheduling), (rebooter, resetter(kubernetes, gate)))
         async with house(_listening(settings), standing, wiring, gate, documents) as inside:
             cell = inside.cell
-            print(f"hostler serves {inside.address}" + (_STANDS_BY if cell.role == "standby" else ""), flush=True)
+            announce(inside.address, cell.role)
             eyes = RedfishReader(clients)
             watching = cell.while_active(lambda: BmcPoller(cell, eyes, now).run())
             eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
@@ -110,8 +105,11 @@ async def serve(settings: ServeSettings) -> None:
             await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])
 
 
-async def up(settings: UpSettings) -> None:
-    """Hostler with an emulated fleet on this machine, until SIGTERM or SIGINT. Raises InvalidInputError."""
+async def up(settings: UpSettings, announce: Callable[[str, Path], None]) -> None:
+    """Hostler with an emulated fleet on this machine, until SIGTERM or SIGINT. Raises InvalidInputError.
+
+    `announce` is called once, with the API's address and the file of the operator's token, when the fleet is up.
+    """
     if settings.data and settings.kubernetes:
         instead = "leave --data out: the cluster's nodes and jobs go with it"
         raise InvalidInputError((Problem("--data", 0, "is not kept beside a cluster of --kubernetes", instead),))
@@ -122,11 +120,14 @@ async def up(settings: UpSettings) -> None:
             gate = Gate()
             where = settings.kubernetes
             lab = await in_kubernetes(where, settings.nodes, gate, held) if where else in_memory(settings.nodes, gate)
-            await _up(settings, Path(kept), connections, gate, lab)
+            await _up(settings, Path(kept), connections, lab, announce)
 
 
-async def _up(settings: UpSettings, data: Path, connections: Connections, gate: Gate, lab: EmulatedLab) -> None:
+async def _up(
+    settings: UpSettings, data: Path, connections: Connections, lab: EmulatedLab, announce: Callable[[str, Path], None]
+) -> None:
     stop = _told_to_stop()
+    gate = lab.gate
     access: dict[str, Access] = {}
     clients = Clients(connections, lambda _origin: access.get("all", Access()), gate)
     gate.machines = Introduction(clients)
@@ -151,7 +152,7 @@ async def _up(settings: UpSettings, data: Path, connections: Connections, gate: 
             known = [node for node in inside.cell.view.nodes.values() if node.id in fleet.hosts]
             await _furnish(inside, fleet, settings.scale)
             await _resume(inside, fleet, lab, known)
-            _announce(inside, settings)
+            announce(inside.address, inside.data / TOKEN)
             cell = inside.cell
             eye = SchedulerEye(lab.clusters, lambda: cell.view, lambda: cell.present)
             gate.eye, gate.glance = eye.news, eye.of_node
@@ -246,23 +247,3 @@ def _read(paths: Sequence[str]) -> dict[str, str]:
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInputError((Problem(path, 0, str(error), "give a readable YAML file"),)) from error
     return found
-
-
-def _announce(house: ControllerProcess, settings: UpSettings) -> None:
-    """Say where everything is, and let commands find it."""
-    token_file = house.data / "operator.token"
-    token = token_file.read_text().strip()
-    written = server_context.write(server_context.Context(house.address, str(token_file)))
-    lines = [
-        f"Hostler is up with {settings.nodes} emulated nodes, time {settings.scale:g} times as fast.",
-        f"  console   {house.address}/#token={token}",
-        f"  API       {house.address}/v1",
-        f"  commands  hostler status · hostler node list · hostler node explain NODE   (they read {written})",
-        f"  data      {house.data}",
-        "Stop with Ctrl-C.",
-    ]
-    if settings.kubernetes:
-        lines.insert(-1, f"  cluster   kubectl --kubeconfig={settings.kubernetes} get nodes -L {SEEN}")
-    print("\n".join(lines), flush=True)
-    if os.environ.get("HOSTLER_UP_JSON"):
-        json.dump({"address": house.address, "token_file": str(token_file)}, sys.stderr)

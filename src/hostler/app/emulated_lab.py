@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from hostler.cli.cluster_connections import Escort, kubernetes_access, kubernetes_clusters, offered_by, resetter
-from hostler.cli.cluster_examiner import examiners
-from hostler.cli.controller_process import Gate
+from hostler.app.cluster_connections import Escort, kubernetes_access, kubernetes_clusters, offered_by, resetter
+from hostler.app.cluster_examiner import examiners
+from hostler.app.controller_process import Gate
 from hostler.core.state.model import Node
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.ports import Scheduler
@@ -26,8 +26,12 @@ Work = Sequence[Coroutine[Any, Any, None]]
 
 
 class EmulatedLab(Struct, frozen=True):
-    """The cluster's schedulers and the drivers to them; what runs there once fleet and cell are; who comes back."""
+    """The cluster's schedulers and the drivers to them; what runs there once fleet and cell are; who comes back.
 
+    `gate` is the one that its drivers ask.
+    """
+
+    gate: Gate
     clusters: Clusters
     wiring: Wiring
     begin: Callable[[EmulatedFleet, Cell], Work]
@@ -46,7 +50,11 @@ def in_memory(nodes: int, gate: Gate) -> EmulatedLab:
         return [scheduler.watch()]
 
     return EmulatedLab(
-        clusters, Wiring((SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),)), begin, scheduler.restore
+        gate,
+        clusters,
+        Wiring((SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node),)),
+        begin,
+        scheduler.restore,
     )
 
 
@@ -77,4 +85,4 @@ async def in_kubernetes(kubeconfig: str, nodes: int, gate: Gate, stack: AsyncExi
         ]
 
     hand = Escort(SchedulerDriver(clusters, StandaloneScheduler(), gate.show_node), gate, [cluster])
-    return EmulatedLab(clusters, Wiring((hand,), (resetter([cluster], gate),)), begin, lambda _node: None)
+    return EmulatedLab(gate, clusters, Wiring((hand,), (resetter([cluster], gate),)), begin, lambda _node: None)

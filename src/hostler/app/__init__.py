@@ -1,0 +1,1 @@
+"""The composition root: what is wired to what in one running Hostler."""
