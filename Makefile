@@ -16,7 +16,7 @@ SAMPLE ?= 20
 SEED ?= 1
 MODULES ?=
 MINUTES ?= 60
-CODE := src tests $(wildcard bench) packages
+CODE := src tests bench packages
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
