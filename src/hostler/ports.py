@@ -95,9 +95,11 @@ class OperationDriver(Protocol):
 
     kinds: frozenset[str]
 
-    async def perform(self, operation: Operation, node: Node) -> Outcome: ...
+    async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Send the operation once. Raises PortError; UnreachableError where it may have worked."""
 
-    async def observe(self, operation: Operation, node: Node) -> Outcome: ...
+    async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Look whether the operation has happened, and change nothing. Raises PortError."""
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Call the operation off where that still helps; doing nothing is allowed, its settle time covers it."""
@@ -150,9 +152,11 @@ class Scheduler(OperationDriver, Protocol):
     kind: str
     cluster: str
 
-    def views(self) -> ClusterView: ...
+    def views(self) -> ClusterView:
+        """All nodes and workloads of the cluster as they are known now."""
 
-    async def watch(self) -> None: ...
+    async def watch(self) -> None:
+        """Keep the view up to date until cancelled."""
 
 
 SCHEDULED = frozenset({"cordon", "uncordon", "evict", "join_cluster", "leave_cluster"})
@@ -245,7 +249,8 @@ class Journal(Protocol):
     another controller took over. Opening verifies the digests behind the last snapshot (CorruptJournalError).
     """
 
-    def lease(self) -> Lease: ...
+    def lease(self) -> Lease:
+        """The lease as it stands."""
 
     def acquire(self, holder: str, address: str = "", seen: Lease | None = None) -> int:
         """Take the lease and return the new epoch; every earlier epoch is fenced from then on.
@@ -282,25 +287,34 @@ class Journal(Protocol):
         """
         ...
 
-    def append(self, batch: Batch, epoch: int) -> None: ...
+    def append(self, batch: Batch, epoch: int) -> None:
+        """Append all of the batch or nothing.
 
-    def snapshot(self) -> Snapshot | None: ...
+        Raises FencedError where `epoch` is not the lease's, else JournalError.
+        """
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest snapshot, None where there is none."""
 
     def snapshot_seq(self) -> int:
         """The record at which the newest snapshot was taken, 0 where there is none."""
         ...
 
-    def save_snapshot(self, snapshot: Snapshot) -> None: ...
+    def save_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep it as the newest. Raises JournalError where its digest is not the chain's there."""
 
-    def records(self, after: int = 0) -> Iterator[Record]: ...
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """All records after `after`, verified in order. Raises CorruptJournalError at the first that is damaged."""
 
-    def cursors(self) -> dict[str, tuple[str, int]]: ...
+    def cursors(self) -> dict[str, tuple[str, int]]:
+        """How far each sender's spool has been read: sender → (spool, sequence)."""
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
         """Records about one node (or other subject), newest first."""
         ...
 
-    def observation(self, identity: str) -> Observation | None: ...
+    def observation(self, identity: str) -> Observation | None:
+        """The raw observation of this id, None where it is not kept."""
 
     def archived(self) -> Archived | None:
         """Records that `history` and `records` can no longer answer, None where nothing was archived."""
@@ -318,4 +332,5 @@ class Journal(Protocol):
         """The chained digest of all records, hex; equal digests mean equal journals."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close what is open and end every wait; closing twice is allowed."""

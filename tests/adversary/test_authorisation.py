@@ -67,7 +67,7 @@ class Request(Struct, frozen=True):
 
 
 def routes_of(world: House) -> set[str]:
-    app = create_app(world.cell, world.tokens, world.desk, Settings())
+    app = create_app(world.cell, world.tokens, world.mailboxes, Settings())
     return {
         f"{method} {route.path_format}"
         for route in app.routes

@@ -131,10 +131,10 @@ class Client:
 class House:
     """The cell, its server, and a client per role."""
 
-    def __init__(self, cell: Cell, tokens: TokenStore, desk: AgentMailboxes, hand: ObligingHand, url: str) -> None:
+    def __init__(self, cell: Cell, tokens: TokenStore, mailboxes: AgentMailboxes, hand: ObligingHand, url: str) -> None:
         self.cell = cell
         self.tokens = tokens
-        self.desk = desk
+        self.mailboxes = mailboxes
         self.hand = hand
         self.url = url
         self.agents_url = url
@@ -204,21 +204,21 @@ async def house(
     agents_at: tuple[str, int] | None = None,
     **settings: Any,
 ) -> AsyncIterator[House]:
-    """A running cell and server. With `agents`, the agents' operations go to the desk instead of the obliging hand."""
+    """A running cell and server. With `agents`, the agents' operations go to their mailboxes, not to the driver."""
     kinds = frozenset(kind for kind, row in OPERATIONS.items() if row.port != "present")
     hand = ObligingHand(kinds - KINDS if agents else kinds)
     tokens = TokenStore(folder / "tokens.sqlite")
     offers: dict[str, JoinOffer] = {}
-    desk = AgentMailboxes(lambda: cell.epoch, offered=offers.get)
-    cell = Cell(MemoryJournal(), performers(Wiring((hand, desk) if agents else (hand,))))
+    mailboxes = AgentMailboxes(lambda: cell.epoch, offered=offers.get)
+    cell = Cell(MemoryJournal(), performers(Wiring((hand, mailboxes) if agents else (hand,))))
     hand.cell = cell
     await cell.start()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(cell.stop)
         stack.callback(tokens.close)
         chosen = Settings(port=0, stop_s=1.0, agents=agents_at, **settings)
-        url = await stack.enter_async_context(serving(create_app(cell, tokens, desk, chosen, machines), chosen))
-        inside = House(cell, tokens, desk, hand, url)
+        url = await stack.enter_async_context(serving(create_app(cell, tokens, mailboxes, chosen, machines), chosen))
+        inside = House(cell, tokens, mailboxes, hand, url)
         inside.offers = offers
         inside.agents_url = f"http://{agents_at[0]}:{agents_at[1]}" if agents_at else url
         stack.push_async_callback(inside.session.close)

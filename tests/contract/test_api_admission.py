@@ -33,7 +33,7 @@ async def test_a_full_house_takes_only_what_is_urgent(tmp_path: Path, headers: d
         openapi_config=None,
     )
     tokens = TokenStore(tmp_path / "tokens.sqlite")
-    app.state["room"] = Mock(forwarder=AsyncMock(), connections=[], tokens=tokens)
+    app.state["app_state"] = Mock(forwarder=AsyncMock(), connections=[], tokens=tokens)
     app.state["tokens"] = tokens
     sent = {"Authorization": f"Bearer {tokens.create(Grant('a', Role.agent, node='n0'))}", **headers}
     async with serving(app, Settings(port=0)) as url, aiohttp.ClientSession() as session:

@@ -121,7 +121,7 @@ async def test_an_order_that_leaves_little_time_is_not_late_because_its_question
     await asyncio.sleep(1.0)
     now = datetime.now(UTC)
     evidence = Operation("o1", "collect_evidence", "n0", "p1", 0, now, now + timedelta(seconds=0.5))
-    giving = asyncio.create_task(world.desk.perform(evidence, world.cell.view.nodes["n0"]))
+    giving = asyncio.create_task(world.mailboxes.perform(evidence, world.cell.view.nodes["n0"]))
     (order,) = await asking
     assert order.left_s is not None
     assert order.left_s > 1.0

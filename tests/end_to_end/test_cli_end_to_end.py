@@ -48,11 +48,11 @@ async def running(data: Path) -> AsyncIterator[str]:
     journal, tokens = SqliteJournal(data / "journal.db"), TokenStore(data / "tokens.db")
     tokens.bootstrap(data / "operator.token")
     cell = Cell(journal, {})
-    desk = AgentMailboxes(lambda: cell.epoch)
+    mailboxes = AgentMailboxes(lambda: cell.epoch)
     config = Settings(port=0)
     try:
         await cell.start()
-        async with serving(create_app(cell, tokens, desk, config), config) as address:
+        async with serving(create_app(cell, tokens, mailboxes, config), config) as address:
             yield address
     finally:
         await cell.stop()

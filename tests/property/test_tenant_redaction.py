@@ -212,7 +212,7 @@ class Answers:
         return said[0]["status"], b"".join(m.get("body", b"") for m in said[1:])
 
     async def stream(self, who: Identity) -> bytes:
-        room = self.app.state["room"]
+        room = self.app.state["app_state"]
         return b"".join([line async for line in room.streams.lines(who, 0, keeper(room.cell, who, ""))])
 
 

@@ -170,7 +170,7 @@ def run_plugin(plugin: Plugin) -> tuple[PluginAnswer, ...]:
 
 
 def answer_of(directory: Path, name: str, owner: int = 0) -> PluginAnswer | None:
-    """What the plug-in of this name says now, in one answer: the worst of its parts. None where there is none.
+    """Answer of the plug-in of this name, the worst of its parts; None where there is no such plug-in.
 
     As in its rounds, what is not well counts once a second run has said so too: after a restart a mount may come late.
     Blocks for as long as both may take; never raises.

@@ -18,7 +18,7 @@ REAP_S = 1.0
 """Time to wait for a killed child."""
 MAX_STUCK = 2
 """As MAX_ABANDONED, of one companion."""
-MAX_ANSWER, READ_BYTES, DESK_BYTES = 4 * 1024 * 1024, 65_536, 120
+MAX_ANSWER, READ_BYTES, PROGRESS_BYTES = 4 * 1024 * 1024, 65_536, 120
 _abandoned: list[subprocess.Popen[bytes]] = []
 
 
@@ -78,7 +78,7 @@ class Companion:
         self._argv = argv
         self._child: subprocess.Popen[bytes] | None = None
         self._stuck: list[subprocess.Popen[bytes]] = []
-        self._desk = os.memfd_create("doing")
+        self._progress = os.memfd_create("doing")
 
     def ask(self, question: str, deadline_s: float) -> bytes:
         """The answer. Raises HungError past the deadline or with too many stuck, DiedError, OSError."""
@@ -97,7 +97,7 @@ class Companion:
     @property
     def doing(self) -> str:
         """Announcement by the child of the call it is about to make; it announces each call that may hang."""
-        return os.pread(self._desk, DESK_BYTES, 0).split(b"\0", 1)[0].decode("utf-8", "replace")
+        return os.pread(self._progress, PROGRESS_BYTES, 0).split(b"\0", 1)[0].decode("utf-8", "replace")
 
     @property
     def pid(self) -> int | None:
@@ -113,14 +113,14 @@ class Companion:
         self._stuck = [child for child in self._stuck if child.poll() is None]
         if len(self._stuck) >= MAX_STUCK:
             raise HungError(f"not started: {len(self._stuck)} earlier children still hang")
-        os.pwrite(self._desk, b"\0" * DESK_BYTES, 0)
+        os.pwrite(self._progress, b"\0" * PROGRESS_BYTES, 0)
         self._child = subprocess.Popen(  # noqa: S603 - no shell: our own reader
-            (*self._argv, str(self._desk)),
+            (*self._argv, str(self._progress)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            pass_fds=(self._desk,),
+            pass_fds=(self._progress,),
         )
         return self._child
 

@@ -181,6 +181,7 @@ class ControllerClient:
         return _decode(await self._ask(_Call("GET", "joining", params={"node": self._node})), KubeletJoinOffer)
 
     async def outcomes(self, outcomes: list[Outcome]) -> None:
+        """Report the outcomes of operations. Raises PortError where they were not taken."""
         await self._ask(_Call("POST", "outcomes", {"node": self._node, "outcomes": outcomes}))
 
     async def _ask(self, call: _Call) -> bytes:

@@ -4,7 +4,7 @@ from hostler.agent import child_process
 
 
 class NotPossibleError(Exception):
-    """This machine will never do that: not allowed, or not equipped. Nothing has happened."""
+    """Refusal of a machine that is not allowed or not equipped to do it, now or later. Nothing has happened."""
 
 
 class ActFailedError(Exception):

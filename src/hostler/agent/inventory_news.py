@@ -1,4 +1,4 @@
-"""Which looks at the node's parts are told: what the controller does not hold, and once a day whatever it holds."""
+"""Chooses which looks at the node's parts are told: what the controller does not hold, and everything once a day."""
 
 from hostler.agent.collectors.inventory import NodeInventory
 from hostler.agent.local_observation import LocalObservation, collector_failed, collector_started
@@ -8,7 +8,7 @@ WHOLE_S = 86_400.0
 
 
 class InventoryNews:
-    """What of the looks is told. `held` is the digest that the controller said last that it holds, "" for none.
+    """Choice of the looks that are told. `held` is the digest that the controller said last that it holds, "" for none.
 
     An inventory that was told and is not held yet may be on its way: then the next look is told whole, too, so that one
     before it is never taken for the last word.

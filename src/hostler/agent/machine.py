@@ -43,7 +43,8 @@ ANSWERED = frozenset({"gate", "seatrial"})
 class HostMachine(Protocol):
     """A machine. All calls block; all but `boot_id` raise the errors of `host_commands`."""
 
-    def boot_id(self) -> str: ...
+    def boot_id(self) -> str:
+        """Identity of the running boot, another one after each start."""
 
     def reboot(self) -> None:
         """Ask for a reboot; returns while the machine is still up."""
@@ -61,7 +62,8 @@ class HostMachine(Protocol):
         """Collect evidence before the power goes off, within EVIDENCE_S."""
         ...
 
-    def inventory(self) -> NodeInventory: ...
+    def inventory(self) -> NodeInventory:
+        """The parts that the machine shows now."""
 
     def ports(self) -> dict[str, str]:
         """The network ports with their states (`collectors.ports.read`)."""
@@ -160,23 +162,28 @@ class RealHostMachine:
         self._gate = GateRunner(place, self._gpus_anew, self.boot_id)
 
     def boot_id(self) -> str:
+        """The kernel's boot id."""
         return this_boot()
 
     def reboot(self) -> None:
+        """Ask systemd to reboot; returns before the machine goes down."""
         self._need_permission("reboot")
         act(("systemctl", "reboot"), REBOOT_S)
 
     def reset_gpus(self, wanted: ResetRequest) -> str:
+        """Reset the named GPUs, or all, while no gate check and no poll uses NVML; a sentence on what was done."""
         self._need_permission("gpu_reset")
         with self._gate.around_reset(), self._nvml_free:
             self._nvml.close()  # a GPU that somebody holds open cannot be reset, and our own reader is somebody
             return reset(wanted, Path("/"))
 
     def reset_bmc(self) -> None:
+        """Restart the BMC through IPMI; the machine itself keeps running."""
         self._need_permission("bmc_cold_reset")
         act(("ipmitool", "mc", "reset", "cold"), BMC_RESET_S)
 
     def evidence(self) -> Facts:
+        """Uptime in s, load, and what nvidia-smi says of temperatures and ECC errors."""
         facts: Facts = {"uptime_s": float(Path("/proc/uptime").read_text().split(maxsplit=1)[0])}
         facts["load"] = Path("/proc/loadavg").read_text().strip()
         query = "--query-gpu=index,pci.bus_id,serial,temperature.gpu,ecc.errors.uncorrected.volatile.total,pstate"
@@ -184,18 +191,22 @@ class RealHostMachine:
         return facts
 
     def inventory(self) -> NodeInventory:
+        """The parts that sysfs, NVML and the file systems show. Raises ActFailedError where they cannot be read."""
         try:
             return inventory.report(self._node, root=self._eyes.root, twin=self._eyes.nvml_twin)
         except (child_process.HungError, OSError, *UNREADABLE) as error:
             raise ActFailedError(f"inventory could not be read: {error}") from error
 
     def ports(self) -> dict[str, str]:
+        """State of the network ports in sysfs, by fact name."""
         return network_ports.read(Path("/"))
 
     def devices(self) -> dict[str, tuple[str, ...]] | None:
+        """GPUs of each pod as the kubelet's pod-resources socket lists them; None where there is no kubelet."""
         return kubelet_devices.read(Path("/"))
 
     def gpus(self) -> gpu_state.GpuPoll:
+        """State of the GPUs by NVML; busy while a reset has NVML to itself."""
         if not self._nvml_free.acquire(blocking=False):
             return gpu_state.nothing("busy", "a GPU is being reset")
         try:
@@ -225,6 +236,7 @@ class RealHostMachine:
             return gpu_state.nothing("crashed", f"its answer cannot be read: {error}")
 
     def dcgm(self) -> gpu_state.GpuPoll:
+        """State of the GPUs by DCGM's exporter; "absent" where none listens or its answer cannot be read."""
         if not self._dcgm_url or (self._dcgm.pid is None and not _listens(self._dcgm_url)):
             return gpu_state.nothing("absent", "no exporter of DCGM listens")
         try:
@@ -236,12 +248,14 @@ class RealHostMachine:
             return gpu_state.nothing("absent", f"its answer cannot be read: {error}")
 
     def host(self) -> Facts | None:
+        """State of mounts, clocks, memory and systemd units as facts. Raises what `child_process` raises."""
         try:
             return host_state.decoded(self._host.ask("read", HOST_S))
         finally:
             self._host.close()  # asked twice a minute, it would take its memory all the time
 
     def drives(self) -> Facts:
+        """SMART health of the drives as facts."""
         return smart_health.read(Path("/"))
 
     def close(self) -> None:
@@ -251,6 +265,7 @@ class RealHostMachine:
         self._host.close()
 
     def check(self, profile: str, expects: str) -> StressResult:
+        """Run the gate check, or the site's plug-in of this name; an unknown profile is inconclusive."""
         if profile in ANSWERED:
             return self._gate.check(expects)
         if (said := check_plugins.answer_of(Path(self._eyes.checks), profile)) is not None:
@@ -260,12 +275,15 @@ class RealHostMachine:
         return StressResult(Verdict.inconclusive, text)
 
     def profiles(self) -> tuple[str, ...]:
+        """Names of the built-in check profiles, sorted."""
         return tuple(sorted(ANSWERED))
 
     def call_off(self) -> None:
+        """Stop the gate check that is running, if any."""
         self._gate.call_off()
 
     def sanitise(self) -> str:
+        """Erase the configured scratch devices. Raises NotPossibleError where none is configured or one is mounted."""
         self._need_permission("sanitise")
         if not self._powers.scratch:
             raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
@@ -278,6 +296,10 @@ class RealHostMachine:
         return ", ".join(self._powers.scratch)
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
+        """Write the bootstrap kubeconfig and start the kubelet.
+
+        Raises NotPossibleError for a cluster not allowed here.
+        """
         self._need_permission("join_cluster")
         kubeconfig = kubelet.bootstrap_kubeconfig(self._powers.clusters.checked(offer))
         try:
@@ -288,6 +310,7 @@ class RealHostMachine:
             act(("systemctl", "restart", "kubelet"), KUBELET_S)
 
     def dismiss_kubelet(self) -> None:
+        """Stop the kubelet and remove its credentials."""
         self._need_permission("leave_cluster")
         act(("systemctl", "stop", "kubelet"), KUBELET_S)
         try:
@@ -304,21 +327,27 @@ class NoSensors:
     """A machine of which nothing can be looked at: no ports, kubelet, NVML, host state or drives."""
 
     def ports(self) -> dict[str, str]:
+        """No ports."""
         return {}
 
     def devices(self) -> dict[str, tuple[str, ...]] | None:
+        """No kubelet."""
         return None
 
     def gpus(self) -> gpu_state.GpuPoll:
+        """No NVML."""
         return gpu_state.nothing("busy", "an emulated machine has no NVML")
 
     def dcgm(self) -> gpu_state.GpuPoll:
+        """No DCGM exporter."""
         return gpu_state.nothing("absent", "an emulated machine has no DCGM")
 
     def host(self) -> Facts | None:
+        """No host state."""
         return None
 
     def drives(self) -> Facts:
+        """No drives."""
         return {}
 
     def profiles(self) -> tuple[str, ...]:
@@ -326,9 +355,11 @@ class NoSensors:
         return ("burn_in", "gate", "idle", "seatrial", "suspect")
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:  # noqa: ARG002 - the port's name
+        """Raises NotPossibleError: there is no kubelet."""
         raise NotPossibleError("an emulated machine has no kubelet")
 
     def dismiss_kubelet(self) -> None:
+        """Raises NotPossibleError: there is no kubelet."""
         raise NotPossibleError("an emulated machine has no kubelet")
 
 
@@ -350,45 +381,56 @@ class EmulatedHostMachine(NoSensors):
         self.gone_wrong: dict[str, Exception] = {}
 
     def boot_id(self) -> str:
+        """A boot id that counts the reboots."""
         return f"{self.node}-boot-{self.boots}"
 
     def reboot(self) -> None:
+        """Count one more boot."""
         self._ask("reboot")
         self.boots += 1
 
     def reset_gpus(self, wanted: ResetRequest) -> str:
+        """Note the reset."""
         self._ask(f"gpu_reset {','.join(wanted.gpus) or 'all'}")
         return "emulated"
 
     def reset_bmc(self) -> None:
+        """Note the BMC reset."""
         self._ask("bmc_cold_reset")
 
     def evidence(self) -> Facts:
+        """Note the call; facts that say that the machine is emulated."""
         self._ask("evidence")
         return {"emulated": True}
 
     def inventory(self) -> NodeInventory:
+        """Note the call; the parts that the machine was made with."""
         self._ask("inventory")
         return NodeInventory(self.parts)
 
     def check(self, profile: str, expects: str) -> StressResult:
+        """Note the check; the verdict that was set, or a gate's answer to `expects`."""
         self._ask(f"check {profile}")
         if profile not in ANSWERED or self.verdict is not Verdict.passed:
             return StressResult(self.verdict, "emulated")
         return emulated_gate.answer(expects, self.gate or emulated_gate.readings(self.parts))
 
     def call_off(self) -> None:
+        """Note the call."""
         self.asked.append("call_off")
 
     def sanitise(self) -> str:
+        """Note the erasure."""
         self._ask("sanitise")
         return "emulated"
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
+        """Note and keep the offer."""
         self._ask("invite_kubelet")
         self.invited = offer
 
     def dismiss_kubelet(self) -> None:
+        """Note the call."""
         self._ask("dismiss_kubelet")
 
     def _ask(self, what: str) -> None:

@@ -186,6 +186,7 @@ class Agent:
         self._operator = Operator(hands, marks, spool, self._uploader, controller)
 
     async def run(self, stop: asyncio.Event) -> None:
+        """Run all tasks until `stop` is set. Raises an ExceptionGroup where one of them fails: then all end."""
         facts: Facts = {"version": VERSION, "rss_kib": rss_kib()}
         now_s = self._spool.now_s()
         await self._note(agent_event("started", now_s, f"agent {VERSION}", facts), collector_started("spool", now_s))

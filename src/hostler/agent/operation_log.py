@@ -63,6 +63,7 @@ class OperationLog:
         return self._opened
 
     def close(self) -> None:
+        """Close the database; closing twice is allowed."""
         if self._opened is not None:
             self._opened.close()
 
@@ -102,6 +103,7 @@ class OperationLog:
         return self._execute(query, (outcome.operation, outcome.attempt)) > 0
 
     def find(self, operation: str, attempt: int) -> LoggedOperation | None:
+        """The record of this attempt, None where it was never started."""
         rows = self._query(f"{_COLUMNS} WHERE operation = ? AND attempt = ?", (operation, attempt))
         return _mark(rows[0]) if rows else None
 

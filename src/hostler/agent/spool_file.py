@@ -45,6 +45,7 @@ class SpoolRow(Struct, frozen=True):
 
     @property
     def size(self) -> int:
+        """Bytes that the row takes on disk, about."""
         return len(self.body) + ROW_BYTES
 
 
@@ -93,10 +94,12 @@ class SpoolFile:
         return self._opened
 
     def close(self) -> None:
+        """Close the database; closing twice is allowed."""
         if self._opened is not None:
             self._opened.close()
 
     def meta(self) -> dict[str, bytes]:
+        """All named values."""
         return {str(name): bytes(value) for name, value in self._db.execute("SELECT name, value FROM meta")}
 
     def newest(self) -> int:
@@ -116,6 +119,7 @@ class SpoolFile:
         return int(self._scalar(_SIZE, after) or 0)
 
     def rows(self, after: int, limit: int) -> list[SpoolRow]:
+        """The first `limit` rows after this number, in order; damaged ones are marked."""
         columns = "SELECT sequence, boot_id, seen_s, body, crc FROM rows"
         found = self._db.execute(f"{columns} WHERE sequence > ? ORDER BY sequence LIMIT ?", (after, limit))
         return [SpoolRow(number, boot, at, body, zlib.crc32(body) != crc) for number, boot, at, body, crc in found]

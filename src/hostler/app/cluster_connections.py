@@ -169,6 +169,7 @@ class Escort:
         self._gate = gate
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Have the scheduler perform it; on join and leave, tell the node's agent about its kubelet."""
         said = await self._schedulers.perform(operation, node)
         offer = self._gate.offered(node.id) if operation.kind == "join_cluster" else None
         if said.result == "unknown" and offer is not None:
@@ -180,9 +181,11 @@ class Escort:
         return replace(said, detail="; ".join(filter(None, (said.detail, told))))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Ask the scheduler whether the operation has happened."""
         return await self._schedulers.observe(operation, node)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
+        """Have the scheduler call the operation off."""
         await self._schedulers.revoke(operation, node)
 
     def _has_kubelet(self, node: Node) -> bool:
@@ -214,12 +217,15 @@ class Rebooter:
         self._agents = agents
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Reboot through Slurm or the node's agent."""
         return await self._hand(node).perform(operation, node)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Ask the driver that was told to reboot whether it has happened."""
         return await self._hand(node).observe(operation, node)
 
     async def revoke(self, operation: Operation, node: Node) -> None:
+        """Have the same driver call the reboot off."""
         await self._hand(node).revoke(operation, node)
 
     def _hand(self, node: Node) -> OperationDriver:

@@ -1,4 +1,4 @@
-"""One running controller put together: locks, journal, tokens, cell, desk and server, up inside and down outside."""
+"""Puts one running controller together: locks, journal, tokens, cell, agent mailboxes and server."""
 
 import asyncio
 import fcntl
@@ -151,16 +151,16 @@ async def house(
         tokens = TokenStore(_tokens_of(standing))
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / TOKEN)
-        desk = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
-        drivers = complete(performers(Wiring((*wiring.drivers, desk), wiring.around)))
+        mailboxes = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
+        drivers = complete(performers(Wiring((*wiring.drivers, mailboxes), wiring.around)))
         cell = gate.cell = Cell(journal, drivers, seat=seat)
         try:
             await cell.start()
-            attending = asyncio.create_task(cell.while_active(lambda: _attended(desk)))
+            attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))
             stack.callback(attending.cancel)
             if configuration is not None and cell.role == "active":
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
-            async with serving(create_app(cell, tokens, desk, settings, gate.machines), settings) as address:
+            async with serving(create_app(cell, tokens, mailboxes, settings, gate.machines), settings) as address:
                 try:
                     yield ControllerProcess(cell, tokens, address, standing.data)
                 finally:
@@ -169,12 +169,12 @@ async def house(
             await cell.stop()
 
 
-async def _attended(desk: AgentMailboxes) -> None:
-    """For as long as this controller decides, agents wait at its desk; then they are sent to whoever does."""
+async def _attended(mailboxes: AgentMailboxes) -> None:
+    """For as long as this controller decides, agents wait for its orders; then they are sent to whoever does."""
     try:
         await asyncio.Event().wait()
     finally:
-        desk.send_away()
+        mailboxes.send_away()
 
 
 async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up", **more: object) -> Reply:

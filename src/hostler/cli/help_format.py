@@ -38,11 +38,13 @@ class Columns:
         _print(console, "")
 
     def render_usage(self, console: "Console", options: "ConsoleOptions", usage: Any) -> None:  # noqa: ARG002 - the protocol
+        """Print the usage line."""
         if text := plain(usage).strip():
             _print(console, text if text.startswith("Usage:") else f"Usage: {text}")
             _print(console, "")
 
     def render_description(self, console: "Console", options: "ConsoleOptions", description: Any) -> None:  # noqa: ARG002 - the protocol
+        """Print the description, paragraph by paragraph, as wide as the terminal."""
         if text := plain(description).strip():
             paragraphs = (" ".join(part.split()) for part in text.split("\n\n"))
             _print(console, "\n\n".join(textwrap.fill(part, self._width) for part in paragraphs))

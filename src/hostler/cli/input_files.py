@@ -70,7 +70,7 @@ def read_entries(file: str, what: str) -> list[dict[str, Any]]:
 
 
 def read_yaml(file: str) -> Any:
-    """What a YAML file says. Raises CommandError with the line where it is none."""
+    """Content of a YAML file. Raises CommandError, with the line, where it is no YAML."""
     return _yaml(read_text(file), file)
 
 

@@ -114,6 +114,7 @@ class Printer:
         self._widths: list[int] = []
 
     def show(self, items: Iterable[Item]) -> None:
+        """Print one line for each item."""
         for item in items:
             self._one(item)
 

@@ -45,12 +45,15 @@ class View:
         return f"{self.path}/{quote(name, safe='')}{also}"
 
     def name_of(self, item: dict[str, Any]) -> str:
+        """The item's name for `-o name`."""
         return text_of(field(item, self.name))
 
     def shown(self, wide: bool) -> tuple[Column, ...]:
+        """The columns of the narrow or the wide table."""
         return tuple(column for column in self.columns if wide or not column.wide)
 
     def titles(self, wide: bool) -> list[str]:
+        """Headings of those columns."""
         return [column.title for column in self.shown(wide)]
 
 

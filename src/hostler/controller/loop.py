@@ -115,6 +115,7 @@ class Controller:
         self._sweeping.update(dict.fromkeys(node_ids))
 
     def committed(self) -> None:
+        """Take note that the batch of the last step is durable; merge it into the fleet."""
         assert self._ready is not None, "nothing waits for a commit"
         self.fleet.merge()
         self.cursors.update(self._ready.batch.cursors)

@@ -75,7 +75,8 @@ class Database(Protocol):
         """Show the layout to programs older than that table."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close all connections and end every wait; closing twice is allowed."""
 
 
 def rows_after(database: Database, after: int) -> Iterator[StoredRow]:

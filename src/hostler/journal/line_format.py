@@ -50,6 +50,7 @@ class RecordLine(Struct, frozen=True, tag="record", tag_field="line"):
     digest: str
 
     def row(self) -> StoredRow:
+        """The record as it is stored. Raises ValueError where the digest is no hex."""
         fields = (self.seq, self.at, self.epoch, self.cause, self.name, self.version)
         return StoredRow(*fields, bytes(self.body), _digest(self.digest))
 
@@ -64,6 +65,7 @@ class ObservationLine(Struct, frozen=True, tag="observation", tag_field="line"):
     body: Raw
 
     def row(self) -> ObservationRow:
+        """The observation as it is stored."""
         return ObservationRow(self.node, self.spool, self.sequence, self.received, bytes(self.body))
 
 
@@ -111,12 +113,14 @@ class LineTally:
         self._checksum = blake2b(digest_size=DIGEST_BYTES)
 
     def add(self, line: Line, text: bytes) -> None:
+        """Count the line and add its bytes to the checksum."""
         self._checksum.update(text)
         self.records += isinstance(line, RecordLine)
         self.observations += isinstance(line, ObservationLine)
         self.cursors += isinstance(line, CursorLine)
 
     def end(self, last: int, digest: bytes) -> LastLine:
+        """The last line of the file: counts, last record, its digest, and the checksum of all lines before."""
         checksum = self._checksum.hexdigest()
         return LastLine(self.records, self.observations, self.cursors, last, digest.hex(), checksum)
 

@@ -44,36 +44,44 @@ class MemoryJournal:
         self._changed = Condition()
 
     def lease(self) -> Lease:
+        """The lease as it stands."""
         return self._lease
 
     def acquire(self, holder: str, address: str = "", seen: Lease | None = None) -> int:
+        """Take the lease where it is still as `seen`; the new epoch. Raises FencedError where somebody else has it."""
         with self._changed:
             self._lease = next_holder(self._lease, holder, address, seen)
             self._changed.notify_all()
             return self._lease.epoch
 
     def renew(self, epoch: int) -> None:
+        """Show that the holder lives. Raises FencedError where another holds the lease."""
         with self._changed:
             refuse_fenced(self._lease, epoch)
             self._lease = replace(self._lease, renewal=self._lease.renewal + 1)
 
     def resign(self, epoch: int) -> None:
+        """Give the lease up; nothing where it is another's by now."""
         with self._changed:
             if epoch == self._lease.epoch:
                 self._lease = replace(self._lease, holder="", address="")
             self._changed.notify_all()
 
     def announce(self, member: ControllerMember) -> None:
+        """Write the controller down, or count one more beat of it."""
         known = self._members.get(member.name)
         self._members[member.name] = replace(member, beats=known.beats + 1 if known else 1)
 
     def members(self) -> tuple[ControllerMember, ...]:
+        """Controllers announced and not dismissed, by name."""
         return tuple(self._members[name] for name in sorted(self._members))
 
     def dismiss(self, name: str) -> None:
+        """Forget a controller that has gone."""
         self._members.pop(name, None)
 
     def wait(self, after: int, seen: Lease, timeout_s: float) -> None:
+        """Return when a record after `after` is there, the lease has changed hands, or the time is over."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._rows) > after or changed_hands(seen, self._lease), timeout_s)
 
@@ -82,9 +90,11 @@ class MemoryJournal:
         return None
 
     def restored(self) -> Restored | None:
+        """None: it is never filled from a copy."""
         return None
 
     def append(self, batch: Batch, epoch: int) -> None:
+        """Append all of the batch or nothing. Raises FencedError where another holds the lease."""
         for observation in batch.observations:
             seal_observation(observation)
         seal_cursors(batch.cursors)
@@ -101,12 +111,15 @@ class MemoryJournal:
         self._cursors.update(batch.cursors)
 
     def snapshot(self) -> Snapshot | None:
+        """The newest snapshot, None where there is none."""
         return self._snapshot
 
     def snapshot_seq(self) -> int:
+        """The record at which it was taken, 0 where there is none."""
         return self._snapshot.seq if self._snapshot is not None else 0
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep it as the newest. Raises OutOfPlaceError where its digest is not the chain's there."""
         seq = snapshot.seq
         if seq > len(self._rows) or self._digest_at(seq).hex() != snapshot.digest:
             raise OutOfPlaceError(f"a snapshot of record {seq} does not belong to this journal")
@@ -114,30 +127,37 @@ class MemoryJournal:
             self._snapshot = snapshot
 
     def records(self, after: int = 0) -> Iterator[Record]:
+        """All records after `after`, verified in order. Raises CorruptJournalError at the first that is damaged."""
         if after < len(self._rows):
             yield from map(unseal, verified(islice(self._rows, after, None), after, self._digest_at(after)))
 
     def records_between(self, after: int, limit: int) -> list[Record]:
+        """At most `limit` records after `after`, in order."""
         return [unseal(row) for row in self._rows[after : after + capped(limit)]]
 
     def changes_since(self, at: datetime, limit: int) -> list[Record]:
+        """At most `limit` records of this moment or later, in the order of time."""
         since = micros(at)
         found = sorted((row for row in self._rows if row.at >= since), key=lambda row: row.at)
         return [unseal(row) for row in found[: capped(limit)]]
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
+        """Records about the subject, newest first, before record `before` where one is given."""
         found = (seq for seq in reversed(self._about.get(subject, ())) if before is None or seq < before)
         return [unseal(self._rows[seq - 1]) for seq in islice(found, capped(limit))]
 
     def observation(self, identity: str) -> Observation | None:
+        """The raw observation of this id, None where it is not kept."""
         return self._observations.get(identity)
 
     def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]:
+        """The node's raw observations, newest first."""
         start = micros(since) if since else 0
         found = [o for o in reversed(self._seen.get(node, ())) if _received(o) >= start]
         return sorted(found, key=_received, reverse=True)[: capped(limit)]
 
     def prune_observations(self, before: datetime) -> int:
+        """Delete raw observations received before; how many there were."""
         end = micros(before)
         old = [o for o in self._observations.values() if _received(o) < end]
         for observation in old:
@@ -147,15 +167,19 @@ class MemoryJournal:
         return len(old)
 
     def cursors(self) -> dict[str, tuple[str, int]]:
+        """How far each sender's spool has been read: sender → (spool, sequence)."""
         return dict(sorted(self._cursors.items()))
 
     def digest(self) -> str:
+        """The chained digest of all records, hex."""
         return self._digest_at(len(self._rows)).hex()
 
     def latest_seq(self) -> int:
+        """The last record's number, 0 for an empty journal."""
         return len(self._rows)
 
     def count(self) -> int:
+        """Number of records."""
         return len(self._rows)
 
     def close(self) -> None:

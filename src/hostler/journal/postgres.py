@@ -76,6 +76,10 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
+        """A transaction, committed at its end.
+
+        Raises JournalError; where a commit failed, whether it is kept is unknown.
+        """
         committing = False
         try:
             with self._writer.begin() as db:
@@ -87,6 +91,7 @@ class PostgresDatabase:
 
     @contextmanager
     def upgrading(self) -> Iterator[Connection]:
+        """A transaction without the usual time limit, alone on the database, for changes of the layout."""
         with self.writing() as db:
             connection = db.connection.driver_connection
             assert isinstance(connection, _Connection)
@@ -99,6 +104,7 @@ class PostgresDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
+        """A connection that reads. Raises JournalError."""
         try:
             with self._readers.connect() as connection:
                 yield connection
@@ -106,6 +112,7 @@ class PostgresDatabase:
             raise JournalError(f"{self.name} cannot be read: {_said(error)}") from error
 
     def insert(self, db: Connection, table: Table, rows: Sequence[Values]) -> None:
+        """Insert the rows with one statement."""
         if rows:
             statement, text = _INSERT[table.name]
             columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
@@ -114,9 +121,11 @@ class PostgresDatabase:
             db.exec_driver_sql(statement, tuple(columns))
 
     def wake(self, db: Connection) -> None:
+        """Notify every controller that waits."""
         db.exec_driver_sql(f"NOTIFY {CHANNEL}")
 
     def wait(self, moved: Callable[[], bool], timeout_s: float) -> None:
+        """Return when `moved` says so, at a notification at the earliest, or when the time is over."""
         try:
             with self._listener() as listener:
                 for turn in range(ceil(timeout_s / POLL_S)):
@@ -129,6 +138,7 @@ class PostgresDatabase:
             raise JournalError(f"{self.name} cannot be read: {_said(error)}") from error
 
     def spoilt(self, error: DBAPIError) -> bool:
+        """Whether the error means damaged data, and not a lost connection."""
         return isinstance(error.orig, (psycopg.DataError, psycopg.InternalError))
 
     def damage(self, connection: Connection) -> tuple[str, ...]:  # noqa: ARG002 - the port's
@@ -136,6 +146,7 @@ class PostgresDatabase:
         return ()
 
     def foreign(self, db: Connection) -> str:
+        """Why this database is not a journal's and must not be written, "" where it is one or empty."""
         encoding = db.exec_driver_sql("SHOW server_encoding").scalar_one()
         if encoding != "UTF8":
             return f"{self.name} is encoded in {encoding}; make it anew: CREATE DATABASE … ENCODING 'UTF8'"
@@ -154,6 +165,7 @@ class PostgresDatabase:
         """Nothing: no older program speaks PostgreSQL."""
 
     def close(self) -> None:
+        """Close all connections and end every wait."""
         self._closed.set()
         self._readers.dispose()
         self._writer.dispose()
@@ -224,6 +236,7 @@ class _Connection(psycopg.Connection[Any]):
     patience_s: float = PATIENCE_S
 
     def wait(self, gen: PQGen[T], *args: Any, **settings: Any) -> T:
+        """Return when `moved` says so, at a notification at the earliest, or when the time is over."""
         return super().wait(self._impatient(gen), *args, **settings)
 
     def _impatient(self, gen: PQGen[T]) -> PQGen[T]:

@@ -12,9 +12,11 @@ class EscapedText(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's
+        """Escape the text on its way into the database."""
         return value if value is None else escaped(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Take the escapes back."""
         return value.replace("\x100", "\0").replace("\x101", "\x10") if value and "\x10" in value else value
 
 

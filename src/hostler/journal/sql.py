@@ -71,15 +71,18 @@ class SqlJournal:
             lease_rows.renew(db, epoch)
 
     def resign(self, epoch: int) -> None:
+        """Give the lease up and wake who waits for it."""
         with self._database.writing() as db:
             lease_rows.resign(db, epoch)
             self._database.wake(db)
 
     def announce(self, member: ControllerMember) -> None:
+        """Write the controller down, or count one more beat of it."""
         with self._database.writing() as db:
             lease_rows.announce(db, member)
 
     def dismiss(self, name: str) -> None:
+        """Forget a controller that has gone."""
         with self._database.writing() as db:
             lease_rows.dismiss(db, name)
 
@@ -130,15 +133,18 @@ class SqlJournal:
                 return total
 
     def close(self) -> None:
+        """Close the database."""
         self._database.close()
 
     # --- reading ---
 
     def lease(self) -> Lease:
+        """The lease as it stands."""
         with self._database.reading() as connection:
             return lease_rows.lease_of(connection)
 
     def members(self) -> tuple[ControllerMember, ...]:
+        """Controllers announced and not dismissed, by name."""
         with self._database.reading() as connection:
             return lease_rows.members_of(connection)
 
@@ -153,6 +159,7 @@ class SqlJournal:
         self._database.wait(moved, timeout_s)
 
     def archived(self) -> Archived | None:
+        """Records that were moved to files, None where none were."""
         with self._database.reading() as connection:
             return queries.archived(connection)
 
@@ -224,10 +231,12 @@ class SqlJournal:
         return [unseal_observation(body) for body in bodies]
 
     def cursors(self) -> dict[str, tuple[str, int]]:
+        """How far each sender's spool has been read: sender → (spool, sequence)."""
         with self._database.reading() as connection:
             return queries.spool_cursors(connection)
 
     def digest(self) -> str:
+        """The chained digest of all records, hex."""
         with self._database.reading() as connection:
             return queries.tail(connection)[1].hex()
 

@@ -55,6 +55,7 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
+        """A transaction, committed at its end. Raises JournalError: nothing of it is kept."""
         try:
             with self._turn(), self._writer.begin() as db:
                 yield db
@@ -64,10 +65,12 @@ class SqliteDatabase:
             raise JournalError(f"{self.name} cannot be written, it is damaged ({error})") from error
 
     def upgrading(self) -> AbstractContextManager[Connection]:
+        """The same as `writing`."""
         return self.writing()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
+        """A connection that reads. Raises JournalError."""
         try:
             with self._readers.connect() as connection:
                 yield connection
@@ -77,6 +80,7 @@ class SqliteDatabase:
             raise JournalError(f"{self.name} cannot be read: it is damaged ({error})") from error
 
     def insert(self, db: Connection, table: Table, rows: Sequence[Values]) -> None:
+        """Insert the rows with one statement."""
         if rows:
             db.exec_driver_sql(_INSERT[table.name], rows)
 
@@ -84,6 +88,7 @@ class SqliteDatabase:
         """Nothing: another process cannot be told, it looks every POLL_S."""
 
     def wait(self, moved: Callable[[], bool], timeout_s: float) -> None:
+        """Return when `moved` says so, asked in turns, or when the time is over."""
         for _ in range(ceil(timeout_s / POLL_S)):
             if moved() or self._closed.wait(POLL_S):
                 return
@@ -93,24 +98,29 @@ class SqliteDatabase:
         return True
 
     def damage(self, connection: Connection) -> tuple[str, ...]:
+        """Findings of SQLite's quick check, at most FINDINGS_MAX, none for a sound file."""
         said = connection.exec_driver_sql(f"PRAGMA quick_check({FINDINGS_MAX})").scalars()
         return tuple(line for line in said if line != "ok")
 
     def foreign(self, db: Connection) -> str:
+        """Why this file is not a journal and must not be written, "" where it is one or empty."""
         application, tables = (db.exec_driver_sql(query).scalar_one() for query in _IDENTIFY)
         if application == APPLICATION or not (application or tables):
             return ""
         return f"{self.name} is a database of another program, not a journal"
 
     def unmarked(self, db: Connection) -> str:
+        """The layout that the file's header names, "" where it names none."""
         layout = db.exec_driver_sql("PRAGMA user_version").scalar_one()
         return f"{layout:04d}" if layout else ""
 
     def mark(self, db: Connection, layout: int) -> None:
+        """Write our application id and the layout into the file's header."""
         db.exec_driver_sql(f"PRAGMA application_id={APPLICATION}")
         db.exec_driver_sql(f"PRAGMA user_version={layout}")
 
     def close(self) -> None:
+        """Close all connections and end every wait."""
         self._closed.set()
         self._readers.dispose()
         self._writer.dispose()

@@ -21,7 +21,8 @@ ENLIST_S = 2.0
 class BmcReader(Protocol):
     """Opens a look at one node. Raises PortError."""
 
-    async def look(self, node: Node) -> BmcSession: ...
+    async def look(self, node: Node) -> BmcSession:
+        """Open a session with the node's BMC."""
 
 
 class PollLimits(Struct, frozen=True):

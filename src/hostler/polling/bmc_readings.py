@@ -41,16 +41,16 @@ ALARM_S, ALARM_LOOKS = 120.0, 4
 some systems are never well."""
 
 RAREST_S = 4 * 3600.0
-"""What exceeds the bounds of one look is asked for half as often each time, and every so long in the end."""
+"""Longest interval, in s, of a read that exceeds the bounds of one look; each time it does, its interval doubles."""
 
 SPOOL, LOG_SOURCE = "bmc", "bmc_log"
 
 SYSTEM = "system"
-"""What a look begins with; the names of what else is read are the errands'."""
+"""Name of the read with which a look begins; the names of the others are the errands'."""
 LOG, INVENTORY = "event_log", "inventory"
 
 AFFIRM_S = 3600.0
-"""What stands unchanged is told again after so long: it is then known to be so, and not merely unrevoked."""
+"""Seconds after which an unchanged reading is told again: it is then known to be so, not merely unrevoked."""
 
 
 _UNREADABLE = "observation.unreadable"
@@ -102,7 +102,7 @@ FIRMWARE = ReadingTask("firmware", lambda sight: sight.firmware(), firmware_subj
 
 
 class Memory(Struct):
-    """What is kept of one BMC between its looks: what was heard of its parts by errand, and what is read when next.
+    """State kept of one BMC between its looks: what was heard of its parts by errand, and what is read when next.
 
     `signs` are the words by which parts and firmware are read early, as they were at the last look; `stock` stands for
     the inventory that was told last. `exceeded` counts how often in a row something was too large, `kept_off` says
@@ -344,7 +344,7 @@ def stock_s(node: Node) -> float:
 
 
 def _let_go(heard: dict[str, RepeatedReading]) -> None:
-    """What was told to be well again needs no more watching than any other part."""
+    """Forget parts that were told to be well again: they need no more watching than any other."""
     for part in [
         p for p, known in heard.items() if known.told == known.story and not any(s for _, s, _ in known.story)
     ]:
@@ -352,7 +352,7 @@ def _let_go(heard: dict[str, RepeatedReading]) -> None:
 
 
 def _unsay(heard: dict[str, RepeatedReading], node: Node) -> None:
-    """What was told to stand and stands no more (a person or a remedy ended it) is news if it is still so."""
+    """Forget what was told to stand and stands no more (a person or a remedy ended it): if still so, it is news."""
     standing = {condition.part for condition in node.conditions}
     for part, known in heard.items():
         if known.told and part not in standing and any(stands for kind, stands, _ in known.told if kind != _UNREADABLE):

@@ -52,6 +52,7 @@ class Holding:
 
     @property
     def last_turn(self) -> float:
+        """Monotonic moment of the loop's last turn, in s."""
         return self._turned
 
     def end(self) -> None:

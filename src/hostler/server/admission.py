@@ -135,7 +135,7 @@ class AdmissionFence:
         state = scope["litestar_app"].state
         who = await authenticate(scope, state["tokens"], headers.get("authorization", ""))
         demand(who, Permission.report)
-        watched = _WatchedPost(state["room"].refusals, who.grant.node, send, self._clock)
+        watched = _WatchedPost(state["app_state"].refusals, who.grant.node, send, self._clock)
         try:
             self._admission.begin(who.token)
         except NotYetError as not_yet:

@@ -36,5 +36,5 @@ async def understood(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRout
     what = (
         f"the agent of {node} speaks protocol {(said or '')[:20]!r}; this controller understands {OLDEST} to {SPEAKS}"
     )
-    connection.app.state["room"].cell.tell(AgentRefused(node, what))
+    connection.app.state["app_state"].cell.tell(AgentRefused(node, what))
     raise refuse(426, "too_old", what, "upgrade the agent; what it has seen stays in its spool meanwhile")

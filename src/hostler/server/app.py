@@ -41,11 +41,11 @@ BODY_MAX = 1024 * 1024
 
 
 def create_app(
-    cell: CellView, tokens: TokenStore, desk: AgentMailboxes, settings: Settings, machines: Machines = nobody
+    cell: CellView, tokens: TokenStore, mailboxes: AgentMailboxes, settings: Settings, machines: Machines = nobody
 ) -> Litestar:
     """The application over a running cell. Nothing is started: see `serve`. `machines` says what is behind a BMC."""
-    room = AppState(cell, tokens, desk, settings)
-    room.machines = machines
+    app_state = AppState(cell, tokens, mailboxes, settings)
+    app_state.machines = machines
     v1 = Router(
         path="/v1",
         route_handlers=[
@@ -63,14 +63,14 @@ def create_app(
     return Litestar(
         route_handlers=[v1, *health.handlers, *console_files.handlers],
         dependencies={
-            "room": Provide(lambda: room, sync_to_thread=False),
+            "app_state": Provide(lambda: app_state, sync_to_thread=False),
             "who": Provide(_who, sync_to_thread=False),
             "stands": Provide(lambda: cell.view.cell.seq, sync_to_thread=False),
             "wanted": Provide(selection, sync_to_thread=False),
             "agent": Provide(_reporter, sync_to_thread=False),
             "caller": Provide(intents.caller, sync_to_thread=False),
         },
-        state=State({"room": room, "tokens": tokens}),
+        state=State({"app_state": app_state, "tokens": tokens}),
         request_class=StrictRequest,
         response_class=VeiledResponse,
         request_max_body_size=BODY_MAX,
@@ -98,7 +98,7 @@ def _who(request: Request[Any, Any, Any]) -> Identity:
 
 def _reporter(request: Request[Any, Any, Any]) -> Reporter:
     """The agent that calls."""
-    return Reporter(request.app.state["room"], _who(request))
+    return Reporter(request.app.state["app_state"], _who(request))
 
 
 def _openapi(cell: CellView) -> OpenAPIConfig:

@@ -30,10 +30,10 @@ T = TypeVar("T")
 class AppState:
     """One server's working set."""
 
-    def __init__(self, cell: CellView, tokens: TokenStore, desk: AgentMailboxes, settings: Settings) -> None:
+    def __init__(self, cell: CellView, tokens: TokenStore, mailboxes: AgentMailboxes, settings: Settings) -> None:
         self.cell = cell
         self.tokens = tokens
-        self.desk = desk
+        self.mailboxes = mailboxes
         self.settings = settings
         self.streams = Streams(cell, settings.streams_max)
         self.nodes = Nodes()
@@ -48,12 +48,15 @@ class AppState:
 
     @property
     def fleet(self) -> Fleet:
+        """The committed fleet."""
         return self.cell.view
 
     def now(self) -> datetime:
+        """Controller time."""
         return self.settings.clock()
 
     def scene(self) -> DecisionContext:
+        """Everything that a decision would read now."""
         return DecisionContext(self.cell.view, self.cell.present, self.now())
 
     def node(self, who: Identity, name: str) -> Node:
@@ -72,6 +75,7 @@ class AppState:
         return shown(who, self.cell.view, value, also)
 
     def agent_view(self, node: Node) -> AgentView:
+        """The node's agent: whether it is heard, when last, its version and memory in KiB."""
         seen = self.agents.get(node.id, AgentSeen())
         heard = self.cell.present.nodes.get(node.id)
         last = self.cell.heartbeats.last(node.id)

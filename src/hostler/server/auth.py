@@ -1,4 +1,4 @@
-"""Who may do what: the table of roles, and the guard that stands before every route. Verbs: `core.state.verbs`."""
+"""Permissions: the table of roles, and the guard that stands before every route. Verbs: `core.state.verbs`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

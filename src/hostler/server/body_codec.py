@@ -25,9 +25,10 @@ class VeiledResponse(Response[Any]):
     """A response in which a tenant reads no other customer's name; 202 where an intent waits for a second person."""
 
     def to_asgi_response(self, app: Any, request: Request[Any, Any, Any], **kwargs: Any) -> ASGIResponse:
+        """Redact the content for a tenant, set the status, and encode it."""
         if isinstance(self.content, IntentView) and not self.content.granted:
             self.status_code = 202
         who = request.scope.get("user")
         if isinstance(who, Identity) and who.role is Role.tenant:
-            self.content = shown(who, request.app.state["room"].cell.view, self.content)
+            self.content = shown(who, request.app.state["app_state"].cell.view, self.content)
         return super().to_asgi_response(app, request, **kwargs)

@@ -18,13 +18,15 @@ from hostler.runtime.membership import ControllerHealth
 class JournalView(Protocol):
     """Questions to the journal. Blocking: call it in a thread."""
 
-    def records(self, after: int = 0) -> Iterator[Record]: ...
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """All records after `after`, in order."""
 
     def history(self, subject: str, before: int | None = None, limit: int = 200) -> list[Record]:
         """Records about one subject, newest first."""
         ...
 
-    def observation(self, identity: str) -> Observation | None: ...
+    def observation(self, identity: str) -> Observation | None:
+        """The raw observation of this id, None where it is not kept."""
 
     def archived(self) -> Archived | None:
         """Records that a history no longer holds."""
@@ -39,13 +41,15 @@ class JournalView(Protocol):
 class ObservationLog(Protocol):
     """A journal that lists a node's raw observations; the others only find one by its id."""
 
-    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]: ...
+    def observations_of(self, node: str, since: datetime | None = None, limit: int = 200) -> list[Observation]:
+        """The node's raw observations, newest first."""
 
 
 class HeartbeatView(Protocol):
     """Last contact with each node's agent."""
 
-    def last(self, node_id: str) -> datetime | None: ...
+    def last(self, node_id: str) -> datetime | None:
+        """Moment of the node's last heartbeat, None where none was heard since the start."""
 
 
 class CellView(Protocol):
@@ -56,7 +60,8 @@ class CellView(Protocol):
     role: str
 
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> int:
+        """Number of the lease under which this controller decides."""
 
     @property
     def elsewhere(self) -> str:
@@ -64,16 +69,20 @@ class CellView(Protocol):
         ...
 
     @property
-    def view(self) -> Fleet: ...
+    def view(self) -> Fleet:
+        """The committed fleet."""
 
     @property
-    def present(self) -> LiveState: ...
+    def present(self) -> LiveState:
+        """Live state: what is so now and not recorded."""
 
     @property
-    def journal(self) -> JournalView: ...
+    def journal(self) -> JournalView:
+        """The journal, for questions."""
 
     @property
-    def heartbeats(self) -> HeartbeatView: ...
+    def heartbeats(self) -> HeartbeatView:
+        """Last contact with each node's agent."""
 
     async def observe(self, node: str, observations: tuple[Observation, ...], *, urgent: bool = False) -> Reply:
         """Durable when it returns. Raises BusyError."""
@@ -85,7 +94,8 @@ class CellView(Protocol):
         """Durable when it returns. Raises BusyError."""
         ...
 
-    def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None: ...
+    def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
+        """Note a heartbeat: the node, its boot, and the check profiles that its agent has (None: not told)."""
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable; ("", 0) where none is known."""
@@ -99,10 +109,12 @@ class CellView(Protocol):
         """Put a volatile reading before the controller."""
         ...
 
-    def replied(self, outcome: Outcome) -> None: ...
+    def replied(self, outcome: Outcome) -> None:
+        """Hand in an operation's outcome."""
 
     def subscribe(self, after: int) -> AsyncIterator[Record]:
         """Records after `after`, then live; ends with an error for a consumer that does not keep up."""
         ...
 
-    def health(self) -> ControllerHealth: ...
+    def health(self) -> ControllerHealth:
+        """Whether this controller decides, how far it is behind, and why."""

@@ -41,7 +41,8 @@ class Connection(Protocol):
     address: str
 
     @property
-    def answering(self) -> bool: ...
+    def answering(self) -> bool:
+        """Whether a request of this connection is under way."""
 
     def end(self) -> None:
         """Close it now; what it asked for is not answered any more."""

@@ -10,13 +10,13 @@ from hostler.server.tokens import Identity
 
 
 class Reporter(NamedTuple):
-    """An agent that calls, and the room: one dependency on the routes a whole fleet calls, as each has its price."""
+    """An agent that calls, and the app state: one dependency where a whole fleet calls, as each has its price."""
 
-    room: AppState
+    app_state: AppState
     who: Identity
 
 
-TheRoom = NamedDependency[AppState]
+TheAppState = NamedDependency[AppState]
 Who = NamedDependency[Identity]
 Wanted = NamedDependency[Selection]
 Reports = NamedDependency[Reporter]

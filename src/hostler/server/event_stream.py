@@ -91,6 +91,7 @@ class Streams:
 
     @property
     def open(self) -> int:
+        """Number of open streams."""
         return self._of_role.total()
 
     def close(self) -> None:

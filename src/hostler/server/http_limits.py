@@ -85,6 +85,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- what comes
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Register the connection; where its address has too many, refuse it."""
         super().connection_made(transport)
         self.address = address_of(self.client[0] if self.client else "")
         if self.table.opened(self):
@@ -93,6 +94,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(503, "busy", "as many connections are open as are taken", "close some, or try again later")
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Remove the connection from the tables and stop its timers."""
         self.table.closed(self)
         self._tell_gone()
         self._stop_receiving()
@@ -101,6 +103,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse the bytes piece by piece."""
         if len(data) <= PIECE_BYTES:
             self._take(data)
         else:
@@ -129,12 +132,14 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(503, "busy", f"more than {PIPELINED_MAX} requests were sent ahead", "wait for answers")
 
     def on_message_begin(self) -> None:
+        """Begin counting a new request's head and body."""
         super().on_message_begin()
         self.scope["state"]["connection"] = self
         self._in_head, self._whole = True, False
         self._head_bytes = self._unread_bytes = self._body_bytes = 0
 
     def on_headers_complete(self) -> None:
+        """Refuse a head with too many headers; the time limit for the head ends."""
         self._in_head = False
         self._head_bytes = 0
         self._stop_receiving()
@@ -148,21 +153,25 @@ class LimitedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
+        """Count the body's bytes."""
         self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """Note that the request is whole."""
         self._whole = True
         super().on_message_complete()
 
     # --- time
 
     def pause_writing(self) -> None:
+        """Start the time limit within which the client has to read."""
         super().pause_writing()
         if self._sending is None:
             self._sending = self.loop.call_later(WRITE_S, self.end)
 
     def resume_writing(self) -> None:
+        """Stop that time limit."""
         super().resume_writing()
         if self._sending is not None:
             self._sending.cancel()
@@ -189,6 +198,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- saying no
 
     def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP with a problem document, and close."""
         self._refuse(400, "malformed", msg, "send HTTP/1.1")
 
     def _refuse_head(self) -> None:

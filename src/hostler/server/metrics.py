@@ -14,13 +14,14 @@ from hostler.server.app_state import AppState
 class CellCollector(Collector):
     """Reads the committed view when it is scraped; nothing is counted in between."""
 
-    def __init__(self, room: AppState) -> None:
-        self._cell = room.cell
-        self._streams = room.streams
-        self._forwarded = room.forwarder.counts
-        self._connections = room.connections
+    def __init__(self, app_state: AppState) -> None:
+        self._cell = app_state.cell
+        self._streams = app_state.streams
+        self._forwarded = app_state.forwarder.counts
+        self._connections = app_state.connections
 
     def collect(self) -> Iterable[Metric]:
+        """Yield every metric of the cell; those of clusters and nodes on the active controller only."""
         yield from self._controller()
         yield from self._standing()
         if self._cell.role == "active":
@@ -144,10 +145,10 @@ class CellCollector(Collector):
         return found
 
 
-def exposition(room: AppState) -> bytes:
+def exposition(app_state: AppState) -> bytes:
     """The metrics in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CellCollector(room))
+    registry.register(CellCollector(app_state))
     return generate_latest(registry)
 
 

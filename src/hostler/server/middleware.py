@@ -119,17 +119,17 @@ class StandbyFence:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        room: AppState = scope["litestar_app"].state["room"]
-        if scope["type"] != ScopeType.HTTP or room.cell.role == "active" or _is_read(scope):
+        app_state: AppState = scope["litestar_app"].state["app_state"]
+        if scope["type"] != ScopeType.HTTP or app_state.cell.role == "active" or _is_read(scope):
             await self._app(scope, receive, send)
             return
         headers = Headers.from_scope(scope)
-        await authenticate(scope, room.tokens, headers.get("authorization", ""))
-        address = room.cell.elsewhere
+        await authenticate(scope, app_state.tokens, headers.get("authorization", ""))
+        address = app_state.cell.elsewhere
         if not address or MARK in headers:
-            raise standby(address, "" if address else room.cell.health().why)
+            raise standby(address, "" if address else app_state.cell.health().why)
         scope["state"]["forwarded"] = True
-        await room.forwarder.carry(scope, receive, send, lambda: room.cell.elsewhere)
+        await app_state.forwarder.carry(scope, receive, send, lambda: app_state.cell.elsewhere)
 
 
 def _is_read(scope: HTTPScope) -> bool:
@@ -157,7 +157,7 @@ async def add_headers(message: Message, scope: Scope) -> None:
     if request := scope["state"].get("request_id"):
         headers[REQUEST_ID] = request
     if not scope["state"].get("forwarded"):
-        cell = scope["litestar_app"].state["room"].cell
+        cell = scope["litestar_app"].state["app_state"].cell
         headers["Hostler-Role"] = cell.role
         if cell.role != "active":
             health = cell.health()

@@ -123,6 +123,7 @@ class Roster(Generic[V]):
         self._keys: list[str] = []
 
     def of(self, table: Table[V]) -> list[str]:
+        """The table's keys, sorted."""
         sign = (len(table.base), next(reversed(table.base), ""))
         if sign != self._sign:
             self._keys, self._sign = sorted(table.base), sign

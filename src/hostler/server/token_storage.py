@@ -27,13 +27,15 @@ class TokenStorage(Protocol):
         """A transaction that no other change of tokens runs beside; committed at the end or nothing of it."""
         ...
 
-    def reading(self) -> AbstractContextManager[Connection]: ...
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection that reads."""
 
     def unchanged(self) -> bool:
         """Tell whether certainly nothing has changed since the last call."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close all connections."""
 
 
 class TokenDatabaseFile:
@@ -51,6 +53,7 @@ class TokenDatabaseFile:
 
     @contextmanager
     def alone(self) -> Iterator[Connection]:
+        """A transaction that no other process writes beside; rolled back on any error."""
         with self.reading() as db:
             db.exec_driver_sql("BEGIN IMMEDIATE")
             self._version = -1
@@ -63,6 +66,7 @@ class TokenDatabaseFile:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
+        """The connection, for one thread at a time. Raises JournalError."""
         try:
             with self._lock, self._engine.connect() as db:
                 yield db
@@ -77,6 +81,7 @@ class TokenDatabaseFile:
         return before == self._version
 
     def close(self) -> None:
+        """Close the file."""
         self._engine.dispose()
         self._raw.close()
 
@@ -91,11 +96,13 @@ class SharedTokenDatabase:
 
     @contextmanager
     def alone(self) -> Iterator[Connection]:
+        """A transaction under the advisory lock of tokens."""
         with self._database.writing() as db:
             db.exec_driver_sql(f"SELECT pg_advisory_xact_lock({TOKENS_LOCK})")
             yield db
 
     def reading(self) -> AbstractContextManager[Connection]:
+        """A connection that reads."""
         return self._database.reading()
 
     def unchanged(self) -> bool:
@@ -103,6 +110,7 @@ class SharedTokenDatabase:
         return False
 
     def close(self) -> None:
+        """Close all connections."""
         self._database.close()
 
 

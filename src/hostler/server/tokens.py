@@ -95,10 +95,12 @@ class Identity(Struct, frozen=True):
 
     @property
     def name(self) -> str:
+        """Name of the person, agent or tool."""
         return self.grant.name
 
     @property
     def role(self) -> Role:
+        """Role of the grant."""
         return self.grant.role
 
     @property
@@ -211,6 +213,7 @@ class TokenStore:
         return path
 
     def close(self) -> None:
+        """Close the database."""
         self._place.close()
 
     def _drawn(self, grant: Grant) -> tuple[str, dict[str, object]]:

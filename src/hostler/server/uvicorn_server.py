@@ -63,22 +63,22 @@ async def serving(app: Litestar, settings: Settings) -> AsyncIterator[str]:
     requests finish for `stop_s`, then closes.
     """
     settings.check()
-    room: AppState = app.state["room"]
+    app_state: AppState = app.state["app_state"]
     listeners = _listeners(settings)
-    room.connections.extend(listener.table for listener in listeners.values())
+    app_state.connections.extend(listener.table for listener in listeners.values())
     server = _Server(_config(app, settings), listeners)
     task = asyncio.create_task(server.serve(sockets=list(listeners)), name="server")
-    revoking = asyncio.create_task(end_revoked(room), name="revocation")
+    revoking = asyncio.create_task(end_revoked(app_state), name="revocation")
     try:
         await _started(server, task)
         yield _url(settings, next(iter(listeners)))
     finally:
         revoking.cancel()
-        room.streams.close()
-        room.desk.close()
+        app_state.streams.close()
+        app_state.mailboxes.close()
         server.should_exit = True
         await task
-        await room.forwarder.close()
+        await app_state.forwarder.close()
         for one in listeners:
             one.close()
 

@@ -53,10 +53,12 @@ class Shape(Struct, frozen=True):
 
     @property
     def gpus(self) -> int:
+        """GPUs of one node."""
         return 4 if self.kind == "rack" else 8
 
     @property
     def sku(self) -> str:
+        """Name of its SKU."""
         return "gb200" if self.kind == "rack" else "h100"
 
     @property

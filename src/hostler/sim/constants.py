@@ -22,6 +22,7 @@ class Constant(Struct, frozen=True):
 
     @property
     def assumed(self) -> bool:
+        """Whether nobody has published this number."""
         return self.source.startswith(ASSUMED)
 
 

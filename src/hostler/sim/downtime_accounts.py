@@ -31,6 +31,7 @@ class Accounts:
         self._vendor_s = 0.0
 
     def see(self, record: e.Record) -> None:
+        """Account for the record."""
         match record.event:
             case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c):
                 self._known.setdefault(c.node, []).append(record.at)
@@ -78,6 +79,7 @@ class Accounts:
         return sum(not disturbed.doomed for disturbed in self._world.site.ledger.disturbances)
 
     def minutes(self, failures: int) -> Minutes:
+        """Minutes lost per failure, part by part and in sum."""
         cut = [_cut(outage) for outage in self._over()]
         parts = [sum(column) / max(1, failures) / 60 for column in zip(*cut, strict=True)] or [0.0] * 5
         return Minutes(*(round(part, 3) for part in (*parts, sum(parts))))

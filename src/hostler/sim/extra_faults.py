@@ -78,6 +78,7 @@ class Cluster(Struct, frozen=True):
 
     @property
     def length_s(self) -> float:
+        """Length of the watch, in s."""
         return self.days * DAY_S
 
 

@@ -70,6 +70,7 @@ class Incumbent(Struct, eq=False):
 
     @property
     def epoch(self) -> int:
+        """Epoch under which it acts."""
         return self.controller.epoch
 
 

@@ -33,7 +33,8 @@ class Runtime(Protocol):
 
     name: str
 
-    def devices(self) -> int: ...
+    def devices(self) -> int:
+        """Number of GPUs that this process can use."""
 
     def product(self, device: int, left: bytes, right: bytes, side: int) -> Sums:
         """Multiply on this device; sums of the product's rows and columns. Raises what the library raises."""
@@ -92,9 +93,11 @@ class Torch:
         self._torch = torch
 
     def devices(self) -> int:
+        """Number of CUDA devices of this process."""
         return int(self._torch.cuda.device_count())
 
     def product(self, device: int, left: bytes, right: bytes, side: int) -> Sums:
+        """Multiply two `side` × `side` int8 matrices on the device; sums of the rows and of the columns."""
         torch = self._torch
         a, b = (
             torch.frombuffer(bytearray(one), dtype=torch.int8).to(f"cuda:{device}").float().reshape(side, side)
@@ -113,9 +116,11 @@ class Cupy:
         self._cupy = cupy
 
     def devices(self) -> int:
+        """Number of CUDA devices of this process."""
         return int(self._cupy.cuda.runtime.getDeviceCount())
 
     def product(self, device: int, left: bytes, right: bytes, side: int) -> Sums:
+        """Multiply two `side` × `side` int8 matrices on the device; sums of the rows and of the columns."""
         cupy = self._cupy
         with cupy.cuda.Device(device):
             a, b = (

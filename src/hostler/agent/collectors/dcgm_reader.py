@@ -127,9 +127,9 @@ def fetch(url: str, deadline_s: float = DEADLINE_S) -> str:
     return page.decode("utf-8", "replace")
 
 
-def serve(url: str, desk: int) -> None:
+def serve(url: str, progress_fd: int) -> None:
     """Answer questions until stdin ends."""
-    os.pwrite(desk, b"DCGM's exporter\0", 0)
+    os.pwrite(progress_fd, b"DCGM's exporter\0", 0)
     for _ in sys.stdin:
         try:
             told = report(fetch(url))

@@ -272,13 +272,13 @@ def _text(path: Path) -> str:
         return ""
 
 
-def serve(root: Path, required: tuple[str, ...], desk: int) -> None:
+def serve(root: Path, required: tuple[str, ...], progress_fd: int) -> None:
     """Answer questions until stdin ends."""
     for _ in sys.stdin:
-        os.pwrite(desk, b"sysfs\0", 0)
+        os.pwrite(progress_fd, b"sysfs\0", 0)
         facts = read(root)
         if root == Path("/"):
-            os.pwrite(desk, b"systemctl\0", 0)
+            os.pwrite(progress_fd, b"systemctl\0", 0)
             facts |= clock() | units(required)
         sys.stdout.write(json.dumps(facts) + "\n")
         sys.stdout.flush()

@@ -53,9 +53,11 @@ class LogPosition(Struct, frozen=True):
 class LineSink(Protocol):
     """Sink for observations. `append` returns when they and the cursor are as durable as they can be made."""
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None: ...
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+        """Store the observations, and the named cursor in the same transaction."""
 
-    def cursor(self, name: str) -> bytes | None: ...
+    def cursor(self, name: str) -> bytes | None:
+        """The cursor stored under this name, None where there is none."""
 
 
 class Source(Protocol):
@@ -65,11 +67,14 @@ class Source(Protocol):
     contiguous: bool
     series: str
 
-    def open(self, series: str, base: int) -> int: ...
+    def open(self, series: str, base: int) -> int:
+        """Open the stream of one boot (`series`) after position `base`; the file descriptor to poll."""
 
-    def split(self, stream: bytes) -> tuple[Iterator[bytes], bytes]: ...
+    def split(self, stream: bytes) -> tuple[Iterator[bytes], bytes]:
+        """Whole records of the bytes read so far, and the bytes that are left over."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the stream; closing twice is allowed."""
 
 
 class Intake:
@@ -241,9 +246,11 @@ class KmsgDevice:
         return self._log
 
     def split(self, stream: bytes) -> tuple[Iterator[bytes], bytes]:
+        """Whole records of the bytes read so far, and the bytes that are left over."""
         return kmsg.split(stream)
 
     def close(self) -> None:
+        """Close the device; closing twice is allowed."""
         if self._log >= 0:
             os.close(self._log)
         self._log = -1

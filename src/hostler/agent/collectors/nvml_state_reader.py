@@ -184,11 +184,11 @@ def gpus_on_pci(root: Path) -> int:
     return count
 
 
-def serve(nvml: Any, desk: int) -> None:
+def serve(nvml: Any, progress_fd: int) -> None:
     """Answer questions until stdin ends."""
 
     def doing(what: str) -> None:
-        os.pwrite(desk, what.encode("utf-8", "replace")[:100] + b"\0", 0)
+        os.pwrite(progress_fd, what.encode("utf-8", "replace")[:100] + b"\0", 0)
 
     reader = NvmlStateReader(nvml, doing) if nvml else None
     on_pci, count_again_s = 0, 0.0

@@ -41,15 +41,18 @@ class NvmlTwin:
         return lambda *args: self._call(name, args)
 
     def nvmlInit(self) -> None:  # noqa: N802 - NVML's name
+        """Read the state file; raises the NVML error that the file gives for this call."""
         self._library, self._gpus = _load(self._path, MAX_BASES)
         if "nvmlInit" in self._library:
             self._answer(self._library["nvmlInit"], ())
 
     def nvmlDeviceGetCount(self) -> Any:  # noqa: N802 - NVML's name
+        """Number of GPUs in the file, unless the file gives another answer."""
         answer = self._library.get("nvmlDeviceGetCount", len(self._gpus))
         return self._answer(answer, ())
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Any:  # noqa: N802 - NVML's name
+        """The GPU's entry, which stands for its handle; raises the NVML error that the file gives."""
         gpu = self._gpus[index] if index < len(self._gpus) else {}
         if "nvmlDeviceGetHandleByIndex" in gpu:
             self._answer(gpu["nvmlDeviceGetHandleByIndex"], ())

@@ -19,9 +19,11 @@ CURSOR = "pstore"
 class PstoreSink(Protocol):
     """See `kernel_log.LineSink`."""
 
-    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None: ...
+    def append(self, sightings: list[LocalObservation], cursor: tuple[str, bytes] | None = None) -> None:
+        """Store the observations, and the named cursor in the same transaction."""
 
-    def cursor(self, name: str) -> bytes | None: ...
+    def cursor(self, name: str) -> bytes | None:
+        """The cursor stored under this name, None where there is none."""
 
 
 def tell_crashes(spool: PstoreSink, now_s: float, places: tuple[Path, ...] = PLACES) -> int:

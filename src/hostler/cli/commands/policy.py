@@ -115,9 +115,11 @@ class Period:
     ends: Annotated[str, Parameter(name="--to", show_default=False, help="The moment after its last (UTC).")] = ""
 
     def since(self) -> datetime | None:
+        """First moment of the period, None for the beginning. Raises CommandError for what is no moment."""
         return _moment("--from", self.begins)
 
     def until(self) -> datetime | None:
+        """Last moment of the period, None for the end. Raises CommandError for what is no moment."""
         return _moment("--to", self.ends)
 
 

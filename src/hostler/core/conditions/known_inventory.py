@@ -9,7 +9,7 @@ DIGEST_MAX = 128
 
 
 def known_inventory(fleet: Fleet, node: Node, seen: Observation) -> KnownInventory | None:
-    """What is kept of an agent's inventory once it is judged; None for one that bears no digest."""
+    """The digest and moment kept of an agent's inventory once it is judged; None for one that bears no digest."""
     digest = seen.facts.get("digest")
     if not isinstance(digest, str) or not 0 < len(digest) <= DIGEST_MAX:
         return None

@@ -1,4 +1,4 @@
-"""Which node a part is in when two nodes show it: a claim alone moves nothing and convicts nobody.
+"""Decides which node a part is in when two nodes show it: a claim alone moves nothing and convicts nobody.
 
 A part leaves a node that misses it. One that its node still holds moves only when the claimant's agent and the
 claimant's BMC both show it and the holder's BMC does not. Until then it is known on the claimant by its slot, and a

@@ -35,7 +35,7 @@ COLLECTORS = {
 """Way of seeing (`Evidence.path`) → the part of the agent that looks."""
 BMC_TOO_LARGE = "bmc.response_too_large"
 _ALL_READINGS = ("system", "sensors")
-"""What of a BMC must be read for any of its readings to be; of its log, say, others do not depend."""
+"""Readings of a BMC without which it has no others; no reading depends on its log, say."""
 CHECKED = frozenset({"verdict", "external"})
 TELLS_AGAIN = frozenset({"bmc", "verdict", "external", "inventory"})
 """Ways of seeing that tell what stands again within the hour: what they do not tell is not affirmed by their return."""

@@ -227,7 +227,7 @@ def answered(fleet: Fleet, node: Node, profile: str, by: str, why: str) -> Itera
 
 
 def asked_anew(fleet: Fleet, node: Node, person: str) -> Iterator[e.Event]:
-    """Somebody has worked on the node: what nobody could answer before is asked again now."""
+    """Ask again now what could not be answered before: somebody has worked on the node."""
     for profile in sorted(_of_phase(node.phase)):
         yield from answered(fleet, node, profile, person, "the node was worked on: it is asked anew")
 

@@ -6,7 +6,7 @@ from hostler.core.state.model import Facts, Severity
 
 
 class Finding(Struct, frozen=True):
-    """What one observation says about one condition type of one part.
+    """Word of one observation about one condition type of one part.
 
     `standing` False means the observation shows that the condition is over. `part` is a serial, a slot, a PCI
     address or a check, "" for the node as a whole. `text` is one sentence for people.

@@ -25,7 +25,7 @@ WORD_CHARS = 80
 
 
 class AspectReading(Struct, frozen=True):
-    """What the readings say of one aspect: findings (of no part yet, or of a part they name), and their mark."""
+    """Judgement of one aspect by its readings: findings (of no part yet, or of a part they name), and their mark."""
 
     mark: str = UNKNOWN
     findings: tuple[Finding, ...] = ()

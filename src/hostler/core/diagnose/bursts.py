@@ -18,7 +18,7 @@ _KERNEL = "kernel"
 _OF_THE_KERNEL = frozenset(
     {"kernel_oops", "kernel_bug", "kernel_panic", "soft_lockup", "hard_lockup", "rcu_stall", "hung_task"}
 )
-"""What the kernel says of itself: a hung task, the oops behind it and the panic that ends it are one thing."""
+"""Conditions of the kernel itself: a hung task, the oops behind it and the panic that ends it are one thing."""
 _OF_A_PORT = frozenset({"pcie_link_down", "pcie_link_training_failed"})
 _DISK = re.compile(r"(nvme\d{1,4}|[shv]d[a-z]{1,4}|xvd[a-z]{1,4})", re.ASCII)
 
@@ -31,7 +31,7 @@ class Burst(Struct, frozen=True):
 
 
 class _Scene(Struct, frozen=True):
-    """What stands among the findings: GPUs and devices with faults of their own, and whether others share theirs."""
+    """Summary of the findings: GPUs and devices with faults of their own, and whether others share theirs."""
 
     bearers: frozenset[str]
     off_the_bus: frozenset[str]

@@ -11,11 +11,11 @@ MAX_SUBJECTS = 4096
 """Of one BMC; what goes beyond is counted from its first look again."""
 
 Story = tuple[tuple[str, bool, int], ...]
-"""What is said of a part: condition, whether it stands, how grave."""
+"""Word about a part: condition, whether it stands, severity."""
 
 
 class RepeatedReading(Struct):
-    """What was last said of a part, in how many looks in a row, and what was told of it before."""
+    """Last word about a part, in how many looks in a row it was said, and the word that was told before."""
 
     story: Story
     looks: int = 1
@@ -52,7 +52,7 @@ def settle(heard: dict[str, RepeatedReading], observation: Observation, subjects
 
 
 def told(heard: dict[str, RepeatedReading]) -> None:
-    """What had repeated itself has been observed."""
+    """Note that everything which had repeated itself has been told."""
     for known in heard.values():
         if known.looks >= _needed(known.story):
             known.told = known.story

@@ -1,4 +1,4 @@
-"""What one line of kernel log says, before it is judged."""
+"""Content of one line of kernel log, before it is judged."""
 
 from msgspec import Struct
 

@@ -63,7 +63,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def read_line(family: Family, row: MessageRow, line: LogLine) -> Decoded | None:
-    """What the row makes of the line; None where it is another kind of line."""
+    """Read the line by the row; None where it is another kind of line."""
     message = line.message
     if family.writer and (writer := compiled(family.writer).match(message)):
         message = message[writer.end() :]

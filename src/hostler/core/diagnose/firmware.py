@@ -20,7 +20,7 @@ _NOT_A_NAME = re.compile(r"[^a-z0-9]")
 
 
 def judge_firmware(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
-    """What a BMC's firmware inventory says of the components that the SKU names; of others nobody has said anything."""
+    """Judge a BMC's firmware inventory by the versions that the SKU names; other components are left aside."""
     return [one for subject in firmware_subjects(observation, node, sku).values() for one in subject.findings]
 
 

@@ -304,4 +304,4 @@ GPU_ASPECTS: dict[str, Aspect] = {
 
 _OF_DCGM = ("ecc", "row_remap", "thermal", "slowdown", "pcie", "pcie_errors", "nvlink_errors")
 DCGM_ASPECTS: dict[str, Aspect] = {name: replace(GPU_ASPECTS[name], expected=False) for name in _OF_DCGM}
-"""Those of them that DCGM's exporter can show, none of which it must; a page is read every thirty seconds."""
+"""Aspects that DCGM's exporter can show, none of which it must; a page is read every thirty seconds."""

@@ -88,7 +88,7 @@ def _clock(facts: Facts) -> AspectReading:
 def _each(
     facts: Facts, kind: str, condition: str, rule: Callable[[Facts, str], Ruling], part: str = "{}"
 ) -> AspectReading:
-    """What `rule` says of every subject of a kind (fact "KIND:SUBJECT"), each a finding of its own part."""
+    """Apply `rule` to every subject of a kind (fact "KIND:SUBJECT"), each a finding of its own part."""
     prefix = f"{kind}:"
     findings: list[Finding] = []
     known, between = 0, False
@@ -138,7 +138,7 @@ def _room(facts: Facts, name: str) -> Ruling:
 
 
 def _mount(facts: Facts, name: str) -> Ruling:
-    """What was writable earlier in this boot and is not now; a mount that was "ro" from the start may be meant so."""
+    """Find a mount that was writable earlier in this boot and is not now; "ro" from the start may be meant so."""
     match facts.get(name):
         case "turned_ro":
             return True, "the file system was writable and is read-only now"

@@ -31,7 +31,7 @@ PART_CHARS = 80
 
 
 def judge(observation: Observation, node: Node, sku: Sku | None) -> tuple[Finding, ...]:
-    """What the observation says about the node's conditions. Pure, and never raises on what was observed.
+    """Judge what the observation says about the node's conditions. Pure; never raises on what was observed.
 
     Findings of an earlier boot carry the fact `earlier_boot` and are history: they start nothing. A finding
     with `standing` False is given only for conditions that an observation may clear.
@@ -74,7 +74,7 @@ def _kernel_log(observation: Observation, node: Node, _sku: Sku | None) -> list[
 
 
 def _crashed(decoded: tuple[Decoded, ...], observation: Observation) -> Finding:
-    """What a kernel left when it died is history: the node has started since. The last fault it names is its end."""
+    """Judge what a kernel left when it died: history, as the node has started since. The last fault named ended it."""
     record = printable(str(observation.facts["pstore"])[:TEXT_SHOWN_CHARS])
     if not decoded:
         text = "an earlier boot left a crash record that names no fault known here"
@@ -173,7 +173,7 @@ AGENT_EVENTS: dict[str, tuple[str, bool]] = {
     "collector_failed": ("agent.collector_failed", True),
     "collector_started": ("agent.collector_failed", False),
 }
-"""What an agent says of itself (fact "event") → condition, and whether it stands."""
+"""Event of an agent about itself (fact "event") → condition, and whether it stands."""
 
 AGENT_ROUTINE = frozenset({"", "started", "stopped", "heartbeat"})
 """Events of an agent that say nothing about the node's health."""

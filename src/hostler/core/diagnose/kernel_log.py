@@ -81,7 +81,7 @@ def malformed(text: str) -> str:
 
 
 def _read_rows(text: str) -> list[tuple[int, Decoded]]:
-    """What the families' rows make of the lines that hold one of their triggers."""
+    """Read the lines that hold a trigger by the families' rows."""
     lines: dict[int, LogLine] = {}
     tried: dict[int, list[_Tried]] = {}
     for trigger, rows in TRIGGERS:

@@ -18,7 +18,7 @@ DOUBLE_BIT = "gpu.ecc_uncorrectable"
 DOUBLE_BIT_CODES = frozenset({48, 171, 172})
 """Xid 48, and the details of it that newer drivers add."""
 DECIDES = ("gpu.row_remap_failure", "gpu.row_remap_pending", "gpu.ecc_contained")
-"""What says what to do about a double-bit error of the same GPU and minute, the gravest first."""
+"""Conditions that decide about a double-bit error of the same GPU and minute, the gravest first."""
 DECIDING_CODES = frozenset({63, 64, 94})
 
 

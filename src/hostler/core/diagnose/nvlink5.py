@@ -28,7 +28,7 @@ _BEGUN = re.compile(
     r"(?: +[FN][A-Za-z-]{0,8}(?: +X[C\d]{0,3}(?: +i\d?(?: +L[ink]{0,3}(?: +-?)?)?)?)?)?)?)?[ ,]{0,8}",
     re.ASCII,
 )
-"""What a line that was cut off before its link's number holds, from the code on."""
+"""Pattern of a line that was cut off before its link's number, from the code on."""
 
 TRUNCATED, NO_RULE = "truncated", "no_rule"
 
@@ -43,7 +43,7 @@ _USER = "INVESTIGATE_SW_USER"
 
 
 class Nvlink5Cause(Struct, frozen=True):
-    """What an error status (or reason) asks for. `escalated`: the action if the escalation bit is set."""
+    """Action for an error status (or reason). `escalated`: the action if the escalation bit is set."""
 
     action: str
     investigate: str
@@ -67,7 +67,7 @@ class Unit(Struct, frozen=True):
 
 
 class Nvlink5Reading(Struct, frozen=True):
-    """What a line says; `action` is INVESTIGATE where the table has no row for its words, or doubts its own."""
+    """Content of a line; `action` is INVESTIGATE where the table has no row for its words, or doubts its own."""
 
     action: str
     severity: str
@@ -202,7 +202,7 @@ _ESCALATED = {"V1": 1 << 10, "V2": 1 << 7}
 
 
 def read(xid: int, rest: str) -> Nvlink5Reading:
-    """What stands after the code of an Xid 144 to 150. `condition` is "" where the line is not of their form."""
+    """Read the text after the code of an Xid 144 to 150. `condition` is "" where the line is not of their form."""
     match = _LINE.search(rest)
     if match is None:
         return Nvlink5Reading(LOOK, "", "", {"decode": TRUNCATED if _BEGUN.fullmatch(rest.rstrip()) else NO_RULE})
@@ -248,7 +248,7 @@ def _causes(xid: int, word: str, info: int, status: int) -> list[_Row]:
 
 
 def _action(row: _Row, info: int, line_severity: str) -> str:
-    """What a row asks for, given what the line leaves open.
+    """Choose the row's action, given what the line leaves open.
 
     The table's notes: `*` is an error that may be promoted, which the escalation bit says; `**` is generally fatal,
     and the line's own severity says whether it was. What neither settles is looked at.

@@ -23,7 +23,7 @@ FAILED = {"drive": "storage.failed"}
 """Kind of part → the condition of which its word "critical" is the very meaning, from inside as from outside."""
 
 MACHINE, OPENED = "system.unhealthy", "chassis.intrusion"
-"""What the BMC says of the machine and of no part, and of its cover."""
+"""Conditions of the machine as a whole, and of its cover, that a BMC reports."""
 
 _WORD, _SERIAL, _SAYS, _COVER = "health:", "serial:", "says:", "intrusion:"
 _SYSTEM = "system"
@@ -45,7 +45,7 @@ def judge_part_health(observation: Observation, node: Node, sku: Sku | None) -> 
 
 
 def part_subjects(observation: Observation, node: Node, sku: Sku | None) -> dict[str, Subject]:
-    """What the BMC says of each part, by its serial where one is known; what others have seen is left aside."""
+    """Collect the BMC's word about each part, by serial where one is known; what others have seen is left aside."""
     slots = PartSlots(node, sku)
     serials = frozenset(serial for _, serial in node.slots)
     shown = _serials(observation.facts)
@@ -98,7 +98,7 @@ def _covers(facts: Facts) -> dict[str, Subject]:
 
 
 def _machine(facts: Facts, node: Node, parts: dict[str, Subject]) -> dict[str, Subject]:
-    """What the BMC says of the machine as a whole: news where nothing that it says of a part is as grave."""
+    """Judge the BMC's word about the machine: told where its word about no part is as grave."""
     told = next(((name, facts[name]) for name in sorted(facts) if name.startswith(f"{_WORD}{_SYSTEM}:")), None)
     if told is None:
         return {}

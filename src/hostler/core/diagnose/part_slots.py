@@ -1,4 +1,4 @@
-"""Which part a BMC means: by serial where it shows one, else through the slots that the SKU names in the BMC's words.
+"""Finds the part that a BMC means: by serial where it shows one, else through the SKU's slots in the BMC's words.
 
 A BMC says "HGX_GPU_SXM_3", the agent "gpu2", both mean one serial number; only under that do what NVML and what the
 BMC sees of a part become one condition.

@@ -1,4 +1,4 @@
-"""What it means when the same comes back: windows over repeats on one node, GPU or part, in one table.
+"""Table of what it means when the same fault comes back: windows over repeats on one node, GPU or part, in one table.
 
 One fault is a fault; the same again and again is a part that is going to fail, or a cure that does not cure. Program
 faults (Xid 13, 31) are the program's as long as one program has them; under different jobs, images or tenants on one

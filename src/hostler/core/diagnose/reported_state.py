@@ -17,7 +17,7 @@ JOINS: dict[str, tuple[str, ...]] = {
     "gpu.ecc_counted": ("gpu.ecc_uncontained", "gpu.ecc_uncorrectable", "gpu.ecc_contained"),
     "gpu.nvlink_down": ("gpu.nvlink_error",),
 }
-"""What a counter shows is the same fault that the kernel log has named more exactly: it becomes evidence of it."""
+"""Counter → conditions of the kernel log that name the same fault more exactly: the counter becomes their evidence."""
 
 
 def judge_gpu_state(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
@@ -75,7 +75,7 @@ def _serial(place: str, node: Node) -> str:
 
 
 def judged(facts: Facts, aspects: dict[str, Aspect]) -> list[Finding]:
-    """What the settled aspects say."""
+    """Judge the settled aspects."""
     unsettled = names(facts, UNSETTLED)
     return [_ranked(f) for name, row in aspects.items() if name not in unsettled for f in row.judge(facts).findings]
 
@@ -85,7 +85,7 @@ def _ranked(finding: Finding) -> Finding:
 
 
 def verified(facts: Facts, aspects: dict[str, Aspect], part: str) -> list[Finding]:
-    """What could not be read: never so far, which proves nothing, or no more, which is to be looked into."""
+    """Find what could not be read: never so far, which proves nothing, or no more, which is to be looked into."""
     unsettled, gone = names(facts, UNSETTLED), names(facts, MISSING)
     unknown = [n for n, row in aspects.items() if n not in unsettled and row.judge(facts).mark == UNKNOWN]
     missing = [name for name in unknown if name in gone]

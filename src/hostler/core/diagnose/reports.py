@@ -17,7 +17,7 @@ _NIC_FRAME = re.compile(
 _DEVICE_LINE = re.compile(r"\n[^\n]{0,80}?(?P<device>[a-z][\w.-]{1,31}): rw=", re.ASCII)
 _NUMBERED = re.compile(r"\[#\d{1,4}\]", re.ASCII)
 _SHORTAGES = ("kernel_log.informational", "host.application_crash", "host.out_of_memory")
-"""What lines about memory that ran out can say, the one that says most last."""
+"""Conditions that lines about memory which ran out can mean, the one that says most last."""
 _STACKED = frozenset({"soft_lockup"})
 """Events whose stacks tell what they are."""
 
@@ -86,7 +86,7 @@ def _victims(one: Decoded) -> tuple[Victim, ...]:
 
 
 def _with_what_follows(one: Decoded, report: str) -> Decoded:
-    """What the lines after a report's first say: the stack of a lockup, the device of a stray request."""
+    """Add what the lines after a report's first say: the stack of a lockup, the device of a stray request."""
     if one.event == "soft_lockup" and (frame := _NIC_FRAME.search(report)):
         return replace(
             one,

@@ -46,7 +46,7 @@ class Subject(Struct):
 
 
 def judge_sensors(observation: Observation, node: Node, sku: Sku | None) -> list[Finding]:
-    """What the facts of a reading say; facts of other names (fans' speeds, watts, volts) are for display.
+    """Judge the facts of a reading; facts of other names (fans' speeds, watts, volts) are for display.
 
     "NAME_c" is in °C and may have a "NAME_limit_c" and a "NAME_caution_c". "leak_NAME" is ok, warning or critical,
     "[NAME_]leak_detected" true or false. "fanNAME_health" and "{power,cooling}_redundancy_health" are words of health;
@@ -63,7 +63,7 @@ def judge_sensors(observation: Observation, node: Node, sku: Sku | None) -> list
 
 
 def subjects(observation: Observation, node: Node, sku: Sku | None) -> dict[str, Subject]:
-    """What is said of each part: its serial where the sensor's name leads to one, else the name itself."""
+    """Group readings by part: its serial where the sensor's name leads to one, else the name itself."""
     found: dict[str, Subject] = {}
     worded: dict[tuple[str, str], list[str]] = {}
     slots = PartSlots(node, sku)
@@ -119,7 +119,7 @@ _TEMPERATURE, _LEAKS = "temperature", "leak"
 
 @lru_cache(maxsize=NAMES_KEPT)
 def _kind_of(name: str) -> tuple[str, str]:
-    """What a fact of this name tells (of a word of health: the condition), and of what; "" for what is shown only."""
+    """Kind of a fact of this name (of a word of health: the condition), and its subject; "" for what is only shown."""
     if name.endswith("_c"):
         return ("", "") if name.endswith(_THRESHOLDS) else (_TEMPERATURE, name.removesuffix("_c"))
     if (leak := _LEAK.fullmatch(name)) is not None:

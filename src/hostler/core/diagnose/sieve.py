@@ -1,4 +1,4 @@
-"""Which kernel-log lines are worth a closer look: a cheap first sieve, deliberately wider than what is diagnosed.
+"""Chooses kernel-log lines that are worth a closer look: a cheap sieve, deliberately wider than what is diagnosed.
 
 A line is cut into its words (runs of letters, in lower case) and passes if it holds one of ours. That costs the same
 however many words are ours, which no search for each of them does.

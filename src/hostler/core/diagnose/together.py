@@ -1,4 +1,4 @@
-"""What tells that lines which come one by one are of one fault: a finding of now, and a condition seen just before."""
+"""Recognises that lines which come one by one are of one fault: a finding of now, and a condition seen just before."""
 
 from datetime import datetime, timedelta
 

@@ -47,7 +47,7 @@ _RECOVERIES = {
     "drain and reset": ("DRAIN_AND_RESET", "gpu_reset", "gpu.drain_and_reset"),
     "drain p2p": ("DRAIN_P2P", "manual", "gpu.xid_investigate"),
 }
-"""What Xid 154 recommends, in the words of all drivers → action, severity, condition. Any other words ask a person."""
+"""Recommendation of Xid 154, in the words of all drivers → action, severity, condition. Other words ask a person."""
 
 
 def read(text: str) -> list[tuple[int, Decoded]]:

@@ -1,1 +1,1 @@
-"""What people ask for, verb by verb, and how it is answered."""
+"""Intents of people, verb by verb, and how each is answered."""

@@ -62,7 +62,7 @@ def _planned(rollout: Rollout) -> str:
 
 
 def effect(ask: Ask[Activate]) -> dict[str, str]:
-    """What activating it would change, for a dry run."""
+    """Effect that activating it would have, for a dry run."""
     fresh, fleet = ask.configuration, ask.scene.fleet
     if fresh is None:
         return {}

@@ -23,7 +23,7 @@ from hostler.core.state.verbs.nodes import Rebind
 
 
 class Demand(Struct, frozen=True):
-    """What one person may decide alone (`why` is ""), or why a second one is needed."""
+    """Whether one person may decide alone (`why` is ""), or why a second one is needed."""
 
     nodes: tuple[str, ...]
     why: str = ""
@@ -95,7 +95,7 @@ def request(ask: AnyAsk, why: str, nodes: tuple[str, ...]) -> Approval:
 
 
 def told(approval: Approval) -> str:
-    """What the requester is told."""
+    """Answer to the requester."""
     return f"waits for {asked_for(approval)}; {approval.why} (hostler approval approve {approval.id}, by somebody else)"
 
 
@@ -148,7 +148,7 @@ def deny(ask: AnyAsk) -> Granted:
 
 
 def withdraw(ask: AnyAsk) -> Granted:
-    """Whoever asked no longer does."""
+    """End an approval that its requester withdraws."""
     approval = _the_approval(ask)
     if not is_same(approval.intent.person, ask.intent.person):
         raise RefusalError(f"{approval.intent.person} asked for it: deny it instead (hostler approval deny)")

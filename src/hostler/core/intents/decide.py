@@ -80,7 +80,7 @@ def _waiting(ask: AnyAsk, needs: approvals.Demand) -> Answered:
 
 
 def _tried(ask: AnyAsk, needs: approvals.Demand, text: str) -> Answered:
-    """What a dry run shows: the plan or the effect, and whether a second person would be asked."""
+    """Answer of a dry run: the plan or the effect, and whether a second person would be asked."""
     if isinstance(ask.act, RemedyVerb):
         shown = remedies.preview(ask)
     else:

@@ -68,7 +68,7 @@ def start_work(ask: Ask[StartWork]) -> Granted:
 
 
 def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
-    """What persons had it powered off for, or still want it off for, has begun: the work keeps it dark from now on."""
+    """End holds and requests that kept it off until this work began: the work keeps it off from now on."""
     person, why = ask.intent.person, "work on it has begun"
     dark = (h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER)
     wished = (c for c in node.conditions if c.remedy == "power_off")

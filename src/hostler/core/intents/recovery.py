@@ -1,4 +1,4 @@
-"""What people vouch for: that a restored journal may act, that the clock is right."""
+"""Intents with which people vouch: a restored journal may act, the clock is right."""
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.radius import freed

@@ -12,7 +12,7 @@ NAMES_MAX = 32
 
 
 def report(ask: Ask[ReportRemediators]) -> Granted:
-    """These are there now, all of them; who is gone takes its acceptance along."""
+    """Record all remediators that a cluster shows now; one that is gone loses its acceptance."""
     cluster = _cluster(ask)
     names = tuple(sorted({name.strip() for name in ask.act.remediators.split(",")} - {""}))
     if len(names) > NAMES_MAX or any(len(name) > 64 for name in names):

@@ -51,7 +51,7 @@ def grant_remedy(ask: Ask[RemedyVerb]) -> Granted:
 
 
 def _group(ask: Ask[RemedyVerb], nodes: tuple[Node, ...]) -> str:
-    """What ties the wishes of one act together; a domain's members go together all the way (`core.domains`)."""
+    """Name that ties the requests of one act together; a domain's members go together all the way (`core.domains`)."""
     if len(nodes) == 1:
         return ""
     return group_of(ask.scene.fleet, ask.intent.target, ask.intent.id) or ask.intent.id
@@ -79,7 +79,7 @@ def _wished(ask: Ask[RemedyVerb], node: Node, wish: RemedyRequest, group: str) -
 
 
 def preview(ask: Ask[RemedyVerb]) -> Answered:
-    """What would happen: the plan, whom it disturbs, and what it would wait for. Records nothing."""
+    """Answer what would happen: the plan, whom it disturbs, and what it would wait for. Records nothing."""
     wish = ask.act.remedy
     nodes = nodes_of(ask)
     grant_remedy(ask)

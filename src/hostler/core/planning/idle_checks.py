@@ -120,7 +120,7 @@ def _busy(scene: DecisionContext, node: Node) -> str:
 
 
 def _is_quiet(scene: DecisionContext, node: Node) -> bool:
-    """Nobody works there, no check is left, for long enough by now, and its scheduler calls it ready."""
+    """Whether nobody works there, no check is left, for long enough by now, and its scheduler calls it ready."""
     here, works = scene.present.of(node.id), scene.present.workloads(node)
     if works is None or here.ready is not True or here.idle_since is None:
         return False

@@ -201,7 +201,7 @@ def _moved(scene: DecisionContext, node: Node, plan: Plan, left: list[Condition]
 
 
 TENANT = "tenant"
-"""Whose wish it is where a tenant's token asked: in its evidence."""
+"""Key of the tenant whose token asked, in the condition's evidence."""
 HOURS = "hours"
 """How long the cordon of a drain stands that a person asked for, of a domain: in its wish's evidence."""
 
@@ -221,7 +221,7 @@ def _kept_away(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event,
 
 
 def _kept_dark(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
-    """What a person has powered off stays off, whatever its phase would do next, until work begins or they let go."""
+    """Keep a node off that a person has powered off, whatever its phase would do, until work begins or they let go."""
     wish = next((c for c in _wished_dark(node) if c.id in plan.causes), None) if plan.name == "power_off" else None
     if wish is None or any(h.kind is HoldKind.power for h in scene.fleet.holds_on([node.id])):
         return ()

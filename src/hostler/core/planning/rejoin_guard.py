@@ -1,4 +1,4 @@
-"""What is done about a Node that is listed again in the cluster its node has left: it is cordoned, then deleted. Pure.
+"""Turns away a Node that is listed again in the cluster its node has left: it is cordoned, then deleted. Pure.
 
 Its operations run beside the node's plan (`Node.aside`): they act on the cluster's list and not on the machine, and a
 Node that is open to work must not wait for an examination to end. They pass the same guards as everything else.
@@ -72,7 +72,7 @@ def _outstanding(scene: DecisionContext, node: Node, operation: Operation) -> Ac
 
 
 def _stopped(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
-    """Who keeps the Node as it is: the cluster is not heard, another machine answers to the name, or a guard."""
+    """Blockers that keep the Node as it is: a cluster not heard, another machine behind the name, or a guard."""
     cluster = node.left_cluster
     if not scene.present.synced(cluster):
         why = scene.present.clusters.get(cluster) or "it has not been heard yet"
@@ -109,7 +109,7 @@ def _customers(scene: DecisionContext, node: Node) -> tuple[Blocker, ...]:
 
 
 def _paused(scene: DecisionContext, node: Node) -> Wait | None:
-    """What came to nothing a moment ago is tried again after a while, a longer one each time."""
+    """Wait before a failed attempt is repeated, a longer time after each."""
     failed = node.aside_failed
     if failed is None:
         return None

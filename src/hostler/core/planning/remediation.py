@@ -84,7 +84,7 @@ def remedy(scene: DecisionContext, node: Node, need: Need) -> Answer:
 
 
 def _stopped(scene: DecisionContext, nodes: tuple[Node, ...], need: Need) -> Answer | None:
-    """What keeps the remedy of these nodes from beginning, None for nothing: patience, the guards, the storm brake."""
+    """Answer that keeps the remedy of these nodes from beginning, None for nothing: patience, guards, storm brake."""
     for member in nodes:
         if waiting := tired(scene, member, need.remedy, need.rule, wished=need.wished):
             return waiting
@@ -143,7 +143,7 @@ def _request(need: Need, nodes: tuple[Node, ...]) -> DisruptionRequest:
 
 
 def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wished: bool = True) -> Answer | None:
-    """What was tried a moment ago waits a little; what was tried again and again becomes a person's decision.
+    """Wait after a recent try; after too many tries a person decides.
 
     Tries that failed count; of an automatic remedy that no rung follows, every try does: it cures nothing. A person's
     wish ends there: the ticket answers it.
@@ -198,7 +198,7 @@ def _group(scene: DecisionContext, node: Node, need: Need) -> tuple[Node, ...]:
 
 
 def _domain(scene: DecisionContext, need: Need) -> tuple[Node, ...]:
-    """Those that somebody asked for; for a fault of the domain, all of it that is in production."""
+    """Nodes that somebody asked for; for a fault of the domain, all of it that is in production."""
     scope = scope_of(need.group)
     found = (
         members(scene.fleet, need.group)

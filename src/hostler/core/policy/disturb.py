@@ -46,7 +46,7 @@ class Disturbance(Struct, frozen=True):
 
 
 def unknown_work(node: Node, present: LiveState) -> Blocker:
-    """Nobody may be disturbed of whom it is not known who they are: which cluster is silent, and why."""
+    """Blocker where the node's work is unknown: which cluster is silent, and why."""
     cluster = node.assignment.cluster if node.assignment else ""
     heard = f"cluster {cluster} has not been heard" if cluster else "its scheduler has not been heard"
     why = present.clusters.get(cluster, "")

@@ -125,7 +125,7 @@ class _Suspect(Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """What explains most comes first; of those that explain the same, the narrowest."""
+        """Rank of a candidate: the one that explains most first; of those that explain the same, the narrowest."""
         return (-len(self.shown), self.size, self.scope)
 
 

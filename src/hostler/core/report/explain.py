@@ -421,7 +421,7 @@ class _Story:
         course.acts[event.operation] = _finished(record, event, known)
 
     def _acts_aside(self) -> dict[str, OperationStory]:
-        """What was done beside any plan, under the condition that it answers; one that clears takes it along."""
+        """Operations beside any plan, under the condition that they answer; they leave with it."""
         standing = (one for one in reversed(self._episodes) if one.condition.type == UNINVITED)
         episode = next(standing, None)
         if episode is None:

@@ -23,7 +23,7 @@ class Doubt(Struct, frozen=True):
 
 
 class Witness(Struct, frozen=True):
-    """What a standby measured on its own monotonic clock before it took over; no two wall clocks need agree for it.
+    """Measurement of a standby on its own monotonic clock before it took over; no two wall clocks need agree for it.
 
     `unattended_s`: how long at most no active was there. `since_record_s`: how long ago the last record reached it.
     """

@@ -52,10 +52,12 @@ class Fleet:
 
     @property
     def cell(self) -> CellRecord:
+        """Record of the cell as a whole."""
         return self.singles["cell"]
 
     @property
     def configuration(self) -> Configuration:
+        """The active configuration."""
         return self.configurations["active"]
 
     @property
@@ -191,6 +193,7 @@ class Fleet:
         return scope if scope.startswith("pool:") else f"member:{scope}"
 
     def spares(self, sku: str) -> list[str]:
+        """Ids of the ready spares of this SKU, sorted."""
         return self.index.members(f"spare:{sku}")
 
     def tickets_about(self, node_id: str) -> list[Ticket]:
@@ -213,6 +216,7 @@ class Fleet:
         return None
 
     def holds_on(self, scopes: Iterable[str]) -> list[Hold]:
+        """Holds on any of these scopes."""
         wanted = frozenset(scopes)
         return [hold for hold in self.holds.values() if hold.scope in wanted]
 
@@ -236,11 +240,13 @@ class Fleet:
         )
 
     def merge(self) -> None:
+        """Make what the step has changed permanent."""
         for table in self._tables():
             if table.over:
                 table.merge()
 
     def drop(self) -> None:
+        """Forget what the step has changed."""
         for table in self._tables():
             table.drop()
 

@@ -9,17 +9,21 @@ class Index:
         self.over: dict[str, dict[str, bool]] = {}
 
     def add(self, key: str, member: str) -> None:
+        """Add the member under the key."""
         self.over.setdefault(key, {})[member] = True
 
     def remove(self, key: str, member: str) -> None:
+        """Remove the member from the key; nothing where it is not there."""
         self.over.setdefault(key, {})[member] = False
 
     def count(self, key: str) -> int:
+        """Number of members under the key."""
         base = self.base.get(key, {})
         change = sum(present - (member in base) for member, present in self.over.get(key, {}).items())
         return len(base) + change
 
     def members(self, key: str) -> list[str]:
+        """Members under the key, sorted."""
         base, over = self.base.get(key, {}), self.over.get(key)
         if over is None:
             return sorted(base)
@@ -32,9 +36,11 @@ class Index:
         return key not in self.base and key not in self.over
 
     def keys(self) -> list[str]:
+        """Keys that have members, sorted."""
         return sorted(key for key in {**self.base, **self.over} if self.count(key))
 
     def merge(self) -> None:
+        """Make what the step has changed permanent."""
         for key, changes in self.over.items():
             members = self.base.setdefault(key, {})
             for member, present in changes.items():
@@ -47,4 +53,5 @@ class Index:
         self.over.clear()
 
     def drop(self) -> None:
+        """Forget what the step has changed."""
         self.over.clear()

@@ -84,7 +84,7 @@ def watch_anew(fleet: Fleet, at: datetime) -> None:
 
 
 def postpone(fleet: Fleet, gap: timedelta) -> None:
-    """Nobody attended: the slice was not watched, and nobody could answer an approval."""
+    """Move the deadlines of slices and approvals by `gap`: meanwhile nobody watched the slice or could answer."""
     rollout = fleet.rollout
     if rollout is not None:
         fleet.rollouts.put(rollout.id, replace(rollout, since=rollout.since + gap, until=rollout.until + gap))

@@ -19,7 +19,7 @@ def begin(fleet: Fleet, event: e.JournalRestored, at: datetime) -> None:
 
 
 def compare(fleet: Fleet, event: e.NodeCompared, at: datetime) -> None:
-    """What is known of the node by now; differences add up, the first of each kind and subject counts."""
+    """Add what is known of the node by now; of each kind and subject the first difference counts."""
     node = fleet.nodes[event.node]
     known = {(d.what, d.journal) for d in node.differences}
     fresh = tuple(d for d in event.differences if (d.what, d.journal) not in known)
@@ -29,7 +29,7 @@ def compare(fleet: Fleet, event: e.NodeCompared, at: datetime) -> None:
 
 
 def release(fleet: Fleet, at: datetime) -> None:
-    """It acts again; the time that it stood still counts against no deadline."""
+    """Let the cell act again; the time that it stood still counts against no deadline."""
     since = fleet.cell.restored
     fleet.singles.put("cell", replace(fleet.cell, restored=None))
     _forget(fleet)

@@ -16,7 +16,7 @@ UNHEARD = frozenset({"agent.lost", "agent.outdated", "agent.refused"})
 DOUBTS = UNHEARD | {"agent.collector_failed", "reading.missing", "check.inconclusive", "inventory.unseen_kind"}
 """Conditions that say that somebody who looks, or a check, cannot tell."""
 CLAIMED = "inventory.claimed_twice"
-"""What another node says of this one's parts, or this one of another's: it bars nothing, or one node could bar all."""
+"""Condition of a part that two nodes show: it bars nothing, or one node could bar all."""
 NOT_ITS_SKU = frozenset({"inventory.missing_part", "inventory.below_sku", "inventory.mismatch"})
 """Conditions of a node that is not what its SKU says, whatever their severity."""
 

@@ -15,7 +15,7 @@ def is_spare(node: Node) -> bool:
 
 
 def is_in_hands(node: Node) -> bool:
-    """It stands at a phase in which a person acts next: nothing that ends elsewhere lets it go on."""
+    """Whether a person acts next in its phase: nothing that ends elsewhere lets it go on."""
     waiting = node.waiting
     return (
         waiting is not None

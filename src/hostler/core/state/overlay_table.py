@@ -18,6 +18,7 @@ class Table(Generic[V]):
         self.back: dict[str, None] = {}
 
     def get(self, key: str) -> V | None:
+        """The value under the key, None where there is none."""
         if key in self.over:
             return self.over[key]
         return self.base.get(key)
@@ -52,6 +53,7 @@ class Table(Generic[V]):
         return not self.base and not self.over
 
     def values(self) -> Iterator[V]:
+        """All values, in the order of their keys."""
         return (self[key] for key in self)
 
     def put(self, key: str, value: V | None) -> None:
@@ -63,6 +65,7 @@ class Table(Generic[V]):
         self.over[key] = value
 
     def merge(self) -> None:
+        """Make what the step has changed permanent."""
         for key in self.back:
             self.base.pop(key, None)
         for key, value in self.over.items():
@@ -74,5 +77,6 @@ class Table(Generic[V]):
         self.back.clear()
 
     def drop(self) -> None:
+        """Forget what the step has changed."""
         self.over.clear()
         self.back.clear()

@@ -120,7 +120,7 @@ class PackedParts:
 BUCKETS = 1 << 16
 _NUMBER_BITS = 32
 hash_of = hash
-"""What stands for a serial in memory; it differs from process to process and is never written."""
+"""Number that stands for a serial in memory; it differs from process to process and is never written."""
 
 
 class Whereabouts:
@@ -182,6 +182,7 @@ class PartTable:
         self._came: dict[str, dict[str, None]] = {}
 
     def get(self, serial: str) -> Part | None:
+        """The part of this serial number, None where it is not known."""
         serial = one_line(serial)
         if serial in self.over:
             return self.over[serial]
@@ -241,6 +242,7 @@ class PartTable:
         return changed
 
     def drop(self) -> None:
+        """Forget what the step has changed."""
         self.over.clear()
         self._came.clear()
 

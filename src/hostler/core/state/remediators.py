@@ -20,7 +20,7 @@ def unaccepted(fleet: Fleet, cluster: str) -> tuple[Remediator, ...]:
 
 
 def found(cell: CellRecord, cluster: str, names: tuple[str, ...], at: datetime) -> CellRecord:
-    """These are there now: who is new begins unaccepted, who is gone takes the acceptance along."""
+    """Note the remediators of a cluster: a new one begins unaccepted, one that is gone loses its acceptance."""
     others = tuple(one for one in cell.remediators if one.cluster != cluster)
     known = {one.name: one for one in cell.remediators if one.cluster == cluster}
     here = tuple(known.get(name) or Remediator(cluster, name, at) for name in names)

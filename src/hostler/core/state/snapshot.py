@@ -115,7 +115,7 @@ def _without_slots(node: Node, fitted: dict[str, Fitted]) -> Node:
 
 
 def _slots_of(row: Fitted) -> Pairs:
-    """What a node's slots are where its inventory is as it was last seen whole."""
+    """Slots of a node whose inventory is as it was last seen whole."""
     if "" not in row.layout.slots:
         return Pairs(row.layout.slots, row.serials)
     return Pairs(tuple(part.slot or part.serial for part in row.parts("")), row.serials)

@@ -4,11 +4,11 @@ A SKU that names another kind would wait for ever for somebody to see it, so `po
 """
 
 AGENT_KINDS = frozenset({"baseboard", "chassis", "cpu", "drive", "gpu", "memory", "nic", "nvswitch"})
-"""What a node's agent looks for (`agent.collectors.inventory`)."""
+"""Kinds that a node's agent looks for (`agent.collectors.inventory`)."""
 
 BMC_KINDS = frozenset(
     {"accelerator", "chassis", "cpu", "dpu", "drive", "fpga", "gpu", "memory", "nic", "nic_port", "nvswitch", "psu"}
 )
-"""What a BMC's tree is read for (`drivers.redfish.part_inventory`); boards that only carry parts are none."""
+"""Kinds that a BMC's tree is read for (`drivers.redfish.part_inventory`); boards that only carry parts are none."""
 
 PART_KINDS = tuple(sorted(AGENT_KINDS | BMC_KINDS))

@@ -66,6 +66,7 @@ class OperandProgress(Struct, frozen=True):
 
     @property
     def clear(self) -> bool:
+        """Whether nothing on the node uses the GPUs any more."""
         return not self.taken and not self.left and not self.changed
 
 

@@ -1,4 +1,4 @@
-"""What the Kubernetes API says, as far as Hostler needs it: objects, pages and watch events from JSON. Pure.
+"""Answers of the Kubernetes API, as far as Hostler needs them: objects, pages and watch events from JSON. Pure.
 
 Only needed fields are decoded and fewer are kept: a Node weighs 12 KB on the wire and under 1 KB here.
 """
@@ -49,9 +49,12 @@ class CachedObject(Protocol):
     """An object as it is kept: `key` is "namespace/name" or the name, unique within its kind."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """Name within its kind: "namespace/name", or the name alone."""
+
     @property
-    def uid(self) -> str: ...
+    def uid(self) -> str:
+        """The object's UID."""
 
 
 K = TypeVar("K", bound=CachedObject)

@@ -67,6 +67,7 @@ class RedfishClient:
 
     @property
     def busy(self) -> bool:
+        """Whether an act on this BMC is under way."""
         return self.alone.locked()
 
     def begin(self) -> None:

@@ -35,6 +35,7 @@ class RedfishDriver:
         self._memories: OrderedDict[str, _SentOperation] = OrderedDict()
 
     async def perform(self, operation: Operation, node: Node) -> Outcome:
+        """Perform the operation at the node's BMC, one act at a time."""
         row = _row(operation)
         client, name = self._reach(node)
         if row.act is row.look:
@@ -43,6 +44,7 @@ class RedfishDriver:
             return await row.act(await self._ask(client, name, operation, node))
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Read from the BMC whether the operation has happened."""
         client, name = self._reach(node)
         try:
             return await _row(operation).look(await self._ask(client, name, operation, node))

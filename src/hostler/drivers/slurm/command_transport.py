@@ -50,17 +50,21 @@ class CommandTransport:
             self._environment["SLURM_CONF"] = commands.slurm_conf
 
     async def nodes(self) -> dict[str, SlurmNode]:
+        """All nodes, by name."""
         if await self._at_least(SHOW_NODES_SINCE):
             return wire.nodes(await self._run("scontrol", "show", "nodes", "--json"))
         return wire.nodes(await self._run("sinfo", "--json"))
 
     async def jobs(self) -> tuple[SlurmJob, ...]:
+        """All jobs that are not over."""
         return wire.jobs(await self._run("squeue", "--json"))
 
     async def settings(self) -> dict[str, str]:
+        """Settings of slurm.conf, by name."""
         return wire.settings(await self._run("scontrol", "show", "config"))
 
     async def update(self, node: str, change: Change) -> None:
+        """Change a node's state, reason or comment."""
         words = [f"NodeName={checked_name(node)}"]
         words += [f"State={change.state}"] if change.state else []
         words += [f"Reason={change.reason}"] if change.reason is not None else []
@@ -68,15 +72,19 @@ class CommandTransport:
         await self._run("scontrol", "update", *words)
 
     async def signal(self, job: int) -> None:
+        """Send TERM to all steps of the job."""
         await self._run("scancel", "--ctld", "--full", "--signal=TERM", str(job))
 
     async def cancel(self, job: int) -> None:
+        """Cancel the job."""
         await self._run("scancel", "--ctld", str(job))
 
     async def requeue(self, job: int) -> None:
+        """Put the job back into the queue."""
         await self._run("scontrol", "requeue", str(job))
 
     async def reboot(self, node: str, reason: str) -> None:
+        """Have the node rebooted as soon as its jobs are over; it comes back down."""
         words = ("reboot", "ASAP", "nextstate=DOWN", f"reason={reason}", checked_name(node))
         await self._run("scontrol", *words)
 

@@ -60,33 +60,41 @@ class RestTransport:
         self._timeout = aiohttp.ClientTimeout(total=rest.timeout_s)
 
     async def nodes(self) -> dict[str, SlurmNode]:
+        """All nodes, by name."""
         return wire.nodes(await self._ask("GET", "nodes/"))
 
     async def jobs(self) -> tuple[SlurmJob, ...]:
+        """All jobs that are not over."""
         return wire.jobs(await self._ask("GET", "jobs/"))
 
     async def settings(self) -> dict[str, str]:
+        """Raises RefusedError: slurmrestd does not show slurm.conf."""
         raise RefusedError("slurmrestd does not show slurm.conf")
 
     async def update(self, node: str, change: Change) -> None:
+        """Change a node's state, reason or comment."""
         body: dict[str, object] = {"state": [change.state]} if change.state else {}
         body |= {"reason": change.reason} if change.reason is not None else {}
         body |= {"comment": change.comment} if change.comment is not None else {}
         await self._ask("POST", f"node/{checked_name(node)}", body)
 
     async def signal(self, job: int) -> None:
+        """Send TERM to all steps of the job."""
         await self._ask("DELETE", f"job/{job}?signal=SIGTERM&flags=FULL_JOB")
 
     async def cancel(self, job: int) -> None:
+        """Cancel the job."""
         await self._ask("DELETE", f"job/{job}")
 
     async def requeue(self, job: int) -> None:
+        """Raises RefusedError: slurmrestd has no such call."""
         raise RefusedError(
             f"slurmrestd cannot requeue job {job}; set `requeue: false` to have such jobs cancelled, "
             "or let Slurm be reached by its commands"
         )
 
     async def reboot(self, node: str, reason: str) -> None:
+        """Raises RefusedError: reboots are asked for by command only."""
         raise RefusedError(f"slurmrestd is not asked to reboot {node} ({reason}): let Slurm be reached by its commands")
 
     async def _ask(self, method: str, path: str, body: dict[str, object] | None = None) -> bytes:

@@ -158,6 +158,7 @@ class SlurmScheduler:
         return await self._seen(operation, name)
 
     async def observe(self, operation: Operation, node: Node) -> Outcome:
+        """Look in Slurm whether the operation has happened."""
         return await self._seen(operation, checked_name(name_there(node, self)), sent=False)
 
     async def revoke(self, operation: Operation, node: Node) -> None:

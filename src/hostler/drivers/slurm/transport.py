@@ -46,13 +46,15 @@ class Transport(Protocol):
         """Settings of slurmctld (slurm.conf and its defaults), by name."""
         ...
 
-    async def update(self, node: str, change: Change) -> None: ...
+    async def update(self, node: str, change: Change) -> None:
+        """Change a node's state, reason or comment."""
 
     async def signal(self, job: int) -> None:
         """Send SIGTERM to all that runs of a job."""
         ...
 
-    async def cancel(self, job: int) -> None: ...
+    async def cancel(self, job: int) -> None:
+        """Cancel the job."""
 
     async def requeue(self, job: int) -> None:
         """End the job's run and queue it again."""

@@ -98,17 +98,17 @@ async def observations(
 
     With `Priority: u=0` (RFC 9218) they are decided before what other agents have sent without it.
     """
-    room, node = agent.room, _own(agent, data.node)
-    room.cell.heartbeat(node.id, data.boot_id)
-    received = room.now()
+    app_state, node = agent.app_state, _own(agent, data.node)
+    app_state.cell.heartbeat(node.id, data.boot_id)
+    received = app_state.now()
     for place, observation in enumerate(data.observations):
         _check(node, data.spool, place, observation)
     stamped = tuple(replace(o, received=received) for o in data.observations)
-    reply = await room.cell.observe(node.id, stamped, urgent=priority == URGENT)
+    reply = await app_state.cell.observe(node.id, stamped, urgent=priority == URGENT)
     if not reply.granted:
         raise refuse(409, "refused", reply.text, "register the node, then send it again")
     if any(c.type == "agent.refused" for c in node.conditions):
-        room.cell.tell(AgentRefused(node.id, "", "agent.refused"))
+        app_state.cell.tell(AgentRefused(node.id, "", "agent.refused"))
     return Receipt(data.spool, reply.acknowledged if reply.text in ("", data.spool) else 0)
 
 
@@ -118,20 +118,20 @@ async def heartbeat(agent: Reports, data: JSONBody[HeartbeatBody]) -> Response[H
 
     It is told, too, which inventory is held and still says all that telling it again would say.
     """
-    room, node = agent.room, _own(agent, data.node)
-    room.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles)
+    app_state, node = agent.app_state, _own(agent, data.node)
+    app_state.agents[node.id] = AgentSeen(data.version, data.rss_kib, data.profiles)
     if any(c.type == "agent.outdated" for c in node.conditions):
-        room.cell.tell(AgentRefused(node.id, ""))
-    if refused := room.refusals.standing(node.id, time.monotonic()):
-        room.cell.tell(AgentRefused(node.id, refused, "agent.refused"))
-    room.cell.heartbeat(node.id, data.boot_id, data.profiles)
+        app_state.cell.tell(AgentRefused(node.id, ""))
+    if refused := app_state.refusals.standing(node.id, time.monotonic()):
+        app_state.cell.tell(AgentRefused(node.id, refused, "agent.refused"))
+    app_state.cell.heartbeat(node.id, data.boot_id, data.profiles)
     if not data.spool:
         return Response(None, status_code=204)
-    spool, sequence = room.cell.read_to(node.id)
+    spool, sequence = app_state.cell.read_to(node.id)
     read = sequence if spool == data.spool else 0
-    if data.acknowledged > read and room.fleet.cell.restored is not None:
-        room.cell.tell(AgentAhead(node.id, read, data.acknowledged))
-    return Response(HeartbeatReceipt(data.spool, read, room.cell.known_inventory(node.id, data.boot_id)))
+    if data.acknowledged > read and app_state.fleet.cell.restored is not None:
+        app_state.cell.tell(AgentAhead(node.id, read, data.acknowledged))
+    return Response(HeartbeatReceipt(data.spool, read, app_state.cell.known_inventory(node.id, data.boot_id)))
 
 
 @get("/operations", guards=REPORT)
@@ -143,14 +143,14 @@ async def operations(
     """Fetch the agent's orders; waits up to `wait_s` for one."""
     loop = asyncio.get_running_loop()
     asked = loop.time()
-    found = await agent.room.desk.collect(_own(agent, node).id, wait_s)
+    found = await agent.app_state.mailboxes.collect(_own(agent, node).id, wait_s)
     return Orders(found, round(loop.time() - asked, 3))
 
 
 @get("/joining", guards=REPORT)
 async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length=128)]) -> Response[JoinOffer]:
     """Fetch the offer with which the node's kubelet joins its cluster. Nobody but its own agent is told."""
-    offer = agent.room.desk.joining(_own(agent, node).id)
+    offer = agent.app_state.mailboxes.joining(_own(agent, node).id)
     if offer is None:
         instead = "ask again once its delivery has begun (hostler node explain)"
         raise refuse(404, "nothing_offered", f"nothing lets '{node}' into a cluster now", instead)
@@ -160,7 +160,7 @@ async def joining(agent: Reports, node: Annotated[str, QueryParameter(max_length
 @post("/outcomes", guards=REPORT, request_max_body_size=BODY_MAX, status_code=204)
 async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
     """Take outcomes; one that nobody waits for any more still reaches the controller."""
-    room, node = agent.room, _own(agent, data.node)
+    app_state, node = agent.app_state, _own(agent, data.node)
     for place, outcome in enumerate(data.outcomes):
         if outcome.node != node.id:
             raise _not_yours(f"outcomes[{place}]", outcome.node)
@@ -169,15 +169,15 @@ async def outcomes(agent: Reports, data: JSONBody[OutcomesBody]) -> None:
         if wrong := outside(outcome):
             raise refuse(400, "out_of_bounds", f"outcomes[{place}].{wrong}", "send what was measured, or leave it out")
     for outcome in data.outcomes:
-        if not room.desk.answer(outcome) and _is_agents(node, outcome):
-            room.cell.replied(outcome)
+        if not app_state.mailboxes.answer(outcome) and _is_agents(node, outcome):
+            app_state.cell.replied(outcome)
 
 
 def _own(agent: Reporter, name: str) -> Node:
     """The caller's own node. Raises ProblemError: 403 for another's, 409 for one that is not registered (any more)."""
     if name != agent.who.grant.node:
         raise _not_yours("node", name)
-    node = agent.room.fleet.nodes.get(name)
+    node = agent.app_state.fleet.nodes.get(name)
     if node is None:
         raise refuse(409, "unknown", f"node '{name}' is not registered, or retired", "register it, or stop this agent")
     return node

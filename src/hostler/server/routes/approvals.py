@@ -15,7 +15,7 @@ from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
-from hostler.server.dependencies import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
 from hostler.server.routes.intents import ActBody, RequestedIntent, TheCaller, submit
@@ -98,7 +98,7 @@ class RolloutView(Struct, frozen=True):
     waits_for: str
 
 
-def rollout_view(room: AppState, rollout: Rollout) -> RolloutView:
+def rollout_view(app_state: AppState, rollout: Rollout) -> RolloutView:
     """The rollout as the API shows it."""
     return RolloutView(
         id=rollout.id,
@@ -119,30 +119,32 @@ def rollout_view(room: AppState, rollout: Rollout) -> RolloutView:
         tolerated=rollout.tolerated,
         ahead=len(rollout.ahead),
         ahead_most=rollout.ahead_most,
-        waits_for=waits_for(room.scene(), rollout) if rollout.state == "running" else "",
+        waits_for=waits_for(app_state.scene(), rollout) if rollout.state == "running" else "",
     )
 
 
-def approvals_of(room: AppState, who: Identity) -> list[Approval]:
+def approvals_of(app_state: AppState, who: Identity) -> list[Approval]:
     """Intents that wait for a second person: all of them, or those wholly within the caller's reach."""
-    return [room.shown(who, a) for a in room.fleet.approvals.values() if who.whole or _reaches(room, who, a)]
+    return [
+        app_state.shown(who, a) for a in app_state.fleet.approvals.values() if who.whole or _reaches(app_state, who, a)
+    ]
 
 
-def _reaches(room: AppState, who: Identity, approval: Approval) -> bool:
-    nodes = concerned(room.fleet, approval.intent.target, approval.intent.args)
+def _reaches(app_state: AppState, who: Identity, approval: Approval) -> bool:
+    nodes = concerned(app_state.fleet, approval.intent.target, approval.intent.args)
     return bool(nodes) and all(sees(who, node) for node in nodes)
 
 
 @get("/approvals", guards=[needs(Permission.see)])
-async def list_approvals(room: TheRoom, who: Who, wanted: Wanted) -> Page[ApprovalView]:
+async def list_approvals(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[ApprovalView]:
     """Intents that wait for a second person."""
-    return listed(((a.id, approval_view(a)) for a in approvals_of(room, who)), wanted)
+    return listed(((a.id, approval_view(a)) for a in approvals_of(app_state, who)), wanted)
 
 
 @get("/approvals/{approval:str}", guards=[needs(Permission.see)])
-async def get_approval(room: TheRoom, who: Who, approval: FromPath[str]) -> ApprovalView:
+async def get_approval(app_state: TheAppState, who: Who, approval: FromPath[str]) -> ApprovalView:
     """One intent that waits. What has been answered stands in the history of its target."""
-    found = next((a for a in approvals_of(room, who) if a.id == approval), None)
+    found = next((a for a in approvals_of(app_state, who) if a.id == approval), None)
     if found is None:
         raise unknown("approval", approval)
     return approval_view(found)
@@ -153,7 +155,7 @@ _VERBS = {"approve": "approve-request", "deny": "deny-request", "withdraw": "wit
 
 @post("/approvals/{approval:str}/{answer:str}", guards=[needs(Permission.see)], status_code=200)
 async def post_approval(
-    room: TheRoom,
+    app_state: TheAppState,
     caller: TheCaller,
     approval: FromPath[str],
     answer: FromPath[Literal["approve", "deny", "withdraw"]],
@@ -161,29 +163,33 @@ async def post_approval(
 ) -> IntentView:
     """Approve or deny what somebody else asked for, or withdraw what you asked for."""
     return await submit(
-        room, caller, RequestedIntent(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key)
+        app_state, caller, RequestedIntent(_VERBS[answer], approval, data.reason, data.args, data.dry_run, data.key)
     )
 
 
 @get("/rollouts", guards=[needs(Permission.see_cell)])
-async def list_rollouts(room: TheRoom, wanted: Wanted) -> Page[RolloutView]:
+async def list_rollouts(app_state: TheAppState, wanted: Wanted) -> Page[RolloutView]:
     """The rollout that runs and the last that ended."""
-    return listed(((r.id, rollout_view(room, r)) for r in room.fleet.rollouts.values()), wanted)
+    return listed(((r.id, rollout_view(app_state, r)) for r in app_state.fleet.rollouts.values()), wanted)
 
 
 @get("/rollouts/{rollout:str}", guards=[needs(Permission.see_cell)])
-async def get_rollout(room: TheRoom, rollout: FromPath[str]) -> RolloutView:
+async def get_rollout(app_state: TheAppState, rollout: FromPath[str]) -> RolloutView:
     """One rollout."""
-    found = room.fleet.rollouts.get(rollout)
+    found = app_state.fleet.rollouts.get(rollout)
     if found is None:
         raise unknown("rollout", rollout)
-    return rollout_view(room, found)
+    return rollout_view(app_state, found)
 
 
 @post("/rollouts/{rollout:str}/stop", guards=[needs(Permission.operate)], status_code=200)
-async def stop_rollout(room: TheRoom, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]) -> IntentView:
+async def stop_rollout(
+    app_state: TheAppState, caller: TheCaller, rollout: FromPath[str], data: JSONBody[ActBody]
+) -> IntentView:
     """Stop a rollout: the configuration before decides everywhere again."""
-    return await submit(room, caller, RequestedIntent("stop-rollout", rollout, data.reason, {}, data.dry_run, data.key))
+    return await submit(
+        app_state, caller, RequestedIntent("stop-rollout", rollout, data.reason, {}, data.dry_run, data.key)
+    )
 
 
 router = Router(

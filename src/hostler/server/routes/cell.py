@@ -20,7 +20,7 @@ from hostler.core.tables.phases import ASSET_TRANSITIONS, PHASES, TRANSITIONS, E
 from hostler.core.tables.recipes import RECIPES, Recipe
 from hostler.server.api_resources import IntentView
 from hostler.server.auth import needs
-from hostler.server.dependencies import TheRoom, Who
+from hostler.server.dependencies import TheAppState, Who
 from hostler.server.event_stream import keeper
 from hostler.server.fleet_status import FleetStatus, status
 from hostler.server.problems import invalid, refuse
@@ -33,11 +33,11 @@ LARGE = 8 * 1024 * 1024
 
 
 @get("/status", guards=[needs(Permission.see)])
-async def get_status(room: TheRoom, who: Who) -> FleetStatus:
+async def get_status(app_state: TheAppState, who: Who) -> FleetStatus:
     """The fleet on one screen."""
-    now = room.now()
-    changes = await room.recent.changes(now) if who.whole else Changes(None, {}, ())
-    return status(room.cell, who, now, changes)
+    now = app_state.now()
+    changes = await app_state.recent.changes(now) if who.whole else Changes(None, {}, ())
+    return status(app_state.cell, who, now, changes)
 
 
 class ConfigView(Struct, frozen=True):
@@ -51,9 +51,9 @@ class ConfigView(Struct, frozen=True):
 
 
 @get("/config", guards=[needs(Permission.see_cell)])
-async def get_config(room: TheRoom) -> ConfigView:
+async def get_config(app_state: TheAppState) -> ConfigView:
     """The active configuration."""
-    active = room.fleet.configuration
+    active = app_state.fleet.configuration
     return ConfigView(active.sha256, active.activated, active.policy, active.skus, active.pools)
 
 
@@ -71,18 +71,18 @@ class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @post("/config", guards=[needs(Permission.configure)], request_max_body_size=LARGE, status_code=200)
-async def post_config(room: TheRoom, caller: TheCaller, data: JSONBody[ConfigBody]) -> IntentView:
+async def post_config(app_state: TheAppState, caller: TheCaller, data: JSONBody[ConfigBody]) -> IntentView:
     """Check the documents whole and activate them, by a rollout where much acts.
 
     Refused with 422 and every problem by file and line.
     """
     try:
-        fresh = await room.documents.parse(data.documents)
+        fresh = await app_state.documents.parse(data.documents)
     except InvalidInputError as error:
         raise invalid(error) from error
     args = {"at_once": "true"} if data.at_once else {}
-    wish = RequestedIntent("activate", "fleet", data.reason, args, data.dry_run, data.key)
-    return await submit(room, caller, wish, fresh, data.documents)
+    asked = RequestedIntent("activate", "fleet", data.reason, args, data.dry_run, data.key)
+    return await submit(app_state, caller, asked, fresh, data.documents)
 
 
 class Lifecycle(Struct, frozen=True):
@@ -124,15 +124,15 @@ class Me(Struct, frozen=True):
 
 
 @get("/me", guards=[needs(Permission.see)])
-async def me(room: TheRoom, who: Who) -> Me:
+async def me(app_state: TheAppState, who: Who) -> Me:
     """The caller's own grant."""
     grant = who.grant
-    return Me(grant.name, grant.role, grant.site, grant.pool, grant.tenant, room.cell.name, room.cell.version)
+    return Me(grant.name, grant.role, grant.site, grant.pool, grant.tenant, app_state.cell.name, app_state.cell.version)
 
 
 @get("/events", guards=[needs(Permission.see)], media_type="text/event-stream")
 async def events(
-    room: TheRoom,
+    app_state: TheAppState,
     who: Who,
     node: Annotated[str, QueryParameter(max_length=200)] = "",
     last_event_id: Annotated[str, HeaderParameter(name="Last-Event-ID", max_length=20)] = "",
@@ -144,9 +144,9 @@ async def events(
     """
     if last_event_id and not (last_event_id.isascii() and last_event_id.isdigit()):
         raise refuse(400, "malformed", f"Last-Event-ID '{last_event_id}'", "send the last id that the stream gave")
-    wanted = room.node(who, node).id if node else ""
-    after = await room.streams.begin(who, int(last_event_id) if last_event_id else None)
-    lines: AsyncIterator[bytes] = room.streams.lines(who, after, keeper(room.cell, who, wanted))
+    wanted = app_state.node(who, node).id if node else ""
+    after = await app_state.streams.begin(who, int(last_event_id) if last_event_id else None)
+    lines: AsyncIterator[bytes] = app_state.streams.lines(who, after, keeper(app_state.cell, who, wanted))
     return Stream(
         lines, media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     )

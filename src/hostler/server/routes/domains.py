@@ -12,7 +12,7 @@ from hostler.core.state.model import Blocker, Phase
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
-from hostler.server.dependencies import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
 from hostler.server.token_scope import sees
@@ -59,28 +59,28 @@ class DomainView(Struct, frozen=True):
 
 
 @get("/domains", guards=SEE)
-async def list_domain_acts(room: TheRoom, who: Who, wanted: Wanted) -> Page[DomainActRow]:
+async def list_domain_acts(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[DomainActRow]:
     """Acts that wait or are under way, of which the caller sees every member."""
-    return listed(((act.group, _row(act)) for act in _seen(room, who)), wanted)
+    return listed(((act.group, _row(act)) for act in _seen(app_state, who)), wanted)
 
 
 @get("/domains/{name:str}", guards=SEE)
-async def get_domain(room: TheRoom, who: Who, name: FromPath[str]) -> DomainView:
+async def get_domain(app_state: TheAppState, who: Who, name: FromPath[str]) -> DomainView:
     """A rack, NVLink domain or other failure domain by name ("rack:r7", "r7") or by its asset."""
-    fleet = room.fleet
+    fleet = app_state.fleet
     scope = next(iter(resolve(fleet, name)), "")
     nodes = [fleet.nodes[i] for i in fleet.index.members(f"member:{scope}")] if scope else []
     serving = tuple(node.id for node in nodes if node.phase is Phase.production and sees(who, node))
     if not any(sees(who, node) for node in nodes):
         raise unknown("domain", name)
-    found = [act for act in _seen(room, who) if act.scope == scope]
+    found = [act for act in _seen(app_state, who) if act.scope == scope]
     rows = {act.group: tuple(_member(member) for member in act.members) for act in found}
     return DomainView(scope, serving, tuple(_row(act) for act in found), rows)
 
 
-def _seen(room: AppState, who: Identity) -> list[DomainAct]:
-    own = [act for act in acts(room.fleet) if act.members and all(sees(who, m.node) for m in act.members)]
-    return room.shown(who, own)
+def _seen(app_state: AppState, who: Identity) -> list[DomainAct]:
+    own = [act for act in acts(app_state.fleet) if act.members and all(sees(who, m.node) for m in act.members)]
+    return app_state.shown(who, own)
 
 
 def _row(act: DomainAct) -> DomainActRow:

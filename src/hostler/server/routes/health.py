@@ -6,7 +6,7 @@ from msgspec import Struct
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
-from hostler.server.dependencies import TheRoom
+from hostler.server.dependencies import TheAppState
 from hostler.server.metrics import exposition
 
 
@@ -32,8 +32,8 @@ class Alive(Struct, frozen=True):
     controllers: dict[str, bool]
 
 
-def _alive(room: AppState) -> Alive:
-    health = room.cell.health()
+def _alive(app_state: AppState) -> Alive:
+    health = app_state.cell.health()
     return Alive(
         ok=health.ok,
         role=health.role,
@@ -51,22 +51,22 @@ def _alive(room: AppState) -> Alive:
 
 
 @get("/healthz", tags=["health"])
-async def healthz(room: TheRoom) -> Alive:
+async def healthz(app_state: TheAppState) -> Alive:
     """The process answers; always 200."""
-    return _alive(room)
+    return _alive(app_state)
 
 
 @get("/readyz", tags=["health"])
-async def readyz(room: TheRoom) -> Response[Alive]:
+async def readyz(app_state: TheAppState) -> Response[Alive]:
     """200 where requests may be sent: to one that decides, or one that stands by and has read what is recorded."""
-    alive = _alive(room)
+    alive = _alive(app_state)
     return Response(alive, status_code=200 if alive.ok and alive.role in ("active", "standby") else 503)
 
 
 @get("/metrics", tags=["health"], guards=[needs(Permission.see_cell)], media_type="text/plain")
-async def metrics(room: TheRoom) -> Response[bytes]:
+async def metrics(app_state: TheAppState) -> Response[bytes]:
     """The cell's numbers in Prometheus's text format."""
-    return Response(exposition(room), media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(exposition(app_state), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 handlers = [healthz, readyz, metrics]

@@ -8,7 +8,7 @@ from litestar.params import FromPath
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import IncidentRow, IncidentView, history_row, incident_row
 from hostler.server.auth import needs
-from hostler.server.dependencies import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.paging import Page, listed
 from hostler.server.problems import unknown
 from hostler.server.token_scope import incident_within, record_within
@@ -18,21 +18,21 @@ HISTORY_MAX = 200
 
 
 @get("/incidents", guards=SEE)
-async def list_incidents(room: TheRoom, who: Who, wanted: Wanted) -> Page[IncidentRow]:
+async def list_incidents(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[IncidentRow]:
     """Open incidents of which the caller sees a node; closed ones stand in their nodes' histories."""
-    within = (incident_within(who, room.fleet, incident) for incident in room.fleet.incidents.values())
-    return listed(((i.id, incident_row(room.shown(who, i))) for i in within if i is not None), wanted)
+    within = (incident_within(who, app_state.fleet, incident) for incident in app_state.fleet.incidents.values())
+    return listed(((i.id, incident_row(app_state.shown(who, i))) for i in within if i is not None), wanted)
 
 
 @get("/incidents/{incident_id:str}", guards=SEE)
-async def get_incident(room: TheRoom, who: Who, incident_id: FromPath[str]) -> IncidentView:
+async def get_incident(app_state: TheAppState, who: Who, incident_id: FromPath[str]) -> IncidentView:
     """One incident with all its members and its history, newest first; of a closed one the history."""
-    standing = room.fleet.incidents.get(incident_id)
-    found = room.shown(who, incident_within(who, room.fleet, standing)) if standing is not None else None
+    standing = app_state.fleet.incidents.get(incident_id)
+    found = app_state.shown(who, incident_within(who, app_state.fleet, standing)) if standing is not None else None
     if found is None and not who.whole:
         raise unknown("incident", incident_id)
-    records = await asyncio.to_thread(room.cell.journal.history, incident_id, None, HISTORY_MAX)
-    told = tuple(history_row(room.shown(who, record_within(who, room.fleet, r))) for r in records)
+    records = await asyncio.to_thread(app_state.cell.journal.history, incident_id, None, HISTORY_MAX)
+    told = tuple(history_row(app_state.shown(who, record_within(who, app_state.fleet, r))) for r in records)
     if found is None and not any(row.name == "incident_opened" for row in told):
         raise unknown("incident", incident_id)
     return IncidentView(incident_row(found) if found else None, found.members if found else {}, told)

@@ -22,7 +22,7 @@ from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import demand, needs
 from hostler.server.bmc_system_choice import demand_choice
-from hostler.server.dependencies import TheRoom, Who
+from hostler.server.dependencies import TheAppState, Who
 from hostler.server.problems import Problem, ProblemError, invalid, refuse, unknown
 from hostler.server.tenant_redaction_rules import UNTOLD
 from hostler.server.token_scope import demand_visible, sees
@@ -112,36 +112,36 @@ TheCaller = NamedDependency[Caller]
 
 
 async def submit(
-    room: AppState,
+    app_state: AppState,
     caller: Caller,
-    wish: RequestedIntent,
+    asked: RequestedIntent,
     configuration: Configuration | None = None,
     documents: dict[str, str] | None = None,
 ) -> IntentView:
     """Put a wish before the controller in the caller's name. Raises ProblemError (403, 404, 409, 422) and BusyError."""
-    who, key = caller.who, wish.key or caller.key
-    kind = VERBS.get(wish.verb)
+    who, key = caller.who, asked.key or caller.key
+    kind = VERBS.get(asked.verb)
     if kind is None:
-        raise refuse(404, "unknown", f"no verb '{wish.verb}'", f"use one of {', '.join(sorted(VERBS))}")
+        raise refuse(404, "unknown", f"no verb '{asked.verb}'", f"use one of {', '.join(sorted(VERBS))}")
     demand(who, kind.facts.asks)
-    demand_visible(who, room.fleet, wish.target, wish.args)
-    if wish.args.get("shift_lead") == "true" and who.role is not Role.operator:
+    demand_visible(who, app_state.fleet, asked.target, asked.args)
+    if asked.args.get("shift_lead") == "true" and who.role is not Role.operator:
         raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")
-    node = room.fleet.resolve(wish.target)
+    node = app_state.fleet.resolve(asked.target)
     intent = Intent(
         id=uuid4().hex,
-        verb=wish.verb,
-        target=node.id if node else wish.target,
+        verb=asked.verb,
+        target=node.id if node else asked.target,
         person=who.name,
-        reason=wish.reason,
-        at=room.now(),
-        args=wish.args,
+        reason=asked.reason,
+        at=app_state.now(),
+        args=asked.args,
         key=f"{who.token}/{key}" if key else "",
-        dry_run=wish.dry_run,
+        dry_run=asked.dry_run,
         bounds=who.grant.bounds,
     )
-    reply = await room.cell.ask(intent, configuration, documents or {})
-    latched = room.fleet.cell.brake
+    reply = await app_state.cell.ask(intent, configuration, documents or {})
+    latched = app_state.fleet.cell.brake
     detail = {**reply.detail, "brake": latched} if latched else reply.detail
     if who.role is Role.tenant and detail.get("waits_for"):
         detail = {**detail, "waits_for": UNTOLD}  # what stands in its way may be other customers'
@@ -154,7 +154,7 @@ async def submit(
 
 
 @post("/intents", guards=[needs(Permission.see)], status_code=200)
-async def post_intent(room: TheRoom, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
+async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[IntentBody]) -> IntentView:
     """Ask for anything that people may ask for. 409 with the reason where it is refused."""
     if data.verb in OWN_ROUTES:
         instead = ", ".join(f"POST /v1/{path}" for path in OWN_ROUTES.values())
@@ -163,74 +163,76 @@ async def post_intent(room: TheRoom, caller: TheCaller, data: JSONBody[IntentBod
     if (data.target == NODES) != bool(data.nodes):
         raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
     return await submit(
-        room, caller, RequestedIntent(data.verb, data.target, data.reason, args, data.dry_run, data.key)
+        app_state, caller, RequestedIntent(data.verb, data.target, data.reason, args, data.dry_run, data.key)
     )
 
 
 @post("/nodes/{node_id:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
 async def post_node_verb(
-    room: TheRoom, caller: TheCaller, node_id: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
+    app_state: TheAppState, caller: TheCaller, node_id: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:
     """Ask for a verb on one node, by id, serial or host name."""
     if verb not in NODE_VERBS:
         raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a node", f"use one of {', '.join(sorted(NODE_VERBS))}")
-    node = room.fleet.resolve(node_id)
+    node = app_state.fleet.resolve(node_id)
     if node is None or not sees(caller.who, node):
         raise unknown("node", node_id)
-    return await submit(room, caller, RequestedIntent(verb, node.id, data.reason, data.args, data.dry_run, data.key))
+    return await submit(
+        app_state, caller, RequestedIntent(verb, node.id, data.reason, data.args, data.dry_run, data.key)
+    )
 
 
 @post("/racks/{rack:str}/{verb:str}", guards=[needs(Permission.see)], status_code=200)
 async def post_rack_verb(
-    room: TheRoom, caller: TheCaller, rack: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
+    app_state: TheAppState, caller: TheCaller, rack: FromPath[str], verb: FromPath[str], data: JSONBody[ActBody]
 ) -> IntentView:
     """Ask for a verb on a rack's nodes in production."""
     if verb not in RACK_VERBS:
         raise refuse(404, "unknown", f"no verb '{verb[:64]}' on a rack", f"use one of {', '.join(sorted(RACK_VERBS))}")
     return await submit(
-        room, caller, RequestedIntent(verb, f"rack:{rack}", data.reason, data.args, data.dry_run, data.key)
+        app_state, caller, RequestedIntent(verb, f"rack:{rack}", data.reason, data.args, data.dry_run, data.key)
     )
 
 
 @post("/nodes", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
-async def post_nodes(room: TheRoom, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
+async def post_nodes(app_state: TheAppState, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Make nodes known; their bring-up begins. All or none."""
-    return await _enrol(room, caller, "register", data)
+    return await _enrol(app_state, caller, "register", data)
 
 
 @post("/adopt", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
-async def post_adopt(room: TheRoom, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
+async def post_adopt(app_state: TheAppState, caller: TheCaller, data: JSONBody[RegisterBody]) -> IntentView:
     """Take over nodes that serve already: nothing of theirs is touched. All or none."""
-    return await _enrol(room, caller, "adopt", data)
+    return await _enrol(app_state, caller, "adopt", data)
 
 
 @post("/assets", guards=[needs(Permission.enrol)], request_max_body_size=LARGE, status_code=200)
-async def post_assets(room: TheRoom, caller: TheCaller, data: JSONBody[AssetsBody]) -> IntentView:
+async def post_assets(app_state: TheAppState, caller: TheCaller, data: JSONBody[AssetsBody]) -> IntentView:
     """Make assets known. All or none."""
     args = {"assets": msgspec.json.encode(data.assets).decode()}
-    wish = RequestedIntent("register-assets", "fleet", data.reason, args, data.dry_run, data.key)
+    asked = RequestedIntent("register-assets", "fleet", data.reason, args, data.dry_run, data.key)
     try:
-        return await submit(room, caller, wish)
+        return await submit(app_state, caller, asked)
     except ProblemError as refused:
         try:
-            registration.register_assets(room.fleet, data.assets)
+            registration.register_assets(app_state.fleet, data.assets)
         except InvalidInputError as error:
             raise invalid(error) from refused
         raise
 
 
-async def _enrol(room: AppState, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
+async def _enrol(app_state: AppState, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
     try:
-        await demand_choice(room.machines, data.nodes, room.fleet.configuration.skus)
+        await demand_choice(app_state.machines, data.nodes, app_state.fleet.configuration.skus)
     except InvalidInputError as error:
         raise invalid(error) from error
     nodes = msgspec.json.encode(data.nodes).decode()
-    wish = RequestedIntent(verb, "fleet", data.reason, {"nodes": nodes}, data.dry_run, data.key)
+    asked = RequestedIntent(verb, "fleet", data.reason, {"nodes": nodes}, data.dry_run, data.key)
     try:
-        return await submit(room, caller, wish)
+        return await submit(app_state, caller, asked)
     except ProblemError as refused:
         try:
-            registration.register(room.fleet, data.nodes, verb == "adopt", room.now())
+            registration.register(app_state.fleet, data.nodes, verb == "adopt", app_state.now())
         except InvalidInputError as error:  # the same rules, asked again for each entry's problem
             raise invalid(error) from refused
         raise

@@ -26,7 +26,7 @@ from hostler.server.api_resources import (
 )
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
-from hostler.server.dependencies import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.fleet_status import own_pools, pool_view
 from hostler.server.maintenance_report import (
     Maintenance,
@@ -51,18 +51,18 @@ T = TypeVar("T")
 
 
 def _by_index(
-    room: AppState, who: Identity, wanted: Selection, key: str, items: Callable[[Node], Iterable[T]]
+    app_state: AppState, who: Identity, wanted: Selection, key: str, items: Callable[[Node], Iterable[T]]
 ) -> Page[T]:
     """A page of what the nodes under one index entry give."""
     return paged(
-        within_reach(room, who, room.fleet.index.members(key)),
+        within_reach(app_state, who, app_state.fleet.index.members(key)),
         wanted,
-        lambda i: [item for node in selected(room, who, wanted, i) for item in items(node)],
+        lambda i: [item for node in selected(app_state, who, wanted, i) for item in items(node)],
     )
 
 
 @get("/conditions", guards=SEE)
-async def list_conditions(room: TheRoom, who: Who, wanted: Wanted) -> Page[ConditionRow]:
+async def list_conditions(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[ConditionRow]:
     """Conditions that stand, by node."""
 
     def rows(node: Node) -> list[ConditionRow]:
@@ -73,152 +73,152 @@ async def list_conditions(room: TheRoom, who: Who, wanted: Wanted) -> Page[Condi
             if wanted.condition in ("", c.type)
         ]
 
-    return _by_index(room, who, wanted, "ailing", rows)
+    return _by_index(app_state, who, wanted, "ailing", rows)
 
 
 @get("/plans", guards=SEE)
-async def list_plans(room: TheRoom, who: Who, wanted: Wanted) -> Page[Plan]:
+async def list_plans(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[Plan]:
     """Plans that are proposed, running or being taken back."""
-    return _by_index(room, who, wanted, "planned", lambda node: (node.plan,) if node.plan else ())
+    return _by_index(app_state, who, wanted, "planned", lambda node: (node.plan,) if node.plan else ())
 
 
 @get("/operations", guards=SEE)
-async def list_operations(room: TheRoom, who: Who, wanted: Wanted) -> Page[OperationRow]:
+async def list_operations(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[OperationRow]:
     """Operations under way, and those given up that may still land."""
 
     def rows(node: Node) -> list[OperationRow]:
         operations = (*node.under_way, *node.settling)
         return [OperationRow(o, node.plan.name if node.plan and o.plan else "", node.pool) for o in operations]
 
-    return _by_index(room, who, wanted, "operating", rows)
+    return _by_index(app_state, who, wanted, "operating", rows)
 
 
 @get("/shadows", guards=SEE)
-async def list_shadows(room: TheRoom, who: Who, wanted: Wanted) -> Page[ShadowRow]:
+async def list_shadows(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[ShadowRow]:
     """Effects that shadow rules would have had, by node."""
-    return _by_index(room, who, wanted, "shadowed", shadow_rows)
+    return _by_index(app_state, who, wanted, "shadowed", shadow_rows)
 
 
 @get("/waiting", guards=SEE)
-async def list_waiting(room: TheRoom, who: Who, wanted: Wanted) -> Page[WaitingRow]:
+async def list_waiting(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[WaitingRow]:
     """Nodes that wait, since when, and for what."""
-    return _by_index(room, who, wanted, "waiting", lambda node: (waiting_row(node),))
+    return _by_index(app_state, who, wanted, "waiting", lambda node: (waiting_row(node),))
 
 
 @get("/parts", guards=SEE)
 async def list_parts(
-    room: TheRoom, who: Who, wanted: Wanted, kind: Name = "", shelf: FromQuery[bool] = False
+    app_state: TheAppState, who: Who, wanted: Wanted, kind: Name = "", shelf: FromQuery[bool] = False
 ) -> Page[Part]:
     """Parts in nodes, by node; with `shelf=true` those that are in none."""
-    parts = room.fleet.parts
+    parts = app_state.fleet.parts
     if shelf:
         if not who.whole:
             return Page((), seq=wanted.seq)
-        loose = room.fleet.index.members("shelf")
+        loose = app_state.fleet.index.members("shelf")
         return paged(loose, wanted, lambda s: [p for p in (parts.get(s),) if p and not p.node and kind in ("", p.kind)])
 
     def rows(node_id: str) -> list[Part]:
-        nodes = reached(room, who, wanted, node_id)
+        nodes = reached(app_state, who, wanted, node_id)
         return [part for node in nodes for part in parts.of(node.id) if kind in ("", part.kind)]
 
-    return paged(ids_for(room, who, wanted), wanted, rows)
+    return paged(ids_for(app_state, who, wanted), wanted, rows)
 
 
 @get("/parts/{serial:str}", guards=SEE)
 async def get_part(
-    room: TheRoom, who: Who, serial: FromPath[str], before: Before = None, limit: Limit = 100
+    app_state: TheAppState, who: Who, serial: FromPath[str], before: Before = None, limit: Limit = 100
 ) -> PartView:
     """One part by its serial, with its history across nodes, newest first."""
-    part = room.fleet.parts.get(serial)
-    node = room.fleet.nodes.get(part.node) if part and part.node else None
+    part = app_state.fleet.parts.get(serial)
+    node = app_state.fleet.nodes.get(part.node) if part and part.node else None
     if not who.whole and (node is None or not sees(who, node)):
         raise unknown("part", serial)
     if not who.whole:
         return PartView(part, ())  # where it was before is other people's business
-    records = await asyncio.to_thread(room.cell.journal.history, serial, before, limit)
+    records = await asyncio.to_thread(app_state.cell.journal.history, serial, before, limit)
     if part is None and not records:
         raise unknown("part", serial)
     cursor = str(records[-1].seq) if len(records) == limit else ""
-    return PartView(part, tuple(history_row(r) for r in records), cursor, await archived(room, cursor))
+    return PartView(part, tuple(history_row(r) for r in records), cursor, await archived(app_state, cursor))
 
 
 @get("/pools", guards=SEE)
-async def list_pools(room: TheRoom, who: Who, wanted: Wanted) -> Page[PoolView]:
+async def list_pools(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[PoolView]:
     """Pools with their counts."""
-    pools = {pool.name: pool for pool in own_pools(room.fleet, who)}
+    pools = {pool.name: pool for pool in own_pools(app_state.fleet, who)}
     page = listed(((name, pool) for name, pool in pools.items() if wanted.sku in ("", pool.sku)), wanted)
-    dark = pool_places.dark(room.scene())
-    return page.of(pool_view(room.cell, pool, dark) for pool in page.items)
+    dark = pool_places.dark(app_state.scene())
+    return page.of(pool_view(app_state.cell, pool, dark) for pool in page.items)
 
 
 @get("/pools/{name:str}", guards=SEE)
-async def get_pool(room: TheRoom, who: Who, name: FromPath[str]) -> PoolView:
+async def get_pool(app_state: TheAppState, who: Who, name: FromPath[str]) -> PoolView:
     """One pool with its counts."""
-    found = next((pool for pool in own_pools(room.fleet, who) if pool.name == name), None)
+    found = next((pool for pool in own_pools(app_state.fleet, who) if pool.name == name), None)
     if found is None:
         raise unknown("pool", name)
-    return pool_view(room.cell, found, pool_places.dark(room.scene()))
+    return pool_view(app_state.cell, found, pool_places.dark(app_state.scene()))
 
 
 @get("/tickets", guards=SEE)
-async def list_tickets(room: TheRoom, who: Who, wanted: Wanted, node: Name = "") -> Page[Ticket]:
+async def list_tickets(app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "") -> Page[Ticket]:
     """Open tickets; closed ones stand in the repair history (GET /v1/maintenance?node=…)."""
-    found = ((t.id, t) for t in room.fleet.tickets.values() if node in ("", t.node))
-    return listed(((key, t) for key, t in found if _concerns(room, who, wanted, t.node)), wanted)
+    found = ((t.id, t) for t in app_state.fleet.tickets.values() if node in ("", t.node))
+    return listed(((key, t) for key, t in found if _concerns(app_state, who, wanted, t.node)), wanted)
 
 
-def _concerns(room: AppState, who: Identity, wanted: Selection, node_id: str) -> bool:
-    if node_id not in room.fleet.nodes:
+def _concerns(app_state: AppState, who: Identity, wanted: Selection, node_id: str) -> bool:
+    if node_id not in app_state.fleet.nodes:
         return who.whole
-    return bool(reached(room, who, wanted, node_id))
+    return bool(reached(app_state, who, wanted, node_id))
 
 
 @get("/holds", guards=SEE)
-async def list_holds(room: TheRoom, who: Who, wanted: Wanted) -> Page[Hold]:
+async def list_holds(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[Hold]:
     """Holds, cordons and physical work that stand; a narrowed token sees those on what it reaches."""
-    seen = None if who.whole else _scopes_within(room, who)
-    return listed(((h.id, h) for h in room.fleet.holds.values() if seen is None or h.scope in seen), wanted)
+    seen = None if who.whole else _scopes_within(app_state, who)
+    return listed(((h.id, h) for h in app_state.fleet.holds.values() if seen is None or h.scope in seen), wanted)
 
 
-def _scopes_within(room: AppState, who: Identity) -> frozenset[str]:
+def _scopes_within(app_state: AppState, who: Identity) -> frozenset[str]:
     """Every scope that a node within the caller's reach stands in."""
-    scene, all_nodes = room.scene(), Selection(limit=1)
-    ids = ids_for(room, who, all_nodes)
-    nodes = (n for i in ids for n in reached(room, who, all_nodes, i))
+    scene, all_nodes = app_state.scene(), Selection(limit=1)
+    ids = ids_for(app_state, who, all_nodes)
+    nodes = (n for i in ids for n in reached(app_state, who, all_nodes, i))
     return frozenset(scope for node in nodes for scope in scopes(scene, node))
 
 
 @get("/assets", guards=SEE_CELL)
-async def list_assets(room: TheRoom, wanted: Wanted, kind: Name = "") -> Page[Asset]:
+async def list_assets(app_state: TheAppState, wanted: Wanted, kind: Name = "") -> Page[Asset]:
     """Assets that are no nodes: racks, NVLink domains, switch trays, power shelves, switches."""
-    assets = room.fleet.assets
+    assets = app_state.fleet.assets
 
     def rows(asset_id: str) -> list[Asset]:
         asset = assets.get(asset_id)
         return [asset] if asset and kind in ("", asset.kind) and wanted.rack in ("", asset.position.rack) else []
 
-    return paged(room.assets.of(assets), wanted, rows)
+    return paged(app_state.assets.of(assets), wanted, rows)
 
 
 @get("/maintenance", guards=SEE)
-async def maintenance(room: TheRoom, who: Who, wanted: Wanted, node: Name = "") -> Maintenance:
+async def maintenance(app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "") -> Maintenance:
     """Windows, current and upcoming work, notices; for one node (`node=`) its repair history too (BFX02)."""
-    fleet = room.fleet
+    fleet = app_state.fleet
     if node:
-        return await _of_one(room, who, node)
+        return await _of_one(app_state, who, node)
     at_work = sorted(
         {i for key in ("planned", "waiting", "ailing") for i in fleet.index.members(key)} | _ticketed(fleet)
     )
     tickets: dict[str, list[Ticket]] = {}
     for ticket in fleet.tickets.values():
         tickets.setdefault(ticket.node, []).append(ticket)
-    shown = partial(room.shown, who)
-    page = paged(within_reach(room, who, at_work), wanted, lambda i: selected(room, who, wanted, i))
+    shown = partial(app_state.shown, who)
+    page = paged(within_reach(app_state, who, at_work), wanted, lambda i: selected(app_state, who, wanted, i))
     work = tuple(row for n in page.items for row in work_of(fleet, n, shown(tickets.get(n.id, ()))))
     notices = tuple(row for n in page.items for row in notices_of(n))
-    seen = None if who.whole else _scopes_within(room, who)
+    seen = None if who.whole else _scopes_within(app_state, who)
     windows = tuple(w for w in fleet.windows.values() if seen is None or w.scope in seen)
-    return Maintenance(windows, work, (*notices, *_retired(room, who)), cursor=page.cursor)
+    return Maintenance(windows, work, (*notices, *_retired(app_state, who)), cursor=page.cursor)
 
 
 def _ticketed(fleet: Fleet) -> set[str]:
@@ -228,30 +228,30 @@ def _ticketed(fleet: Fleet) -> set[str]:
 RETIRED_SHOWN = 100
 
 
-def _retired(room: AppState, who: Identity) -> tuple[NoticeRow, ...]:
+def _retired(app_state: AppState, who: Identity) -> tuple[NoticeRow, ...]:
     """The latest retirements."""
     if not who.whole:
         return ()
-    latest = sorted(room.fleet.retired.base.items(), key=lambda item: item[1], reverse=True)[:RETIRED_SHOWN]
+    latest = sorted(app_state.fleet.retired.base.items(), key=lambda item: item[1], reverse=True)[:RETIRED_SHOWN]
     return tuple(NoticeRow(node_id, "", "retired", at) for node_id, at in latest)
 
 
-async def _of_one(room: AppState, who: Identity, name: str) -> Maintenance:
-    fleet = room.fleet
-    records = await history(room, who, name, None, REPAIR_RECORDS)
+async def _of_one(app_state: AppState, who: Identity, name: str) -> Maintenance:
+    fleet = app_state.fleet
+    records = await history(app_state, who, name, None, REPAIR_RECORDS)
     node = fleet.resolve(name)
     if node is not None and not sees(who, node):
         node = None
     repairs: list[WorkRow] = []
     for ticket in opened_tickets(records):
-        closing = await asyncio.to_thread(room.cell.journal.history, ticket.id, None, 50)
-        repairs.append(repair(node, ticket, room.shown(who, closing)))
+        closing = await asyncio.to_thread(app_state.cell.journal.history, ticket.id, None, 50)
+        repairs.append(repair(node, ticket, app_state.shown(who, closing)))
     if node is None:
         return Maintenance((), (), (), tuple(repairs))
-    feels = frozenset(scopes(room.scene(), node))
+    feels = frozenset(scopes(app_state.scene(), node))
     windows = tuple(w for w in fleet.windows.values() if w.scope in feels)
-    tickets = room.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
-    node = room.shown(who, node)
+    tickets = app_state.shown(who, tuple(t for t in fleet.tickets.values() if t.node == node.id))
+    node = app_state.shown(who, node)
     return Maintenance(windows, tuple(work_of(fleet, node, tickets)), tuple(notices_of(node)), tuple(repairs))
 
 

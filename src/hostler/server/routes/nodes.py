@@ -28,7 +28,7 @@ from hostler.server.api_resources import (
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.cell_view import ObservationLog
-from hostler.server.dependencies import TheRoom, Wanted, Who
+from hostler.server.dependencies import TheAppState, Wanted, Who
 from hostler.server.fleet_status import own_pools
 from hostler.server.paging import Limit, Name, Page, Selection, paged
 from hostler.server.problems import refuse, unknown
@@ -47,39 +47,39 @@ Before = Annotated[
 ]
 
 
-def ids_for(room: AppState, who: Identity, wanted: Selection) -> list[str]:
+def ids_for(app_state: AppState, who: Identity, wanted: Selection) -> list[str]:
     """Sorted ids among which the caller's selected nodes are."""
     if (who.role is Role.tenant or who.grant.pool) and not wanted.pool:
-        pools = own_pools(room.fleet, who)
-        return sorted(i for pool in pools for i in room.fleet.index.members(f"pool:{pool.name}"))
-    found = room.nodes.ids(room.fleet, wanted)
-    return within_reach(room, who, found) if who.role is Role.tenant else found
+        pools = own_pools(app_state.fleet, who)
+        return sorted(i for pool in pools for i in app_state.fleet.index.members(f"pool:{pool.name}"))
+    found = app_state.nodes.ids(app_state.fleet, wanted)
+    return within_reach(app_state, who, found) if who.role is Role.tenant else found
 
 
-def selected(room: AppState, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
+def selected(app_state: AppState, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
     """The node, where it is selected and within the caller's reach, as they are shown it."""
-    return tuple(room.shown(who, node) for node in reached(room, who, wanted, node_id))
+    return tuple(app_state.shown(who, node) for node in reached(app_state, who, wanted, node_id))
 
 
-def reached(room: AppState, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
+def reached(app_state: AppState, who: Identity, wanted: Selection, node_id: str) -> tuple[Node, ...]:
     """The same, as it is. What the caller is not shown cannot be searched for either."""
-    node = room.fleet.nodes.get(node_id)
+    node = app_state.fleet.nodes.get(node_id)
     if node is None or not wanted.matches(node) or not sees(who, node):
         return ()
     searched = wanted.q or wanted.tag
-    return (node,) if not searched or wanted.matches(room.shown(who, node)) else ()
+    return (node,) if not searched or wanted.matches(app_state.shown(who, node)) else ()
 
 
-def within_reach(room: AppState, who: Identity, keys: Iterable[str]) -> list[str]:
+def within_reach(app_state: AppState, who: Identity, keys: Iterable[str]) -> list[str]:
     """Of node ids those that the caller sees: a page's cursor then tells nothing of others."""
-    nodes = room.fleet.nodes
+    nodes = app_state.fleet.nodes
     return list(keys) if who.whole else [i for i in keys if (node := nodes.get(i)) is not None and sees(who, node)]
 
 
 @get("/nodes", guards=SEE)
-async def list_nodes(room: TheRoom, who: Who, wanted: Wanted) -> Page[NodeRow]:
+async def list_nodes(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[NodeRow]:
     """Nodes in id order."""
-    page = paged(ids_for(room, who, wanted), wanted, lambda i: selected(room, who, wanted, i))
+    page = paged(ids_for(app_state, who, wanted), wanted, lambda i: selected(app_state, who, wanted, i))
     return page.of(node_row(node) for node in page.items)
 
 
@@ -102,20 +102,23 @@ class Map(Struct, frozen=True):
 
 @get("/map", guards=SEE)
 async def fleet_map(
-    room: TheRoom, who: Who, cursor: Name = "", limit: Annotated[int, QueryParameter(ge=1, le=MAP_MAX)] = MAP_MAX
+    app_state: TheAppState,
+    who: Who,
+    cursor: Name = "",
+    limit: Annotated[int, QueryParameter(ge=1, le=MAP_MAX)] = MAP_MAX,
 ) -> Map:
     """Up to 10,000 nodes as columns."""
     wanted = Selection(cursor=cursor[:200], limit=limit)
-    page = paged(ids_for(room, who, wanted), wanted, lambda i: reached(room, who, wanted, i))
+    page = paged(ids_for(app_state, who, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
     places = {phase: number for number, phase in enumerate(Phase)}
     nodes = page.items
     return Map(
-        seq=room.fleet.cell.seq,
+        seq=app_state.fleet.cell.seq,
         phases=tuple(Phase),
         ids=tuple(n.id for n in nodes),
         phase=tuple(places[n.phase] for n in nodes),
         severity=tuple(max((int(c.severity) for c in n.conditions), default=-1) for n in nodes),
-        flags=tuple(_flags(room, n) for n in nodes),
+        flags=tuple(_flags(app_state, n) for n in nodes),
         rack=tuple(n.position.rack for n in nodes),
         cursor=page.cursor,
     )
@@ -125,64 +128,64 @@ _HEARD = frozenset({Phase.seatrial, Phase.zap, Phase.test, Phase.production})
 """Phases in which an agent is expected to speak."""
 
 
-def _flags(room: AppState, node: Node) -> int:
-    silent = node.phase in _HEARD and not room.cell.present.of(node.id).heard
+def _flags(app_state: AppState, node: Node) -> int:
+    silent = node.phase in _HEARD and not app_state.cell.present.of(node.id).heard
     marks = (node.waiting, node.operation, node.cordons, node.assignment, silent)
     return sum(1 << place for place, mark in enumerate(marks) if mark)
 
 
 @get("/nodes/{node_id:str}", guards=SEE)
-async def get_node(room: TheRoom, who: Who, node_id: FromPath[str]) -> NodeView:
+async def get_node(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> NodeView:
     """One node, by id, serial or host name."""
-    node = room.node(who, node_id)
-    here = room.cell.present.nodes.get(node.id)
+    node = app_state.node(who, node_id)
+    here = app_state.cell.present.nodes.get(node.id)
     return NodeView(
         node=replace(node, slots=NO_PAIRS, addresses=NO_PAIRS),
         hostname=node.binding("hostname"),
         healthy=is_healthy(node),
         power=here.power if here else "unknown",
-        agent=room.agent_view(node),
-        workloads=room.cell.present.workloads(node),
-        holds=holds_on(room.scene(), node),
-        tickets=tuple(t for t in room.fleet.tickets.values() if t.node == node.id),
-        parts=parts_of(room.fleet, node),
+        agent=app_state.agent_view(node),
+        workloads=app_state.cell.present.workloads(node),
+        holds=holds_on(app_state.scene(), node),
+        tickets=tuple(t for t in app_state.fleet.tickets.values() if t.node == node.id),
+        parts=parts_of(app_state.fleet, node),
         addresses=dict(node.addresses),
     )
 
 
 @get("/nodes/{node_id:str}/conditions", guards=SEE)
-async def node_conditions(room: TheRoom, who: Who, node_id: FromPath[str]) -> Page[Condition]:
+async def node_conditions(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Page[Condition]:
     """Conditions of a node."""
-    return Page(room.node(who, node_id).conditions, seq=room.fleet.cell.seq)
+    return Page(app_state.node(who, node_id).conditions, seq=app_state.fleet.cell.seq)
 
 
 @get("/nodes/{node_id:str}/history", guards=SEE)
 async def node_history(
-    room: TheRoom, who: Who, node_id: FromPath[str], before: Before = None, limit: Limit = 100
+    app_state: TheAppState, who: Who, node_id: FromPath[str], before: Before = None, limit: Limit = 100
 ) -> Page[HistoryRow]:
     """Records about a node, newest first; of a retired one too."""
-    stands = room.fleet.cell.seq
-    records = await history(room, who, node_id, before, limit)
+    stands = app_state.fleet.cell.seq
+    records = await history(app_state, who, node_id, before, limit)
     cursor = str(records[-1].seq) if len(records) == limit else ""
-    return Page(tuple(history_row(r) for r in records), cursor, await archived(room, cursor), stands)
+    return Page(tuple(history_row(r) for r in records), cursor, await archived(app_state, cursor), stands)
 
 
 @get("/nodes/{node_id:str}/explain", guards=SEE)
-async def node_explain(room: TheRoom, who: Who, node_id: FromPath[str]) -> Explanation:
+async def node_explain(app_state: TheAppState, who: Who, node_id: FromPath[str]) -> Explanation:
     """Why a node is where it is: evidence → condition → rule → remedy → operations → outcome, latest first."""
-    records = await history(room, who, node_id, None, EXPLAINED_MAX)
-    node = room.fleet.resolve(node_id)
+    records = await history(app_state, who, node_id, None, EXPLAINED_MAX)
+    node = app_state.fleet.resolve(node_id)
     if node is not None and not sees(who, node):
         node = None
-    return explain(records, room.shown(who, node))
+    return explain(records, app_state.shown(who, node))
 
 
 @get("/nodes/{node_id:str}/observations", guards=SEE)
 async def node_observations(
-    room: TheRoom, who: Who, node_id: FromPath[str], source: Name = "", limit: Limit = 100
+    app_state: TheAppState, who: Who, node_id: FromPath[str], source: Name = "", limit: Limit = 100
 ) -> Page[Observation]:
     """Raw observations of a node, newest first; `source=bmc` gives its BMC's log."""
-    node, journal, stands = room.node(who, node_id), room.cell.journal, room.fleet.cell.seq
+    node, journal, stands = app_state.node(who, node_id), app_state.cell.journal, app_state.fleet.cell.seq
     if not isinstance(journal, ObservationLog):
         raise refuse(501, "unsupported", "this journal does not list observations", "read the history instead")
     since = node.assignment.since if who.role is Role.tenant and node.assignment else None
@@ -191,50 +194,52 @@ async def node_observations(
 
 
 @get("/agents", guards=SEE)
-async def list_agents(room: TheRoom, who: Who, wanted: Wanted) -> Page[AgentView]:
+async def list_agents(app_state: TheAppState, who: Who, wanted: Wanted) -> Page[AgentView]:
     """Every node's agent: heard or not, when last, which version, how much memory."""
-    page = paged(ids_for(room, who, wanted), wanted, lambda i: reached(room, who, wanted, i))
-    return page.of(room.agent_view(node) for node in page.items)
+    page = paged(ids_for(app_state, who, wanted), wanted, lambda i: reached(app_state, who, wanted, i))
+    return page.of(app_state.agent_view(node) for node in page.items)
 
 
-async def history(room: AppState, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:
+async def history(app_state: AppState, who: Identity, name: str, before: int | None, limit: int) -> list[Record]:
     """A node's records as the caller may read them, newest first. Raises ProblemError (404).
 
     A tenant reads of its past nodes too; one narrowed to a site or pool only of those that it sees now.
     """
-    node = room.fleet.resolve(name)
+    node = app_state.fleet.resolve(name)
     if who.role is Role.tenant:
         if (who.grant.site or who.grant.pool) and (node is None or not sees(who, node)):
             raise unknown("node", name)
-        return await _own_history(room, who, node.id if node else name, before, limit)
+        return await _own_history(app_state, who, node.id if node else name, before, limit)
     if node is not None and not sees(who, node):
         node = None
-    if node is None and not (who.whole and name in room.fleet.retired):
+    if node is None and not (who.whole and name in app_state.fleet.retired):
         raise unknown("node", name)
-    records = await asyncio.to_thread(room.cell.journal.history, node.id if node else name, before, limit)
-    return [record_within(who, room.fleet, record) for record in records]
+    records = await asyncio.to_thread(app_state.cell.journal.history, node.id if node else name, before, limit)
+    return [record_within(who, app_state.fleet, record) for record in records]
 
 
-async def archived(room: AppState, cursor: str) -> str:
+async def archived(app_state: AppState, cursor: str) -> str:
     """Archive with the records before a history, for its last page; "" where nothing is missing."""
-    gone = None if cursor else await asyncio.to_thread(room.cell.journal.archived)
+    gone = None if cursor else await asyncio.to_thread(app_state.cell.journal.archived)
     return gone.text if gone else ""
 
 
-async def _own_history(room: AppState, who: Identity, node_id: str, before: int | None, limit: int) -> list[Record]:
+async def _own_history(
+    app_state: AppState, who: Identity, node_id: str, before: int | None, limit: int
+) -> list[Record]:
     """Part of a node's history within the tenant's own intervals, past ones too."""
     records: list[Record] = []
     for _ in range(OWN_PAGES_MAX):
         oldest = records[-1].seq if records else None
-        page = await asyncio.to_thread(room.cell.journal.history, node_id, oldest, EXPLAINED_MAX)
+        page = await asyncio.to_thread(app_state.cell.journal.history, node_id, oldest, EXPLAINED_MAX)
         records.extend(page)
         if len(page) < EXPLAINED_MAX:
             break
-    own = room.visible(who, records)
+    own = app_state.visible(who, records)
     if not own:
         raise unknown("node", node_id)
     page = [r for r in own if before is None or r.seq < before][:limit]
-    return [room.shown(who, record_within(who, room.fleet, record), frozenset({node_id})) for record in page]
+    return [app_state.shown(who, record_within(who, app_state.fleet, record), frozenset({node_id})) for record in page]
 
 
 router = Router(

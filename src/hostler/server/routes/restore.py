@@ -9,7 +9,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Difference
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.auth import needs
-from hostler.server.dependencies import TheRoom, Wanted
+from hostler.server.dependencies import TheAppState, Wanted
 from hostler.server.paging import Page, listed
 
 SEE = [needs(Permission.see_cell)]
@@ -71,15 +71,15 @@ def _row(fleet: Fleet, node_id: str, heard: bool) -> RestoreRow:
 
 
 @get("/restore", guards=SEE)
-async def get_restore(room: TheRoom) -> RestoreView:
+async def get_restore(app_state: TheAppState) -> RestoreView:
     """Tell whether the cell is frozen because its journal is a copy, and how far it is compared with reality."""
-    return restore_view(room.fleet)
+    return restore_view(app_state.fleet)
 
 
 @get("/restore/nodes", guards=SEE)
-async def list_restore(room: TheRoom, wanted: Wanted) -> Page[RestoreRow]:
+async def list_restore(app_state: TheAppState, wanted: Wanted) -> Page[RestoreRow]:
     """The nodes that differ from the restored journal, and those that have not been heard."""
-    return listed(_rows(room.fleet), wanted)
+    return listed(_rows(app_state.fleet), wanted)
 
 
 router = Router(path="/", route_handlers=[get_restore, list_restore], tags=["restore"])

@@ -78,6 +78,7 @@ class RecordedLiveState:
         self.present = LiveState()
 
     def see(self, recorded: e.PlanRecorded, cluster: str) -> None:
+        """Take over what the plan's record says of power, readiness and work at its node."""
         here = self.present.entry(recorded.plan.node)
         here.power = recorded.present.get("power", "unknown")
         here.ready = {"true": True, "false": False}.get(recorded.present.get("ready", ""))

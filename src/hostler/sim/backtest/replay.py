@@ -97,6 +97,7 @@ class Replay:
         self._begun = False
 
     def run(self) -> None:
+        """Walk through the history once, moment by moment."""
         touched: dict[str, None] = {}
         now: datetime | None = None
         self._next = None

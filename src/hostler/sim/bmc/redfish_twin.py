@@ -37,10 +37,12 @@ class RedfishTwin:
         self.kinds = self._hand.kinds
 
     def perform(self, operation: Operation, node: Node, now: datetime) -> Outcome:
+        """Perform the operation at this moment."""
         self._now = now
         return at_once(self._hand.perform(operation, node))
 
     def observe(self, operation: Operation, node: Node, now: datetime) -> Outcome:
+        """Look at this moment whether the operation has happened."""
         self._now = now
         return at_once(self._hand.observe(operation, node))
 

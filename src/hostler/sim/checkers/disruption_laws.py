@@ -17,6 +17,7 @@ class Budgets:
     """Law 4. Every disruption passes the pool's and the domains' budget, pause, brake, holds and mode."""
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge a plan's begin against budgets, pauses, brake, holds and mode."""
         match record.event:
             case e.PlanRecorded(plan=plan) if plan.disruptive and plan.act_class in GUARDED:
                 page = case.book.pages[plan.node]
@@ -125,6 +126,7 @@ class NamedWaits:
     """Law 5. Who waits says for whom, and what ends it; nobody stands still without a word."""
 
     def record(self, _case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge that a wait names a blocker, and each blocker what ends it."""
         match record.event:
             case e.WaitingChanged(node=node, waiting=waiting) if waiting is not None:
                 if not waiting.blockers:
@@ -136,9 +138,11 @@ class NamedWaits:
                 pass
 
     def batch(self, case: LawCase) -> Iterator[str]:
+        """Judge that no node of the batch stands still without a wait."""
         yield from (text for node in case.nodes if (text := _mute(case.book, case.book.pages[node])))
 
     def end(self, case: LawCase) -> Iterator[str]:
+        """Judge the same for every node at the end, and that no wait was forgotten."""
         yield from (text for page in case.book.pages.values() if (text := _mute(case.book, page)))
         yield from _forgotten(case.book)
 
@@ -201,6 +205,7 @@ class OnlyYourOwn:
         self._judged = 0
 
     def batch(self, case: LawCase) -> Iterator[str]:
+        """Judge the BMCs that were reached, and the cordons of others."""
         strays = case.world.site.ledger.strays
         for stray in strays[self._judged :]:
             yield f"{stray.kind} of {stray.node} ({stray.operation}) reached the BMC of {stray.machine}"
@@ -210,6 +215,7 @@ class OnlyYourOwn:
                 yield f"our cordon of {node} was lifted by a person, and that is not recorded"
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge whose holds and work a record ends."""
         match record.event:
             case e.IntentRecorded(intent=intent):
                 self._persons[intent.person] = None
@@ -251,6 +257,7 @@ class DoubtIsNotHealth:
     """Law 7. Into service only with passed checks, and heard; made-up lines and mere silence convict nobody."""
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge convictions by their evidence, and entries into service by their checks."""
         match record.event:
             case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c):
                 seen = c.evidence[-1].observation if c.evidence else ""
@@ -327,6 +334,7 @@ class SacredWork:
         self._sent: dict[str, datetime] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Note consents, and which plan ends work."""
         match record.event:
             case e.WorkConsented(work=works):
                 self._consented |= {work.workload: work.remedy for work in works}
@@ -340,6 +348,7 @@ class SacredWork:
         yield from ()
 
     def batch(self, case: LawCase) -> Iterator[str]:
+        """Judge each workload that was ended since the last batch."""
         ledger = case.world.site.ledger
         for disturbed in ledger.disturbances[self._judged :]:
             if not (disturbed.doomed or disturbed.consent or self._excused(case.book, disturbed)):

@@ -18,6 +18,7 @@ class Wholeness:
         self._begun: dict[str, None] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge operations of a domain's members against what the others have reached."""
         match record.event:
             case e.PlanRecorded(plan=plan) if _is_domain(plan.group):
                 self._begun[plan.group] = None
@@ -29,6 +30,7 @@ class Wholeness:
                 pass
 
     def batch(self, case: LawCase) -> Iterator[str]:
+        """Judge that acts were admitted whole."""
         for group in self._begun:
             yield from _halved(case.book, group)
         self._begun.clear()

@@ -23,6 +23,7 @@ class IdleChecks:
         self._last: dict[str, datetime] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge that an idle check begins on an idle node, within the budget."""
         match record.event:
             case e.OperationStarted(operation=operation) if operation.kind == "idle_check":
                 page = case.book.pages[operation.node]

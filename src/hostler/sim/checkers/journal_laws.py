@@ -16,6 +16,7 @@ class OneWriter:
     """Law 1. Epochs only rise, each begins with a start, numbers have no gap, the deposed are refused."""
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge the record's number and epoch."""
         book = case.book
         if record.seq != book.seq + 1:
             yield f"record {record.seq} follows record {book.seq}"
@@ -29,6 +30,7 @@ class OneWriter:
             yield f"time goes back from {book.now} to {record.at}"
 
     def batch(self, case: LawCase) -> Iterator[str]:
+        """Judge that deposed controllers were refused."""
         if not all(case.world.site.ledger.fences):
             case.world.site.ledger.fences.clear()
             yield "a deposed controller has written to the journal"
@@ -44,6 +46,7 @@ class LevelNotEdge:
         self._raised: dict[tuple[str, str], None] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge that an observation raises a condition once."""
         match record.event:
             case e.ConditionRaised(condition=c) if c.evidence and c.evidence[-1].observation:
                 key = (c.id, c.evidence[-1].observation)
@@ -76,6 +79,7 @@ class FrozenPlans:
         self._stayed: dict[str, tuple[str, ...]] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge that operations are the plan's steps in order."""
         book, event = case.book, record.event
         match event:
             case e.PlanRecorded(plan=plan):
@@ -99,6 +103,7 @@ class FrozenPlans:
                 pass
 
     def batch(self, case: LawCase) -> Iterator[str]:
+        """Judge that effects came after their records, and once."""
         effects = case.world.site.ledger.effects
         for effect in effects[self._judged :]:
             key = (effect.operation, effect.attempt)
@@ -181,7 +186,7 @@ def _fits(book: JournalReading, page: NodeHistory, operation: Operation) -> Iter
 
 
 def _turns_away(book: JournalReading, page: NodeHistory, operation: Operation) -> Iterator[str]:
-    """It runs beside any plan, for its own condition, and where nobody keeps the node as it is."""
+    """Judge a turn-away: beside any plan, for its own condition, and where nobody keeps the node as it is."""
     if all(c.type != "node.uninvited" for c in page.conditions.values()):
         yield f"{operation.kind} on {page.id}, which no cluster lists against its journal"
     if any(scope in book.paused for scope in book.scopes(page)) or book.held(page, "operator", "override", "power"):
@@ -241,6 +246,7 @@ class EverythingEnds:
         self._answered: dict[str, tuple[int, int]] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Note when a controller attends."""
         match record.event:
             case e.ControllerStarted() | e.ClockConfirmed() | e.RestoreReleased():
                 self._attend(case, record.at)
@@ -260,6 +266,7 @@ class EverythingEnds:
         self._answered = {o.id: _answers(case, o) for o in _outstanding(case.book)}
 
     def batch(self, case: LawCase) -> Iterator[str]:
+        """Judge the deadlines of the nodes that are busy."""
         now = case.book.now
         assert now is not None, "a batch has records"
         for page in [case.book.pages[name] for name in case.book.busy]:
@@ -270,6 +277,7 @@ class EverythingEnds:
                     yield f"{what} was due at {due:%d %H:%M:%S}, it is {now:%d %H:%M:%S}"
 
     def end(self, case: LawCase) -> Iterator[str]:
+        """Judge that everything is over or names who is next."""
         yield from _unfinished(case.book, case.world.clock.now)
         yield from (text for page in case.book.pages.values() if (text := _waits_for_the_gone(case, page)))
 

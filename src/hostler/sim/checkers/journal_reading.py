@@ -119,6 +119,7 @@ class JournalReading:
         self.epoch = 0
 
     def pool(self, name: str) -> Pool | None:
+        """The pool as it is configured, None where it is not."""
         return self.configuration.pools.get(name) if self.configuration else None
 
     def scopes(self, page: NodeHistory) -> tuple[str, ...]:
@@ -127,6 +128,7 @@ class JournalReading:
         return (*page.scopes, *((f"pool:{pool.name}", f"cluster:{pool.cluster}") if pool else ()))
 
     def held(self, page: NodeHistory, *kinds: str) -> list[Hold]:
+        """Holds of these kinds that apply to the node now."""
         scopes = self.scopes(page)
         return [
             hold

@@ -28,6 +28,7 @@ class PolicyLimits:
         self._together: dict[str, list[str]] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge what begins against the limits."""
         match record.event:
             case e.PlanRecorded(plan=plan) if _is_guarded(plan):
                 yield from self._asked(case, case.book.pages[plan.node], plan)

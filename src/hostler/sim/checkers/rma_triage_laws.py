@@ -17,6 +17,7 @@ class Condemned:
         self._sent: dict[str, None] = {}
 
     def record(self, case: LawCase, record: e.Record) -> Iterator[str]:
+        """Judge a move to RMA by the faults found since the node came back last."""
         match record.event:
             case e.IntentRecorded(intent=intent, granted=True) if intent.verb == "rma-send":
                 self._sent[intent.target] = None

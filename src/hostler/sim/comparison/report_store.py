@@ -31,6 +31,7 @@ class ReportStore:
             return None
 
     def put(self, settings: SimSettings, peer: str, report: RunReport) -> None:
+        """Write the report, whole or not at all."""
         path = self._path(settings, peer)
         fresh = path.with_suffix(".new")
         fresh.write_bytes(msgspec.json.encode(report))

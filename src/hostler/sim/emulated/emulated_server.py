@@ -119,6 +119,7 @@ class EmulatedHost:
         self.machine.restart_manager(self._clock())
 
     def check_s(self, profile: str) -> float:
+        """Length of a check in real seconds."""
         return max(0.2, CHECK_S.get(profile, 60.0) / self._scale)
 
     def _on_power(self, _system: str, state: str, _moment: datetime) -> None:
@@ -160,12 +161,15 @@ class EmulatedServer(NoSensors):
         self._called_off = threading.Event()
 
     def boot_id(self) -> str:
+        """Identity of the boot that this agent belongs to."""
         return self._boot_id
 
     def reboot(self) -> None:
+        """Restart the emulated server."""
         self._loop.call_soon_threadsafe(self._host.reboot)
 
     def reset_gpus(self, wanted: ResetRequest) -> str:
+        """Clear what a GPU reset clears. Raises ActFailedError where a GPU does not answer on PCIe."""
         del wanted  # the emulated reset takes all of them
         time.sleep(0.2)
         if any(t.name == "gpu.fallen_off_bus" for t in self._host.trouble):
@@ -174,18 +178,23 @@ class EmulatedServer(NoSensors):
         return "reset"
 
     def reset_bmc(self) -> None:
+        """Restart the emulated BMC."""
         self._loop.call_soon_threadsafe(self._host.reset_bmc)
 
     def evidence(self) -> Facts:
+        """Number of troubles, and that they are emulated."""
         return {"troubles": len(self._host.trouble), "emulated": True}
 
     def inventory(self) -> NodeInventory:
+        """The parts that the emulated machine has now."""
         return NodeInventory(parts=self._host.machine.parts)
 
     def profiles(self) -> tuple[str, ...]:
+        """Names of the check profiles that it answers."""
         return tuple(sorted(ANSWERED)) if self._host.real_abilities else super().profiles()
 
     def check(self, profile: str, expects: str) -> StressResult:
+        """Wait as long as the check takes, then judge the emulated readings; inconclusive where called off."""
         if profile not in self.profiles():
             return StressResult(Verdict.inconclusive, f"{profile}: a real node's agent has no such check")
         self._called_off.clear()
@@ -206,21 +215,25 @@ class EmulatedServer(NoSensors):
         return emulated_gate.readings(self._host.machine.parts, changes=lost, kernel=again)
 
     def call_off(self) -> None:
+        """End the check that is running."""
         self._called_off.set()
 
     def invite_kubelet(self, offer: KubeletJoinOffer) -> None:
+        """Start the emulated kubelet."""
         if self._host.kubelet is None:
             super().invite_kubelet(offer)
         else:
             self._loop.call_soon_threadsafe(self._host.kubelet, bootstrap_kubeconfig(offer))
 
     def dismiss_kubelet(self) -> None:
+        """Stop the emulated kubelet."""
         if self._host.kubelet is None:
             super().dismiss_kubelet()
         else:
             self._loop.call_soon_threadsafe(self._host.kubelet, "")
 
     def sanitise(self) -> str:
+        """Pretend to erase. Raises NotPossibleError where abilities are those of real nodes."""
         if self._host.real_abilities:
             raise NotPossibleError("no scratch devices are configured (--scratch), so nothing may be erased")
         time.sleep(0.1)

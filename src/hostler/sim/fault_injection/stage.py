@@ -33,9 +33,11 @@ class Stage:
 
     @property
     def world(self) -> World:
+        """The world that is being driven."""
         return self.drive.world
 
     def host(self, node: str) -> SimulatedHost:
+        """The simulated host of this node."""
         return self.world.hosts[node]
 
     def later(self, seconds: float, act: Callable[[], None]) -> None:

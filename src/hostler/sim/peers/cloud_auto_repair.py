@@ -25,6 +25,7 @@ class AutoRepair:
         drive.watchers.append(self.see)
 
     def see(self, record: e.Record) -> None:
+        """Note conditions that are raised, cleared and answered."""
         match record.event:
             case e.ConditionRaised(condition=c) if worth_acting(c):
                 self._unhealthy.setdefault(c.node, {})[c.id] = None

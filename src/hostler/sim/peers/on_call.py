@@ -39,6 +39,7 @@ class OnCall:
         drive.watchers.append(self.see)
 
     def see(self, record: e.Record) -> None:
+        """Page for conditions that are raised; forget those that are cleared."""
         match record.event:
             case e.ConditionRaised(condition=c) if self._pages(c):
                 self._standing.setdefault(c.node, {})[c.id] = None

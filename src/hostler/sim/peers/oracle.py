@@ -16,6 +16,7 @@ class Oracle:
         drive.world.struck = self.see
 
     def see(self, fault: Fault) -> None:
+        """Apply the right cure at once."""
         if fault.cure == "itself":
             return
         world = self._world

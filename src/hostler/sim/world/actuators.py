@@ -50,7 +50,7 @@ Ended = Callable[[SimulatedHost, str, list[Fault]], None]
 
 
 class AgentDiskRecord(Struct):
-    """What an agent has written on disk about an attempt at an operation."""
+    """Record on an agent's disk about an attempt at an operation."""
 
     attempt: int
     boot_id: str
@@ -142,7 +142,7 @@ class Actuators:
         self._services.update({host.address: host.service for host in self._hosts.values()})
 
     def _reached(self, host: SimulatedHost) -> SimulatedHost:
-        """Whose BMC answers at the host's address."""
+        """Host whose BMC answers at this host's address."""
         service = self._services[host.address]
         return host if service is host.service else next(h for h in self._hosts.values() if h.service is service)
 
@@ -155,7 +155,7 @@ class Actuators:
             self.on_remedied(host, "power_cycle", host.remedied("power_cycle"))
 
     def _disturb(self, host: SimulatedHost, operation: Operation) -> None:
-        """Whatever still runs there ends with the hardware, and its scheduler sees it."""
+        """End whatever still runs there, as the hardware goes down; its scheduler sees it."""
         reset = _reset(operation)
         works = tuple(
             w.id for w in self._scheduler.works(host.node) if not reset or w.parts is None or reset & {*w.parts}
@@ -221,7 +221,7 @@ class Actuators:
         self._busy.pop(host.node, None)
 
     def _undelivered(self, send: Send) -> None:
-        """Nobody fetches the order; an observation gets no answer, and that is all that is known."""
+        """Leave the order unfetched: an observation gets no answer, and that is all that is known."""
         if send.how != "revoke":
             self._site.reply(_outcome(send.operation, "unknown", "the agent is not heard"), NO_ANSWER_S)
 

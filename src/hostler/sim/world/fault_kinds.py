@@ -174,6 +174,7 @@ class Fault(Struct, eq=False):
 
     @property
     def active(self) -> bool:
+        """Whether it is not cured yet."""
         return self.cured is None
 
     def cured_by(self, remedy: str) -> bool:

@@ -64,27 +64,35 @@ class Calm:
     """Nothing goes wrong."""
 
     def replies(self, outcome: Outcome, after_s: float, due_s: float) -> Iterable[tuple[float, Outcome]]:  # noqa: ARG002
+        """The reply, once and in time."""
         return ((after_s, outcome),)
 
     def lateness_s(self, node: str) -> float:  # noqa: ARG002
+        """0: operations take effect at once."""
         return 0.0
 
     def staleness_s(self, node: str) -> float:  # noqa: ARG002
+        """0: observations arrive at once."""
         return 0.0
 
     def slips_in(self, node: str) -> bool:  # noqa: ARG002
+        """False: no late operation takes effect."""
         return False
 
     def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
+        """The inputs as they came."""
         return inputs
 
     def at(self, boundary: str) -> str:  # noqa: ARG002
+        """No crash at any boundary."""
         return GO_ON
 
     def downtime_s(self) -> float:
+        """Length of a crash's downtime, in s."""
         return 30.0
 
     def pause_s(self) -> float:
+        """Length of a pause, in s."""
         return 0.0
 
 
@@ -165,17 +173,21 @@ class Hostile:
         return ((after_s, outcome),)
 
     def lateness_s(self, node: str) -> float:
+        """How much later the node's next operation takes effect, in s."""
         chance = self._chance(f"acts {node}")
         return chance.uniform(0, LATE_S) if self._strikes("late", chance) else 0.0
 
     def staleness_s(self, node: str) -> float:
+        """How much later the node's next observation arrives, in s."""
         chance = self._chance(f"words {node}")
         return chance.uniform(0, STALE_S) if self._strikes("stale", chance) else 0.0
 
     def slips_in(self, node: str) -> bool:
+        """Whether an operation that was called off takes effect all the same."""
         return self._strikes("slips_in", self._chance(f"landings {node}"))
 
     def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
+        """The inputs in another order, with an old one sent again."""
         chance = self._chance("inputs")
         found = self._interleaved(inputs, chance) if self._strikes("shuffled", chance) else list(inputs)
         if self._seen and self._strikes("resent", chance):
@@ -204,9 +216,11 @@ class Hostile:
         return blow.fate
 
     def downtime_s(self) -> float:
+        """Length of the downtime that was drawn, in s."""
         return self._blow.lasts_s
 
     def pause_s(self) -> float:
+        """Length of the pause that was drawn, in s."""
         return self._blow.lasts_s
 
 
@@ -225,13 +239,16 @@ class Scripted(Calm):
         self._begun = True
 
     def at(self, boundary: str) -> str:
+        """Count the boundary; the fate that was named for it, or none."""
         if not self._begun:
             return GO_ON
         self.passed.append(boundary)
         return self._fates.get(len(self.passed) - 1, GO_ON)
 
     def downtime_s(self) -> float:
+        """Length of the downtime that was given, in s."""
         return self._downtime_s
 
     def pause_s(self) -> float:
+        """Length of the pause that was given, in s."""
         return self._pause_s

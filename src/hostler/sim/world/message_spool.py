@@ -69,6 +69,7 @@ class MessageSpool:
         self.post_soon()
 
     def post_soon(self, after_s: float = 0.1) -> None:
+        """Post what is spooled after this delay, unless a post is due already."""
         if not self._posting:
             self._posting = True
             self._site.clock.after(after_s, self._post)

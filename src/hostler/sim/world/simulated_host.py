@@ -72,6 +72,7 @@ class SimulatedHost:
 
     @property
     def up(self) -> bool:
+        """Whether an operating system runs."""
         return bool(self.boot_id)
 
     @property
@@ -85,6 +86,7 @@ class SimulatedHost:
         return tuple(sorted(PROFILES - self.lacks.keys()))
 
     def draw(self, span: Span) -> float:
+        """A number of the span, drawn from the host's own stream."""
         return self.chance.uniform(*span)
 
     def start_running(self) -> None:
@@ -103,6 +105,7 @@ class SimulatedHost:
         self.show(fault)
 
     def show(self, fault: Fault) -> None:
+        """Let the fault appear as its kind does: in the kernel log, as a crash, in counters or not at all."""
         match fault.kind.shows:
             case "lines":
                 self.log(*fault.kind.lines, pci=pci_of(fault.slot))
@@ -229,6 +232,7 @@ class SimulatedHost:
             self.spool.put("inventory", said, self.boot_id)
 
     def present_parts(self) -> tuple[Part, ...]:
+        """The parts that the machine shows now."""
         gone = {fault.slot for fault in self.faults if fault.kind.shows == "gone"}
         return tuple(part for part in self.machine.parts if part.slot not in gone)
 

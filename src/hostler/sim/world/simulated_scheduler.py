@@ -63,6 +63,7 @@ class SimulatedScheduler:
         self._silent = 0
 
     def seat(self, node: str) -> SchedulerNode:
+        """The node's entry, made at the first use."""
         found = self.seats.get(node)
         if found is None:
             found = self.seats[node] = SchedulerNode(works={}, lost={}, doomed={}, invited={})
@@ -300,6 +301,7 @@ class SimulatedScheduler:
     # what others do
 
     def start(self, node: str, work: Workload) -> None:
+        """Start the workload on the node."""
         seat = self.seat(node)
         self._comes(node, seat, work)
         seat.works[work.id] = work
@@ -311,6 +313,7 @@ class SimulatedScheduler:
             seat.invited[work.id] = None
 
     def finish(self, node: str, work: str) -> None:
+        """End the workload; nothing where it is over."""
         self.seat(node).works.pop(work, None)
 
     def start_all(self, nodes: Iterable[str], works: dict[str, Workload]) -> None:
@@ -326,6 +329,7 @@ class SimulatedScheduler:
         self._ranks = {}
 
     def cordon(self, node: str, owner: str) -> None:
+        """Cordon the node in this owner's name."""
         seat = self.seat(node)
         if owner == OURS:
             seat.lifted = ""

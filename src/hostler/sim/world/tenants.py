@@ -38,6 +38,7 @@ class Tenants:
         self._numbered = 0
 
     def usable(self, node: str) -> bool:
+        """Whether new work can be placed on the node."""
         seat = self._scheduler.seats.get(node)
         return seat is not None and seat.joined and not seat.cordons and self._hosts[node].running
 

@@ -92,6 +92,7 @@ class Training:
 
     @property
     def running(self) -> bool:
+        """Whether the job makes progress now."""
         return self.running_since is not None
 
     def begin(self) -> None:

@@ -21,6 +21,7 @@ class VirtualClock:
         heapq.heappush(self._heap, (max(moment, self.now), self._planned, happen))
 
     def after(self, seconds: float, happen: Happening) -> None:
+        """Have something happen this many seconds from now."""
         self.at(self.now + timedelta(seconds=seconds), happen)
 
     def next(self) -> datetime | None:
@@ -39,4 +40,5 @@ class VirtualClock:
 
     @property
     def elapsed_s(self) -> float:
+        """Seconds since the world began."""
         return (self.now - self.start).total_seconds()

@@ -54,6 +54,7 @@ class Site:
         return self.clock.now + self.ahead
 
     def draw(self, span: Span) -> float:
+        """A number of the span, drawn from the site's stream."""
         return self.chance.uniform(*span)
 
     def stream(self, name: str) -> random.Random:
@@ -73,6 +74,7 @@ class Site:
         return self._token
 
     def answer(self, reply: Reply) -> None:
+        """Give the controller's reply to whoever asked."""
         answered = self._waiting.pop(reply.token, None)
         if answered is not None:
             answered(reply)

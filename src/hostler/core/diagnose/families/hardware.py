@@ -14,7 +14,7 @@ _MEMORY_MASK, _MEMORY_CODE = 0xEF80, 0x0080
 
 
 def _machine_check(one: Decoded) -> Decoded | None:
-    """What the bank's status register says: valid, uncorrected, memory or not."""
+    """Decode the bank's status register: valid, uncorrected, memory or not."""
     status = int(str(one.facts["mci_status"]), 16)
     if not status & _VALID_BIT:
         return None

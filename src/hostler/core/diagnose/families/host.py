@@ -14,7 +14,7 @@ _SHORT, _ANSWER, _BEGINS = "host.out_of_memory", "host.application_crash", "kern
 
 _CGROUP = "CONSTRAINT_MEMCG"
 _WIDE = {"CONSTRAINT_NONE": True, _CGROUP: False, "CONSTRAINT_CPUSET": False, "CONSTRAINT_MEMORY_POLICY": False}
-"""What bounded the memory that ran out → whether it was the whole machine's."""
+"""Bound of the memory that ran out → whether it was the whole machine's."""
 
 
 def _task(one: Decoded) -> Decoded:

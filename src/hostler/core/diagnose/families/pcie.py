@@ -58,7 +58,7 @@ _GRADES = (
 
 
 def _aer(grade: _Grade) -> tuple[MessageRow, MessageRow]:
-    """What the port says of an error, and what is said of the device that had it.
+    """Rows for the port's report of an error and for the report of the device that had it.
 
     A dying machine may write no more than the line's first words; those alone tell what happened.
     """

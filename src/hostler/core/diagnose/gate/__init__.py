@@ -1,1 +1,1 @@
-"""What a gate must see before it lets a node through, and what its readings say of that. Pure."""
+"""Requirements of a gate before it lets a node through, judged by its readings. Pure."""

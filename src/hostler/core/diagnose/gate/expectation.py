@@ -1,4 +1,4 @@
-"""What a gate is to see: frozen by the controller into the order, parsed by the agent as a stranger's words.
+"""Requirements of a gate: frozen by the controller into the order, parsed by the agent as a stranger's words.
 
 Bounds are part of the types: an order that is longer, deeper or of another shape is refused, and the gate is then
 inconclusive.
@@ -28,7 +28,7 @@ class ExpectedGpu(Struct, frozen=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """What it goes by in a report: the surest of its names."""
+        """Name in a report: the surest that is known."""
         return self.serial or self.uuid or self.pci or self.slot
 
 
@@ -45,11 +45,12 @@ class Faulted(Struct, frozen=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
+        """Condition type and part, as a report names it."""
         return f"{self.type} {self.part}".strip()
 
 
 class Expected(Struct, frozen=True, omit_defaults=True):
-    """What must be there, and what must be gone.
+    """Parts that must be there, and conditions that must be gone.
 
     `gpus`: how many the node has; `known`: those whose names are on record. `same`: another serial in their place is a
     fault (nobody's hands were in the machine). `links`: NVLinks of each GPU, 0 for as many as the node's best.

@@ -107,7 +107,7 @@ def _ports(seen: Seen) -> Said:
 
 
 def _host(aspect: str) -> Callable[[Seen], Said]:
-    """What the watch's rule for the host says of it; a reading of another module or mount is not of this one."""
+    """Judge by the watch's rule for the host; a reading of another module or mount does not count."""
 
     def read(seen: Seen) -> Said:
         fault, expected, readings, _ = seen

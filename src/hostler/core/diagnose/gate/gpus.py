@@ -18,7 +18,7 @@ ALSO = ("recovery", "sram", "nvlinks", "fabric", "fabric_health")
 GPU_READINGS = (*NEEDED, "nvlinks", "fabric")
 """Readings that a gate may wait for."""
 SETTLING = tuple(name for name, aspect in GPU_ASPECTS.items() if aspect.raise_polls > 1)
-"""What a driver that has just started may show for a while without meaning it."""
+"""Aspects that a driver which has just started may show wrongly for a while."""
 _READING_OF = {"row_remap": ("remap", "retired_pages"), "thermal": ("temperature", "clock_events")}
 _ALSO_OF = {"slowdown": ("clock_events",), "pcie": ("pcie_width", "pcie_width_max"), "lost": ("handle",)}
 
@@ -132,7 +132,7 @@ def _look(gpu: ExpectedGpu, seen: SeenGpu | None, expected: Expected, readings: 
 
 
 def _readings_of(seen: SeenGpu, expected: Expected, readings: GateReadings) -> tuple[list[str], list[str]]:
-    """What is bad, and what is missing."""
+    """List the readings that are bad, and those that are missing."""
     facts = _prepared(seen, expected, readings)
     needed = {*NEEDED, *(("nvlinks",) if expected.links else ()), *(("fabric",) if expected.fabric else ())}
     bad, missing = [], []
@@ -200,7 +200,7 @@ def _why(aspect: str, seen: SeenGpu) -> str:
 
 
 def _sound(seen: SeenGpu) -> str:
-    """What was read of a sound GPU, for people."""
+    """Sum up the readings of a sound GPU, for people."""
     facts = seen.facts
     width, gen, best = (facts.get(f"pcie_{name}") for name in ("width", "generation", "generation_max"))
     links = f", {facts['nvlinks_active']} NVLinks" if "nvlinks_active" in facts else ""

@@ -1,4 +1,4 @@
-"""What a gate has read, whoever read it, and what it says of one thing it looked at."""
+"""Readings of a gate, whoever read them, and its word about one thing it looked at."""
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ class SeenGpu(Struct, frozen=True):
 
     @property
     def pci(self) -> str:
+        """PCI address, "" where it was not read."""
         return str(self.facts.get("pci") or "")
 
 

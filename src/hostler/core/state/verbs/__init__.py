@@ -1,1 +1,1 @@
-"""What people may ask for: one struct per verb, with its arguments as fields and its facts beside them."""
+"""Verbs that people may ask for: one struct per verb, with its arguments as fields and its facts beside them."""

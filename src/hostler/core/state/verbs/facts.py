@@ -1,4 +1,4 @@
-"""What is known of a verb besides its arguments: permission, target, remedy, and where the command line offers it."""
+"""Facts about a verb besides its arguments: permission, target, remedy, and where the command line offers it."""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar
@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 
 class Permission(StrEnum):
-    """What a route or verb asks for."""
+    """Permission that a route or verb needs."""
 
     see = "see"
     see_cell = "see_cell"
@@ -20,7 +20,7 @@ class Permission(StrEnum):
 
 
 class Target(StrEnum):
-    """What a verb is asked for on; the value is how the reference says it."""
+    """Target of a verb; the value is how the reference says it."""
 
     node = "one node"
     nodes = "a node, several, or those in production of a `pool:`, a rack or another domain"
@@ -57,7 +57,7 @@ class Heading(StrEnum):
 
 
 class VerbFacts(Struct, frozen=True):
-    """What holds for every request of one verb.
+    """Facts that hold for every request of one verb.
 
     `heading`: the verb is a command of `hostler node`; `command` is the command of any other, "" for none. `easing`: it
     stands before other requests in the queue. `route` is the API's route of a verb that brings documents along.
@@ -88,7 +88,7 @@ def name_of(kind: type[Verb]) -> str:
 
 
 def help_of(kind: type[Verb]) -> str:
-    """What the verb is for, in one line."""
+    """Purpose of the verb, in one line."""
     return (kind.__doc__ or "").partition("\n")[0]
 
 

@@ -85,7 +85,7 @@ class Onboard(Verb, frozen=True):
 
 
 class Rebind(Verb, frozen=True):
-    """It has another name now: a replaced BMC, a renamed host."""
+    """Give a node another name: a replaced BMC, a renamed host."""
 
     facts: ClassVar = VerbFacts(Permission.operate, Target.node, Heading.life)
     kind: Annotated[Name, Meta(description="Which kind of name: hostname, serial, bmc, mac, kubernetes or slurm.")]
