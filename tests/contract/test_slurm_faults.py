@@ -270,6 +270,33 @@ async def test_a_write_that_was_answered_with_errors_was_none(tmp_path: Path) ->
             await transport.update("gpu001", Change("RESUME"))
 
 
+async def test_a_cancelled_job_is_cancelled_once_even_where_a_kept_connection_breaks(tmp_path: Path) -> None:
+    """Mutant: the client sends what it takes for idempotent again by itself."""
+    heard: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readline():
+            heard.append(head.decode().split()[0])
+            while (await reader.readline()).strip():
+                pass
+            if heard[-1] == "DELETE":
+                break
+            writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(WHOLE)}\r\n\r\n{WHOLE}".encode())
+        writer.close()
+
+    token = tmp_path / "token"
+    token.touch(0o600)
+    token.write_text("x" * 32)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, RestEndpoint(url, "slurm", str(token)).session() as session:
+        transport = rest_transport.RestTransport(session, RestEndpoint(url, "slurm", str(token)))
+        await transport.nodes()
+        with pytest.raises(UnreachableError):
+            await transport.cancel(7)
+    assert heard == ["GET", "DELETE"]
+
+
 async def test_a_real_slurmrestd_reads_our_requests_and_is_too_old(
     slurm: RealSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ and an answer can hold: text that can be encoded, numbers of 64 bits.
 """
 
 import asyncio
+import base64
 import json
 import random
 import tempfile
@@ -29,13 +30,17 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Observation
 from hostler.core.state.number_limits import outside
+from hostler.drivers.kubernetes import bootstrap_token_secret
 from hostler.drivers.kubernetes import wire as kubernetes
+from hostler.drivers.kubernetes.api_endpoint import read_cluster_info
+from hostler.drivers.kubernetes.credentials import read_credential
+from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
 from hostler.drivers.redfish import wire
 from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.drivers.slurm import wire as slurm
 from hostler.drivers.slurm.hostlist import HostlistError, checked_name, expand
-from hostler.ports import PortError
+from hostler.ports import PortError, UnreachableError
 from hostler.server.routes import agent_reports, cell, intents
 from hostler.sim.bmc.vendors import VENDORS
 from tests.contract.redfish_vendors import Bmc, read_by_the_driver
@@ -98,6 +103,41 @@ def kubernetes_answers(raw: bytes) -> None:
         keepable(_refusing(kubernetes.Malformed, kubernetes.read_page, raw, read))
         keepable(_refusing(kubernetes.Malformed, kubernetes.read_event, raw, read))
     keepable(kubernetes.read_status(raw))
+
+
+def kubeconfigs(raw: bytes) -> None:
+    """A kubeconfig, and what a cluster shows of one to who joins; no program in it is run."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kubeconfig"
+        file.touch(0o600)
+        file.write_bytes(raw)
+        access = _refusing(InvalidInputError, load_kubeconfig, str(file))
+    keepable((access.server, access.ca) if access else None)
+    keepable(read_cluster_info(json.dumps({"data": {"kubeconfig": raw.decode("utf-8", "replace")}}).encode()))
+
+
+def signing_requests(raw: bytes) -> None:
+    """A CertificateSigningRequest's own bytes, which whoever may join a cluster writes; and an authority's."""
+    named = (f"system:bootstrap:{'a' * 6}", (bootstrap_token_secret.group_of("n1"),))
+    usages = tuple(sorted(bootstrap_token_secret.NEEDED))
+    pem = _pem("CERTIFICATE REQUEST", raw)
+    asked = bootstrap_token_secret.SigningRequest("r", bootstrap_token_secret.SIGNER, *named, usages, pem)
+    keepable(bootstrap_token_secret.wrong_with(asked, "a" * 6, "n1"))
+    keepable(_refusing(ValueError, bootstrap_token_secret.ca_hash, _pem("CERTIFICATE", raw).decode()))
+
+
+def _pem(what: str, raw: bytes) -> bytes:
+    return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (what.encode(), base64.encodebytes(raw), what.encode())
+
+
+def exec_credentials(raw: bytes) -> None:
+    """What a program that logs in prints: a token that is one header, and a moment that can be compared."""
+    given = _refusing(UnreachableError, read_credential, raw, "login")
+    if given is not None:
+        assert given.token.isascii()
+        assert given.token.isprintable()
+        assert given.expiration_timestamp is None or given.expiration_timestamp != datetime.now(UTC)
+    keepable(given)
 
 
 def drive_health(raw: bytes) -> None:
@@ -249,6 +289,9 @@ TARGETS = {
         Target("redfish_documents", _pages(), redfish_documents),
         Target("slurm", _of_files("slurm"), slurm_answers),
         Target("kubernetes", _of_files("kubernetes"), kubernetes_answers),
+        Target("kubeconfig", _of_files("kubeconfig"), kubeconfigs),
+        Target("csr", _of_files("csr"), signing_requests),
+        Target("exec_credential", _of_files("exec_credential"), exec_credentials),
         Target("drives", _of_files("drives"), drive_health),
         Target("kubelet", _of_files("kubelet"), kubelet_checkpoint),
         Target("dcgm", _of_files("dcgm"), dcgm_page),

@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.targets import TARGETS, try_one
 
 INPUTS = 5_000
-FEWER = {"redfish_look": 100, "kubelet": 600, "pstore": 600, "redfish_documents": 3_000}
+FEWER = {"redfish_look": 100, "kubeconfig": 1_000, "kubelet": 600, "pstore": 600, "redfish_documents": 3_000}
 """Of those that make files, or read a whole BMC."""
 
 

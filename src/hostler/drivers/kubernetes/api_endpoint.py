@@ -3,11 +3,11 @@
 from base64 import b64decode
 
 import msgspec
-import yaml
 from msgspec import Struct
 
+from hostler.core.policy import yaml_tree
 from hostler.drivers.kubernetes.bootstrap_token_secret import ca_hash
-from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
+from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess, server_url
 
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 """ConfigMap in which kubeadm writes the endpoint for joining nodes."""
@@ -36,10 +36,10 @@ def door_of(access: KubernetesAccess) -> ApiEndpoint | None:
 def read_cluster_info(body: bytes) -> ApiEndpoint | None:
     """Read the ConfigMap; None where it is not as kubeadm writes it."""
     try:
-        document = yaml.safe_load(msgspec.json.decode(body, type=_Info).data["kubeconfig"])
+        document = yaml_tree.read("cluster-info", msgspec.json.decode(body, type=_Info).data["kubeconfig"]).value
         cluster = document["clusters"][0]["cluster"]
-        door = ApiEndpoint(str(cluster["server"]), b64decode(cluster["certificate-authority-data"]).decode())
+        door = ApiEndpoint(server_url(cluster["server"]), b64decode(cluster["certificate-authority-data"]).decode())
         ca_hash(door.ca)
-    except (msgspec.MsgspecError, yaml.YAMLError, KeyError, IndexError, TypeError, ValueError):
+    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError, RecursionError):
         return None
     return door

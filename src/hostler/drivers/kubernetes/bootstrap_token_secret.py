@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
@@ -29,6 +29,17 @@ MAX_DESCRIPTION = 200
 USAGES = frozenset({"client auth", "digital signature", "key encipherment"})
 NEEDED = frozenset({"client auth", "digital signature"})
 """Usages of a kubelet's client key; a third goes with RSA keys."""
+
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""Errors that `cryptography` raises of requests and certificates that it cannot read, whoever wrote them."""
 
 
 class Meant(Struct, frozen=True):
@@ -109,11 +120,12 @@ def _wrong_with_request(pem: bytes, name: str) -> str:
         asked = x509.load_pem_x509_csr(pem)
         names = [str(one.value) for one in asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
         groups = [str(one.value) for one in asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+        subject, parts = asked.subject.rfc4514_string(), len(list(asked.subject))
         extended, signed = len(asked.extensions), asked.is_signature_valid
-    except (ValueError, InvalidSignature, x509.InvalidVersion) as wrong:
-        return f"what it asks for cannot be read: {wrong}"
-    if (names, groups) != ([f"system:node:{name}"], ["system:nodes"]) or len(list(asked.subject)) != 2:
-        return f"it is for {asked.subject.rfc4514_string()[:99]}: its token is for system:node:{name} of system:nodes"
+    except UNREADABLE as wrong:
+        return f"what it asks for cannot be read: {str(wrong)[:200]}"
+    if (names, groups) != ([f"system:node:{name}"], ["system:nodes"]) or parts != 2:
+        return f"it is for {subject[:99]}: its token is for system:node:{name} of system:nodes"
     if extended or not signed:
         return "it asks for further names or extensions, or its signature does not fit its key"
     return ""
@@ -121,5 +133,8 @@ def _wrong_with_request(pem: bytes, name: str) -> str:
 
 def ca_hash(pem: str) -> str:
     """The authority's public key as kubeadm's --discovery-token-ca-cert-hash takes it. Raises ValueError."""
-    key = x509.load_pem_x509_certificate(pem.encode()).public_key()
+    try:
+        key = x509.load_pem_x509_certificate(pem.encode()).public_key()
+    except UNREADABLE as odd:
+        raise ValueError(f"the authority's certificate cannot be read: {str(odd)[:200]}") from odd
     return "sha256:" + hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()

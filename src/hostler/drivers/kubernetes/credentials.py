@@ -74,13 +74,15 @@ class Variable(Struct, frozen=True):
     value: str = ""
 
 
-class _CredentialStatus(Struct, frozen=True, rename="camel"):
+class CredentialStatus(Struct, frozen=True, rename="camel"):
+    """The token that a plug-in gave, and until when it is good; None for as long as it is taken."""
+
     token: str = ""
     expiration_timestamp: datetime | None = None
 
 
 class _ExecCredential(Struct, frozen=True):
-    status: _CredentialStatus = _CredentialStatus()
+    status: CredentialStatus = CredentialStatus()
 
 
 class ExecPlugin:
@@ -99,25 +101,30 @@ class ExecPlugin:
     async def header(self, refused: str = "") -> str:
         """The token that the program gave last, as long as it is good."""
         async with self._running:
-            if self._last == refused or (self._until is not None and datetime.now(UTC) >= self._until - EARLY):
+            if self._last == refused or (self._until is not None and datetime.now(UTC) + EARLY >= self._until):
                 given = await self._given()
                 self._last, self._until = f"Bearer {given.token}", given.expiration_timestamp
             return self._last
 
-    async def _given(self) -> _CredentialStatus:
+    async def _given(self) -> CredentialStatus:
         output = await _output(self._command, os.environ | self._env | {"KUBERNETES_EXEC_INFO": self._info()})
-        try:
-            given = msgspec.json.decode(output, type=_ExecCredential).status
-        except msgspec.MsgspecError as error:
-            raise UnreachableError(f"`{self._command[0]}` printed no ExecCredential: {error}"[:300]) from error
-        _token(given.token, f"what `{self._command[0]}` printed")
-        if given.expiration_timestamp is not None and given.expiration_timestamp.tzinfo is None:
-            raise UnreachableError(f"`{self._command[0]}` gave a token that expires in no time zone")
-        return given
+        return read_credential(output, self._command[0])
 
     def _info(self) -> str:
         info = {"apiVersion": self._version, "kind": "ExecCredential", "spec": {"interactive": False}}
         return msgspec.json.encode(info).decode()
+
+
+def read_credential(output: bytes, command: str) -> CredentialStatus:
+    """Read the ExecCredential that `command` printed. Raises UnreachableError where it is none."""
+    try:
+        given = msgspec.json.decode(output, type=_ExecCredential).status
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise UnreachableError(f"`{command}` printed no ExecCredential: {error}"[:300]) from error
+    _token(given.token, f"what `{command}` printed")
+    if given.expiration_timestamp is not None and given.expiration_timestamp.tzinfo is None:
+        raise UnreachableError(f"`{command}` gave a token that expires in no time zone")
+    return given
 
 
 async def _output(command: Sequence[str], env: Mapping[str, str]) -> bytes:

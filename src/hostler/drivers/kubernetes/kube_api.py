@@ -16,6 +16,7 @@ from hostler.drivers.kubernetes.api_endpoint import door_of
 from hostler.drivers.kubernetes.kubeconfig import KubernetesAccess
 from hostler.drivers.kubernetes.request_queue import ACT, RequestQueue, RequestRank
 from hostler.drivers.kubernetes.wire import ApiStatus, read_status
+from hostler.drivers.single_send import send_once
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 
 TIMEOUT_S = 10.0
@@ -169,20 +170,12 @@ class Api:
             headers=headers,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_S, sock_read=request.silence_s),
-            middlewares=(_once,) if request.changes else (),
+            middlewares=(send_once,) if request.changes else (),
         )
 
 
 def _with(path: str, query: Mapping[str, str]) -> str:
     return f"{path}{'&' if '?' in path else '?'}{urlencode(query)}" if query else path
-
-
-async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Have a change sent once: of itself aiohttp sends PUT and DELETE again where a kept connection breaks."""
-    try:
-        return await send(request)
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as broken:
-        raise _unreachable(broken) from broken
 
 
 def _unreachable(broken: Exception) -> UnreachableError:

@@ -7,9 +7,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import msgspec
-import yaml
 from msgspec import Struct
+from yarl import URL
 
+from hostler.core.policy import yaml_tree
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.drivers.kubernetes.credentials import Credentials, ExecPlugin, FixedCredentials, TokenFile, Variable
 
@@ -17,7 +18,6 @@ IN_CLUSTER = "in-cluster"
 """In the place of a kubeconfig's path: the service account of the pod that Hostler runs in."""
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-MAX_BYTES = 1024 * 1024
 INSTEAD = "name a kubeconfig that `kubectl --kubeconfig` accepts, and one of its contexts"
 
 
@@ -94,7 +94,7 @@ def load_kubeconfig(path: str, context: str = "") -> KubernetesAccess:
     """
     try:
         return _service_account() if path == IN_CLUSTER else _of_file(Path(path).expanduser(), context)
-    except (OSError, KeyError, ValueError, yaml.YAMLError, RecursionError) as wrong:
+    except (OSError, KeyError, ValueError) as wrong:
         said = f"{wrong.args[0]} is not set" if isinstance(wrong, KeyError) else " ".join(str(wrong).split())[:300]
         raise InvalidInputError((Problem(path, 0, f"no usable kubeconfig: {said}", INSTEAD),)) from wrong
 
@@ -118,27 +118,41 @@ def _of_file(path: Path, context: str) -> KubernetesAccess:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     if certificate := _pem(here, user.client_certificate, user.client_certificate_data):
         _identify(tls, certificate, _pem(here, user.client_key, user.client_key_data))
-    return KubernetesAccess(cluster.server.rstrip("/"), tls, _credentials(here, user), ca)
+    return KubernetesAccess(server_url(cluster.server), tls, _credentials(here, user), ca)
 
 
 def _chosen(path: Path, context: str) -> tuple[_Cluster, _User]:
     """The context's cluster and user. Raises InvalidInputError, OSError, ValueError."""
-    text = path.read_text(encoding="utf-8")
-    if len(text) > MAX_BYTES:
-        raise ValueError(f"it has more than {MAX_BYTES} characters")
-    found = msgspec.convert(yaml.safe_load(text), _Document)
+    found = msgspec.convert(yaml_tree.read(str(path), _text(path)).value, _Document)
     name = context or found.current_context
     meant = next((one.context for one in found.contexts or () if one.name == name), None)
     if meant is None:
         raise ValueError(f"it has no context '{name[:100]}'")
     cluster = next((one.cluster for one in found.clusters or () if one.name == meant.cluster), None)
-    if cluster is None or not cluster.server.startswith(("https://", "http://")):
+    if cluster is None or not cluster.server:
         raise ValueError(f"its context '{name[:100]}' names no cluster with a server")
     user = next((one.user for one in found.users or () if one.name == meant.user), None)
     if user is None:
         problem = Problem(str(path), 0, "its context names no user", "give the context a user")
         raise InvalidInputError((problem,))
     return cluster, user
+
+
+def server_url(said: object) -> str:
+    """The address of an API server, without a slash at its end. Raises ValueError for what is none."""
+    if not isinstance(said, str) or not said.isascii() or not said.isprintable() or " " in said:
+        raise ValueError(f"{str(said)[:100]!r} is no address of an API server")
+    url = URL(said, encoded=True)
+    if url.scheme not in ("https", "http") or not url.host or url.user or url.query_string or url.fragment:
+        raise ValueError(f"'{said[:100]}' is no address of an API server: write https://HOST:PORT")
+    _ = url.port
+    return said.rstrip("/")
+
+
+def _text(path: Path) -> str:
+    """The file's text; of one that is too long as much as shows that. Raises OSError, ValueError."""
+    with path.open(encoding="utf-8") as file:
+        return file.read(yaml_tree.MAX_BYTES + 1)
 
 
 def _credentials(here: Path, user: _User) -> Credentials:

@@ -9,6 +9,7 @@ import aiohttp
 from msgspec import Struct, json
 from yarl import URL
 
+from hostler.drivers.single_send import send_once
 from hostler.drivers.slurm import wire
 from hostler.drivers.slurm.hostlist import checked_name
 from hostler.drivers.slurm.transport import Change, failure
@@ -108,6 +109,7 @@ class RestTransport:
                 headers=self._headers(),
                 allow_redirects=False,
                 timeout=self._timeout,
+                middlewares=() if method == "GET" else (send_once,),
             ) as response:
                 content = await _limited(response, what)
         except TimeoutError as late:
