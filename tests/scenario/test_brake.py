@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from hostler.core.policy.guards import DisruptionRequest, blockers, storm
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
+from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hostler.controller import intake
 from hostler.controller.cell_clock import CellClock
 from hostler.controller.loop import Controller
-from hostler.core.policy.guards import storm
+from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import GAP_S, LONG_S, Witness, opening
 from hostler.core.state.decision_context import DecisionContext

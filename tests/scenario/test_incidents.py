@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from hostler.controller import intake
 from hostler.core.policy import incidents as incident_rules
-from hostler.core.policy.guards import DisruptionRequest, blockers
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext

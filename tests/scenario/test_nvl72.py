@@ -3,7 +3,8 @@
 import pytest
 
 from hostler.core.policy.blast_radius import blast_radius
-from hostler.core.policy.guards import DisruptionRequest, blockers
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Phase, Position

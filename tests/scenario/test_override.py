@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from hostler.controller import intake
 from hostler.core.planning import execution
-from hostler.core.policy.guards import has_second_witness
+from hostler.core.policy.second_witness import has_second_witness
 from hostler.core.state import events as e
 from hostler.core.state.model import OWNER, HoldKind, Workload
 from hostler.ports import WorkloadView

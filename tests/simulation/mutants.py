@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hostler.controller import intake, loop, wakeups
 from hostler.core.diagnose import judge as diagnose
 from hostler.core.planning import domain_plans, execution, idle_checks, remediation, spares
-from hostler.core.policy import disturb, guards
+from hostler.core.policy import budgets, disturb, guards, second_witness
 from hostler.core.state import fold, health, index_keys
 from hostler.core.state.decisions import Act, Wait
 from hostler.core.state.events import PlanAdvanced
@@ -135,12 +135,12 @@ def undo_is_dropped(patch: pytest.MonkeyPatch) -> None:
 def budget_of_current_members(patch: pytest.MonkeyPatch) -> None:
     """Percent and count are of who is left, so that every node moved away makes room for the next."""
 
-    unavailable = guards.unavailable
+    unavailable = budgets.unavailable
 
     def current(scene: Any, pool: Any) -> int:
         return unavailable(scene, replace(pool, target=scene.fleet.index.count(f"pool:{pool.name}")))
 
-    patch.setattr(guards, "unavailable", current)
+    patch.setattr(budgets, "unavailable", current)
 
 
 def holds_are_not_asked(patch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def root_is_believed(patch: pytest.MonkeyPatch) -> None:
 
 def silence_convicts(patch: pytest.MonkeyPatch) -> None:
     """An agent that is not heard needs no second witness."""
-    patch.setattr(guards, "has_second_witness", lambda _present, _node: True)
+    patch.setattr(second_witness, "has_second_witness", lambda _present, _node: True)
 
 
 def a_remedy_forgets_its_checks(patch: pytest.MonkeyPatch) -> None:
@@ -345,12 +345,12 @@ def windows_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def any_number_leaves(patch: pytest.MonkeyPatch) -> None:
     """Removals of a day are not counted."""
-    patch.setattr(guards, "_removal_budget", lambda *_: [])
+    patch.setattr(budgets, "_removal_budget", lambda *_: [])
 
 
 def nobody_is_kept_for_those_who_can_wait(patch: pytest.MonkeyPatch) -> None:
     """A node that could wait leaves its pool though no spare may take its place."""
-    patch.setattr(guards, "_spares_floor", lambda *_: [])
+    patch.setattr(budgets, "_spares_floor", lambda *_: [])
 
 
 def the_last_spare_is_delivered(patch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from hostler.core.planning.remediation import (
     room_at,
     tired,
 )
-from hostler.core.policy.guards import storm
 from hostler.core.policy.response import Need
+from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
 from hostler.core.state.cell_record import Removal
 from hostler.core.state.decision_context import DecisionContext

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.core.policy.guards import scopes
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.report.sentences import sentence
 from hostler.core.state.configuration import Pool

@@ -15,7 +15,7 @@ from hostler.core.intents.ask import (
 )
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.planning.what_if import begins
-from hostler.core.policy.guards import scopes
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import FLEET, OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass

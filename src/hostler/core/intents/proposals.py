@@ -2,7 +2,8 @@
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError, hold_of, node_of
 from hostler.core.planning.domain_plans import mates, scope_of
-from hostler.core.policy.guards import DisruptionRequest, blockers
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind, Node
 from hostler.core.state.verbs.proposals import Approve, Reject

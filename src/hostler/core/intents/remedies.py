@@ -9,8 +9,9 @@ from hostler.core.planning.domain_plans import DomainAct, acts, scope_of, wish_o
 from hostler.core.planning.outcomes import HOURS, TENANT
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.blast_radius import blast_radius, group_of, resolve
+from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.disturb import Disturbance, may_disturb
-from hostler.core.policy.guards import DisruptionRequest, blockers
+from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import need_of
 from hostler.core.state import events as e
 from hostler.core.state.model import Condition, Evidence, Facts, HoldKind, Node, Phase, Severity

@@ -13,10 +13,13 @@ from hostler.core.conditions.unanswered_checks import INVENTORY
 from hostler.core.planning import domain_plans, gate_requirements
 from hostler.core.planning.outcomes import complete, fail_plan, fail_step, has_left, undone, unsaid
 from hostler.core.planning.remediation import may_begin, needed, protect, remedy
+from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.disturb import Consent, Disturbance, Lost, lost_to, may_disturb
-from hostler.core.policy.guards import GUARDS, DisruptionRequest, blockers, has_second_witness, held, scopes
+from hostler.core.policy.guards import GUARDS, blockers
+from hostler.core.policy.holds_and_pauses import held, scopes
 from hostler.core.policy.incidents import holding
 from hostler.core.policy.response import Need, rank, rule_for
+from hostler.core.policy.second_witness import has_second_witness
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool, scaled
 from hostler.core.state.decision_context import DecisionContext

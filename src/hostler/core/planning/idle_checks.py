@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2s
 
-from hostler.core.policy.guards import scopes
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state import events as e
 from hostler.core.state.configuration import IdleCheckPolicy, scaled
 from hostler.core.state.decision_context import DecisionContext

@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import tired
-from hostler.core.policy.guards import DisruptionRequest, blockers, held, reopens, scopes
+from hostler.core.policy.budgets import reopens
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
+from hostler.core.policy.holds_and_pauses import held, scopes
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node

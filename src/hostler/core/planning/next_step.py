@@ -15,7 +15,8 @@ from hostler.core.planning.outcomes import change_phase
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import needed, protect, remedy, room_at
 from hostler.core.planning.restore_freeze import standing_still
-from hostler.core.policy.guards import DisruptionRequest, blockers
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow_rules import would_have
 from hostler.core.report.sentences import asked_for

@@ -9,7 +9,10 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from hostler.core.conditions.own_conditions import UNINVITED
-from hostler.core.policy.guards import DisruptionRequest, blockers, mode_of, restored_at
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
+from hostler.core.policy.holds_and_pauses import restored_at
+from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait

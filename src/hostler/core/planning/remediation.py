@@ -9,21 +9,15 @@ from hostler.core.conditions import unanswered_checks
 from hostler.core.conditions.staleness import doubts
 from hostler.core.planning.domain_plans import members, scope_of, wish_of
 from hostler.core.planning.plan_builder import Frame, record
+from hostler.core.policy.budgets import DAY, leaves, reopens
 from hostler.core.policy.corroboration import unconfirmed
-from hostler.core.policy.guards import (
-    DAY,
-    DisruptionRequest,
-    blockers,
-    held,
-    incident_holds,
-    is_harmless,
-    leaves,
-    mode_of,
-    reopens,
-    storm,
-)
+from hostler.core.policy.disruption_request import DisruptionRequest, is_harmless
+from hostler.core.policy.guards import blockers, incident_holds
+from hostler.core.policy.holds_and_pauses import held
 from hostler.core.policy.incidents import explained
+from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.response import Need, need_of, rank
+from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
 from hostler.core.state.configuration import REMEDIES, scaled
 from hostler.core.state.decision_context import DecisionContext

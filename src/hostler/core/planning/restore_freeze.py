@@ -6,7 +6,7 @@ The guard "restored" stops what is new. This stops what was under way, and what 
 from datetime import datetime
 
 from hostler.core.planning.remediation import protect
-from hostler.core.policy.guards import restored_at
+from hostler.core.policy.holds_and_pauses import restored_at
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext

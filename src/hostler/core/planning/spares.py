@@ -7,7 +7,10 @@ from hostler.core.planning.in_service import keeping_away
 from hostler.core.planning.plan_builder import Frame, record
 from hostler.core.planning.remediation import tired
 from hostler.core.policy import pool_places
-from hostler.core.policy.guards import DisruptionRequest, blockers, mode_of, scopes
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
+from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from hostler.core.planning.remediation import needed
 from hostler.core.policy.blast_radius import blast_radius
-from hostler.core.policy.guards import allowance, mode_of
+from hostler.core.policy.budgets import allowance
+from hostler.core.policy.pool_modes import mode_of
 from hostler.core.state.cell_record import CellRecord
 from hostler.core.state.configuration import Configuration, Pool, Reach
 from hostler.core.state.decision_context import DecisionContext

@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from hostler.core.policy.guards import DisruptionRequest, blockers
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import Need, shadow_need
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext

@@ -9,7 +9,7 @@ from litestar import Router, get
 from litestar.params import FromPath, FromQuery
 
 from hostler.core.policy import pool_places
-from hostler.core.policy.guards import scopes
+from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Hold, Node, Part, Plan, Ticket
 from hostler.core.state.verbs.facts import Permission

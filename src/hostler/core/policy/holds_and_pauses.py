@@ -1,0 +1,63 @@
+"""Holds, pauses and a restored journal: what a person, or a copied journal, keeps as it is."""
+
+from datetime import datetime
+
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.model import FLEET, OWNER, Blocker, Hold, HoldKind, Node
+
+
+def scopes(scene: DecisionContext, node: Node) -> tuple[str, ...]:
+    """Every scope that a hold, pause or window on the node may be placed on."""
+    pool = scene.fleet.pool_of(node)
+    names = [FLEET, node.id, *node.domains, f"rack:{node.position.rack}"]
+    if pool is not None:
+        names += [f"pool:{pool.name}", f"cluster:{pool.cluster}"]
+    return tuple(names)
+
+
+def restored(scene: DecisionContext, _request: DisruptionRequest) -> list[Blocker]:
+    """Blocker of everything while the journal is a copy that nobody has released."""
+    since = scene.fleet.cell.restored
+    return [] if since is None else [restored_at(since)]
+
+
+def restored_at(since: datetime) -> Blocker:
+    """Blocker of all disruption until a person has looked at how reality differs from a copied journal."""
+    text = f"the journal was restored at {since:%Y-%m-%d %H:%M} UTC: nothing is disturbed until a person releases it"
+    return Blocker("restored", "journal", text, "a person releases it (hostler restore release)")
+
+
+def paused(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """Blockers of the scopes for which a person has paused disruption."""
+    if not scene.fleet.cell.paused:
+        return []
+    paused = sorted({s for node in request.nodes for s in scopes(scene, node)} & set(scene.fleet.cell.paused))
+    return [Blocker("pause", s, f"disruption is paused for {s}", "somebody resumes it") for s in paused]
+
+
+def stopped_by_hold(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """What is kept powered off may be powered off again: somebody may have pressed its button."""
+    kinds = (HoldKind.operator, HoldKind.override, HoldKind.power)
+    return _holds(scene, request, kinds[:2] if request.remedy == "power_off" else kinds)
+
+
+def worked_on(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """Blockers of nodes that somebody has the hands in."""
+    return _holds(scene, request, (HoldKind.physical_work,))
+
+
+def _holds(scene: DecisionContext, request: DisruptionRequest, kinds: tuple[HoldKind, ...]) -> list[Blocker]:
+    if not len(scene.fleet.holds):
+        return []
+    wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
+    found = [h for h in scene.fleet.holds.values() if h.scope in wanted and h.kind in kinds]
+    return [held(h) for h in sorted(found, key=lambda h: h.id) if h.until is None or h.until > scene.sure]
+
+
+def held(hold: Hold) -> Blocker:
+    """A hold as the blocker it is."""
+    if hold.kind is HoldKind.power and hold.owner != OWNER:
+        ends = f"hostler node start-work {hold.scope}, or hostler hold release {hold.id}"
+        return Blocker("hold", hold.id, f"{hold.owner} keeps {hold.scope} powered off: {hold.reason}", ends)
+    return Blocker("hold", hold.id, f"{hold.owner} holds {hold.scope}: {hold.reason}", "the hold is released")

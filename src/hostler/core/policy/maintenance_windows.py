@@ -1,0 +1,22 @@
+"""Maintenance windows: what can wait begins inside one only, where its scope has any."""
+
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.model import Blocker
+
+
+def outside_window(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """Blocker where the nodes' scopes have windows and none is open now, or a doubted clock cannot tell."""
+    if not len(scene.fleet.windows):
+        return []
+    wanted = {scope for node in request.nodes for scope in scopes(scene, node)}
+    windows = [w for w in scene.fleet.windows.values() if w.scope in wanted and w.ends > scene.sure]
+    if windows and (doubt := scene.fleet.cell.doubt):
+        text = f"no maintenance window of {min(w.scope for w in windows)} can be told open: {doubt.text}"
+        return [Blocker("window", "clock", text, "the clock is confirmed (hostler clock confirm)")]
+    if not windows or any(w.starts <= scene.now for w in windows):
+        return []
+    opens = min(w.starts for w in windows)
+    text = f"outside the maintenance window of {min(w.scope for w in windows)}"
+    return [Blocker("window", windows[0].scope, text, f"the window opens at {opens:%Y-%m-%d %H:%M} UTC")]

@@ -1,0 +1,45 @@
+"""Modes of pools: whether a remedy is only observed, proposed to a person, or done."""
+
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.model import Blocker, Mode, Node, Phase
+
+
+def mode_of(scene: DecisionContext, node: Node, remedy: str) -> Mode:
+    """The mode of the node's pool × remedy: what was set by intent, else the pool's document, else observe.
+
+    Nodes outside every pool (spares, bring-up) act: there is no customer to ask. An adopted spare is only observed:
+    nobody has said yet that it may be touched.
+    """
+    pool = node.pool
+    if not pool:
+        return Mode.observe if node.adopted and node.phase is Phase.production else Mode.act
+    recorded = {(p, r): m for p, r, m in scene.fleet.cell.modes}
+    configured = scene.fleet.pool_of(node)
+    documents = configured.modes if configured else {}
+    for found in (
+        recorded.get((pool, remedy)),
+        recorded.get((pool, "*")),
+        documents.get(remedy),
+        documents.get("*"),
+    ):
+        if found is not None:
+            return Mode(found)
+    return Mode.observe
+
+
+def only_observed(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
+    """Observe blocks here; propose lets the plan be recorded, and it waits as proposed for a person's yes."""
+    if request.approved:
+        return []
+    observed = {node.pool for node in request.nodes if mode_of(scene, node, request.remedy) is Mode.observe}
+    return [
+        Blocker(
+            "mode",
+            f"{pool}:{request.remedy}",
+            f"{f'pool {pool}' if pool else 'an adopted spare'} stands at observe for {request.remedy}: "
+            "this would be done, and is not",
+            f"its mode is set to propose or act (hostler pool mode {pool} act)" if pool else "a pool at act takes it",
+        )
+        for pool in sorted(observed)
+    ]
