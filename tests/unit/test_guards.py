@@ -21,16 +21,16 @@ from tests.kit import Drive, a_hold, a_node, a_workload, after, configuration, p
 C = ActClass
 PASSES, WAITS = True, False
 
-TABLE: dict[str, tuple[bool, bool, bool, bool, bool]] = {
-    # guard: protective, easing, immediate, pending, bring-up
-    "pause": (PASSES, PASSES, WAITS, WAITS, WAITS),
-    "storm brake": (PASSES, PASSES, WAITS, WAITS, WAITS),
-    "hold": (PASSES, PASSES, WAITS, WAITS, WAITS),
-    "physical-work hold": (PASSES, PASSES, WAITS, WAITS, WAITS),
-    "budget": (PASSES, PASSES, WAITS, WAITS, PASSES),
-    "maintenance windows": (PASSES, PASSES, PASSES, WAITS, PASSES),
+TABLE: dict[str, tuple[bool, bool, bool, bool, bool, bool]] = {
+    # guard: protective, easing, immediate, pending, bring-up, idle check
+    "pause": (PASSES, PASSES, WAITS, WAITS, WAITS, WAITS),
+    "storm brake": (PASSES, PASSES, WAITS, WAITS, WAITS, WAITS),
+    "hold": (PASSES, PASSES, WAITS, WAITS, WAITS, WAITS),
+    "physical-work hold": (PASSES, PASSES, WAITS, WAITS, WAITS, WAITS),
+    "budget": (PASSES, PASSES, WAITS, WAITS, PASSES, PASSES),
+    "maintenance windows": (PASSES, PASSES, PASSES, WAITS, PASSES, PASSES),
 }
-CLASSES = (C.protective, C.easing, C.immediate, C.pending, C.bring_up)
+CLASSES = (C.protective, C.easing, C.immediate, C.pending, C.bring_up, C.idle_check)
 CELLS = [
     pytest.param(guard, act_class, passes, id=f"{guard}-{act_class.value}")
     for guard, row in TABLE.items()

@@ -8,7 +8,7 @@ from litestar.handlers import BaseRouteHandler
 from litestar.types import Scope
 
 from hostler.core.state.verbs.facts import Permission
-from hostler.server.problems import Problem, ProblemError, refuse
+from hostler.server.problems import ProblemDetails, ProblemError, refuse
 from hostler.server.tokens import Identity, Role, TokenStore
 
 _P = Permission
@@ -60,7 +60,9 @@ async def authenticate(scope: Scope, tokens: TokenStore, header: str) -> Identit
     who = await identify(tokens, header)
     connection = scope.get("state", {}).get("connection")
     if connection is not None and not connection.recognised(who):
-        problem = Problem("busy", f"{who.name} has as many connections open as it may", "close some, or use them again")
+        problem = ProblemDetails(
+            "busy", f"{who.name} has as many connections open as it may", "close some, or use them again"
+        )
         raise ProblemError(503, problem, {"Retry-After": "1", "Connection": "close"})
     scope["user"] = who
     return who
@@ -74,7 +76,7 @@ async def identify(tokens: TokenStore, header: str) -> Identity:
         what = "the token is unknown, revoked or expired" if token else "no token was sent"
         instead = "send 'Authorization: Bearer hst_…'; an operator makes one with `hostler token create`"
         raise ProblemError(
-            401, Problem("unauthenticated", what, instead), {"WWW-Authenticate": 'Bearer realm="hostler"'}
+            401, ProblemDetails("unauthenticated", what, instead), {"WWW-Authenticate": 'Bearer realm="hostler"'}
         )
     return who
 

@@ -8,7 +8,7 @@ from litestar import Request
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from hostler.core.state.packed_strings import Pairs
-from hostler.server.problems import MEDIA_TYPE, Problem
+from hostler.server.problems import MEDIA_TYPE, ProblemDetails
 
 ANYWHERE = {
     400: "The request does not parse, or a parameter does not fit",
@@ -51,7 +51,7 @@ def described(document: dict[str, Any]) -> dict[str, Any]:
 
     It takes packed structs for objects, and says "exactly one" of a union in which 1 is an integer and a number.
     """
-    _, schemas = msgspec.json.schema_components([Problem, Pairs], ref_template="#/components/schemas/{name}")
+    _, schemas = msgspec.json.schema_components([ProblemDetails, Pairs], ref_template="#/components/schemas/{name}")
     paths = {
         path: {method: _operation(method, path, operation) for method, operation in item.items()}
         for path, item in document["paths"].items()
@@ -78,7 +78,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> dict[str, A
         answers["503"] = {"description": "Requests should not be sent here now", "content": content}
     said = {status: text for of in _refusals(method, path, operation) for status, text in of.items()}
     for status, text in sorted(said.items()):
-        problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
         known = answers.get(str(status), {"description": text, "content": {}})
         answers[str(status)] = {**known, "content": {**known["content"], **problem}}
     security: list[dict[str, list[str]]] = [] if path in PUBLIC else [{"token": []}]

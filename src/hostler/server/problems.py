@@ -30,7 +30,7 @@ class DocumentProblem(Struct, frozen=True):
     instead: str
 
 
-class Problem(Struct, frozen=True, omit_defaults=True):
+class ProblemDetails(Struct, frozen=True, omit_defaults=True):
     """The body of every answer that is not a success."""
 
     error: str
@@ -43,7 +43,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
 class ProblemError(Exception):
     """A request that is answered with a problem. `headers` go along (Retry-After, WWW-Authenticate)."""
 
-    def __init__(self, status: int, problem: Problem, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, status: int, problem: ProblemDetails, headers: dict[str, str] | None = None) -> None:
         super().__init__(problem.what)
         self.status = status
         self.problem = problem
@@ -52,14 +52,16 @@ class ProblemError(Exception):
 
 def refuse(status: int, error: str, what: str, instead: str) -> ProblemError:
     """A problem to raise."""
-    return ProblemError(status, Problem(error, what[:WHAT_MAX], instead))
+    return ProblemError(status, ProblemDetails(error, what[:WHAT_MAX], instead))
 
 
 def standby(address: str, why: str = "", retry_after_s: float = 1.0) -> ProblemError:
     """Problem of a standby that could not have the active controller, at `address` ("" unknown), answer."""
     what = f"this controller stands by; the active one is at {address}" if address else "no controller is active now"
     instead = "send it again in a moment" + (f", or to {address}" if address else "")
-    problem = Problem("standby", f"{what}: {why}"[:WHAT_MAX] if why else what, instead, detail={"active": address})
+    problem = ProblemDetails(
+        "standby", f"{what}: {why}"[:WHAT_MAX] if why else what, instead, detail={"active": address}
+    )
     return ProblemError(503, problem, {"Retry-After": str(max(1, math.ceil(retry_after_s)))})
 
 
@@ -72,44 +74,48 @@ def invalid(error: InvalidInputError) -> ProblemError:
     """A document or registration that is refused whole."""
     found = tuple(_found(problem) for problem in error.problems)
     what = f"{len(found)} problem{'s' if len(found) != 1 else ''}; nothing was used"
-    return ProblemError(422, Problem("invalid_input", what, "mend what `problems` lists and send it again", found))
+    return ProblemError(
+        422, ProblemDetails("invalid_input", what, "mend what `problems` lists and send it again", found)
+    )
 
 
 def _found(problem: input_problems.Problem) -> DocumentProblem:
     return DocumentProblem(problem.where, problem.line, problem.what[:WHAT_MAX], problem.instead)
 
 
-def _answer(status: int, problem: Problem, headers: dict[str, str] | None = None) -> Response[Problem]:
+def _answer(status: int, problem: ProblemDetails, headers: dict[str, str] | None = None) -> Response[ProblemDetails]:
     return Response(problem, status_code=status, media_type=MEDIA_TYPE, headers=headers or {})
 
 
-def _raised(_: Request[Any, Any, Any], error: ProblemError) -> Response[Problem]:
+def _raised(_: Request[Any, Any, Any], error: ProblemError) -> Response[ProblemDetails]:
     return _answer(error.status, error.problem, error.headers)
 
 
-def _busy(_: Request[Any, Any, Any], error: BusyError) -> Response[Problem]:
-    problem = Problem("busy", "the controller does not take this now; nothing was accepted", "send it again later")
+def _busy(_: Request[Any, Any, Any], error: BusyError) -> Response[ProblemDetails]:
+    problem = ProblemDetails(
+        "busy", "the controller does not take this now; nothing was accepted", "send it again later"
+    )
     return _answer(503, problem, {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))})
 
 
-def _standby(request: Request[Any, Any, Any], error: StandbyError) -> Response[Problem]:
+def _standby(request: Request[Any, Any, Any], error: StandbyError) -> Response[ProblemDetails]:
     return _raised(request, standby(error.address, retry_after_s=error.retry_after_s))
 
 
-def _journal(_: Request[Any, Any, Any], error: JournalError) -> Response[Problem]:
+def _journal(_: Request[Any, Any, Any], error: JournalError) -> Response[ProblemDetails]:
     log.warning("journal_unreadable", reason=str(error))
-    problem = Problem("unavailable", "the journal cannot be read", "look at the server's log; try again")
+    problem = ProblemDetails("unavailable", "the journal cannot be read", "look at the server's log; try again")
     return _answer(503, problem, {"Retry-After": "5"})
 
 
-def _malformed(_: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+def _malformed(_: Request[Any, Any, Any], error: Exception) -> Response[ProblemDetails]:
     """JSON that does not parse, or does not fit."""
     what = str(error) or type(error).__name__
     if isinstance(error, RecursionError):
         what = "nested too deeply"
     fits = isinstance(error, msgspec.ValidationError)
     instead = "see /schema/openapi.json for the fields and types" if fits else "send one JSON document in UTF-8"
-    return _answer(422 if fits else 400, Problem("malformed", what[:WHAT_MAX], instead))
+    return _answer(422 if fits else 400, ProblemDetails("malformed", what[:WHAT_MAX], instead))
 
 
 _INSTEAD = {
@@ -120,7 +126,7 @@ _INSTEAD = {
 }
 
 
-def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[ProblemDetails]:
     """Problem of a request that the framework itself refuses."""
     what = error.detail
     if isinstance(error.extra, list):
@@ -132,12 +138,12 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Pro
         log.error("request_failed", path=request.url.path, reason=what)
         what = "the server failed"
     name = {404: "unknown", 405: "method", 413: "too_large"}.get(status, "malformed" if status < 500 else "internal")
-    return _answer(status, Problem(name, what[:WHAT_MAX], _INSTEAD.get(status, "look at the server's log")))
+    return _answer(status, ProblemDetails(name, what[:WHAT_MAX], _INSTEAD.get(status, "look at the server's log")))
 
 
-def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemDetails]:
     log.error("request_failed", exc_info=error, path=request.url.path)
-    return _answer(500, Problem("internal", "the server failed; this is a bug", "look at the server's log"))
+    return _answer(500, ProblemDetails("internal", "the server failed; this is a bug", "look at the server's log"))
 
 
 HANDLERS: ExceptionHandlersMap = {

@@ -10,18 +10,33 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2s
 
-from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
 from hostler.core.state.configuration import IdleCheckPolicy, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import CheckResult, Mode, Node, Operation, Phase, Profile, Severity, Verdict, WorkClass
+from hostler.core.state.model import (
+    ActClass,
+    Blocker,
+    CheckResult,
+    Mode,
+    Node,
+    Operation,
+    Phase,
+    Profile,
+    Severity,
+    Verdict,
+    WorkClass,
+)
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.operations import IDLE_CHECK
 
 PROFILE = "idle"
 """The profile of checks that runs in a slot, and under which its verdict is recorded."""
+
+IN_DOUBT = "the journal or the clock is in doubt"
 
 
 def serves(fleet: Fleet, node: Node) -> bool:
@@ -91,17 +106,23 @@ def _wanted_by_others(scene: DecisionContext, node: Node) -> str:
 
 
 def _stopped(scene: DecisionContext, node: Node) -> str:
-    cell = scene.fleet.cell
-    if cell.restored is not None or cell.doubt is not None:
-        return "the journal or the clock is in doubt"
-    if cell.brake:
-        return "the storm brake is latched"
-    if not len(scene.fleet.holds) and not cell.paused:
-        return ""
-    wanted = scopes(scene, node)
-    if held := scene.fleet.holds_on(wanted):
-        return f"{held[0].owner} holds it"
-    return "" if frozenset(cell.paused).isdisjoint(wanted) else "it is paused"
+    if scene.fleet.cell.doubt is not None:
+        return IN_DOUBT
+    found = blockers(scene, DisruptionRequest(IDLE_CHECK, ActClass.idle_check, (node,)))
+    return next((_clause(scene, one) for one in found), "")
+
+
+def _clause(scene: DecisionContext, found: Blocker) -> str:
+    """The blocker as the end of "called off: …" in a verdict's record."""
+    match found.kind:
+        case "restored":
+            return IN_DOUBT
+        case "brake":
+            return "the storm brake is latched"
+        case "hold":
+            return f"{scene.fleet.holds[found.name].owner} holds it"
+        case _:
+            return "it is paused"
 
 
 def _matters(severity: Severity, kind: str, part: str, wish: str) -> bool:

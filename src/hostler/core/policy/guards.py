@@ -18,29 +18,28 @@ from hostler.core.state import remediators
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Blocker
 
-_CLASSES = (ActClass.protective, ActClass.easing, ActClass.immediate, ActClass.pending, ActClass.bring_up)
-
 GUARDS: dict[str, dict[ActClass, bool]] = {
-    guard: dict(zip(_CLASSES, asked, strict=True))
+    guard: dict(zip(ActClass, asked, strict=True))
     for guard, *asked in (
-        # guard, then whether it is asked: protective, easing, immediate, pending, bring-up
-        ("restored", False, False, True, True, True),
-        ("pause", False, False, True, True, True),
-        ("brake", False, False, True, True, True),
-        ("hold", False, False, True, True, True),
-        ("remediator", False, False, True, True, False),
-        ("binding", False, False, True, True, True),
-        ("incident", False, False, True, True, False),
-        ("physical_work", False, False, True, True, True),
-        ("budget", False, False, True, True, True),
-        ("domain", False, False, True, True, False),
-        ("window", False, False, False, True, False),
-        ("mode", False, False, True, True, False),
-        ("confirmation", False, False, True, True, False),
+        # guard, then whether it is asked: protective, easing, immediate, pending, bring-up, idle check
+        ("restored", False, False, True, True, True, True),
+        ("pause", False, False, True, True, True, True),
+        ("brake", False, False, True, True, True, True),
+        ("hold", False, False, True, True, True, True),
+        ("remediator", False, False, True, True, False, False),
+        ("binding", False, False, True, True, True, False),
+        ("incident", False, False, True, True, False, False),
+        ("physical_work", False, False, True, True, True, True),
+        ("budget", False, False, True, True, True, False),
+        ("domain", False, False, True, True, False, False),
+        ("window", False, False, False, True, False, False),
+        ("mode", False, False, True, True, False, False),
+        ("confirmation", False, False, True, True, False, False),
     )
 }
 """Guard → class → whether the guard is asked. Consent of workloads is `disturb.may_disturb`, asked at the drain;
-for a physical-work hold, easing passes but its power stays off (`operations.OperationRow.needs` "power")."""
+for a physical-work hold, easing passes but its power stays off (`operations.OperationRow.needs` "power"). Idle checks
+have limits and a mode of their own (`planning.idle_checks`)."""
 
 
 def blockers(scene: DecisionContext, request: DisruptionRequest) -> tuple[Blocker, ...]:

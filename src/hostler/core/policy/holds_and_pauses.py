@@ -4,7 +4,7 @@ from datetime import datetime
 
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import FLEET, OWNER, Blocker, Hold, HoldKind, Node
+from hostler.core.state.model import FLEET, OWNER, ActClass, Blocker, Hold, HoldKind, Node
 
 
 def scopes(scene: DecisionContext, node: Node) -> tuple[str, ...]:
@@ -37,7 +37,12 @@ def paused(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
 
 
 def stopped_by_hold(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
-    """What is kept powered off may be powered off again: somebody may have pressed its button."""
+    """What is kept powered off may be powered off again: somebody may have pressed its button.
+
+    An idle check is new work for the node, so that a cordon stops it too.
+    """
+    if request.act_class is ActClass.idle_check:
+        return _holds(scene, request, (HoldKind.operator, HoldKind.cordon, HoldKind.override, HoldKind.power))
     kinds = (HoldKind.operator, HoldKind.override, HoldKind.power)
     return _holds(scene, request, kinds[:2] if request.remedy == "power_off" else kinds)
 

@@ -92,6 +92,7 @@ class ActClass(StrEnum):
     immediate = "immediate"
     pending = "pending"
     bring_up = "bring_up"
+    idle_check = "idle_check"
 
 
 class Mode(StrEnum):
