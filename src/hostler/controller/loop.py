@@ -10,13 +10,14 @@ from typing import assert_never
 
 from hostler.controller import intake, live_updates, restore_diff, wakeups
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
+from hostler.controller.at_rest import restless, rests
+from hostler.controller.batch_draft import BatchDraft
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.controller.startup import first_words, of_clock
 from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.decide import answer as answer_intent
-from hostler.core.planning.needs_nothing import restless, rests
 from hostler.core.planning.next_step import next_step, wakes_at
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
@@ -32,16 +33,11 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.index_keys import is_spare
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Node, Observation, Outcome, Phase
-from hostler.core.state.syndromes import SYNDROME_OF
-from hostler.core.tables.operations import OPERATIONS
-from hostler.ports import Batch, Restored
+from hostler.core.state.model import Node, Outcome, Phase
+from hostler.ports import Restored
 
 SOURCES = ("agent", "bmc")
 """Senders of a node's observations; each has a cursor of its own."""
-
-FEW = 2_000
-"""So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
 
 ROUNDS = 32
 """Steps forward one node may take within one batch; more is a loop, and a bug."""
@@ -92,7 +88,7 @@ class Controller:
             for operation in node.under_way:
                 if operation.id not in self.present.unobserved:
                     self.present.unobserved[operation.id] = self._now + OBSERVED_WITHIN
-                    self._sends.append(Send("observe", operation, node))
+                    self._draft.sends.append(Send("observe", operation, node))
         for node_id in self.fleet.nodes:
             self._schedule(self.fleet.nodes[node_id])
             self._touched[node_id] = "clock"
@@ -129,31 +125,25 @@ class Controller:
     def _begin(self, now: datetime) -> None:
         self._now = now
         self._scene = DecisionContext(self.fleet, self.present, now)
-        self._records: list[e.Record] = []
-        self._stored: list[Observation] = []
-        self._moved: dict[str, tuple[str, int]] = {}
-        self._sends: list[Send] = []
-        self._replies: list[Reply] = []
+        self._draft = BatchDraft()
         self._eased = self._uneven = False
         self._quiet: dict[str, int] = {}
 
     def _finish(self) -> Ready:
-        batch = Batch(tuple(self._records), tuple(self._stored), self._moved, self.fleet.cell.format)
-        self._ready = Ready(batch, tuple(self._sends), tuple(self._replies))
+        self._ready = self._draft.ready(self.fleet.cell.format)
         if self._touched or self._suspects:
             self.agenda.wake(CALENDAR, self._now, self._now)
         return self._ready
 
     def _emit(self, event: e.Event, cause: str) -> None:
         """Put the event into the batch and the overlay, and note what it touches."""
-        if isinstance(event, e.OperationFinished) and event.result in ("revoked", "timed_out"):
-            self._revoke(event)
+        self._draft.sends += wakeups.revocations(self.fleet, event)
         errors = judged(self._scene, event)
         if self.present.release.introduced:
             assert self._scene.may_write(e.name_of(event)), f"not every controller reads {e.name_of(event)}"
         record = e.Record(self.fleet.cell.seq + 1, self._now, self.epoch, cause, event)
         evolve(self.fleet, record)
-        self._records.append(record)
+        self._draft.records.append(record)
         self._eased = self._eased or wakeups.asks_all_again(self.fleet, event)
         self._follow_up(record)
         self._touch_all(self.slot_waiters.woken(event), cause)
@@ -163,18 +153,13 @@ class Controller:
     def _follow_up(self, record: e.Record) -> None:
         """Do what a record asks of this batch and of the clock."""
         event, cause = record.event, record.cause
+        self._suspects.update(dict.fromkeys(wakeups.suspects(self.fleet, event), record.seq))
         match event:
-            case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c) if c.type in SYNDROME_OF:
-                self._suspects[c.node] = record.seq
-            case e.ConditionCleared(node=node_id) | e.PhaseChanged(node=node_id) if self.fleet.incidents_of(node_id):
-                self._suspects[node_id] = record.seq
             case e.RestoreReleased() | e.ClockConfirmed():
                 self._look_again()
             case e.OperationStarted(operation=operation):
                 self.agenda.attempted(operation.id)
-                self._sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
-            case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
-                self._suspects.update(dict.fromkeys(self.fleet.index.members("ailing"), record.seq))
+                self._draft.sends.append(Send("perform", operation, self.fleet.nodes[operation.node]))
         if isinstance(event, ENTRIES):
             self._watch_calendar()
         self._touch_all(wakeups.concerned(self.fleet, event), cause)
@@ -192,12 +177,6 @@ class Controller:
                     self.cursors.pop(f"{node_id}/{source}", None)
             case _:
                 pass
-
-    def _revoke(self, given_up: e.OperationFinished) -> None:
-        """Tell the driver that the operation is called off, where that can still help."""
-        node = self.fleet.nodes[given_up.node]
-        if OPERATIONS[given_up.kind].revocable:
-            self._sends.extend(Send("revoke", one, node) for one in node.under_way if one.id == given_up.operation)
 
     def _watch_calendar(self) -> None:
         if (at := next_moment(self.fleet, self._now)) is not None:
@@ -261,21 +240,20 @@ class Controller:
     def _answer(self, one: intake.IntentAsked) -> None:
         answer = answer_intent(Ask(self._scene, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
-        self._replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
+        self._draft.replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
 
     def _observe(self, seen: intake.Observed) -> None:
         """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""
         node = self.fleet.nodes.get(seen.node)
         if node is None:
-            self._replies.append(Reply(seen.token, granted=False, text=f"no node {seen.node}"))
+            self._draft.replies.append(Reply(seen.token, granted=False, text=f"no node {seen.node}"))
             return
         source = seen.observations[0].source if seen.observations else "agent"
         key = f"{seen.node}/{source}"
-        read = self._moved.get(key) or self.cursors.get(key) or ("", 0)
+        read = self._draft.read.get(key) or self.cursors.get(key) or ("", 0)
         for observation in intake.unread(seen.observations, read):
-            read = self._moved[key] = (observation.spool, observation.sequence)
             stamped = intake.received_at(observation, self._now)
-            self._stored.append(stamped)
+            self._draft.store(key, stamped)
             if intake.see_devices(self.present, stamped):
                 self._touch(node.id, stamped.id)
             workloads = self.present.workloads(node)
@@ -285,7 +263,8 @@ class Controller:
                 node = self.fleet.nodes.get(node.id) or node
             if stamped.kind == "inventory" and stamped.source == "agent":
                 self.present.entry(node.id).inventory = known_inventory(self.fleet, node, stamped)
-        self._replies.append(Reply(seen.token, acknowledged=read[1], text=read[0]))
+        spool, sequence = self._draft.read.get(key, read)
+        self._draft.replies.append(Reply(seen.token, acknowledged=sequence, text=spool))
 
     def _reply(self, outcome: Outcome) -> None:
         node = self.fleet.nodes.get(outcome.node)
@@ -319,7 +298,7 @@ class Controller:
             for operation in node.under_way:
                 how = self.agenda.due_for(operation.id, self._now)
                 if how == "observe":
-                    self._sends.append(Send("observe", operation, node))
+                    self._draft.sends.append(Send("observe", operation, node))
                 elif how == "perform":
                     self._emit(e.OperationStarted(intake.again(operation, node, self._now)), "clock")
 
@@ -331,17 +310,17 @@ class Controller:
                 self._record_all(self._news(self.fleet.nodes.get(node_id)), cause)
             self._review()
             touched, self._touched = self._touched, {}
-            for node_id in wakeups.ranked(self._scene, (i for i in touched if not self._rests(i))):
+            for node_id in wakeups.ranked(self._scene, (i for i in touched if not rests(self._scene, self.silent, i))):
                 self._forward(node_id, touched[node_id])
             self._fill_and_ease()
             if not self._touched and not self._suspects:
                 self._record_all(advance(self._scene), "clock")
             if not (self._touched or self._suspects or self._eased):
                 break
-        found = len(self._records)
-        for node_id in self._restless(self._sweeping):
+        found = len(self._draft.records)
+        for node_id in restless(self._scene, self.silent, self._sweeping):
             self._forward(node_id, "sweep")
-        self.swept += len(self._records) - found
+        self.swept += len(self._draft.records) - found
         self._sweeping = {}
 
     def _fill_and_ease(self) -> None:
@@ -367,25 +346,12 @@ class Controller:
 
     def _news(self, node: Node | None) -> tuple[e.Event, ...]:
         """Events of the node by the clock. A node without any is not asked again before something is recorded."""
-        if node is None or self._quiet.get(node.id) == len(self._records):
+        if node is None or self._quiet.get(node.id) == len(self._draft.records):
             return ()
         found = live_updates.by_clock(self._scene, node, self.silent)
         if not found:
-            self._quiet[node.id] = len(self._records)
+            self._quiet[node.id] = len(self._draft.records)
         return found
-
-    def _restless(self, node_ids: dict[str, None]) -> list[str]:
-        """The nodes among these that may need something."""
-        candidates = node_ids if len(node_ids) <= FEW else {**restless(self.fleet), **self.silent}
-        return [i for i in candidates if i in node_ids and not self._rests(i)]
-
-    def _rests(self, node_id: str) -> bool:
-        node = self.fleet.nodes.get(node_id)
-        if node is None:
-            return True
-        if node_id in self.silent or not rests(self.fleet, node):
-            return False
-        return not own_conditions.is_unlisted(self._scene, node)
 
     def _forward(self, node_id: str, cause: str) -> None:
         """Ask for the next step until the node waits or rests."""
@@ -405,8 +371,7 @@ class Controller:
                 for subject in e.subjects_of(event):
                     if subject != node_id:
                         self._touch(subject, cause)
-        last = ", ".join(e.name_of(r.event) for r in self._records[-6:])
-        raise AssertionError(f"{node_id} did not come to rest in {ROUNDS} steps; the last were {last}")
+        raise AssertionError(f"{node_id} did not come to rest in {ROUNDS} steps: {self._draft.last_names()}")
 
     def _settle_down(self, node: Node, answer: Wait | Rest, cause: str) -> None:
         """Record a changed reason for waiting, and see to it that the clock wakes the node in time."""

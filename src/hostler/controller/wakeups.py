@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
+from hostler.controller.ready import Send
 from hostler.core.planning import idle_checks
 from hostler.core.planning.domain_plans import mates
 from hostler.core.planning.rejoin_guard import TURN_AWAY
@@ -11,7 +12,8 @@ from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Waiting
-from hostler.core.tables.operations import IDLE_CHECK
+from hostler.core.state.syndromes import SYNDROME_OF
+from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
 
 
 def ranked(scene: DecisionContext, node_ids: Iterable[str]) -> list[str]:
@@ -79,6 +81,28 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
                     yield from fleet.index.members(f"pool:{known.name}")
         case _:
             pass
+
+
+def suspects(fleet: Fleet, event: e.Event) -> Iterable[str]:
+    """The nodes of which to ask, because of the event, whether they share a cause with others."""
+    match event:
+        case e.ConditionRaised(condition=c) | e.ConditionUpdated(condition=c) if c.type in SYNDROME_OF:
+            return (c.node,)
+        case e.ConditionCleared(node=node_id) | e.PhaseChanged(node=node_id) if fleet.incidents_of(node_id):
+            return (node_id,)
+        case e.RolloutStarted() | e.SliceStarted() | e.RolloutStopped() | e.ConfigActivated():
+            return fleet.index.members("ailing")
+        case _:
+            return ()
+
+
+def revocations(fleet: Fleet, event: e.Event) -> list[Send]:
+    """Sends that call off the operation which the event gives up, where that can still help."""
+    if not isinstance(event, e.OperationFinished) or event.result not in ("revoked", "timed_out"):
+        return []
+    node = fleet.nodes[event.node]
+    given_up = [one for one in node.under_way if one.id == event.operation]
+    return [Send("revoke", one, node) for one in given_up if OPERATIONS[event.kind].revocable]
 
 
 def beside(fleet: Fleet, node_id: str) -> Iterator[str]:

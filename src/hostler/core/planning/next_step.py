@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from hostler.core.conditions import own_conditions, staleness, unanswered_checks
 from hostler.core.planning import idle_checks, rejoin_guard, triage
+from hostler.core.planning.enrolment import enrol
 from hostler.core.planning.execution import advance
 from hostler.core.planning.in_service import serve
 from hostler.core.planning.outcomes import change_phase
@@ -75,7 +76,7 @@ def _phase_work(scene: DecisionContext, node: Node) -> Answer:
     if node.phase is Phase.production:
         return _awaiting(scene, node, serve(scene, node))
     if node.phase is Phase.registered:
-        return _enrol(scene, node)
+        return enrol(scene, node)
     over = node.deadline is not None and node.deadline <= scene.now and not unanswered_checks.holds_the_phase(node)
     if row.limit_s is not None and row.on_limit and over:
         return Act(change_phase(scene, node, row.on_limit, f"over the limit of {node.phase}"))
@@ -106,21 +107,6 @@ def _bring_up(scene: DecisionContext, node: Node, recipe: Recipe) -> Answer:
     if found:
         return Wait(recipe.name, found, until=node.deadline)
     return Act((record(scene, node, recipe, Frame(ActClass.bring_up)),))
-
-
-def _enrol(scene: DecisionContext, node: Node) -> Answer:
-    if node.adopted:
-        if node.inventory_at is not None:
-            return Act(change_phase(scene, node, Phase.production, "adopted, its inventory seen"))
-        text = "its inventory has not been seen yet"
-        return Wait("adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports it"),))
-    if node.provisioner == "none":
-        text = "no provisioner: somebody else powers it on"
-        return Wait("bring_up", (Blocker("person", "operator", text, "it is adopted or given a provisioner"),))
-    found = blockers(scene, DisruptionRequest("initializing", ActClass.bring_up, (node,)))
-    if found:
-        return Wait("bring_up", found)
-    return Act(change_phase(scene, node, Phase.initializing, "bring-up begins"))
 
 
 def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:

@@ -1,0 +1,25 @@
+"""Nodes that a sweep may pass over: in service, heard, listed by their cluster, and with nothing on them."""
+
+from hostler.controller.live_updates import Silence
+from hostler.core.conditions import own_conditions
+from hostler.core.planning import needs_nothing
+from hostler.core.state.decision_context import DecisionContext
+
+FEW = 2_000
+"""So many nodes of a sweep are asked one by one rather than looked up among all that may need something."""
+
+
+def restless(scene: DecisionContext, silent: Silence, node_ids: dict[str, None]) -> list[str]:
+    """The nodes among these that may need something."""
+    candidates = node_ids if len(node_ids) <= FEW else {**needs_nothing.restless(scene.fleet), **silent}
+    return [i for i in candidates if i in node_ids and not rests(scene, silent, i)]
+
+
+def rests(scene: DecisionContext, silent: Silence, node_id: str) -> bool:
+    """Whether the node certainly needs nothing; so does one that is not known."""
+    node = scene.fleet.nodes.get(node_id)
+    if node is None:
+        return True
+    if node_id in silent or not needs_nothing.rests(scene.fleet, node):
+        return False
+    return not own_conditions.is_unlisted(scene, node)

@@ -1,0 +1,24 @@
+"""First step of a registered node: its bring-up begins, or it is adopted into service once its inventory is seen."""
+
+from hostler.core.planning.outcomes import change_phase
+from hostler.core.policy.disruption_request import DisruptionRequest
+from hostler.core.policy.guards import blockers
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.model import ActClass, Blocker, Node, Phase
+
+
+def enrol(scene: DecisionContext, node: Node) -> Answer:
+    """Begin the bring-up of a registered node, or take an adopted one into service; else why it waits."""
+    if node.adopted:
+        if node.inventory_at is not None:
+            return Act(change_phase(scene, node, Phase.production, "adopted, its inventory seen"))
+        text = "its inventory has not been seen yet"
+        return Wait("adopt", (Blocker("observation", "inventory", text, "its agent or BMC reports it"),))
+    if node.provisioner == "none":
+        text = "no provisioner: somebody else powers it on"
+        return Wait("bring_up", (Blocker("person", "operator", text, "it is adopted or given a provisioner"),))
+    found = blockers(scene, DisruptionRequest("initializing", ActClass.bring_up, (node,)))
+    if found:
+        return Wait("bring_up", found)
+    return Act(change_phase(scene, node, Phase.initializing, "bring-up begins"))
