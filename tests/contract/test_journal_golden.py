@@ -1,8 +1,8 @@
-"""A journal written by version 1 opens forever.
+"""A journal written by an older version opens forever.
 
-`journal_golden/version_1.journal` holds one of each event of its day. It is never written again once a version is
+`journal_golden/version_N.journal` holds one of each event of its day. It is never written again once a version is
 released: a body that changes gets a new VERSION, an upcaster and a golden journal of its own. Until the first
-release `python -m tests.contract.test_journal_golden` writes it anew.
+release `python -m tests.contract.test_journal_golden` writes the newest anew.
 """
 
 import shutil
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hostler.core.state.events import VERSION
 from hostler.core.state.upcast import upcast
 from hostler.journal.check import check
 from hostler.journal.codec import StoredRow, unseal
@@ -111,4 +112,4 @@ def write(path: Path) -> None:
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    write(FOLDER / "version_1.journal")
+    write(FOLDER / f"version_{VERSION}.journal")

@@ -11,7 +11,7 @@ from hostler.core.state.model import Hold, HoldKind
 from hostler.core.state.upcast import DOWNCASTERS, downcast, is_cast, upcast
 from tests.kit import Drive, a_node, configuration, fold, pool_document
 
-OLD = Release("1.0")
+OLD = Release("1.0", {})
 NEW = Release("1.1", {("window_scheduled", 1): 2, ("plan_recorded", 1): 2})
 """A next version: to plan maintenance, and to plan at all, would be new in it."""
 

@@ -17,6 +17,7 @@ from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Condition, Facts, Node, Operation, Outcome, Part, Plan, Step, Verdict
 from hostler.core.state.packed_strings import pairs
 from hostler.core.tables.conditions import CONDITIONS
+from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.recipes import RECIPES
 from tests.kit import NOW, Drive, a_node, configuration, gpu_part, pool_document, seen_all
 
@@ -45,7 +46,7 @@ def a_condition(kind: str, part: str = "", **fields: Any) -> Condition:
 
 def sees(node: Node, plan: str = "gpu_reset", *causes: Condition, fleet: Fleet | None = None) -> Expected:
     sick = replace(node, conditions=causes)
-    return gate_requirements.expectation(fleet or a_fleet(sick), sick, plan, [c.id for c in causes])
+    return gate_requirements.expectation(fleet or a_fleet(sick), sick, rules_of(plan), [c.id for c in causes])
 
 
 def gate_ends_it(remedy: str) -> bool:
@@ -143,7 +144,7 @@ def test_a_return_to_service_answers_for_what_a_remedy_was_to_clear() -> None:
     node = replace(
         a_node("a"), conditions=(a_condition("gpu.gsp_timeout", "a-G3"), a_condition("power.supply", "psu1"))
     )
-    want = gate_requirements.expectation(a_fleet(node), node, "return_to_service", ())
+    want = gate_requirements.expectation(a_fleet(node), node, rules_of("return_to_service"), ())
     assert [fault.type for fault in want.faulted] == ["gpu.gsp_timeout"]
 
 

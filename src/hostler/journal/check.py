@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from hostler.core.state.events import subjects_of
-from hostler.core.state.snapshot import SNAPSHOT_VERSION
+from hostler.core.state.snapshot import SNAPSHOT_VERSION, SNAPSHOTS_READ
 from hostler.journal import compaction, layout, queries
 from hostler.journal.codec import GENESIS, UnknownEventError, unseal, unseal_observation, verified
 from hostler.journal.database import FINDINGS_MAX, PAGE, Database, rows_after
@@ -169,9 +169,9 @@ def _fault(connection: Connection, chain: ChainState, snapshot: tuple[int, bytes
         return f"its digest is not that of record {seq}"
     if queries.checksum_of(queries.snapshot_body(connection, seq)) != checksum:
         return "its body does not match its checksum; it is not used"
-    return (
-        "" if version == SNAPSHOT_VERSION else f"it has version {version}, this Hostler uses version {SNAPSHOT_VERSION}"
-    )
+    if version in SNAPSHOTS_READ:
+        return ""
+    return f"it has version {version}, this Hostler uses version {SNAPSHOT_VERSION}"
 
 
 def _orphans(connection: Connection) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from hostler.core.state.events import subjects_of
-from hostler.core.state.snapshot import SNAPSHOT_VERSION
+from hostler.core.state.snapshot import SNAPSHOTS_READ
 from hostler.journal import queries, schema, whole_files
 from hostler.journal.codec import GENESIS, StoredRow, micros, unseal, verified
 from hostler.journal.database import PAGE, Database, rows_after
@@ -136,7 +136,7 @@ def _write(out: BinaryIO, tally: LineTally, line: FirstLine | RecordLine) -> Non
 def _expired(database: Database, after: int, digest: bytes, before: int) -> Iterator[StoredRow]:
     """Records that the last but one snapshot stands for, from the first on, while they are older than `before`."""
     with database.reading() as connection:
-        whole = [snapshot.seq for snapshot in queries.whole_snapshots(connection, SNAPSHOT_VERSION)]
+        whole = [snapshot.seq for snapshot in queries.whole_snapshots(connection, SNAPSHOTS_READ)]
     if len(whole) < SNAPSHOTS_KEPT:
         return
     for row in verified(rows_after(database, after), after, digest):

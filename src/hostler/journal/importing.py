@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, insert, select, update
 
 from hostler.core.state.events import subjects_of
-from hostler.core.state.snapshot import SNAPSHOT_VERSION
+from hostler.core.state.snapshot import SNAPSHOTS_READ
 from hostler.journal import lease_rows, queries, schema
 from hostler.journal.codec import GENESIS, INTEGER_MAX, micros, seal_cursors, unseal, unseal_observation, verified
 from hostler.journal.database import Database, Values
@@ -151,7 +151,7 @@ class _Filling:
             self._add("snapshot_parts", (piece.seq, piece.part, piece.body))
             self._flush("snapshot_parts")
         self._add("snapshots", (line.seq, digest, line.version, checksum))
-        self._covered |= line.version == SNAPSHOT_VERSION and line.seq >= self.start.first - 1
+        self._covered |= line.version in SNAPSHOTS_READ and line.seq >= self.start.first - 1
         self._snapshot = []
 
     def _finish(self, line: LastLine) -> None:

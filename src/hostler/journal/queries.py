@@ -1,6 +1,6 @@
 """Queries of the journal's tables, as SQLAlchemy Core statements that every database understands."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 from sqlalchemy import Connection, Select, func, select
@@ -114,15 +114,15 @@ def snapshot_seqs(connection: Connection) -> list[int]:
     return list(connection.execute(select(snapshots.c.seq).order_by(snapshots.c.seq.desc())).scalars())
 
 
-def newest_snapshot(connection: Connection, version: int) -> int:
-    """The record at which the newest snapshot of this version was taken, 0 where there is none."""
+def newest_snapshot(connection: Connection, versions: Sequence[int]) -> int:
+    """The record at which the newest snapshot of these versions was taken, 0 where there is none."""
     c = snapshots.c
-    return connection.execute(select(func.max(c.seq)).where(c.version == version)).scalar_one() or 0
+    return connection.execute(select(func.max(c.seq)).where(c.version.in_(versions))).scalar_one() or 0
 
 
-def whole_snapshots(connection: Connection, version: int) -> Iterator[Snapshot]:
-    """Snapshots of this version whose bodies match their checksums, newest first."""
-    query = select(snapshots).where(snapshots.c.version == version).order_by(snapshots.c.seq.desc())
+def whole_snapshots(connection: Connection, versions: Sequence[int]) -> Iterator[Snapshot]:
+    """Snapshots of these versions whose bodies match their checksums, newest first."""
+    query = select(snapshots).where(snapshots.c.version.in_(versions)).order_by(snapshots.c.seq.desc())
     for seq, digest, _, checksum in connection.execute(query).all():
         body = snapshot_body(connection, seq)
         if checksum_of(body) == checksum:

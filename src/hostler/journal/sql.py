@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, select
 
 from hostler.core.state.events import Record, subjects_of
 from hostler.core.state.model import Observation
-from hostler.core.state.snapshot import SNAPSHOT_VERSION
+from hostler.core.state.snapshot import SNAPSHOT_VERSION, SNAPSHOTS_READ
 from hostler.journal import layout, lease_rows, queries, schema
 from hostler.journal.codec import (
     GENESIS,
@@ -171,12 +171,12 @@ class SqlJournal:
     def snapshot(self) -> Snapshot | None:
         """The newest snapshot that is whole and of this version; without one the journal is folded from its start."""
         with self._database.reading() as connection:
-            return next(queries.whole_snapshots(connection, SNAPSHOT_VERSION), None)
+            return next(queries.whole_snapshots(connection, SNAPSHOTS_READ), None)
 
     def snapshot_seq(self) -> int:
         """The record at which the newest snapshot of this version was taken, 0 where there is none."""
         with self._database.reading() as connection:
-            return queries.newest_snapshot(connection, SNAPSHOT_VERSION)
+            return queries.newest_snapshot(connection, SNAPSHOTS_READ)
 
     def records(self, after: int = 0) -> Iterator[Record]:
         """Records after `after` in order, each verified against its digest (CorruptJournalError).

@@ -47,6 +47,7 @@ from hostler.core.state.model import (
     Workload,
 )
 from hostler.core.state.packed_strings import Pairs
+from hostler.core.state.plan_rules import PlanRules
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 
@@ -327,6 +328,7 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     Window: _rows("id owner", scope=_scope, reason=_untold),
     Step: _rows("operation args"),
     Radius: _rows(nodes=_nodes),
+    PlanRules: _rows("left_phase found_phase keeps cures"),
     Plan: _rows(
         "id name undo rule remedy to_phase failed_phase convicted_phase part boot_id group state result parts"
         " left_boot",

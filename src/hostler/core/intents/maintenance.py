@@ -20,6 +20,7 @@ from hostler.core.state import events as e
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import FLEET, OWNER, ActClass, HoldKind, Node, Phase, Window, WorkClass
 from hostler.core.state.verbs.maintenance import CancelMaintenance, EndWork, ScheduleMaintenance, StartWork
+from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.recipes import RECIPES
 
 
@@ -71,7 +72,7 @@ def _no_longer_kept_dark(ask: AnyAsk, node: Node) -> list[e.Event]:
     """End holds and requests that kept it off until this work began: the work keeps it off from now on."""
     person, why = ask.intent.person, "work on it has begun"
     dark = (h for h in ask.scene.fleet.holds_on([node.id]) if h.kind is HoldKind.power and h.owner != OWNER)
-    wished = (c for c in node.conditions if c.remedy == "power_off")
+    wished = (c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
     cleared = [e.ConditionCleared(node.id, c.id, person, why) for c in wished]
     return [*(e.HoldReleased(h.id, h.scope, person, why) for h in dark), *cleared]
 

@@ -6,6 +6,7 @@ from hostler.core.policy.guards import blockers
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
+from hostler.core.tables.phases import PHASES
 
 
 def enrol(scene: DecisionContext, node: Node) -> Answer:
@@ -18,7 +19,7 @@ def enrol(scene: DecisionContext, node: Node) -> Answer:
     if node.provisioner == "none":
         text = "no provisioner: somebody else powers it on"
         return Wait("bring_up", (Blocker("person", "operator", text, "it is adopted or given a provisioner"),))
-    found = blockers(scene, DisruptionRequest("initializing", ActClass.bring_up, (node,)))
+    found = blockers(scene, DisruptionRequest(PHASES[Phase.initializing].recipe, ActClass.bring_up, (node,)))
     if found:
         return Wait("bring_up", found)
     return Act(change_phase(scene, node, Phase.initializing, "bring-up begins"))

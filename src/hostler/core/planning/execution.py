@@ -43,8 +43,10 @@ from hostler.core.state.model import (
     WorkClass,
     Workload,
 )
+from hostler.core.state.plan_rules import Releases
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.tables.operations import OPERATIONS, OperationKind
+from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.verdicts import Conviction
 
 CHECK_ENDS_S = 60.0
@@ -216,7 +218,7 @@ def _to_a_graver(scene: DecisionContext, node: Node, plan: Plan, need: Need | No
         return None
     if domain_plans.scope_of(plan.group) or not may_begin(scene, node, need):
         return None
-    if plan.name == "release" and not need.wished and not has_proven_itself(node):
+    if plan.rules.releases is Releases.done and not need.wished and not has_proven_itself(node):
         return None
     return (e.PlanEnded(node.id, plan.id, "superseded", f"{need.remedy} is needed for {need.rule}"),)
 
@@ -226,8 +228,9 @@ def _releases(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, 
 
     It is free of work already. What the remedy was for stands, and is answered once the tenant has let go.
     """
-    wish = next((c for c in node.conditions if c.remedy == "release" and not c.group), None)
-    if wish is None or plan.name == "release" or plan.group or not unanswered_checks.is_open(node, plan):
+    asked = (c for c in node.conditions if rules_of(c.remedy).releases is Releases.done and not c.group)
+    wish = next(asked, None)
+    if wish is None or plan.rules.releases is Releases.done or plan.group or not unanswered_checks.is_open(node, plan):
         return None
     apart = replace(node, plan=None, conditions=(wish,))
     need = needed(scene, apart)

@@ -24,12 +24,11 @@ from hostler.core.diagnose.gate.readings import GPUS_SEEN, LOOK
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Facts, Node, Operation, Outcome, Plan, Scalar, Step, Verdict
 from hostler.core.state.most_parts_seen import MEMORY, due, most_of
+from hostler.core.state.plan_rules import Answers, PlanRules
 from hostler.core.tables.conditions import CONDITIONS
 
 PROFILES = ("gate", "seatrial")
 """Profiles of checks that look at what they let through."""
-HANDS = ("return_to_service", "seatrial")
-"""Plans after which another part may sit in a slot: somebody's hands were in the machine."""
 
 _GPU = ("nvml", "pci", "kernel_log")
 _LOG_AND = "kernel_log"
@@ -93,7 +92,9 @@ def _fits(row: str, condition: str) -> bool:
     return condition.startswith(row) if row.endswith(".") else condition == row
 
 
-def expectation(fleet: Fleet, node: Node, plan: str, causes: Iterable[str], only: tuple[str, ...] = ()) -> Expected:
+def expectation(
+    fleet: Fleet, node: Node, rules: PlanRules, causes: Iterable[str], only: tuple[str, ...] = ()
+) -> Expected:
     """Requirements of this plan's gate, from the node's record, its SKU and what the plan was laid down for.
 
     `only`: the slots that the plan is confined to.
@@ -102,12 +103,13 @@ def expectation(fleet: Fleet, node: Node, plan: str, causes: Iterable[str], only
     parts = due(node, sku.counts) if sku else {}
     known = _gpus(node, fleet)
     named = frozenset(causes)
-    convicted = [c for c in node.conditions if c.id in named or (plan == "return_to_service" and c.clears == "remedy")]
+    returns = rules.answers is Answers.earlier_boots
+    convicted = [c for c in node.conditions if c.id in named or (returns and c.clears == "remedy")]
     looked = sorted(convicted, key=lambda c: (-c.severity, c.id))[:MAX_FAULTS]
     return Expected(
         gpus=max(parts.get("gpu", 0), len(known)),
         known=known,
-        same=plan not in HANDS,
+        same=not rules.hands,
         links=sku.reset.links if sku else 0,
         fabric=bool(sku and sku.reset.fabric),
         without=sku.without if sku else (),
@@ -122,7 +124,7 @@ def seeing(fleet: Fleet, node: Node, plan: Plan) -> Plan:
     """The plan with what its gates are to see in their steps; what a step says already is not changed."""
     if not any(_is_blind(step) for step in plan.steps):
         return plan
-    expects = encode(expectation(fleet, node, plan.name, plan.causes, plan.parts))
+    expects = encode(expectation(fleet, node, plan.rules, plan.causes, plan.parts))
     steps = (replace(s, args={**s.args, EXPECTS: expects}) if _is_blind(s) else s for s in plan.steps)
     return replace(plan, steps=tuple(steps))
 

@@ -27,9 +27,11 @@ from hostler.core.state.model import (
     Ticket,
     Verdict,
 )
+from hostler.core.state.plan_rules import Answers, OnFailure, Releases
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.phases import PHASES, edge
+from hostler.core.tables.recipe_facts import rules_of
 from hostler.core.tables.verdicts import ENDS, Conviction, StepEnd, verdict_of
 
 
@@ -96,13 +98,10 @@ def _leads_out(plan: Plan) -> bool:
     return plan.state == "running" and any(step.operation == "leave_cluster" for step in plan.steps)
 
 
-CURES = {"gpu_reset": "gpu_reset", "reboot": "reboot", "power_cycle": "power_on", "bmc_reset": "bmc_cold_reset"}
-"""Remedy → the operation of it that cures, if any does: how often it was needed is counted."""
-
-
 def _counted(scene: DecisionContext, node: Node, plan: Plan, operation: Operation) -> tuple[e.Event, ...]:
     """One more cure; what a person asked for is none that has failed to last."""
-    if CURES.get(plan.remedy) != operation.kind or plan.rule.startswith("operator.") or plan.state != "running":
+    cures = plan.remedy != "" and plan.rules.cures == operation.kind
+    if not cures or plan.rule.startswith("operator.") or plan.state != "running":
         return ()
     return tuple(count_act(scene.fleet, node, f"act:{plan.remedy}", plan.part, scene.now))
 
@@ -127,12 +126,12 @@ def fail_plan(
     ended = e.PlanEnded(node.id, plan.id, "failed", why)
     if after := _leads_to(plan, ground):
         return (ended, *change_phase(scene, node, after, why, ground))
-    if plan.name == "release" and has_left(plan):
+    if plan.rules.left_phase and has_left(plan):
         reason = f"a customer's data may still be on it: {why}"
-        return (ended, *change_phase(scene, node, Phase.triage, reason, ground))
-    if plan.name == "deliver" or (plan.disruptive and not plan.disturbed):
+        return (ended, *change_phase(scene, node, Phase(plan.rules.left_phase), reason, ground))
+    if plan.rules.on_failure is OnFailure.undoes or (plan.disruptive and not plan.disturbed):
         return (e.PlanUndoing(node.id, plan.id, why, "failed"),)
-    if plan.name == "return_to_service":
+    if plan.rules.on_failure is OnFailure.raises:
         return (ended, e.ConditionRaised(_failed_remedy(node, plan, why, scene.now)))
     return (ended,)
 
@@ -153,7 +152,7 @@ def has_left(plan: Plan) -> bool:
 def undone(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """The undo tail has run. A node that could not be delivered is a spare again."""
     ended = e.PlanEnded(node.id, plan.id, plan.result, plan.reason)
-    if plan.name != "deliver" or node.assignment is None:
+    if plan.rules.releases is not Releases.undone or node.assignment is None:
         return (ended,)
     return (ended, e.NodeReleased(node.id, scene.now, plan.reason))
 
@@ -183,7 +182,7 @@ def complete(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, .
         for t in scene.fleet.tickets_about(node.id)
         if (t.kind == "consent" and plan.disruptive) or (t.kind == "stuck" and t.action in (plan.remedy, plan.name))
     )
-    if plan.name == "release":
+    if plan.rules.releases is Releases.done:
         found.append(e.NodeReleased(node.id, scene.now, plan.rule or "released"))
     if plan.to_phase:
         found.extend(_moved(scene, node, plan, [c for c in node.conditions if c not in answered]))
@@ -193,9 +192,9 @@ def complete(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, .
 def _moved(scene: DecisionContext, node: Node, plan: Plan, left: list[Condition]) -> tuple[e.Event, ...]:
     """Where the finished plan leads; an examination that leaves evidence standing leads to the vendor."""
     after, shown = Phase(plan.to_phase), [c.type for c in node.conditions if c.id in plan.causes and is_evidence(c)]
-    if plan.name == "examine":
+    if plan.rules.found_phase:
         shown = [f"{c.type}: {c.evidence[-1].text if c.evidence else c.part}" for c in left if _is_for_vendor(c)]
-        after = Phase.rma if shown else after
+        after = Phase(plan.rules.found_phase) if shown else after
     ground = Conviction("; ".join(shown)[:500]) if shown else None
     return change_phase(scene, node, after, f"{plan.name} done", ground)
 
@@ -208,7 +207,8 @@ HOURS = "hours"
 
 def _kept_away(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """A domain that a person had drained stays cordoned from the moment that all of it is drained."""
-    wish = wish_of(node, plan.group) if plan.name == "drain" and scope_of(plan.group) else None
+    keeps = plan.rules.keeps == HoldKind.cordon and scope_of(plan.group)
+    wish = wish_of(node, plan.group) if keeps else None
     if wish is None:
         return ()
     told = wish.evidence[0]
@@ -222,7 +222,8 @@ def _kept_away(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event,
 
 def _kept_dark(scene: DecisionContext, node: Node, plan: Plan) -> tuple[e.Event, ...]:
     """Keep a node off that a person has powered off, whatever its phase would do, until work begins or they let go."""
-    wish = next((c for c in _wished_dark(node) if c.id in plan.causes), None) if plan.name == "power_off" else None
+    wished = _wished_dark(node) if plan.rules.keeps == HoldKind.power else ()
+    wish = next((c for c in wished if c.id in plan.causes), None)
     if wish is None or any(h.kind is HoldKind.power for h in scene.fleet.holds_on([node.id])):
         return ()
     told = wish.evidence[0]
@@ -275,13 +276,14 @@ def _answered(fleet: Fleet, node: Node, plan: Plan) -> list[Condition]:
     What leaves the cluster takes its conditions along: triage still has to find their cause. A node that proved
     itself on its return has answered what a remedy was to clear before its present boot.
     """
-    if plan.to_phase == Phase.triage.value or plan.name in ("protective_power_off", "cordon", "uncordon", "deliver"):
+    answers = plan.rules.answers
+    if answers is Answers.nothing:
         return []
     remediable = [c for c in node.conditions if c.clears == "remedy"]
-    if plan.name == "examine":
+    if answers is Answers.examined:
         remediable = [c for c in remediable if c.type not in _RETURNED or _has_left(fleet, c)]
         return [*remediable, *(c for c in node.conditions if c.clears == "age" and c.boot_id not in ("", node.boot_id))]
-    if plan.name == "return_to_service":
+    if answers is Answers.earlier_boots:
         return [c for c in remediable if c.type == "remedy.failed" or c.boot_id not in ("", node.boot_id)]
     asked = asked_by(plan)
     remediable += [c for c in node.conditions if name_of(c) in asked]
@@ -314,7 +316,7 @@ def change_phase(
 
 def _wished_dark(node: Node) -> tuple[Condition, ...]:
     """Wishes to have the node simply powered off, which only a node outside production is."""
-    return tuple(c for c in node.conditions if c.remedy == "power_off")
+    return tuple(c for c in node.conditions if rules_of(c.remedy).keeps == HoldKind.power)
 
 
 def _probation(scene: DecisionContext, node: Node, after: Phase) -> datetime | None:

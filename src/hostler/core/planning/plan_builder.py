@@ -68,6 +68,7 @@ def freeze(scene: DecisionContext, node: Node, recipe: Recipe, frame: Frame) -> 
         group=frame.group,
         parts=parts,
         disruptive=recipe.disruptive,
+        rules=recipe.rules,
         state="proposed" if frame.proposed else "running",
         step_since=scene.now,
     )

@@ -164,15 +164,10 @@ def tired(scene: DecisionContext, node: Node, name: str, rule: str = "", *, wish
     return Wait(name, (blocker,), until=rested)
 
 
-_LEFT = {
-    "bmc_reset": "what is left is AC power: drain the node, switch its supplies' outlets off and on or pull the cords"
-}
-"""Commands for a person where a remedy has come to its end and no other follows it."""
-
-
 def _stuck(scene: DecisionContext, node: Node, name: str, tries: int, rule: str) -> Ticket:
     summary = f"{name} was tried {tries} times in a week" + (f", {rule} still stands" if rule else "")
-    summary += f"; {_LEFT[name]}" if name in _LEFT else ""
+    recipe = RECIPES.get(name)
+    summary += f"; {recipe.last_resort}" if recipe is not None and recipe.last_resort else ""
     identity = f"{node.id}-t{scene.fleet.cell.seq}"
     return Ticket(identity, node.id, "stuck", summary, scene.now, fault=rule, action=name, owner="operator")
 

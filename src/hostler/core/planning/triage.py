@@ -10,9 +10,10 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
-from hostler.core.state.model import Attempt, Blocker, Node, Ticket
+from hostler.core.state.model import Attempt, Blocker, Node, Phase, Ticket
+from hostler.core.tables.phases import PHASES
 
-EXAMINE = "examine"
+EXAMINE = PHASES[Phase.triage].recipe
 AGAIN_S = (600.0, 3600.0, 4 * 3600.0, 86_400.0)
 """So long after an examination that could not be made began the next one does; the last one for good."""
 

@@ -7,6 +7,7 @@ from hostler.core.policy.disruption_request import DisruptionRequest, removes
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
+from hostler.core.tables.phases import PHASES
 
 DAY = timedelta(days=1)
 """The window of the budget of removals."""
@@ -109,7 +110,7 @@ def _spares_floor(scene: DecisionContext, pool: Pool, request: DisruptionRequest
 
 
 def _bring_up_budget(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:
-    if request.remedy != "initializing":
+    if request.remedy != PHASES[Phase.initializing].recipe:
         return []
     limit = scene.fleet.policy.bring_up_at_once
     busy = scene.fleet.index.count("phase:initializing")

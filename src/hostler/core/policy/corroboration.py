@@ -8,6 +8,7 @@ from hostler.core.conditions.staleness import doubts
 from hostler.core.policy.response import rule_for
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, Condition, Node
+from hostler.core.tables.recipe_facts import is_protective
 
 KERNEL_LOG = "kernel_log"
 INDEPENDENT = frozenset({"gpu_state", "inventory", "bmc"})
@@ -33,7 +34,7 @@ def unconfirmed(fleet: Fleet, node: Node) -> frozenset[str]:
 
 def _needs_witness(fleet: Fleet, node: Node, condition: Condition) -> bool:
     rule = rule_for(fleet.policy_of(node), condition)
-    at_once = rule.timing == "immediate" and rule.remedy not in ("", "protective_power_off")
+    at_once = rule.timing == "immediate" and rule.remedy != "" and not is_protective(rule.remedy)
     return at_once and not condition.remedy and condition.paths == (KERNEL_LOG,)
 
 

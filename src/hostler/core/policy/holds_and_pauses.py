@@ -5,6 +5,7 @@ from datetime import datetime
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import FLEET, OWNER, ActClass, Blocker, Hold, HoldKind, Node
+from hostler.core.tables.recipe_facts import rules_of
 
 
 def scopes(scene: DecisionContext, node: Node) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ def stopped_by_hold(scene: DecisionContext, request: DisruptionRequest) -> list[
     if request.act_class is ActClass.idle_check:
         return _holds(scene, request, (HoldKind.operator, HoldKind.cordon, HoldKind.override, HoldKind.power))
     kinds = (HoldKind.operator, HoldKind.override, HoldKind.power)
-    return _holds(scene, request, kinds[:2] if request.remedy == "power_off" else kinds)
+    return _holds(scene, request, kinds[:2] if rules_of(request.remedy).keeps == HoldKind.power else kinds)
 
 
 def worked_on(scene: DecisionContext, request: DisruptionRequest) -> list[Blocker]:

@@ -18,6 +18,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.index_keys import syndromes_of
 from hostler.core.state.model import Blocker, Condition, Incident, Node
 from hostler.core.state.syndromes import SYNDROME_OF, SYNDROMES, Syndrome
+from hostler.core.tables.recipe_facts import is_protective
 
 HOSTLER = "hostler"
 OPEN, OVERDUE, INDIVIDUAL = "open", "overdue", "individual"
@@ -291,7 +292,7 @@ def explains(fleet: Fleet, incident: Incident, condition: Condition) -> bool:
         return False
     node = fleet.nodes.get(condition.node)
     policy = fleet.policy_of(node) if node is not None else fleet.policy
-    if rule_for(policy, condition).remedy == "protective_power_off":
+    if is_protective(rule_for(policy, condition).remedy):
         return False
     return syndrome.mute or condition.type in syndrome.conditions
 

@@ -14,10 +14,10 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF
 from hostler.core.state.model import OWNER, Condition, HoldKind, Incident, Node
 from hostler.core.state.syndromes import SYNDROMES
+from hostler.core.tables.recipe_facts import is_protective
 
 NAMED = 4
 """Dark members that a delivery names, for each reason."""
-PROTECTION = "protective_power_off"
 
 
 Dark = dict[str, str]
@@ -92,5 +92,5 @@ def _filled_from(fleet: Fleet, lost: Condition) -> datetime:
 
 def _is_off(node: Node) -> bool:
     """Its protective power-off is done; one that is seen on again is tried anew, by a plan."""
-    tried = next((a for a in reversed(node.attempts) if a.remedy == PROTECTION), None)
+    tried = next((a for a in reversed(node.attempts) if is_protective(a.remedy)), None)
     return node.plan is None and tried is not None and not tried.failed

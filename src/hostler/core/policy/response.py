@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from hostler.core.conditions.site_checks import beyond_vain
 from hostler.core.state.configuration import REMEDIES, Policy, Rule, Rung
 from hostler.core.state.model import ActClass, Attempt, Condition, Node, Phase, Profile
+from hostler.core.tables.recipe_facts import act_class_of, is_protective
 
 UNRULED = Rule(condition="", remedy="", note="no rule names this condition: it is shown and asks for a person")
 
@@ -94,14 +95,10 @@ def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: da
         return None
     first = rule.remedy if condition.remedy else _beyond(node, condition, rule.remedy)
     remedy = condition.remedy or climb(policy, node, first, condition.part, now)
-    act_class = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
-    if remedy == "protective_power_off":
-        act_class = ActClass.protective
-    elif remedy == "power_off":  # of a node out of production: it takes nothing from any budget, and needs no window
-        act_class = ActClass.bring_up
+    timing = ActClass.immediate if rule.timing == "immediate" else ActClass.pending
     return Need(
         remedy=remedy,
-        act_class=act_class,
+        act_class=act_class_of(remedy) or timing,
         causes=(condition.id,),
         rule=condition.type,
         part=condition.part,
@@ -116,18 +113,18 @@ def _asked(policy: Policy, node: Node, condition: Condition, rule: Rule, now: da
 
 def _domain(node: Node, rule: Rule, remedy: str) -> str:
     """The group of the node's domain that is at fault with it; its members with the same need are one act."""
-    if not rule.domain or remedy == "protective_power_off":
+    if not rule.domain or is_protective(remedy):
         return ""
     domain = next((d for d in node.domains if d.startswith(f"{rule.domain}:")), "")
     return f"{domain}/{remedy}" if domain else ""
 
 
 def _concerns(node: Node, condition: Condition, rule: Rule) -> bool:
-    if rule.remedy == "protective_power_off":
+    if is_protective(rule.remedy):
         return True
     if condition.boot_id and condition.boot_id != node.boot_id and condition.boot_id in node.boots:
         return False
-    if rule.remedy == "power_off":
+    if act_class_of(rule.remedy) is ActClass.bring_up:
         return node.phase is not Phase.production
     if node.phase is not Phase.production:
         return False
@@ -190,7 +187,7 @@ _PROTECTION = len(REMEDIES) + 1
 
 def rank(remedy: str) -> int:
     """Gravity: the ladder's order, other remedies below it, protection above."""
-    if remedy == "protective_power_off":
+    if is_protective(remedy):
         return _PROTECTION
     return REMEDIES.index(remedy) + 1 if remedy in REMEDIES else 0
 

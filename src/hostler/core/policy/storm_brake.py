@@ -5,6 +5,8 @@ from datetime import timedelta
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.model import Blocker
+from hostler.core.state.plan_rules import Releases
+from hostler.core.tables.recipe_facts import rules_of
 
 
 def storm(scene: DecisionContext, asking: int) -> str:
@@ -13,7 +15,7 @@ def storm(scene: DecisionContext, asking: int) -> str:
     since = scene.sure - timedelta(seconds=brake.window_s)
     if scene.fleet.cell.calm_since is not None:
         since = max(since, scene.fleet.cell.calm_since)
-    recent = sum(1 for r in scene.fleet.cell.recent if r.at > since and r.name != "release")
+    recent = sum(1 for r in scene.fleet.cell.recent if r.at > since and rules_of(r.name).releases is not Releases.done)
     limit = max(brake.disruptions, int(len(scene.fleet.nodes) * brake.percent / 100))
     if recent + asking <= limit:
         return ""

@@ -634,10 +634,10 @@ class Record(Struct, frozen=True):
     event: Event
 
 
-VERSION = 1
+VERSION = 2
 """The newest version of any event's body, and of snapshots; older bodies pass `upcast` on the way in."""
 
-INTRODUCED: dict[tuple[str, int], int] = {}
+INTRODUCED: dict[tuple[str, int], int] = {("plan_recorded", 2): 2}
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
 Nothing of a format is written before every controller of the cell reads it (`formats`). A field that only has a

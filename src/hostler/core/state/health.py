@@ -6,6 +6,7 @@ that their own remedies need.
 """
 
 from hostler.core.state.model import Condition, Node, Phase, Severity, Verdict
+from hostler.core.state.plan_rules import Releases
 from hostler.core.state.requalification import has_proven_itself
 
 BARS = Severity.degraded
@@ -24,7 +25,9 @@ NOT_ITS_SKU = frozenset({"inventory.missing_part", "inventory.below_sku", "inven
 def is_serving(node: Node) -> bool:
     """In production, with no disruptive plan, no delivery and no cordon of ours: nothing of it is taken away."""
     plan = node.plan
-    disrupted = plan is not None and plan.state != "proposed" and (plan.disruptive or plan.name == "deliver")
+    disrupted = (
+        plan is not None and plan.state != "proposed" and (plan.disruptive or plan.rules.releases is Releases.undone)
+    )
     return node.phase is Phase.production and not disrupted and not node.cordons
 
 

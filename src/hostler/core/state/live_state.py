@@ -6,7 +6,7 @@ disturbed. Only the engine writes here, from inputs; `fold` never reads it.
 
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hostler.core.state.configuration import Sku
@@ -66,7 +66,7 @@ class Release(Struct, frozen=True):
     """The version that runs here: its name, and the formats in which events came (`events.INTRODUCED`)."""
 
     version: str = "0.1.0"
-    introduced: dict[tuple[str, int], int] = INTRODUCED
+    introduced: dict[tuple[str, int], int] = field(default_factory=INTRODUCED.copy)
 
     @property
     def reads(self) -> int:

@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from msgspec import Struct
 
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
+from hostler.core.state.plan_rules import PlanRules
 
 Scalar = str | int | float | bool | None
 Facts = dict[str, Scalar]
@@ -343,7 +344,7 @@ class Plan(Struct, frozen=True):
     work may have been ended by now; `touched`: the hardware was acted upon. `parts` are the slots that it is confined
     to, () for the whole node: work that is known to use none of them stays. `busy`: what it was to act upon was held by
     somebody, and so was left as it is. `boot_id` is the boot in which it was recorded; `left_boot` the one that was
-    known when it first acted on the node's boot ("": none was), None while it has not.
+    known when it first acted on the node's boot ("": none was), None while it has not. `rules`: how it ends.
     """
 
     id: str
@@ -378,6 +379,7 @@ class Plan(Struct, frozen=True):
     parts: tuple[str, ...] = ()
     busy: bool = False
     left_boot: str | None = None
+    rules: PlanRules = PlanRules()
 
 
 class Operation(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.msgpack import Decoder, Encoder
 from msgspec.structs import replace
 
+from hostler.core.state import version_1
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration
@@ -21,7 +22,9 @@ from hostler.core.state.model import Asset, Hold, Incident, Node, Part, Tally, T
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
 
-SNAPSHOT_VERSION = 3
+SNAPSHOT_VERSION = 4
+SNAPSHOTS_READ = (3, SNAPSHOT_VERSION)
+"""Versions of snapshots that this Hostler reads; it writes the last of them."""
 PIECE = 200
 """Values encoded at a stretch: about a millisecond's worth."""
 
@@ -140,8 +143,9 @@ def _opening(length: int) -> bytes:
 def load(body: bytes) -> Fleet:
     """The fleet of a snapshot's body. Raises ValueError on a format that this version does not read."""
     stored = msgspec.msgpack.decode(body, type=SnapshotBody)
-    if stored.version != SNAPSHOT_VERSION:
-        raise ValueError(f"snapshot format {stored.version}; this version reads {SNAPSHOT_VERSION}")
+    if stored.version not in SNAPSHOTS_READ:
+        read = ", ".join(map(str, SNAPSHOTS_READ))
+        raise ValueError(f"snapshot format {stored.version}; this version reads {read}")
     fleet = Fleet(stored.others.configuration)
     _take_others(fleet, stored.others)
     parts = fleet.parts.base
@@ -160,6 +164,8 @@ def _nodes(stored: SnapshotBody, parts: PackedParts) -> Iterable[Node]:
     node_of, bare = Decoder(Node), frozenset(stored.bare)
     for raw in stored.nodes:
         node = node_of.decode(raw)
+        if stored.version == 3 and node.plan is not None:
+            node = replace(node, plan=replace(node.plan, rules=version_1.rules_of(node.plan.name)))
         slots = node.slots
         if not slots and node.id not in bare and (row := parts.rows.get(node.id)) is not None:
             slots = _slots_of(row)

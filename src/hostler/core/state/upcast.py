@@ -6,17 +6,19 @@ for controllers of the version before, while a cell is upgraded; without one the
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from hostler.core.state import version_1
 from hostler.core.state.events import VERSION
 
-Body = dict[str, object]
+Body = dict[str, Any]
 Caster = Callable[[Body], Body]
 Casters = Mapping[tuple[str, int], Caster]
 
-UPCASTERS: dict[tuple[str, int], Caster] = {}
+UPCASTERS: dict[tuple[str, int], Caster] = {("plan_recorded", 1): version_1.plan_recorded_up}
 """(stored name, version) → what makes of that body one of version + 1."""
 
-DOWNCASTERS: dict[tuple[str, int], Caster] = {}
+DOWNCASTERS: dict[tuple[str, int], Caster] = {("plan_recorded", 2): version_1.plan_recorded_down}
 """(stored name, version) → what makes of that body one of version - 1."""
 
 

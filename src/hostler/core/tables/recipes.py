@@ -7,6 +7,7 @@
 from msgspec import Struct
 
 from hostler.core.state.model import ActClass, Phase
+from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Releases
 
 
 class StepRow(Struct, frozen=True):
@@ -25,6 +26,7 @@ class Recipe(Struct, frozen=True):
 
     `failed_phase` is where an operation that failed leads, `convicted_phase` a check that failed; None: the node stays
     where it is. A check that says nothing leads nowhere in any row: the plan stays at its step (`unanswered_checks`).
+    `rules` are frozen into the plan. `last_resort`: a command for a person where the remedy is spent and none follows.
     """
 
     name: str
@@ -34,20 +36,30 @@ class Recipe(Struct, frozen=True):
     failed_phase: Phase | None = None
     convicted_phase: Phase | None = None
     disruptive: bool = False
+    rules: PlanRules = PlanRules()
+    last_resort: str = ""
 
 
 DAY_S = 86_400.0
 _CORDON = StepRow("cordon", 60, undo="uncordon")
 _DRAIN = StepRow("drain", DAY_S)
 _EVIDENCE = StepRow("collect_evidence", 5, optional=True)
+_ALL_EVIDENCE = StepRow("collect_evidence", 300, optional=True)
 _GATE = StepRow("run_checks", 300, args={"profile": "gate"})
+_SEATRIAL = StepRow("run_checks", 4 * 3600, args={"profile": "seatrial"})
+_SUSPECT = StepRow("run_checks", 4 * 3600, args={"profile": "suspect"})
 _UNCORDON = StepRow("uncordon", 60, optional=True)
 _LEAVE = StepRow("leave_cluster", 300)
 _COMPLETE = StepRow("verify_inventory", 900, args={"missing": "waits"})
 _STILL_MISSING = StepRow("verify_inventory", 900, args={"missing": "convicts"})
-_POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), StepRow("wait_boot", 1200))
+_RESET, _REBOOT = StepRow("gpu_reset", 420), StepRow("reboot", 300)
+_DARK, _BOOTED = StepRow("power_off", 60), StepRow("wait_boot", 1200)
+_POWER_CYCLE = (StepRow("power_off", 180), StepRow("power_on", 180), _BOOTED)
+_POWERED_ON = (StepRow("power_on", 180), StepRow("wait_agent", 1500))
 _FLASH = StepRow("update_firmware", 5400, each="firmware")
 _VERIFY = StepRow("verify_firmware", 600, args={"baseline": "sku"})
+_EMPTIED, _BACK = (_CORDON, _DRAIN, _EVIDENCE), (_GATE, _UNCORDON)
+_NOTHING = PlanRules(answers=Answers.nothing)
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -55,24 +67,19 @@ RECIPES: dict[str, Recipe] = {
         # Day 0 and Day 1: a phase's own work
         Recipe(
             "initializing",
-            (StepRow("set_boot_network", 60), StepRow("power_on", 180), StepRow("wait_agent", 1500)),
+            (StepRow("set_boot_network", 60), *_POWERED_ON),
             ActClass.bring_up,
             Phase.onboard,
             Phase.triage,
         ),
         Recipe(
             "seatrial",
-            (
-                StepRow("power_on", 180),
-                StepRow("wait_agent", 1500),
-                StepRow("collect_inventory", 900),
-                _COMPLETE,
-                StepRow("run_checks", 4 * 3600, args={"profile": "seatrial"}),
-            ),
+            (*_POWERED_ON, StepRow("collect_inventory", 900), _COMPLETE, _SEATRIAL),
             ActClass.bring_up,
             Phase.zap,
             Phase.triage,
             Phase.triage,
+            rules=PlanRules(hands=True),
         ),
         Recipe("zap", (_FLASH, *_POWER_CYCLE, _VERIFY), ActClass.bring_up, Phase.test, Phase.zap_fail),
         Recipe(
@@ -85,59 +92,55 @@ RECIPES: dict[str, Recipe] = {
         ),
         Recipe(
             "examine",
-            (
-                StepRow("collect_evidence", 300, optional=True),
-                StepRow("power_off", 180),
-                StepRow("power_on", 180),
-                StepRow("wait_boot", 1500),
-                _STILL_MISSING,
-                StepRow("run_checks", 4 * 3600, args={"profile": "suspect"}),
-            ),
+            (_ALL_EVIDENCE, *_POWER_CYCLE[:2], StepRow("wait_boot", 1500), _STILL_MISSING, _SUSPECT),
             ActClass.bring_up,
             Phase.test,
             convicted_phase=Phase.rma,
+            rules=PlanRules(found_phase="rma", answers=Answers.examined),
         ),
         # between the shelf and the customer
         Recipe(
             "deliver",
-            (StepRow("join_cluster", 300, undo="leave_cluster"), _GATE, _UNCORDON),
+            (StepRow("join_cluster", 300, undo="leave_cluster"), *_BACK),
             ActClass.bring_up,
+            rules=PlanRules(on_failure=OnFailure.undoes, answers=Answers.nothing, releases=Releases.undone),
         ),
         Recipe(
             "release",
             (_CORDON, _DRAIN, _LEAVE, StepRow("sanitise", 3600)),
             disruptive=True,
+            rules=PlanRules(left_phase="triage", releases=Releases.done),
         ),
         # remedies
-        Recipe("gpu_reset", (_CORDON, _DRAIN, _EVIDENCE, StepRow("gpu_reset", 420), _GATE, _UNCORDON), disruptive=True),
-        Recipe(
-            "reboot",
-            (_CORDON, _DRAIN, _EVIDENCE, StepRow("reboot", 300), StepRow("wait_boot", 1200), _GATE, _UNCORDON),
-            disruptive=True,
-        ),
-        Recipe("power_cycle", (_CORDON, _DRAIN, _EVIDENCE, *_POWER_CYCLE, _GATE, _UNCORDON), disruptive=True),
-        Recipe(
-            "firmware_update",
-            (_CORDON, _DRAIN, _FLASH, *_POWER_CYCLE, _VERIFY, _GATE, _UNCORDON),
-            disruptive=True,
-        ),
-        Recipe("triage", (_CORDON, _DRAIN, _EVIDENCE, _LEAVE), to_phase=Phase.triage, disruptive=True),
+        Recipe("gpu_reset", (*_EMPTIED, _RESET, *_BACK), disruptive=True, rules=PlanRules(cures="gpu_reset")),
+        Recipe("reboot", (*_EMPTIED, _REBOOT, _BOOTED, *_BACK), disruptive=True, rules=PlanRules(cures="reboot")),
+        Recipe("power_cycle", (*_EMPTIED, *_POWER_CYCLE, *_BACK), disruptive=True, rules=PlanRules(cures="power_on")),
+        Recipe("firmware_update", (_CORDON, _DRAIN, _FLASH, *_POWER_CYCLE, _VERIFY, *_BACK), disruptive=True),
+        # what leaves the cluster takes its conditions along: triage has to find their cause
+        Recipe("triage", (*_EMPTIED, _LEAVE), to_phase=Phase.triage, disruptive=True, rules=_NOTHING),
         # from inside the node: a BMC that does not answer cannot be asked over Redfish; the node itself goes on working
-        Recipe("bmc_reset", (StepRow("bmc_cold_reset", 120), StepRow("wait_bmc", 900))),
+        Recipe(
+            "bmc_reset",
+            (StepRow("bmc_cold_reset", 120), StepRow("wait_bmc", 900)),
+            rules=PlanRules(cures="bmc_cold_reset"),
+            last_resort="what is left is AC power: drain the node, switch its supplies' outlets off and on or pull the "
+            "cords",
+        ),
         # against a Node that is listed again in the cluster its node has left (`rejoin_guard`): beside any plan
         Recipe("turn_away", (StepRow("cordon_uninvited", 60), StepRow("delete_uninvited", 60))),
         # protection and easing
-        Recipe("protective_power_off", (StepRow("power_off", 60),), ActClass.protective, disruptive=True),
-        Recipe("power_off", (StepRow("power_off", 180),), ActClass.bring_up),
-        Recipe("drain", (_CORDON, _DRAIN), disruptive=True),
-        Recipe("cordon", (_CORDON,), ActClass.immediate, disruptive=True),
-        Recipe("uncordon", (StepRow("uncordon", 60),), ActClass.easing),
+        Recipe("protective_power_off", (_DARK,), ActClass.protective, disruptive=True, rules=_NOTHING),
+        Recipe("power_off", (StepRow("power_off", 180),), ActClass.bring_up, rules=PlanRules(keeps="power")),
+        Recipe("drain", (_CORDON, _DRAIN), disruptive=True, rules=PlanRules(keeps="cordon")),
+        Recipe("cordon", (_CORDON,), ActClass.immediate, disruptive=True, rules=_NOTHING),
+        Recipe("uncordon", (StepRow("uncordon", 60),), ActClass.easing, rules=_NOTHING),
         Recipe("locate", (StepRow("locate_on", 60, optional=True),), ActClass.easing),
         Recipe("unlocate", (StepRow("locate_off", 60, optional=True),), ActClass.easing),
         Recipe(
             "return_to_service",
-            (StepRow("power_on", 180), StepRow("wait_agent", 1500), _GATE, _UNCORDON),
+            (*_POWERED_ON, *_BACK),
             ActClass.easing,
+            rules=PlanRules(on_failure=OnFailure.raises, answers=Answers.earlier_boots, hands=True),
         ),
     )
 }

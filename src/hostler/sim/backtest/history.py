@@ -13,7 +13,7 @@ from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import Observation
-from hostler.core.state.snapshot import SNAPSHOT_VERSION, load
+from hostler.core.state.snapshot import SNAPSHOTS_READ, load
 from hostler.journal import queries
 from hostler.journal.codec import micros, moment, unseal, unseal_observation, verified
 from hostler.journal.database import PAGE
@@ -85,7 +85,7 @@ def _window(connection: Connection, place: str, since: datetime | None, until: d
 def _before(connection: Connection, place: str, since: datetime) -> tuple[Fleet, int]:
     """The fleet of the newest snapshot that lies before the window (none: an empty one), and its record."""
     kept_after, _ = queries.beginning(connection)
-    for snapshot in queries.whole_snapshots(connection, SNAPSHOT_VERSION):
+    for snapshot in queries.whole_snapshots(connection, SNAPSHOTS_READ):
         fleet = load(snapshot.body)
         if fleet.cell.last_at is not None and fleet.cell.last_at < since:
             return fleet, snapshot.seq
