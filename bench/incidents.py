@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.figures import Figures
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, Input
 from hostler.controller.loop import Controller
 from hostler.core.policy.documents import parse
 from hostler.core.policy.incidents import review
@@ -56,7 +56,7 @@ def controller(nodes: int) -> Controller:
     return found
 
 
-def step(which: Controller, inputs: Iterable[intake.Input], seconds: float) -> float:
+def step(which: Controller, inputs: Iterable[Input], seconds: float) -> float:
     """CPU seconds that one step and its merge take."""
     began = time.process_time()
     which.step(inputs, NOW + timedelta(seconds=seconds))
@@ -64,9 +64,9 @@ def step(which: Controller, inputs: Iterable[intake.Input], seconds: float) -> f
     return time.process_time() - began
 
 
-def silence(numbers: Iterable[int]) -> list[intake.Input]:
+def silence(numbers: Iterable[int]) -> list[Input]:
     """What the watch over heartbeats says of these nodes."""
-    return [intake.AgentSilent(f"n{number:06d}", NOW) for number in numbers]
+    return [AgentSilent(f"n{number:06d}", NOW) for number in numbers]
 
 
 def main() -> Figures:
@@ -77,7 +77,7 @@ def main() -> Figures:
         figures.add(f"5,000 of {nodes:,} fall silent in one batch", step(all_at_once, silence(range(SILENT)), 60), "s")
         assert len(all_at_once.fleet.incidents) == 1
         figures.add("  of which: to look for the common cause", _alone(all_at_once), "s")
-        back = [intake.AgentHeard(f"n{number:06d}", f"b{number}") for number in range(SILENT)]
+        back = [AgentHeard(f"n{number:06d}", f"b{number}") for number in range(SILENT)]
         figures.add("  and are heard again in one batch", step(all_at_once, back, 90), "s")
         trickle = controller(nodes)
         each = [step(trickle, silence((number,)), 60 + number / 1000) for number in range(SILENT)]

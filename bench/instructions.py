@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bench.figures import Figures
 from bench.incidents import NOW, a_node, controller
 from bench.posts import PER_POST, a_post
-from hostler.controller import intake
+from hostler.controller.inputs import Observed
 from hostler.core.state import events as e
 
 FEW, MANY = 10, 60
@@ -31,7 +31,7 @@ def decide(nodes: int, posts: int) -> None:
         batch = a_post(number, nodes)
         name = a_node(number).id
         seen = tuple(replace(one, node=name, boot_id=f"b{number}") for one in batch)
-        ready = which.step([intake.Observed(number + 1, name, seen)], NOW + timedelta(seconds=number))
+        ready = which.step([Observed(number + 1, name, seen)], NOW + timedelta(seconds=number))
         assert any(isinstance(record.event, e.ConditionRaised) for record in ready.batch.records)
         which.committed()
 

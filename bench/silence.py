@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bench.figures import Figures
 from bench.incidents import NOW, a_node
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, Input
 from hostler.controller.loop import Controller
 from hostler.core.policy.documents import parse
 from hostler.core.state import events as e
@@ -46,14 +46,14 @@ def main() -> Figures:
     _steps(cell, [[]], 0)
     ids = sorted(fleet.nodes)
     batches = [ids[at : at + AT_ONCE] for at in range(0, NODES, AT_ONCE)]
-    fell = _steps(cell, [[intake.AgentSilent(i, NOW) for i in some] for some in batches], SILENCE_S)
+    fell = _steps(cell, [[AgentSilent(i, NOW) for i in some] for some in batches], SILENCE_S)
     figures.add(f"{NODES:,} agents fall silent: records of their silence", fell["sources_changed"], "")
     figures.add("  CPU of all steps", fell["cpu"], "s")
     lost = _until(cell, DAY_S + 300)
     figures.add("a day later their conditions are unknown: records of it", lost["knowledge_changed"], "")
     figures.add("  CPU of all steps", lost["cpu"], "s")
     assert all(fleet.nodes[i].conditions[0].unknown_since for i in ids)
-    back = _steps(cell, [[intake.AgentHeard(i, fleet.nodes[i].boot_id) for i in some] for some in batches], DAY_S + 400)
+    back = _steps(cell, [[AgentHeard(i, fleet.nodes[i].boot_id) for i in some] for some in batches], DAY_S + 400)
     figures.add("they are heard again: records of it", back["sources_changed"], "")
     figures.add("  CPU of all steps", back["cpu"], "s")
     known = _until(cell, DAY_S + 3_600)
@@ -63,7 +63,7 @@ def main() -> Figures:
     return figures
 
 
-def _steps(cell: Controller, batches: list[list[intake.Input]], seconds: float) -> dict[str, float]:
+def _steps(cell: Controller, batches: list[list[Input]], seconds: float) -> dict[str, float]:
     """One step for each batch, a half second apart; the records by name, and their CPU seconds."""
     found: dict[str, float] = {"cpu": 0.0}
     for number, batch in enumerate(batches):
@@ -79,7 +79,7 @@ def _until(cell: Controller, seconds: float) -> dict[str, float]:
     return {"sources_changed": 0, "knowledge_changed": 0, **found}
 
 
-def _step(cell: Controller, batch: list[intake.Input], seconds: float, found: dict[str, float]) -> None:
+def _step(cell: Controller, batch: list[Input], seconds: float, found: dict[str, float]) -> None:
     began = time.process_time()
     ready = cell.step(batch, NOW + timedelta(seconds=seconds))
     cell.committed()

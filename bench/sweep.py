@@ -15,7 +15,7 @@ import uvloop
 
 from bench.bmcs import HANGING_EVERY, PORT, emulated, host_of, machine
 from bench.figures import Figures
-from hostler.controller.intake import Input
+from hostler.controller.inputs import Input
 from hostler.controller.ready import Reply
 from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration

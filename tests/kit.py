@@ -15,7 +15,17 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import (
+    AgentHeard,
+    AgentSilent,
+    Input,
+    IntentAsked,
+    NodeSeen,
+    Observed,
+    Replied,
+    Tick,
+    WorkSeen,
+)
 from hostler.controller.loop import Controller
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.diagnose.gate.expectation import EXPECTS, decode
@@ -240,10 +250,8 @@ class Drive:
         self._complete(self.controller.resume(self.now, "test"))
         if quiet:
             return
-        heard = [
-            intake.AgentHeard(n, self.boot_of(n), self.profiles.get(n)) for n in self.fleet.nodes if self.power.get(n)
-        ]
-        readings = [intake.NodeSeen(n, "on" if up else "off", ready=up) for n, up in self.power.items()]
+        heard = [AgentHeard(n, self.boot_of(n), self.profiles.get(n)) for n in self.fleet.nodes if self.power.get(n)]
+        readings = [NodeSeen(n, "on" if up else "off", ready=up) for n, up in self.power.items()]
         self.step(self.view(), *heard, *readings)
 
     def restart(self, gap_s: float = 1.0, *, out_happens: bool = False) -> None:
@@ -259,16 +267,16 @@ class Drive:
         self.now += timedelta(seconds=gap_s)
         self.begin(self.controller.epoch + 1)
 
-    def view(self) -> intake.WorkSeen:
+    def view(self) -> WorkSeen:
         views = tuple(WorkloadView(n, work) for n, work in sorted(self.work.items()))
-        return intake.WorkSeen(views, whole=True, cluster=CLUSTER)
+        return WorkSeen(views, whole=True, cluster=CLUSTER)
 
     def boot_of(self, node_id: str) -> str:
         return f"{node_id}-b{self.boots[node_id]}"
 
     # --- the loop
 
-    def step(self, *inputs: intake.Input) -> Ready:
+    def step(self, *inputs: Input) -> Ready:
         ready = self.controller.step(inputs, self.now)
         self._complete(ready)
         return ready
@@ -303,24 +311,24 @@ class Drive:
             if wake is None or wake > until:
                 break
             self.now = max(self.now, wake)
-            self.step(intake.Tick())
+            self.step(Tick())
         else:
             raise AssertionError("time does not pass: the controller is woken again and again")
         self.now = max(self.now, until)
-        self.step(intake.Tick())
+        self.step(Tick())
         self.run()
 
     def silence(self, node_id: str) -> None:
         """The node's agent is not heard any more, until the node restarts."""
         self.silent.add(node_id)
-        self.step(intake.AgentSilent(node_id, self.now - timedelta(seconds=40)))
+        self.step(AgentSilent(node_id, self.now - timedelta(seconds=40)))
 
     # --- people, agents, schedulers
 
     def ask(self, verb: str, target: str, person: str = "ann", **args: str) -> Reply:
         self._token += 1
         intent = Intent(f"i{self._token}", verb, target, person, "because", self.now, args)
-        ready = self.step(intake.IntentAsked(self._token, intent))
+        ready = self.step(IntentAsked(self._token, intent))
         return next(r for r in ready.replies if r.token == self._token)
 
     def ask_two(self, verb: str, target: str, **args: str) -> Reply:
@@ -332,14 +340,14 @@ class Drive:
     def activate(self, config: Configuration) -> None:
         self._token += 1
         intent = Intent(f"i{self._token}", "activate", "fleet", "ann", "because", self.now)
-        self.step(intake.IntentAsked(self._token, intent, config))
+        self.step(IntentAsked(self._token, intent, config))
 
     def observe(self, node_id: str, kind: str, text: str = "", **fields: Any) -> None:
         self._sequence += 1
         boot = self.fleet.nodes[node_id].boot_id
         seen = Observation(node_id, kind, "agent", f"s{self._sequence}", 1, boot, text=text, facility=0)
         seen = replace(seen, received=self.now, **fields)
-        self.step(intake.Observed(0, node_id, (seen,)))
+        self.step(Observed(0, node_id, (seen,)))
 
     def fault(self, node_id: str, what: str = "off_bus", gpu: int = 0) -> None:
         """A line of kernel log about one GPU."""
@@ -350,11 +358,11 @@ class Drive:
 
     def see_work(self, node_id: str, *work: Workload) -> None:
         self.work[node_id] = work
-        self.step(intake.WorkSeen((WorkloadView(node_id, work),), cluster=CLUSTER))
+        self.step(WorkSeen((WorkloadView(node_id, work),), cluster=CLUSTER))
 
     def sweep(self) -> int:
         """How many records a sweep over everything adds."""
-        self.step(intake.Tick())
+        self.step(Tick())
         before = len(self.journal)
         self.controller.sweep(list(self.fleet.nodes))
         self.step()
@@ -407,25 +415,25 @@ class Drive:
             facts, result = {HELD: "python3 (pid 4711)"}, "failed"
         outcome = Outcome(operation.id, operation.node, result, "as scripted", facts, attempt=operation.attempt)
         shown = self._shown_aside(operation) if result == "done" else ()
-        self.step(*shown, intake.Replied(outcome), *self._news(operation.node))
+        self.step(*shown, Replied(outcome), *self._news(operation.node))
 
-    def _shown_aside(self, operation: Operation) -> tuple[intake.Input, ...]:
+    def _shown_aside(self, operation: Operation) -> tuple[Input, ...]:
         """What the cluster that the node has left shows once an operation there is done."""
         if not operation.aside:
             return ()
         view = WorkloadView(operation.node, (), cordoned=True, listed=operation.kind != "delete_uninvited")
-        return (intake.WorkSeen((view,), cluster=operation.args["cluster"]),)
+        return (WorkSeen((view,), cluster=operation.args["cluster"]),)
 
-    def _news(self, node_id: str) -> list[intake.Input]:
+    def _news(self, node_id: str) -> list[Input]:
         if not self.power.get(node_id):
             self.silent.discard(node_id)
-            return [intake.NodeSeen(node_id, "off")]
+            return [NodeSeen(node_id, "off")]
         if node_id in self.silent:
-            return [intake.NodeSeen(node_id, "on")]
-        heard = intake.AgentHeard(node_id, self.boot_of(node_id), self.profiles.get(node_id))
-        return [intake.NodeSeen(node_id, "on"), heard, *self._parts_of(node_id)]
+            return [NodeSeen(node_id, "on")]
+        heard = AgentHeard(node_id, self.boot_of(node_id), self.profiles.get(node_id))
+        return [NodeSeen(node_id, "on"), heard, *self._parts_of(node_id)]
 
-    def _parts_of(self, node_id: str) -> list[intake.Input]:
+    def _parts_of(self, node_id: str) -> list[Input]:
         """The inventory that an agent tells when it begins: what its node is known to consist of."""
         node = self.fleet.nodes.get(node_id)
         if node is None or node.inventory_boot == self.boot_of(node_id) or node_id in self.blind:
@@ -434,7 +442,7 @@ class Drive:
         self._sequence += 1
         facts: dict[str, str | int | float | bool | None] = {"covers": "gpu"}
         seen = Observation(node_id, "inventory", "agent", f"s{self._sequence}", 1, self.boot_of(node_id), parts=parts)
-        return [intake.Observed(0, node_id, (replace(seen, received=self.now, facts=facts),))]
+        return [Observed(0, node_id, (replace(seen, received=self.now, facts=facts),))]
 
     def _happen(self, operation: Operation) -> None:
         self.effects.add(operation.id)

@@ -13,7 +13,7 @@ from hostler.agent.collectors.kernel_log import Intake, LogPosition
 from hostler.agent.local_observation import LocalObservation
 from hostler.agent.spool import Spooled
 from hostler.agent.spool_upload import observation
-from hostler.controller import intake
+from hostler.controller.inputs import Observed
 from hostler.core.policy.documents import parse
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import Condition, Node, Observation, Severity
@@ -101,7 +101,7 @@ def tell(drive: Drive, node: str, seen: list[Observation]) -> tuple[Condition, .
     before = {condition.id: condition for condition in drive.node(node).conditions}
     stamped = tuple(replace(one, received=drive.now) for one in seen)
     if stamped:
-        drive.step(intake.Observed(0, node, stamped))
+        drive.step(Observed(0, node, stamped))
     return tuple(c for c in drive.node(node).conditions if before.get(c.id) is not c)
 
 

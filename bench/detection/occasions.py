@@ -5,19 +5,11 @@ from collections.abc import Callable
 from bench.detection.decided import name_of
 from bench.detection.states import Bmc, Outdated, Reports, Restarts, Shows, Silent, Stays, Swapped, Unlisted
 from hostler.agent.local_observation import LocalObservation
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentRefused, AgentSilent, NodeSeen, Tick
 from hostler.core.state.model import Observation
 from tests.kit import NOW
 
-Told = (
-    LocalObservation
-    | Observation
-    | intake.AgentSilent
-    | intake.AgentRefused
-    | intake.NodeSeen
-    | intake.AgentHeard
-    | intake.Tick
-)
+Told = LocalObservation | Observation | AgentSilent | AgentRefused | NodeSeen | AgentHeard | Tick
 Poll = Callable[[float, bool], list[Told]]
 """One look at a moment, before the fault or with it: what the agent, or the watch of BMCs, makes of it."""
 
@@ -44,11 +36,11 @@ def occasions(shows: Shows) -> tuple[float, Poll]:
             )
             return shows.apart_s or ONCE_S, _some(shows.times, lambda _: [one])
         case Silent():
-            return ONCE_S, _some(1, lambda _: [intake.AgentSilent(node, NOW)])
+            return ONCE_S, _some(1, lambda _: [AgentSilent(node, NOW)])
         case Outdated():
-            return ONCE_S, _some(1, lambda _: [intake.AgentRefused(node, "protocol 0 is understood no more")])
+            return ONCE_S, _some(1, lambda _: [AgentRefused(node, "protocol 0 is understood no more")])
         case Bmc():
-            away = intake.NodeSeen(
+            away = NodeSeen(
                 node,
                 power="unknown",
                 bmc_unreachable=shows.unreachable,
@@ -57,20 +49,20 @@ def occasions(shows: Shows) -> tuple[float, Poll]:
                 bmc_exceeds=(shows.exceeds, "33 MiB") if shows.exceeds else None,
             )
             within = (shows.exceeds, "") if shows.exceeds else None
-            back = intake.NodeSeen(node, power="on", bmc_unreachable=False, bmc_refuses="", bmc_exceeds=within)
+            back = NodeSeen(node, power="on", bmc_unreachable=False, bmc_refuses="", bmc_exceeds=within)
             return shows.apart_s or ONCE_S, _some(shows.times, lambda _: [back, away])
         case Stays():
-            return 2 * DAY_S, lambda _now_s, _bad: [intake.Tick()]
+            return 2 * DAY_S, lambda _now_s, _bad: [Tick()]
         case Unlisted():
-            return ONCE_S, lambda _now_s, _bad: [intake.Tick()]
+            return ONCE_S, lambda _now_s, _bad: [Tick()]
         case Swapped():
             return ONCE_S, lambda _now_s, bad: [
-                intake.AgentHeard(node, f"{node}-b1"),
-                intake.NodeSeen(node, boot_id="of-another" if bad else f"{node}-b1"),
-                intake.Tick(),
+                AgentHeard(node, f"{node}-b1"),
+                NodeSeen(node, boot_id="of-another" if bad else f"{node}-b1"),
+                Tick(),
             ]
         case Restarts():
-            return shows.apart_s, _some(shows.times, lambda n: [intake.AgentHeard(node, f"{node}-b{n + 2}")])
+            return shows.apart_s, _some(shows.times, lambda n: [AgentHeard(node, f"{node}-b{n + 2}")])
         case _:
             raise ValueError(f"nobody knows how to show {shows}")
 

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from hostler.controller import intake
+from hostler.controller.inputs import WorkSeen
 from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.memory import MemoryJournal
@@ -99,7 +99,7 @@ class ObligingHand:
         assert self.cell is not None
         assigned = self.cell.view.nodes[node_id].assignment
         cluster = assigned.cluster if assigned else ""
-        self.cell.tell(intake.WorkSeen((WorkloadView(node_id, work),), whole=True, cluster=cluster))
+        self.cell.tell(WorkSeen((WorkloadView(node_id, work),), whole=True, cluster=cluster))
 
 
 class Client:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import WorkSeen
 from hostler.ports import Archived
 from hostler.server.tokens import Grant, Role
 from tests.contract.api_world import PATIENCE_S, XID79, House, house
@@ -199,8 +199,8 @@ async def test_metrics_tell_which_clusters_are_heard(world: House) -> None:
     """Mutants: a cluster that was heard once is for ever; one that nobody has heard is left out."""
     told = (
         (None, 0),
-        (intake.WorkSeen((), whole=True, cluster="k-globex"), 1),
-        (intake.WorkSeen((), cluster="k-globex", lost="pods are not watched"), 0),
+        (WorkSeen((), whole=True, cluster="k-globex"), 1),
+        (WorkSeen((), cluster="k-globex", lost="pods are not watched"), 0),
     )
     for seen, heard in told:
         if seen is not None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, Tick
 from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
 from hostler.core.state.model import Binding, Node
 from hostler.ports import RefusedError
@@ -51,7 +51,7 @@ def lives(drive: Drive, eye: SchedulerEye, minutes: int) -> list[str]:
     for _ in range(LOOK_UP_TURNS):  # seconds, in which a new binding is noticed
         drive.step(*eye.news())
     for _ in range(minutes):
-        drive.step(*eye.news(), *(intake.AgentHeard(node, drive.boot_of(node)) for node in NAMES), intake.Tick())
+        drive.step(*eye.news(), *(AgentHeard(node, drive.boot_of(node)) for node in NAMES), Tick())
         drive.now += timedelta(minutes=1)
     return [node for node in NAMES if any(c.type == MISMATCH for c in drive.node(node).conditions)]
 

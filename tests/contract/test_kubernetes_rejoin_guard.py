@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller.intake import Input
+from hostler.controller.inputs import Input
 from hostler.core.state import events as e
 from hostler.core.state.model import FLEET, Binding, Intent, Node, Phase
 from hostler.drivers.kubernetes.cordon import CORDON

@@ -16,7 +16,7 @@ from hostler.drivers.redfish.client import Clients, RedfishClient
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import MAX_ANSWER_BYTES, Access, HttpExchange, HttpResponse, parse_address
 from hostler.drivers.redfish.operation_driver import RedfishDriver
-from hostler.drivers.redfish.wire import FirmwareComponent
+from hostler.drivers.redfish.wire_firmware import FirmwareComponent
 from hostler.ports import ConflictError, RefusedError, UnreachableError
 from hostler.sim.bmc.emulated_machine import Machine, Quirks, gpu_server
 from hostler.sim.bmc.redfish_service import Service, ServiceRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen, Observed, Replied
 from hostler.controller.ready import Reply
 from hostler.core.state.model import Binding, Observation, Outcome, Part
 from hostler.drivers.redfish.bmc_reader import RedfishReader
@@ -35,7 +35,7 @@ class Cell:
     def view(self) -> Any:
         return self.drive.fleet
 
-    def tell(self, one: intake.NodeSeen) -> None:
+    def tell(self, one: NodeSeen) -> None:
         self.drive.step(one)
         self.sending = asyncio.ensure_future(self.send())
 
@@ -43,7 +43,7 @@ class Cell:
         """What the node's agent does to the BMC when it is asked to."""
 
     async def observe(self, node: str, seen: tuple[Observation, ...]) -> Reply:
-        self.drive.step(intake.Observed(7, node, seen))
+        self.drive.step(Observed(7, node, seen))
         await self.send()
         return Reply(7, acknowledged=seen[-1].sequence)
 
@@ -55,7 +55,7 @@ class Cell:
             elif send.operation.kind == "bmc_cold_reset":
                 self.from_inside()
                 done = Outcome(send.operation.id, "a", "done", attempt=send.operation.attempt)
-                self.drive.step(intake.Replied(done))
+                self.drive.step(Replied(done))
 
 
 async def watched(machine: Machine, clock: Clock, enough: Any, firmware: dict[str, str] | None = None) -> Drive:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from hostler.app.cluster_connections import Rebooter, slurm_clusters
 from hostler.app.controller_process import Gate
-from hostler.controller.intake import WorkSeen, of_override
+from hostler.controller.inputs import WorkSeen
+from hostler.controller.scheduler_views import of_override
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import Binding, Node, Operation, Outcome, WorkClass

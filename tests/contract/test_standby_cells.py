@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import WorkSeen
 from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record, name_of
 from hostler.core.state.model import Intent, Node, Observation, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
@@ -112,7 +112,7 @@ class One:
         """The schedulers say that nothing runs anywhere."""
         views = tuple(WorkloadView(n, ()) for n in self.cell.view.nodes)
         for pool in self.cell.view.configuration.pools.values():
-            self.cell.tell(intake.WorkSeen(views, whole=True, cluster=pool.cluster))
+            self.cell.tell(WorkSeen(views, whole=True, cluster=pool.cluster))
 
 
 @pytest.fixture

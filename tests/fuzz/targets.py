@@ -35,7 +35,7 @@ from hostler.drivers.kubernetes import wire as kubernetes
 from hostler.drivers.kubernetes.api_endpoint import read_cluster_info
 from hostler.drivers.kubernetes.credentials import read_credential
 from hostler.drivers.kubernetes.kubeconfig import load_kubeconfig
-from hostler.drivers.redfish import wire
+from hostler.drivers.redfish import wire, wire_firmware
 from hostler.drivers.redfish.http_exchange import HttpResponse
 from hostler.drivers.redfish.tolerant_json import WireError
 from hostler.drivers.slurm import wire as slurm
@@ -262,7 +262,7 @@ def redfish_documents(raw: bytes) -> None:
         lambda body: wire.system(body, "/redfish/v1/Systems/1"),
         lambda body: wire.manager(body, "/redfish/v1/Managers/1"),
         wire.reset_types,
-        wire.update_service,
+        wire_firmware.update_service,
         lambda body: wire.task(body, "/redfish/v1/TaskService/Tasks/1"),
         wire.error_text,
     ):

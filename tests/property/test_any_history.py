@@ -6,7 +6,7 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, Tick
 from hostler.controller.ready import Ready
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, HoldKind, Phase, Profile
@@ -195,12 +195,12 @@ def play(drive: Drive, action: tuple[object, ...]) -> None:  # noqa: C901, PLR09
             drive.wait(seconds=length_s)
         case ("jump", int(length_s)):
             drive.now += timedelta(seconds=length_s)
-            drive.step(intake.Tick())
+            drive.step(Tick())
         case ("silent", str(node)):
-            drive.step(intake.AgentSilent(node, drive.now - timedelta(seconds=40)))
+            drive.step(AgentSilent(node, drive.now - timedelta(seconds=40)))
         case ("heard", str(node), bool(reborn)) if node in known:
             drive.boots[node] += reborn
-            drive.step(intake.AgentHeard(node, drive.boot_of(node)))
+            drive.step(AgentHeard(node, drive.boot_of(node)))
         case ("work", str(node), list(loads)) if node in known:
             drive.see_work(node, *loads)
         case ("restart", int(gap_s), bool(happens)):
@@ -222,7 +222,7 @@ def settle(drive: Drive) -> None:
     drive.land()
     for name, up in drive.power.items():
         if not up:
-            drive.step(intake.AgentSilent(name, drive.now - timedelta(seconds=40)))
+            drive.step(AgentSilent(name, drive.now - timedelta(seconds=40)))
     drive.wait(seconds=60)
 
 

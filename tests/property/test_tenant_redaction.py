@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from litestar import Litestar
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import Input, IntentAsked, Replied
 from hostler.controller.ready import Ready
 from hostler.core.state import events as e
 from hostler.core.state.model import Assignment, Binding, Bounds, Intent, Observation, WorkClass, Workload
@@ -75,15 +75,15 @@ class Told(Drive):
     def name(self, node: str) -> str:
         return f"{node}-{self.word}" if node in FOREIGN else node
 
-    def step(self, *inputs: intake.Input) -> Ready:
+    def step(self, *inputs: Input) -> Ready:
         ready = super().step(*(self._retold(one) for one in inputs))
         self.observations.extend(ready.batch.observations)
         return ready
 
-    def _retold(self, one: intake.Input) -> intake.Input:
-        if isinstance(one, intake.Replied) and one.outcome.result != "done":
+    def _retold(self, one: Input) -> Input:
+        if isinstance(one, Replied) and one.outcome.result != "done":
             detail = f"https://{one.outcome.node}.{ADDRESS} said {self.word}"
-            return intake.Replied(replace(one.outcome, detail=detail))
+            return Replied(replace(one.outcome, detail=detail))
         return one
 
     def speaks(self, verb: str, node: str, tenant: bool, now: bool) -> None:
@@ -95,7 +95,7 @@ class Told(Drive):
         args = {"now": "true"} if now else {}
         target = self.name(node)
         intent = Intent(f"i{self._token}", verb, target, person, reason, self.now, args, bounds=bounds)
-        self.step(intake.IntentAsked(self._token, intent))
+        self.step(IntentAsked(self._token, intent))
 
     def works(self, node: str, whose: str) -> None:
         tenant = "acme" if whose == "acme" else f"tenant-{self.word}"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.controller import intake
 from hostler.controller.cell_clock import CellClock
+from hostler.controller.inputs import ClockSeen, Observed, Replied, Tick
 from hostler.controller.loop import Controller
 from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
@@ -32,17 +32,17 @@ class Shell:
         self.monotonic_s = 1_000.0
         self.clock = CellClock(drive.controller.now, self.wall, self.monotonic_s)
 
-    def turn(self, seconds: float, leap_s: float = 0.0) -> intake.ClockSeen:
+    def turn(self, seconds: float, leap_s: float = 0.0) -> ClockSeen:
         """Time passes and perhaps the wall clock leaps besides; then one step of the controller."""
         self.monotonic_s += seconds
         self.wall += timedelta(seconds=seconds + leap_s)
         return self.read()
 
-    def read(self) -> intake.ClockSeen:
+    def read(self) -> ClockSeen:
         doubted = self.drive.fleet.cell.doubt is not None
         seen = self.clock.read(self.wall, self.monotonic_s, doubted=doubted)
         self.drive.now = self.clock.now
-        self.drive.step(*([seen] if seen else [intake.Tick()]))
+        self.drive.step(*([seen] if seen else [Tick()]))
         return seen
 
     def attend(self, seconds: float, turn_s: float = 30.0) -> None:
@@ -96,7 +96,7 @@ def test_nothing_expires_before_it_was_observed_after_a_start() -> None:
     (look,) = drive.pending
     drive.pending.clear()
     drive.now += timedelta(seconds=30)
-    drive.step(intake.Tick())
+    drive.step(Tick())
     assert drive.node("a").operation == look.operation, "its second is over, and nobody has looked yet"
     drive.effects.add(operation.id)
     drive.serve(look)
@@ -118,9 +118,9 @@ def test_what_was_observed_not_to_have_happened_and_is_over_its_time_ends_at_onc
     (look,) = drive.pending
     drive.pending.clear()
     drive.now += timedelta(seconds=1)
-    drive.step(intake.Tick())
+    drive.step(Tick())
     assert drive.node("a").operation == look.operation, "nobody has looked yet"
-    drive.step(intake.Replied(Outcome(operation.id, "a", "not_done", attempt=operation.attempt)))
+    drive.step(Replied(Outcome(operation.id, "a", "not_done", attempt=operation.attempt)))
     assert drive.node("a").operation != look.operation
     assert drive.sweep() == 0
 
@@ -138,9 +138,9 @@ def test_an_answer_about_an_earlier_attempt_does_not_say_what_came_of_this_one()
     (look,) = drive.pending
     drive.pending.clear()
     drive.now += timedelta(seconds=1)
-    drive.step(intake.Replied(Outcome(operation.id, "a", "done", attempt=operation.attempt - 1)))
+    drive.step(Replied(Outcome(operation.id, "a", "done", attempt=operation.attempt - 1)))
     assert drive.node("a").operation == look.operation, "nobody has looked what came of the last attempt"
-    drive.step(intake.Replied(Outcome(operation.id, "a", "done", attempt=operation.attempt)))
+    drive.step(Replied(Outcome(operation.id, "a", "done", attempt=operation.attempt)))
     assert drive.node("a").operation != look.operation
 
 
@@ -359,7 +359,7 @@ def test_a_servers_stamp_from_another_year_is_not_taken_for_controller_time() ->
         seen = Observation(
             "a", "kernel_log", "agent", f"s{stamp.year}", 1, "a-b1", 0.0, BAD_LINES["off_bus"], facility=0
         )
-        drive.step(intake.Observed(0, "a", (replace(seen, text=seen.text.format(gpu=0), received=stamp),)))
+        drive.step(Observed(0, "a", (replace(seen, text=seen.text.format(gpu=0), received=stamp),)))
     raised = [c.condition for c in drive.events(e.ConditionRaised)]
     assert [(c.type, c.since, c.last_seen) for c in raised] == [("gpu.fallen_off_bus", NOW, NOW)]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen, Tick, WorkSeen
 from hostler.core.conditions.own_conditions import UNLISTED_S
 from hostler.core.state import events as e
 from hostler.core.state.fold import evolve
@@ -35,7 +35,7 @@ def test_who_is_listed_again_in_the_cluster_that_it_left_is_told_of_until_it_is_
 
     def seen(*, listed: bool, lost: str = "", cluster: str = CLUSTER) -> bool:
         views = () if lost else (WorkloadView("a", (), listed=listed),)
-        drive.step(intake.WorkSeen(views, whole=not lost, cluster=cluster, lost=lost))
+        drive.step(WorkSeen(views, whole=not lost, cluster=cluster, lost=lost))
         return stands(drive, "node.uninvited")
 
     assert not seen(listed=False)
@@ -67,7 +67,7 @@ def test_who_waits_longer_than_usual_is_stuck_and_its_page_says_for_what(row: An
     drive = standing_at(row.phase, provisioner="none", certified_by="")
     drive.ask("pause", "fleet")  # nothing moves by itself
     drive.now = NOW + timedelta(seconds=row.usual_s - 1)
-    drive.step(intake.Tick())
+    drive.step(Tick())
     assert not stands(drive, "node.stuck")
     drive.wait(seconds=2)
     (stuck,) = [c for c in drive.node("a").conditions if c.type == "node.stuck"]
@@ -123,8 +123,8 @@ def members(*names: str) -> Drive:
     return Drive(configuration({"train": pool_document(target=2)}), [a_node(name) for name in names], quiet=True)
 
 
-def list_of(*names: str, whole: bool = True) -> intake.WorkSeen:
-    return intake.WorkSeen(tuple(WorkloadView(n, ()) for n in names), whole=whole, cluster=CLUSTER)
+def list_of(*names: str, whole: bool = True) -> WorkSeen:
+    return WorkSeen(tuple(WorkloadView(n, ()) for n in names), whole=whole, cluster=CLUSTER)
 
 
 def test_a_member_that_its_cluster_does_not_list_is_told_after_a_while() -> None:
@@ -149,15 +149,15 @@ def test_of_a_cluster_that_is_not_heard_nothing_is_said_node_by_node() -> None:
     assert not drive.events(e.ConditionRaised)
     drive.step(list_of("b"))
     drive.wait(seconds=UNLISTED_S / 2)
-    drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
+    drive.step(WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
     drive.wait(hours=2)
     assert not stands(drive, "work.unknown")
     drive.step(list_of("b"))
     drive.wait(hours=1)
     assert stands(drive, "work.unknown")
-    drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
+    drive.step(WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
     drive.wait(hours=1)
-    drive.step(intake.NodeSeen("a", ready=False))  # it is looked at for another reason
+    drive.step(NodeSeen("a", ready=False))  # it is looked at for another reason
     assert stands(drive, "work.unknown")
 
 

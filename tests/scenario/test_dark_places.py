@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Tick
 from hostler.core.policy import pool_places
 from hostler.core.state import events as e
 from hostler.core.state.model import Node
@@ -39,23 +39,23 @@ def silent(drive: Drive, ids: Iterable[str], *, ready: bool | None = False) -> N
     """The agents are not heard any more; the scheduler says what it says."""
     ids = list(ids)
     drive.silent.update(ids)
-    seen = [intake.NodeSeen(i, ready=ready) for i in ids] if ready is not None else []
-    drive.step(*seen, *(intake.AgentSilent(i, drive.now - timedelta(seconds=40)) for i in ids))
+    seen = [NodeSeen(i, ready=ready) for i in ids] if ready is not None else []
+    drive.step(*seen, *(AgentSilent(i, drive.now - timedelta(seconds=40)) for i in ids))
     drive.run()
 
 
 def dark(drive: Drive, ids: Iterable[str]) -> None:
     """They fall silent, and their BMCs say that they are off."""
     ids = list(ids)
-    drive.step(*(intake.NodeSeen(i, power="off") for i in ids))
+    drive.step(*(NodeSeen(i, power="off") for i in ids))
     silent(drive, ids, ready=None)
 
 
 def back(drive: Drive, ids: Iterable[str]) -> None:
     ids = list(ids)
     drive.silent.difference_update(ids)
-    seen = [intake.NodeSeen(i, power="on", ready=True) for i in ids]
-    drive.step(*seen, *(intake.AgentHeard(i, drive.boot_of(i)) for i in ids))
+    seen = [NodeSeen(i, power="on", ready=True) for i in ids]
+    drive.step(*seen, *(AgentHeard(i, drive.boot_of(i)) for i in ids))
     drive.run()
 
 
@@ -107,7 +107,7 @@ def test_silence_without_a_second_witness_replaces_nobody(ready: bool | None) ->
     drive.wait(hours=2)
     assert len(drive.fleet.incidents) == 1
     assert delivered(drive) == []
-    drive.step(*(intake.NodeSeen(name, ready=False) for name in RACK))
+    drive.step(*(NodeSeen(name, ready=False) for name in RACK))
     drive.run()
     assert delivered(drive) == ["s0", "s1"], "and does once the scheduler says so too"
 
@@ -178,7 +178,7 @@ def test_members_that_are_treated_one_by_one_are_no_incidents_any_more() -> None
     assert drive.ask("treat-individually", incident.id).granted
     drive.step()
     drive.now += timedelta(seconds=WAITS_S + 1)
-    drive.step(intake.Tick())
+    drive.step(Tick())
     assert delivered(drive) == []
 
 

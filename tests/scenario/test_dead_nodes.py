@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, NodeSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import Phase, Workload
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
@@ -17,7 +17,7 @@ KEPT = "PodDisruptionBudget acme/keep allows no disruption"
 def lost(drive: Drive) -> None:
     """Its agent is silent, and its scheduler does not hear it either."""
     drive.silence("a")
-    drive.step(intake.NodeSeen("a", ready=False))
+    drive.step(NodeSeen("a", ready=False))
 
 
 def with_work(*work: Workload) -> Drive:
@@ -47,7 +47,7 @@ def test_a_node_that_one_path_alone_calls_lost_keeps_its_work_beside_another_fau
     """Mutant: silence beside any other cause ends all the node's work."""
     drive = with_work(a_workload("w1", [3]))
     drive.silence("a")
-    drive.step(intake.NodeSeen("a", ready=True))
+    drive.step(NodeSeen("a", ready=True))
     drive.fault("a", "off_bus")
     drive.wait(minutes=30)
     assert drive.evicted == []
@@ -98,7 +98,7 @@ def test_after_a_start_nobody_is_dead_before_he_could_be_heard() -> None:
     assert drive.ask("hold", "b").granted, "somebody attended until now"
     drive.now += timedelta(seconds=15)
     drive.begin(drive.controller.epoch + 1, quiet=True)
-    drive.step(drive.view(), intake.NodeSeen("a", "on", ready=False))
+    drive.step(drive.view(), NodeSeen("a", "on", ready=False))
     drive.wait(seconds=30)
     assert "power_off" not in drive.operations("a")
     drive.wait(seconds=60)
@@ -114,8 +114,8 @@ def restarted(*, kubelets_boot: str, ready: bool) -> Drive:
     drive.fault("a", "off_bus")
     drive.wait(seconds=30)
     drive.boots["a"] += 1
-    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
-    drive.step(intake.NodeSeen("a", ready=ready, boot_id=kubelets_boot))
+    drive.step(AgentHeard("a", drive.boot_of("a")))
+    drive.step(NodeSeen("a", ready=ready, boot_id=kubelets_boot))
     return drive
 
 
@@ -144,7 +144,7 @@ def test_a_kubelet_that_is_heard_again_takes_its_work_away_itself() -> None:
     drive = with_work(replace(a_workload("w1"), held_by=ENDING))
     lost(drive)
     drive.wait(seconds=30)
-    drive.step(intake.NodeSeen("a", ready=True))
+    drive.step(NodeSeen("a", ready=True))
     drive.wait(minutes=30)
     assert "power_off" not in drive.operations("a")
 
@@ -174,7 +174,7 @@ def at_an_unanswered_gate(*, ready: bool | None) -> Drive:
     drive.fault("a", "off_bus")
     drive.run()
     drive.silence("a")
-    drive.step(intake.NodeSeen("a", power="on", ready=ready))
+    drive.step(NodeSeen("a", power="on", ready=ready))
     return drive
 
 

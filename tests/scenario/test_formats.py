@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, FellowsSeen, NodeSeen
 from hostler.controller.loop import Controller
 from hostler.core.state import events as e
 from hostler.core.state.formats import UnreadableFormatError
@@ -36,11 +36,11 @@ class Cell:
         epoch = drive.controller.epoch + 1
         drive.controller = Controller(fold(drive.journal), LiveState(self.releases[name]), {}, epoch)
         drive._complete(drive.controller.resume(drive.now, self.releases[name].version))  # noqa: SLF001 - a start
-        drive.step(drive.view(), intake.AgentHeard("n", drive.boot_of("n")), intake.NodeSeen("n", "on", ready=True))
+        drive.step(drive.view(), AgentHeard("n", drive.boot_of("n")), NodeSeen("n", "on", ready=True))
         self.roll()
 
     def roll(self) -> None:
-        self.drive.step(intake.FellowsSeen(tuple(Fellow(n, r.reads) for n, r in sorted(self.releases.items()))))
+        self.drive.step(FellowsSeen(tuple(Fellow(n, r.reads) for n, r in sorted(self.releases.items()))))
 
     def upgrade(self, name: str) -> None:
         """Stop it, start the next version in its place; where it led, the other one leads meanwhile."""

@@ -1,6 +1,6 @@
 """Stories that simulated worlds told first: each was a law broken, and is kept here in its smallest form."""
 
-from hostler.controller import intake
+from hostler.controller.inputs import WorkSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import Attempt, Phase
 from hostler.core.state.requalification import has_proven_itself
@@ -44,7 +44,7 @@ def test_a_node_that_has_left_though_nobody_heard_of_it_is_led_out_all_the_same(
     drive.script("cordon", "done", *["refused"] * 99)
     assert drive.ask("request-replacement", "a", now="true").granted
     drive.wait(minutes=1)
-    drive.step(intake.WorkSeen((WorkloadView("a", (), listed=False),), cluster=CLUSTER))
+    drive.step(WorkSeen((WorkloadView("a", (), listed=False),), cluster=CLUSTER))
     drive.wait(days=1)
     assert drive.operations("a").count("leave_cluster") == 2
     assert drive.events(e.NodeReleased, "a")

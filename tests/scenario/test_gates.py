@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import Replied
 from hostler.core.report.explain import explain, text
 from hostler.core.state.model import OWNER, Facts, Outcome
 from tests.kit import Drive, a_node, configuration, gpu_part, pool_document, seen_all
@@ -27,7 +27,7 @@ def says(drive: Drive, facts: Facts) -> None:
     operation = drive.node("a").operation
     assert operation is not None
     outcome = Outcome(operation.id, "a", "done", "all good", {"verdict": "passed", **facts}, attempt=operation.attempt)
-    drive.step(intake.Replied(outcome))
+    drive.step(Replied(outcome))
 
 
 @pytest.mark.parametrize("facts", [{}, {"gpus_seen": 8}, {"gpus_seen": 7, "look:gpu a-G3": "passed: x"}], ids=range(3))

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, NodeSeen, Tick
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose.findings import stands
 from hostler.core.state import events as e
@@ -44,10 +44,10 @@ def test_what_is_unknown_by_now_makes_its_node_unknown() -> None:
     """Mutant: `unknown_since` is not looked at."""
     known = a_condition("cooling.fan", paths=("bmc",))
     drive = Drive(configuration({"train": pool_document(modes={"*": "observe"})}), [a_node("a", conditions=(known,))])
-    drive.step(intake.NodeSeen("a", power="unknown", bmc_unreachable=True))
+    drive.step(NodeSeen("a", power="unknown", bmc_unreachable=True))
     assert counts(drive) == (0, 0), "it is known to ail"
     drive.now += timedelta(hours=1)
-    drive.step(intake.Tick())
+    drive.step(Tick())
     assert any(c.unknown_since for c in drive.node("a").conditions)
     assert counts(drive) == (0, 1)
 
@@ -55,7 +55,7 @@ def test_what_is_unknown_by_now_makes_its_node_unknown() -> None:
 def test_who_falls_silent_while_it_is_delivered_is_let_to_work_once_it_is_heard() -> None:
     """Mutants: `_stays_cordoned` is False; the node stays cordoned after it is heard."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("s", "")], quiet=True)
-    drive.step(drive.view(), intake.AgentHeard("s", "s-b1"), intake.NodeSeen("s", "on", ready=True))
+    drive.step(drive.view(), AgentHeard("s", "s-b1"), NodeSeen("s", "on", ready=True))
     assert drive.node("s").assignment is not None
     drive.silence("s")
     drive.run()
@@ -64,7 +64,7 @@ def test_who_falls_silent_while_it_is_delivered_is_let_to_work_once_it_is_heard(
     assert node.plan is None
     assert not [x for x in drive.events(e.OperationFinished) if x.kind == "uncordon" and x.result == "done"]
     drive.silent.clear()
-    drive.step(intake.AgentHeard("s", "s-b1"))
+    drive.step(AgentHeard("s", "s-b1"))
     drive.run()
     assert [x for x in drive.events(e.OperationFinished) if x.kind == "uncordon" and x.result == "done"]
     assert drive.node("s").cordons == ()

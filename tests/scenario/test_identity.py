@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Tick
 from hostler.core.conditions.machine_identity import MISBOUND_S, MISMATCH
 from hostler.core.state import events as e
 from tests.kit import Drive, a_node, configuration, pool_document
@@ -14,16 +14,16 @@ STRANGER = "boot-of-another"
 
 def one() -> Drive:
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
-    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.step(AgentHeard("a", drive.boot_of("a")))
     return drive
 
 
 def shown(drive: Drive, boot_id: str, for_s: float) -> list[e.ConditionRaised]:
     """The cluster shows this boot id for so long, and the agent is heard; what is raised."""
-    drive.step(intake.NodeSeen("a", boot_id=boot_id))
+    drive.step(NodeSeen("a", boot_id=boot_id))
     for _ in range(int(for_s / 30)):
         drive.now += timedelta(seconds=30)
-        drive.step(intake.AgentHeard("a", drive.boot_of("a")), intake.Tick())
+        drive.step(AgentHeard("a", drive.boot_of("a")), Tick())
     return [event for event in drive.events(e.ConditionRaised, "a") if event.condition.type == MISMATCH]
 
 
@@ -45,13 +45,13 @@ def test_who_is_not_heard_or_only_late_is_no_stranger(why: str) -> None:
     """Mutants: "" is a boot id; a dead kubelet's last boot counts; a silent agent's does; a difference stays."""
     drive = one()
     if why in ("it tells no boot", "its kubelet is not ready"):
-        drive.step(intake.NodeSeen("a", ready=why == "it tells no boot"))
+        drive.step(NodeSeen("a", ready=why == "it tells no boot"))
         assert shown(drive, "" if why == "it tells no boot" else STRANGER, 3_600) == []
         return
     assert shown(drive, STRANGER, MISBOUND_S - 60) == []
     if why == "its agent is silent":
-        drive.step(intake.AgentSilent("a", drive.now))
-        drive.step(intake.NodeSeen("a", boot_id=STRANGER))
+        drive.step(AgentSilent("a", drive.now))
+        drive.step(NodeSeen("a", boot_id=STRANGER))
         drive.wait(minutes=10)
         assert not [c for c in drive.node("a").conditions if c.type == MISMATCH]
         return

@@ -8,14 +8,15 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Tick
 from hostler.core.policy import incidents as incident_rules
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Incident, Node, Position, Ticket
+from hostler.core.state.model import ActClass, Asset, AssetKind, Binding, Node, Position
 from hostler.core.state.snapshot import dump as snapshot
 from hostler.core.state.snapshot import load, state_of
 from hostler.sim.checkers.disruption_laws import Budgets
@@ -57,15 +58,15 @@ def fall_silent(drive: Drive, ids: Iterable[str], *, ready: bool | None = False)
     """The agents are not heard any more; the scheduler says what it says."""
     ids = list(ids)
     drive.silent.update(ids)
-    seen = [intake.NodeSeen(i, ready=ready) for i in ids] if ready is not None else []
-    drive.step(*seen, *(intake.AgentSilent(i, drive.now - timedelta(seconds=40)) for i in ids))
+    seen = [NodeSeen(i, ready=ready) for i in ids] if ready is not None else []
+    drive.step(*seen, *(AgentSilent(i, drive.now - timedelta(seconds=40)) for i in ids))
 
 
 def speak(drive: Drive, ids: Iterable[str]) -> None:
     ids = list(ids)
     drive.silent.difference_update(ids)
-    heard = [intake.AgentHeard(i, drive.boot_of(i)) for i in ids]
-    drive.step(*(intake.NodeSeen(i, ready=True) for i in ids), *heard)
+    heard = [AgentHeard(i, drive.boot_of(i)) for i in ids]
+    drive.step(*(NodeSeen(i, ready=True) for i in ids), *heard)
 
 
 def incidents(drive: Drive) -> list[Incident]:
@@ -223,7 +224,7 @@ def test_a_management_network_that_is_out_looks_like_dead_nodes_and_is_told_from
     for name in names(0, 32):
         drive.see_work(name, a_workload(f"w-{name}"))
     fall_silent(drive, names(0, 32), ready=True)
-    drive.step(*(intake.NodeSeen(n, power="unknown", bmc_unreachable=True) for n in names(0, 32)))
+    drive.step(*(NodeSeen(n, power="unknown", bmc_unreachable=True) for n in names(0, 32)))
     drive.wait(hours=1)
     incident = the_incident(drive)
     assert incident.scope == "pool:train"
@@ -674,7 +675,7 @@ def test_a_retired_member_is_a_member_no_longer() -> None:
         (e.PhaseChanged("n000", drive.node("n000").phase, type(drive.node("n000").phase).retired, "scrapped"),), "test"
     )
     drive.fleet.merge()
-    drive.step(intake.Tick())
+    drive.step(Tick())
     assert "n000" not in the_incident(drive).members
 
 
@@ -694,7 +695,7 @@ def test_it_survives_a_restart_and_unattended_hours_do_not_count(gap_s: float) -
     after = the_incident(drive)
     assert after.deadline - before.deadline >= timedelta(seconds=gap_s)
     assert after.state == "open"
-    drive.step(intake.Tick())
+    drive.step(Tick())
     assert drive.plans() == []
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hostler.controller import agenda as agendas
-from hostler.controller import intake
 from hostler.controller.agenda import Agenda
+from hostler.controller.inputs import AgentHeard, AgentSilent, IntentAsked, NodeSeen, Observed
 from hostler.controller.loop import Controller
 from hostler.core.intents.ask import HOLDS_MAX
 from hostler.core.state import events as e
@@ -49,9 +49,7 @@ def a_fortnight(drive: Drive, turn: int) -> None:
     drive.wait(hours=12)
     _all_fall_silent(drive)
     drive.step(
-        intake.IntentAsked(
-            turn, Intent(f"k{turn}", "hold", name, "ann", "why", drive.now, {"hours": "2"}, key=f"k{turn}")
-        )
+        IntentAsked(turn, Intent(f"k{turn}", "hold", name, "ann", "why", drive.now, {"hours": "2"}, key=f"k{turn}"))
     )
     drive.ask("schedule-maintenance", "pool:train", starts=_iso(drive, 1), ends=_iso(drive, 2))
     drive.ask("drain", f"n{(turn + 2) % 6}")
@@ -72,10 +70,10 @@ def _iso(drive: Drive, hours: float) -> str:
 def _all_fall_silent(drive: Drive) -> None:
     everybody = [f"n{number}" for number in range(6)]
     drive.silent.update(everybody)
-    drive.step(*(intake.AgentSilent(n, drive.now - timedelta(seconds=40)) for n in everybody))
+    drive.step(*(AgentSilent(n, drive.now - timedelta(seconds=40)) for n in everybody))
     drive.wait(minutes=30)
     drive.silent.difference_update(everybody)
-    drive.step(*(intake.AgentHeard(n, drive.boot_of(n)) for n in everybody))
+    drive.step(*(AgentHeard(n, drive.boot_of(n)) for n in everybody))
     drive.wait(hours=1)
 
 
@@ -92,8 +90,8 @@ def _comes_and_goes(drive: Drive, turn: int) -> None:
     drive.observe(name, "inventory", parts=tuple(gpu_part(name, gpu) for gpu in range(8)))
     line = BAD_LINES["ecc"].format(gpu=0)
     seen = Observation(name, "kernel_log", "agent", f"spool-{name}", 1, text=line, facility=0, received=drive.now)
-    drive.step(intake.Observed(0, name, (seen,)), intake.NodeSeen(name, "off"), intake.AgentHeard(name, f"{name}-b1"))
-    drive.step(intake.AgentSilent(name, drive.now))
+    drive.step(Observed(0, name, (seen,)), NodeSeen(name, "off"), AgentHeard(name, f"{name}-b1"))
+    drive.step(AgentSilent(name, drive.now))
     assert drive.ask("retire", name).granted, "nobody serves there"
 
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 import hostler.agent
-from hostler.controller import intake
-from hostler.controller.intake import LATE, MAX_AGE_S
+from hostler.controller.inputs import Observed
+from hostler.controller.observation_intake import LATE, MAX_AGE_S
 from hostler.core.state import events as e
 from hostler.core.state.model import Observation
 from hostler.core.tables.recipes import RECIPES
@@ -26,7 +26,7 @@ def line(sequence: int, boot_id: str = "a-b1", text: str = OFF_BUS, age_s: float
 
 def sent(drive: Drive, *lines: Observation) -> None:
     """The agent's post, stamped by the server as it arrives."""
-    drive.step(intake.Observed(0, "a", tuple(replace(one, received=drive.now) for one in lines)))
+    drive.step(Observed(0, "a", tuple(replace(one, received=drive.now) for one in lines)))
 
 
 # --- when
@@ -70,7 +70,7 @@ def test_an_agent_whose_clock_says_1970_is_treated_as_any_other() -> None:
 def test_a_stamp_of_arrival_that_cannot_be_is_the_controllers_own_time() -> None:
     drive = Drive(ALONE, [a_node("a")])
     early = NOW - LATE - timedelta(seconds=1)
-    drive.step(intake.Observed(0, "a", (replace(line(1), received=early),)))
+    drive.step(Observed(0, "a", (replace(line(1), received=early),)))
     assert drive.events(e.ConditionRaised)[0].condition.since == NOW
 
 
@@ -106,7 +106,7 @@ def test_cursor_and_effects_are_of_one_batch() -> None:
     Mutant: the cursor moves when an observation is taken, not when it is committed.
     """
     drive = Drive(ALONE, [a_node("a")])
-    ready = drive.controller.step([intake.Observed(0, "a", (line(1),))], drive.now)
+    ready = drive.controller.step([Observed(0, "a", (line(1),))], drive.now)
     assert ready.batch.cursors == {"a/agent": ("spool", 1)}
     assert any(isinstance(r.event, e.ConditionRaised) for r in ready.batch.records)
     assert [o.sequence for o in ready.batch.observations] == [1]
@@ -128,7 +128,7 @@ def test_a_line_of_user_space_starts_no_remedy_unless_the_node_is_in_test_mode(
 ) -> None:
     """Mutants: the facility is not looked at; test mode is every node's."""
     drive = Drive(ALONE, [a_node("a", test_mode=test_mode)])
-    drive.step(intake.Observed(0, "a", (replace(line(1), facility=facility),)))
+    drive.step(Observed(0, "a", (replace(line(1), facility=facility),)))
     drive.wait(hours=1)
     assert bool(drive.plans("a")) is acts
     told = [c.condition.type for c in drive.events(e.ConditionRaised)]

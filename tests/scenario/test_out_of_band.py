@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen, Tick
 from hostler.core.diagnose.part_slots import PartSlots
 from hostler.core.state import events as e
 from hostler.core.state.model import Facts, HoldKind, Phase
@@ -82,11 +82,11 @@ def test_a_part_is_well_only_when_all_its_sensors_are() -> None:
 
 
 def silent(drive: Drive, node: str = "a") -> None:
-    drive.step(intake.NodeSeen(node, "unknown", bmc_unreachable=True, bmc_says="no route"))
+    drive.step(NodeSeen(node, "unknown", bmc_unreachable=True, bmc_says="no route"))
 
 
 def back(drive: Drive, node: str = "a") -> None:
-    drive.step(intake.NodeSeen(node, "on", bmc_unreachable=False, bmc_refuses=""))
+    drive.step(NodeSeen(node, "on", bmc_unreachable=False, bmc_refuses=""))
 
 
 def test_a_silent_bmc_is_restarted_from_inside_and_disturbs_nobody() -> None:
@@ -149,7 +149,7 @@ def test_agent_and_bmc_both_silent_need_the_scheduler_to_say_so_too() -> None:
     assert {"agent.lost", "bmc.unreachable"} <= {condition.type for condition in drive.node("a").conditions}
     assert (drive.cordoned, drive.evicted) == (set(), [])
     drive.script("power_off", *["failed"] * 9)
-    drive.step(intake.NodeSeen("a", "unknown", ready=False))
+    drive.step(NodeSeen("a", "unknown", ready=False))
     drive.wait(hours=6)
     assert "power_off" in drive.operations("a")
     assert drive.node("a").phase in (Phase.triage, Phase.rma), "power that nobody can reach is a technician's"
@@ -166,7 +166,7 @@ def test_a_graver_remedy_does_not_wait_for_a_bmc() -> None:
 
 def test_physical_work_keeps_the_bmc_from_being_reset() -> None:
     drive = drive_of("a")
-    drive.step(intake.Tick())
+    drive.step(Tick())
     drive.journal.append(
         e.Record(len(drive.journal) + 1, drive.now, 1, "seed", e.HoldPlaced(a_hold("a", HoldKind.physical_work)))
     )
@@ -178,7 +178,7 @@ def test_physical_work_keeps_the_bmc_from_being_reset() -> None:
 
 def test_a_bmc_that_refuses_is_shown_and_never_reset() -> None:
     drive = drive_of("a")
-    drive.step(intake.NodeSeen("a", "unknown", bmc_unreachable=False, bmc_refuses="401"))
+    drive.step(NodeSeen("a", "unknown", bmc_unreachable=False, bmc_refuses="401"))
     drive.run()
     assert list(conditions(drive)) == ["a/bmc.refused"]
     assert drive.operations("a") == []
@@ -196,7 +196,7 @@ def test_a_bmc_that_shows_too_much_is_a_condition_for_each_thing_it_was_asked_fo
     leak = "a/cooling.leak_suspected/tray"
     assert list(conditions(drive)) == [leak]
     for what in ("event_log", "sensors"):
-        drive.step(intake.NodeSeen("a", "on", bmc_unreachable=False, bmc_exceeds=(what, "33 MiB")))
+        drive.step(NodeSeen("a", "on", bmc_unreachable=False, bmc_exceeds=(what, "33 MiB")))
         drive.run()
         assert f"a/bmc.response_too_large/{what}" in conditions(drive)
         drive.wait(minutes=120)
@@ -205,7 +205,7 @@ def test_a_bmc_that_shows_too_much_is_a_condition_for_each_thing_it_was_asked_fo
     assert drive.operations("a") == []
     told = [c.evidence[-1].text for c in drive.node("a").conditions if c.part == "event_log"]
     assert told == ["event_log: 33 MiB"]
-    drive.step(intake.NodeSeen("a", "on", bmc_unreachable=False, bmc_exceeds=("sensors", "")))
+    drive.step(NodeSeen("a", "on", bmc_unreachable=False, bmc_exceeds=("sensors", "")))
     drive.run()
     assert "a/bmc.response_too_large/event_log" in conditions(drive)
     assert "a/bmc.response_too_large/sensors" not in conditions(drive)

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.planning import execution
 from hostler.core.policy.second_witness import has_second_witness
 from hostler.core.state import events as e
@@ -26,7 +26,7 @@ def drained() -> Drive:
 
 def lifted(drive: Drive, cluster: str = CLUSTER) -> None:
     view = WorkloadView("a", (a_workload("w1"),), cordoned=False, overridden="somebody")
-    drive.step(*(intake.WorkSeen((view,), cluster=cluster) for _ in range(2)))
+    drive.step(*(WorkSeen((view,), cluster=cluster) for _ in range(2)))
     drive.wait(seconds=10)
 
 
@@ -82,7 +82,7 @@ def test_hardware_that_was_acted_upon_proves_itself_and_then_the_rest_of_our_cor
     while "reboot" not in drive.operations("a"):
         drive.serve(drive.pending.pop(0))
     view = WorkloadView("a", (), cordoned=False, overridden="somebody")
-    drive.step(intake.WorkSeen((view,), cluster=CLUSTER))
+    drive.step(WorkSeen((view,), cluster=CLUSTER))
     drive.wait(minutes=10)
     node = drive.node("a")
     assert len(overrides(drive)) == 1
@@ -103,7 +103,7 @@ def opened_while_firmware_is_written() -> Drive:
     assert drive.operations("a") == ["cordon", "update_firmware"]
     soft = a_workload("w1", kind="graceful")
     view = WorkloadView("a", (soft,), cordoned=False, overridden="somebody")
-    drive.step(intake.WorkSeen((view,), cluster=CLUSTER))
+    drive.step(WorkSeen((view,), cluster=CLUSTER))
     assert drive.ask("release", overrides(drive)[0]).granted
     drive.wait(minutes=2)
     assert drive.evicted == [], "what is being written is not in its way"
@@ -186,10 +186,10 @@ def test_a_node_whose_own_cluster_is_lost_has_unknown_work_and_others_are_as_the
     """Mutant: one flag for all clusters."""
     drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
     drive.see_work("a")
-    drive.step(intake.WorkSeen((), cluster="another", lost="kubernetes: nodes are not watched"))
+    drive.step(WorkSeen((), cluster="another", lost="kubernetes: nodes are not watched"))
     assert drive.controller.present.workloads(drive.node("a")) == ()
-    drive.step(intake.NodeSeen("a", ready=False))
-    drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
+    drive.step(NodeSeen("a", ready=False))
+    drive.step(WorkSeen((), cluster=CLUSTER, lost="kubernetes: nodes are not watched"))
     assert drive.controller.present.of("a").ready is None  # mutant: a lost cluster's belief stays a witness
     assert drive.controller.present.workloads(drive.node("a")) is None
     assert drive.ask("drain", "a").granted
@@ -203,10 +203,10 @@ def test_what_a_cluster_believed_of_a_node_that_it_lists_no_more_is_no_witness()
     """It left while it was down. Mutant: that belief and a silent agent are enough to disturb a spare."""
     drive = Drive(configuration({"train": pool_document(target=1)}), [a_node("a")])
     drive.see_work("a")
-    drive.step(intake.NodeSeen("a", ready=False))
+    drive.step(NodeSeen("a", ready=False))
     assert has_second_witness(drive.controller.present, drive.node("a"))
     gone = WorkloadView("a", (), listed=False)
-    drive.step(intake.WorkSeen((gone,), cluster=CLUSTER))
+    drive.step(WorkSeen((gone,), cluster=CLUSTER))
     assert not has_second_witness(drive.controller.present, drive.node("a"))
 
 
@@ -230,7 +230,7 @@ def test_what_a_scheduler_told_before_it_knew_of_our_cordon_ends_no_drain() -> N
     drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
 
     def shown(*work: Workload, cordoned: bool) -> None:
-        drive.step(intake.WorkSeen((WorkloadView("a", work, cordoned=cordoned),), cluster=CLUSTER))
+        drive.step(WorkSeen((WorkloadView("a", work, cordoned=cordoned),), cluster=CLUSTER))
         drive.wait(seconds=30)
 
     shown(cordoned=False)

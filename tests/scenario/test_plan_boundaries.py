@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind, Plan
 from hostler.core.tables import recipes
@@ -194,7 +194,7 @@ def test_a_graver_need_that_waits_for_a_witness_leaves_the_lesser_plan_its_work(
     drive.run()
     assert drive.plans("a") == ["gpu_reset"]
     assert [x.result for x in drive.events(e.PlanEnded, "a")] == []
-    drive.step(intake.NodeSeen("a", ready=False))
+    drive.step(NodeSeen("a", ready=False))
     drive.run()
     assert drive.plans("a") == ["gpu_reset", "power_cycle"]
 

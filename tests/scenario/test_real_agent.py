@@ -8,7 +8,7 @@ import pytest
 from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import Powers, RealHostMachine
 from hostler.agent.node_operations import VERBS, OperationResult
-from hostler.controller import intake
+from hostler.controller.inputs import Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation, Outcome, Phase
@@ -31,7 +31,7 @@ class RealDrive(Drive):
             return
         answer = self._asked(operation)
         outcome = Outcome(operation.id, operation.node, answer.result, answer.detail, answer.facts)
-        self.step(intake.Replied(outcome_of(outcome, operation)))
+        self.step(Replied(outcome_of(outcome, operation)))
 
     def _asked(self, operation: Operation) -> OperationResult:
         key = f"{operation.kind} {operation.args.get('profile', '')}"

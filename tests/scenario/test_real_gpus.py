@@ -11,7 +11,7 @@ from hostler.agent.checks import gate_runner
 from hostler.agent.host_commands import NotPossibleError
 from hostler.agent.machine import RealHostMachine
 from hostler.agent.node_operations import VERBS, OperationResult
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, Input, NodeSeen, Observed, Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Observation, Operation, Outcome, Phase
@@ -70,9 +70,9 @@ class RealNode(Drive):
             answer = VERBS[operation.kind].act(self.body, {**VERBS[operation.kind].arguments, **operation.args})
         except NotPossibleError as error:
             answer = OperationResult("refused", str(error))
-        self.step(intake.Replied(_outcome(operation, answer)))
+        self.step(Replied(_outcome(operation, answer)))
 
-    def _parts_of(self, node_id: str) -> list[intake.Input]:
+    def _parts_of(self, node_id: str) -> list[Input]:
         boot = self.boot_of(node_id)
         node = self.fleet.nodes.get(node_id)
         if node is None or node.inventory_boot == boot:
@@ -81,9 +81,9 @@ class RealNode(Drive):
         found = self.body.inventory()
         seen = Observation(node_id, "inventory", "agent", f"s{self._sequence}", 1, boot, facts=found.facts)
         seen = replace(seen, received=self.now, parts=found.parts)
-        return [intake.Observed(0, node_id, (seen,))]
+        return [Observed(0, node_id, (seen,))]
 
-    def parts_told(self) -> list[intake.Input]:
+    def parts_told(self) -> list[Input]:
         """What the agent says of its parts as it begins."""
         return self._parts_of("a")
 
@@ -119,7 +119,7 @@ def at(machine: Node, phase: Phase, state: str | Path) -> RealNode:
     drive.body = machine.body(state, SCRATCH)
     node = a_node("a", pool="", phase=phase, slots=(), addresses=(), inventory_at=None, inventory_boot="")
     drive.__init__(CONFIG, [node], quiet=True)  # type: ignore[misc]
-    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"), drive.view(), *drive.parts_told())
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1"), drive.view(), *drive.parts_told())
     drive.run()
     return drive
 
@@ -196,7 +196,7 @@ def in_service(machine: Node, scratch: tuple[str, ...] = SCRATCH) -> RealNode:
     drive.body = machine.body("healthy_h100x8", scratch)
     node = a_node("a", slots=(), addresses=(), inventory_at=None, inventory_boot="")
     drive.__init__(CONFIG, [node], quiet=True)  # type: ignore[misc]
-    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"), drive.view(), *drive.parts_told())
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1"), drive.view(), *drive.parts_told())
     drive.run()
     return drive
 

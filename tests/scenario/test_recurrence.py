@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, NodeSeen
 from hostler.core.conditions import recurrence
 from hostler.core.diagnose.findings import stands
 from hostler.core.diagnose.recurrence_windows import RECURRENCES, Recurrence, with_work
@@ -340,7 +340,7 @@ def test_a_latched_reading_that_is_told_daily_is_one_occasion() -> None:
 def test_what_an_earlier_boot_showed_does_not_count() -> None:
     drive = watched()
     drive.boots["a"] += 1
-    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.step(AgentHeard("a", drive.boot_of("a")))
     for _ in range(4):
         drive.observe("a", "kernel_log", "NVRM: Xid (PCI:0000:00:00): 94, pid=1, name=x, Contained", boot_id="a-b1")
         drive.wait(hours=2)
@@ -388,7 +388,7 @@ def test_restarts_that_nobody_planned_make_the_node_suspect() -> None:
     for _ in range(3):
         assert standing(drive, "node.suspect") == []
         drive.boots["a"] += 1
-        drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+        drive.step(AgentHeard("a", drive.boot_of("a")))
         drive.wait(hours=5)
     assert len(standing(drive, "node.suspect")) == 1
 
@@ -439,8 +439,8 @@ def test_a_bmc_that_goes_and_comes_all_day_is_suspect() -> None:
     drive = watched()
     for number in range(5):
         assert standing(drive, "bmc.suspect") == [], number
-        drive.step(intake.NodeSeen("a", bmc_unreachable=True))
-        drive.step(intake.NodeSeen("a", bmc_unreachable=False))
+        drive.step(NodeSeen("a", bmc_unreachable=True))
+        drive.step(NodeSeen("a", bmc_unreachable=False))
         drive.wait(minutes=30)
     assert len(standing(drive, "bmc.suspect")) == 1
 
@@ -449,9 +449,9 @@ def test_a_bmc_that_is_reset_again_and_again_is_suspect() -> None:
     drive = acting()
     for number in range(3):
         assert standing(drive, "bmc.suspect") == [], number
-        drive.step(intake.NodeSeen("a", bmc_unreachable=True))
+        drive.step(NodeSeen("a", bmc_unreachable=True))
         drive.run()
-        drive.step(intake.NodeSeen("a", bmc_unreachable=False))
+        drive.step(NodeSeen("a", bmc_unreachable=False))
         drive.wait(days=2)
     assert drive.plans("a") == ["bmc_reset"] * 3
     assert len(standing(drive, "bmc.suspect")) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import ClockSeen, WorkSeen
 from hostler.core.planning.rejoin_guard import PAUSES_S, REFUSED_PAUSE_S
 from hostler.core.report.explain import explain
 from hostler.core.state import events as e
@@ -29,7 +29,7 @@ def has_left(phase: Phase = Phase.debug, **pool: Any) -> Drive:
 def lists(drive: Drive, *works: Workload, **shown: Any) -> None:
     """Its kubelet lists it again, open to work."""
     view = WorkloadView("a", works, **{"cordoned": False, **shown})
-    drive.step(intake.WorkSeen((view,), whole=True, cluster=CLUSTER))
+    drive.step(WorkSeen((view,), whole=True, cluster=CLUSTER))
 
 
 def asked(drive: Drive) -> list[str]:
@@ -113,7 +113,7 @@ def test_a_cluster_that_is_not_heard_is_not_written_to() -> None:
     drive = has_left()
     drive.ask("pause", "fleet")
     lists(drive)
-    drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="silent for 70 s"))
+    drive.step(WorkSeen((), cluster=CLUSTER, lost="silent for 70 s"))
     drive.ask("resume", "fleet")
     drive.wait(hours=1)
     assert (asked(drive), blocked_by(drive)) == ([], {"scheduler"})
@@ -159,7 +159,7 @@ def test_time_that_nobody_attended_to_counts_against_no_deadline() -> None:
     drive.run()
     before = drive.node("a").aside
     drive.now += timedelta(hours=1)
-    drive.step(intake.ClockSeen(unattended_s=3600.0))
+    drive.step(ClockSeen(unattended_s=3600.0))
     after = drive.node("a").aside
     assert before is not None
     assert after is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, NodeSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation
 from tests.kit import Drive, a_node, a_workload, configuration, pool_document
@@ -24,7 +24,7 @@ def checks(drive: Drive) -> list[Operation]:
 
 def heard(drive: Drive) -> None:
     drive.silent.discard("a")
-    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.step(AgentHeard("a", drive.boot_of("a")))
 
 
 @pytest.mark.parametrize("verb", ["power-cycle", "update-firmware"])
@@ -35,10 +35,10 @@ def test_a_node_that_restarts_by_itself_during_the_drain_is_waited_for_after_its
     assert drive.ask(verb, "a").granted
     drive.wait(seconds=10)
     drive.boots["a"] += 1
-    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.step(AgentHeard("a", drive.boot_of("a")))
     drive.see_work("a")
     served(drive, "power_on")
-    drive.step(intake.AgentHeard("a", "a-b2"))
+    drive.step(AgentHeard("a", "a-b2"))
     assert checks(drive) == [], "what it said before its power was cut has come late"
     waiting = drive.node("a").waiting
     assert waiting is not None
@@ -56,7 +56,7 @@ def test_a_node_whose_boot_becomes_known_only_during_the_plan_is_waited_for_too(
     meant for the boot before.
     """
     drive = Drive(ALONE, [a_node("a", boot_id="", boots=())], quiet=True)
-    drive.step(drive.view(), intake.NodeSeen("a", "on"))
+    drive.step(drive.view(), NodeSeen("a", "on"))
     drive.silent.add("a")
     assert drive.ask("power-cycle", "a").granted
     while drive.pending[0].operation.kind != "collect_evidence":
@@ -64,7 +64,7 @@ def test_a_node_whose_boot_becomes_known_only_during_the_plan_is_waited_for_too(
     assert drive.node("a").boot_id == ""
     heard(drive)
     served(drive, "power_on")
-    drive.step(intake.AgentHeard("a", "a-b1"))
+    drive.step(AgentHeard("a", "a-b1"))
     assert checks(drive) == []
     heard(drive)
     drive.run()
@@ -83,7 +83,7 @@ def test_a_fault_that_was_seen_again_after_a_restart_of_its_own_is_answered_by_t
     drive.wait(seconds=10)
     assert drive.plans("a") == ["power_cycle"]
     drive.boots["a"] += 1
-    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.step(AgentHeard("a", drive.boot_of("a")))
     drive.fault("a", "off_bus")
     drive.see_work("a")
     drive.wait(minutes=30)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentAhead, AgentHeard, NodeSeen, Observed, Replied, WorkSeen
 from hostler.controller.loop import Controller
 from hostler.core.policy.guards import GUARDS
 from hostler.core.state import events as e
@@ -37,8 +37,8 @@ def restore(drive: Drive, upto: int) -> None:
 def hear(drive: Drive, *names: str) -> None:
     """Everybody shows what they are now, as after any start."""
     who = names or tuple(drive.power)
-    heard = [intake.AgentHeard(n, drive.boot_of(n)) for n in who if drive.power[n] and n not in drive.silent]
-    drive.step(drive.view(), *heard, *(intake.NodeSeen(n, "on" if drive.power[n] else "off") for n in who))
+    heard = [AgentHeard(n, drive.boot_of(n)) for n in who if drive.power[n] and n not in drive.silent]
+    drive.step(drive.view(), *heard, *(NodeSeen(n, "on" if drive.power[n] else "off") for n in who))
 
 
 def differences(drive: Drive, node: str) -> list[tuple[str, str, str]]:
@@ -164,15 +164,15 @@ def powered_off(drive: Drive) -> None:
 
 
 def cordoned(drive: Drive) -> None:
-    drive.step(intake.WorkSeen((WorkloadView("a", (), cordoned=True),), cluster=CLUSTER))
+    drive.step(WorkSeen((WorkloadView("a", (), cordoned=True),), cluster=CLUSTER))
 
 
 def left(drive: Drive) -> None:
-    drive.step(intake.WorkSeen(tuple(WorkloadView(n, ()) for n in ("b", "c", "d")), whole=True, cluster=CLUSTER))
+    drive.step(WorkSeen(tuple(WorkloadView(n, ()) for n in ("b", "c", "d")), whole=True, cluster=CLUSTER))
 
 
 def joined(drive: Drive) -> None:
-    drive.step(intake.WorkSeen((WorkloadView("s", (a_workload("w9"),), cordoned=False),), cluster=CLUSTER))
+    drive.step(WorkSeen((WorkloadView("s", (a_workload("w9"),), cordoned=False),), cluster=CLUSTER))
 
 
 def part_moved(drive: Drive) -> None:
@@ -217,10 +217,10 @@ def test_an_agent_that_is_ahead_of_the_restored_cursor_is_a_difference_and_sends
     restore(drive, len(drive.journal))
     ahead = Observation("a", "kernel_log", "agent", "s", 1001, text="x", facility=0, received=drive.now)
     drive.controller.cursors["a/agent"] = ("s", 400)
-    drive.step(intake.Observed(7, "a", (ahead,)))
+    drive.step(Observed(7, "a", (ahead,)))
     assert differences(drive, "a") == [("cursor", "read to 400", "acknowledged to 1000, sent again")]
     assert drive.replies[-1].acknowledged == 400, "so it sends from 401"
-    drive.step(intake.AgentAhead("b", 7, 9))
+    drive.step(AgentAhead("b", 7, 9))
     assert differences(drive, "b") == [("cursor", "read to 7", "acknowledged to 9, sent again")], (
         "though it says nothing"
     )
@@ -299,7 +299,7 @@ def test_what_is_not_known_of_an_operation_of_the_copy_is_looked_for_again() -> 
     restore(drive, len(drive.journal))
     (look,) = drive.pending
     drive.pending.clear()
-    drive.step(intake.Replied(Outcome(look.operation.id, "a", "unknown", "the BMC does not answer")))
+    drive.step(Replied(Outcome(look.operation.id, "a", "unknown", "the BMC does not answer")))
     assert differences(drive, "a") == []
     drive.wait(seconds=30)
     assert differences(drive, "a") == [("operation", "cordon under way", "not done")]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import IntentAsked
 from hostler.controller.ready import Reply
 from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout
@@ -61,7 +61,7 @@ def fleet(config: Configuration | None = None) -> Drive:
 
 def activate(drive: Drive, config: Configuration, person: str = "ann", **args: str) -> Reply:
     intent = Intent(f"activate-{drive.commits}", "activate", "fleet", person, "a new rule", drive.now, args)
-    return drive.step(intake.IntentAsked(1, intent, config, {"policy.yaml": "…"})).replies[0]
+    return drive.step(IntentAsked(1, intent, config, {"policy.yaml": "…"})).replies[0]
 
 
 def chatter(drive: Drive, *, every: int = 7, start: int = 0) -> None:

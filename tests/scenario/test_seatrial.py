@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, NodeSeen
 from hostler.core.conditions.sku_match import gaps
 from hostler.core.state import events as e
 from hostler.core.state.model import Facts, MostSeen, Part, Phase, Verdict
@@ -98,7 +98,7 @@ def at(phase: Phase, machine: Machine) -> Drive:
     node = a_node("a", pool="", phase=phase, slots=(), addresses=(), inventory_at=None, inventory_boot="")
     drive = Drive(CONFIG, [replace(node, deadline=NOW + timedelta(hours=6))], quiet=True)
     drive.blind.add("a")
-    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"))
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1"))
     drive.run()
     tell(drive, machine)
     drive.run()
@@ -158,7 +158,7 @@ def bring_up(*machines: Machine, spare: bool = False) -> list[str]:
     drive = Drive(CONFIG, [*nodes, *([a_node("whole", pool="")] if spare else [])], quiet=True)
     drive.blind.update(node.id for node in nodes)
     for node, machine in zip(nodes, machines, strict=True):
-        drive.step(intake.NodeSeen(node.id, "on"), intake.AgentHeard(node.id, f"{node.id}-b1"))
+        drive.step(NodeSeen(node.id, "on"), AgentHeard(node.id, f"{node.id}-b1"))
         drive.run()
         parts = tuple(replace(p, serial=f"{node.id}-{p.serial}") for p in machine.parts)
         facts: Facts = {"covers": f"{machine.covers},psu", "memory_kib": machine.memory_kib}
@@ -282,7 +282,7 @@ def spare_of(change: Callable[[Drive], None]) -> Drive:
     drive = Drive(CONFIG, [node], quiet=True)
     drive.blind.add("a")
     change(drive)
-    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"), drive.view())
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1"), drive.view())
     drive.wait(minutes=10)
     return drive
 
@@ -323,7 +323,7 @@ def in_triage(*seen: Callable[[Drive], None], before: Machine = WHOLE) -> Drive:
     node = a_node("a", pool="", phase=Phase.triage, slots=(), addresses=(), most_seen=marks(before))
     drive = Drive(CONFIG, [node], quiet=True)
     drive.blind.add("a")
-    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"))
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1"))
     drive.run()
     for one in seen:
         one(drive)

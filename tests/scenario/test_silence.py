@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Tick
 from hostler.core.conditions.staleness import NODES_AT_ONCE, SETTLE_S
 from hostler.core.report.explain import explain, text
 from hostler.core.state import events as e
@@ -35,7 +35,7 @@ def watched(**modes: str) -> Drive:
 
 
 def heard(drive: Drive, node: str = "a") -> None:
-    drive.step(intake.AgentHeard(node, drive.boot_of(node)))
+    drive.step(AgentHeard(node, drive.boot_of(node)))
 
 
 def changes(drive: Drive) -> list[e.KnowledgeChanged]:
@@ -124,11 +124,11 @@ def test_what_only_a_bmc_shows_is_believed_when_it_is_told_again() -> None:
     """A BMC's readings are told again within the hour. Mutant: its mere return affirms them."""
     drive = watched()
     drive.observe("a", "sensors", source="bmc", facts={"fan1_health": "critical"})
-    drive.step(intake.NodeSeen("a", power="unknown", bmc_unreachable=True, bmc_says="no route"))
+    drive.step(NodeSeen("a", power="unknown", bmc_unreachable=True, bmc_says="no route"))
     drive.wait(hours=1)
     assert known(drive, "cooling.fan").unknown_since is not None
     assert known(drive, "bmc.unreachable").unknown_since is None
-    drive.step(intake.NodeSeen("a", power="on", bmc_unreachable=False))
+    drive.step(NodeSeen("a", power="on", bmc_unreachable=False))
     drive.wait(hours=3)
     assert known(drive, "cooling.fan").unknown_since is not None
     drive.observe("a", "sensors", source="bmc", facts={"fan1_health": "critical"})
@@ -138,7 +138,7 @@ def test_what_only_a_bmc_shows_is_believed_when_it_is_told_again() -> None:
 def test_a_bmc_that_refuses_us_is_as_silent_as_one_that_does_not_answer() -> None:
     drive = watched()
     drive.observe("a", "sensors", source="bmc", facts={"fan1_health": "critical"})
-    drive.step(intake.NodeSeen("a", bmc_unreachable=False, bmc_refuses="the password is wrong"))
+    drive.step(NodeSeen("a", bmc_unreachable=False, bmc_refuses="the password is wrong"))
     drive.wait(hours=1)
     assert known(drive, "cooling.fan").unknown_since is not None
 
@@ -305,7 +305,7 @@ def test_protection_does_not_end_because_its_cause_is_unknown() -> None:
     drive = watched()
     drive.leak("a")
     drive.run()
-    drive.step(intake.NodeSeen("a", power="unknown", bmc_unreachable=True, bmc_says="no route"))
+    drive.step(NodeSeen("a", power="unknown", bmc_unreachable=True, bmc_says="no route"))
     drive.wait(hours=3)
     assert known(drive, "cooling.leak").unknown_since is not None
     assert [h.kind for h in drive.fleet.holds_on(["a"])] == [HoldKind.power]
@@ -360,7 +360,7 @@ def test_the_controllers_own_absence_expires_nothing() -> None:
     drive.wait(minutes=10)
     drive.power["a"] = False
     drive.restart(gap_s=7 * HOUR_S)
-    drive.step(intake.Tick())
+    drive.step(Tick())
     drive.wait(minutes=5)
     assert known(drive, "gpu.thermal").unknown_since is None
     drive.wait(minutes=30)
@@ -389,7 +389,7 @@ def test_an_outage_of_every_agent_is_told_in_a_few_records() -> None:
     ids = [node.id for node in nodes]
     for node_id in ids:
         drive.observe(node_id, "gpu_state", facts={"gpu": "gpu0", "remap_banks_none": 1})
-    drive.step(*(intake.AgentSilent(i, drive.now - timedelta(seconds=SILENCE_S)) for i in ids))
+    drive.step(*(AgentSilent(i, drive.now - timedelta(seconds=SILENCE_S)) for i in ids))
     drive.wait(days=2)
     assert all(known(drive, "gpu.spare_rows_spent", i).unknown_since is not None for i in ids)
     assert NODES_AT_ONCE >= 200
@@ -401,7 +401,7 @@ def test_an_outage_of_every_agent_is_told_in_a_few_records() -> None:
 
 def test_healthy_nodes_that_fall_silent_add_nothing() -> None:
     drive = Drive(configuration(), [a_node(f"n{i}") for i in range(20)])
-    drive.step(*(intake.AgentSilent(n, drive.now) for n in drive.fleet.nodes))
+    drive.step(*(AgentSilent(n, drive.now) for n in drive.fleet.nodes))
     drive.wait(days=2)
     assert not drive.events(e.SourcesChanged)
     assert not changes(drive)

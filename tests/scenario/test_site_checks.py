@@ -8,7 +8,7 @@ import pytest
 from hostler.agent import check_plugins
 from hostler.agent.machine import Powers, RealHostMachine, SensorSources
 from hostler.agent.node_operations import VERBS
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, Replied
 from hostler.controller.ready import Send
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation, Outcome, Phase
@@ -120,7 +120,7 @@ def test_an_agent_that_lists_its_profiles_is_asked_for_the_sites_check_all_the_s
     """Mutant: what a heartbeat does not name cannot be asked for."""
     drive = SiteDrive(ALONE, [a_node("a")])
     drive.profiles["a"] = ("gate", "seatrial")
-    drive.step(intake.AgentHeard("a", "a-b1", ("gate", "seatrial")))
+    drive.step(AgentHeard("a", "a-b1", ("gate", "seatrial")))
     drive.complains()
     drive.wait(hours=1)
     assert asked(drive) == ["gate", CHECK]
@@ -187,7 +187,7 @@ class RealDrive(Drive):
         verb = VERBS[operation.kind]
         answer = verb.act(self.body, {**verb.arguments, **operation.args})
         said = Outcome(operation.id, "a", answer.result, answer.detail, answer.facts, attempt=operation.attempt)
-        self.step(intake.Replied(said))
+        self.step(Replied(said))
 
 
 ROWS = [

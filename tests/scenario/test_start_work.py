@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind, Node, Operation, Phase
 from tests.kit import NOW, Drive, a_node, a_workload, after, configuration, pool_document
@@ -18,7 +18,7 @@ def dark(**fields: Any) -> Drive:
     node = a_node("a", **{"pool": "", "phase": Phase.debug, **fields})
     drive = Drive(ONE, [node])
     drive.power["a"] = False
-    drive.step(intake.NodeSeen("a", "off"))
+    drive.step(NodeSeen("a", "off"))
     return drive
 
 
@@ -42,7 +42,7 @@ def test_work_starts_on_a_dark_node_that_is_left_alone() -> None:
 def test_work_starts_only_where_the_power_is_seen_off(power: str) -> None:
     """A BMC that does not answer says nothing. Mutants: only "on" is refused; the power is not asked for."""
     drive = dark()
-    drive.step(intake.NodeSeen("a", power))
+    drive.step(NodeSeen("a", power))
     drive.controller.present.entry("a").power = power
     assert "is not seen powered off" in answer(drive)
 
@@ -76,7 +76,7 @@ def test_work_waits_for_customers_work_and_for_knowing_of_it(known: bool) -> Non
         drive.see_work("a", a_workload("w"))
     else:
         drive.begin(2, quiet=True)
-        drive.step(intake.NodeSeen("a", "off"))
+        drive.step(NodeSeen("a", "off"))
     assert "is not drained" in answer(drive)
 
 
@@ -155,7 +155,7 @@ def test_what_is_kept_off_and_was_switched_on_at_the_rack_is_powered_off_again()
     """Mutants: its own hold stands in the way; each power-off leaves another hold."""
     drive = powered_off()
     drive.power["a"] = True
-    drive.step(intake.NodeSeen("a", "on"))
+    drive.step(NodeSeen("a", "on"))
     assert drive.ask("power-off", "a", person="ann").granted
     drive.wait(minutes=5)
     assert not drive.is_on("a")
@@ -237,7 +237,7 @@ def test_a_power_off_that_was_still_waited_for_is_answered_by_the_work() -> None
     drive.wait(hours=1)
     assert drive.is_on("a")
     drive.power["a"] = False
-    drive.step(intake.NodeSeen("a", "off"))
+    drive.step(NodeSeen("a", "off"))
     assert answer(drive) == ""
     assert drive.ask("resume", "fleet").granted
     drive.wait(hours=1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Tick, WorkSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import ActClass, HoldKind, Mode, Node, Phase
 from tests.kit import (
@@ -198,7 +198,7 @@ def test_somebody_switches_the_wet_node_on_and_it_is_switched_off_again() -> Non
     drive.leak("a")
     drive.run()
     drive.power["a"] = True
-    drive.step(intake.NodeSeen("a", "on"))
+    drive.step(NodeSeen("a", "on"))
     drive.wait(minutes=5)
     assert not drive.is_on("a")
 
@@ -260,7 +260,7 @@ def test_a_power_on_that_is_tried_again_and_hands_in_the_machine_never_meet(answ
     started = False
     for _ in range(360):
         drive.wait(seconds=10)
-        drive.step(intake.NodeSeen("a", "on" if drive.is_on("a") else "off"))
+        drive.step(NodeSeen("a", "on" if drive.is_on("a") else "off"))
         if started := drive.ask("start-work", "a", person="tina", serial="S-a").granted:
             break
     assert started is not drive.is_on("a"), "hands are in it, or it is up again"
@@ -285,7 +285,7 @@ def test_of_two_controllers_neither_powers_an_open_server() -> None:
     for hour in range(72):
         for controller in (replaced, drive.controller):
             controller.sweep(["a"])
-            news = (intake.Tick(), intake.NodeSeen("a", "off"), intake.WorkSeen((), whole=True, cluster=CLUSTER))
+            news = (Tick(), NodeSeen("a", "off"), WorkSeen((), whole=True, cluster=CLUSTER))
             ready = controller.step(news, drive.now + timedelta(hours=hour))
             controller.committed()
             assert ready.sends == ()
@@ -378,7 +378,7 @@ def test_protection_does_not_wait_for_what_may_still_land_and_all_others_do() ->
         (settling,) = drive.node("a").settling
         assert settling.kind == "power_on"
         before = len(drive.operations("a"))
-        drive.step(intake.NodeSeen("a", "on"))
+        drive.step(NodeSeen("a", "on"))
         if leaks:
             drive.leak("a")
         else:
@@ -431,7 +431,7 @@ def test_adopting_a_fleet_touches_nothing_until_its_mode_is_act() -> None:
         drive.power[name] = True
         drive.observe(name, "inventory", parts=tuple(gpu_part(name, gpu) for gpu in range(8)))
         assert drive.node(name).phase is Phase.production
-        drive.step(intake.AgentHeard(name, f"{name}-b1"), intake.NodeSeen(name, "on", ready=True))
+        drive.step(AgentHeard(name, f"{name}-b1"), NodeSeen(name, "on", ready=True))
     for name in "abs":
         drive.see_work(name)
         drive.fault(name, "off_bus")
@@ -605,7 +605,7 @@ def test_a_clock_that_jumps_a_year_neither_raises_nor_goes_back(jump: timedelta)
     drive = Drive(configuration({"train": pool_document(target=2)}), [a_node("a"), a_node("b")])
     drive.ask("reboot", "a")
     drive.now += jump
-    drive.step(intake.Tick())
+    drive.step(Tick())
     drive.run()
     drive.restart()
     drive.wait(hours=2)
@@ -807,7 +807,7 @@ def test_a_node_whose_agent_is_lost_is_power_cycled_when_a_second_witness_agrees
     assert drive.plans("a") == []
     assert "only one path" in waits_for(drive, "a")
     drive.script("collect_evidence", "mute")
-    drive.step(intake.NodeSeen("a", ready=False))
+    drive.step(NodeSeen("a", ready=False))
     drive.wait(minutes=2)
     assert drive.plans("a") == ["power_cycle"]
     assert drive.boots["a"] == 2
@@ -818,7 +818,7 @@ def test_a_node_held_dark_is_not_missed() -> None:
     drive = Drive(ALONE, [a_node("a")])
     drive.leak("a")
     drive.run()
-    drive.step(intake.AgentSilent("a", drive.now))
+    drive.step(AgentSilent("a", drive.now))
     drive.wait(days=1)
     assert [c.type for c in drive.node("a").conditions] == ["cooling.leak"]
     assert drive.now > NOW

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, NodeSeen
 from hostler.core.state import events as e
 from hostler.core.state.model import HoldKind, Phase, Verdict
 from hostler.core.tables.phases import PHASES
@@ -30,7 +30,7 @@ def standing_at(recipe: str, answer: str) -> Drive:
     """A node at the recipe's phase, whose agent answers so from here on."""
     drive = Drive(ALONE, [a_node("a", pool="", phase=BY_PHASE[recipe], deadline=NOW + timedelta(hours=6))], quiet=True)
     script(drive, answer)
-    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1"))
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1"))
     return drive
 
 
@@ -104,12 +104,12 @@ def test_an_agent_that_says_what_it_has_is_not_asked_for_what_it_lacks_and_asked
     """Mutants: it is asked in vain; the upgraded agent waits for the day's end."""
     drive = Drive(ALONE, [a_node("a", pool="", phase=Phase.triage)], quiet=True)
     drive.profiles["a"] = ("gate",)
-    drive.step(intake.NodeSeen("a", "on"), intake.AgentHeard("a", "a-b1", ("gate",)))
+    drive.step(NodeSeen("a", "on"), AgentHeard("a", "a-b1", ("gate",)))
     drive.wait(days=2)
     assert "run_checks" not in drive.operations("a")
     assert condition_types(drive) == ["check.inconclusive"]
     drive.profiles["a"] = ("gate", "suspect")
-    drive.step(intake.AgentHeard("a", drive.boot_of("a"), ("gate", "suspect")))
+    drive.step(AgentHeard("a", drive.boot_of("a"), ("gate", "suspect")))
     drive.run()
     assert drive.operations("a").count("run_checks") == 1
     assert drive.node("a").phase is not Phase.triage

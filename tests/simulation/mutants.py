@@ -11,9 +11,10 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.controller import intake, loop, wakeups
+from hostler.controller import loop, operation_replies, scheduler_views, wakeups
+from hostler.controller.inputs import Observed
 from hostler.core.diagnose import judge as diagnose
-from hostler.core.planning import domain_plans, execution, idle_checks, remediation, spares
+from hostler.core.planning import domain_plans, drain, execution, idle_checks, remediation, spares
 from hostler.core.policy import budgets, disturb, guards, second_witness
 from hostler.core.state import fold, health, index_keys
 from hostler.core.state.decisions import Act, Wait
@@ -110,7 +111,7 @@ def cursors_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A sender that begins again is believed again."""
     observe = loop.Controller._observe
 
-    def believe(self: loop.Controller, seen: intake.Observed) -> None:
+    def believe(self: loop.Controller, seen: Observed) -> None:
         self.cursors.clear()
         observe(self, seen)
 
@@ -119,12 +120,12 @@ def cursors_are_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def unknown_is_repeated(patch: pytest.MonkeyPatch) -> None:
     """An unknown outcome counts as one that did not happen."""
-    of_reply = intake.of_reply
+    of_reply = operation_replies.of_reply
 
     def blind(scene: Any, node: Any, outcome: Any) -> Any:
         return of_reply(scene, node, replace(outcome, result="not_done") if outcome.result == "unknown" else outcome)
 
-    patch.setattr(intake, "of_reply", blind)
+    patch.setattr(operation_replies, "of_reply", blind)
 
 
 def undo_is_dropped(patch: pytest.MonkeyPatch) -> None:
@@ -170,7 +171,7 @@ def a_persons_cordon_is_lifted(patch: pytest.MonkeyPatch) -> None:
 
 def nobody_overrides(patch: pytest.MonkeyPatch) -> None:
     """That a person has lifted our cordon is shown and not recorded."""
-    patch.setattr(intake, "of_override", lambda *_: ())
+    patch.setattr(scheduler_views, "of_override", lambda *_: ())
 
 
 def any_bmc_will_do(patch: pytest.MonkeyPatch) -> None:
@@ -249,7 +250,7 @@ def no_answer_convicts(patch: pytest.MonkeyPatch) -> None:
 
 def the_dead_are_waited_for(patch: pytest.MonkeyPatch) -> None:
     """What a scheduler goes on listing on a dead node keeps that node from its remedy."""
-    patch.setattr(execution, "_is_past_ending", lambda *_: False)
+    patch.setattr(drain, "_is_past_ending", lambda *_: False)
 
 
 def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
@@ -259,7 +260,7 @@ def everybody_is_doomed(patch: pytest.MonkeyPatch) -> None:
 
 def an_agreement_before_its_time(patch: pytest.MonkeyPatch) -> None:
     """A pool that lets work be ended after its drain deadline has it ended at once."""
-    patch.setattr(execution, "_agreed_at", lambda scene, *_: scene.now)
+    patch.setattr(drain, "_agreed_at", lambda scene, *_: scene.now)
 
 
 def incidents_hold_nobody(patch: pytest.MonkeyPatch) -> None:

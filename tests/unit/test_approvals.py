@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import IntentAsked
 from hostler.controller.ready import Reply
 from hostler.core.intents.decide import HANDLERS
 from hostler.core.state import events as e
@@ -29,7 +29,7 @@ def fleet(**pool: Any) -> Drive:
 
 def ask(drive: Drive, verb: str, target: str, person: str = "ann", **fields: Any) -> Reply:
     intent = Intent(f"i{drive.commits}", verb, target, person, "because", drive.now, **fields)
-    return drive.step(intake.IntentAsked(7, intent)).replies[0]
+    return drive.step(IntentAsked(7, intent)).replies[0]
 
 
 def waiting(drive: Drive) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.controller.intake import NodeSeen
+from hostler.controller.inputs import NodeSeen
 from hostler.controller.ready import Reply
 from hostler.core.state.model import Condition, Facts, Node, Observation, Part, Severity
 from hostler.core.state.part_table import PartTable

@@ -14,7 +14,7 @@ from hostler.agent.collectors import network_ports as agent_ports
 from hostler.agent.collectors.gpu_state import DRIVER_POLLS
 from hostler.agent.collectors.state_debounce import UNKNOWN_POLLS, DebounceMemory, StateDebounce
 from hostler.agent.main import PORTS_S
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen, Tick
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.conditions.staleness import sources_of
 from hostler.core.diagnose import families, nvlink5, reports, sxid, sxid_catalog, xid, xid_catalog
@@ -138,11 +138,11 @@ def test_silence_makes_it_unknown_and_it_then_disturbs_nobody(kind: ConditionKin
     """After its row's time, whichever way it was seen; it is neither cleared nor does it begin anything."""
     drive = watched(shown(kind, path))
     if path == "bmc":
-        drive.step(intake.NodeSeen("a", power="unknown", bmc_unreachable=True))
+        drive.step(NodeSeen("a", power="unknown", bmc_unreachable=True))
     else:
         drive.silence("a")
     drive.now += timedelta(seconds=kind.unknown_after_s + 1)
-    drive.step(intake.Tick())
+    drive.step(Tick())
     (found,) = [c for c in drive.node("a").conditions if c.type == kind.type]
     assert (found.unknown_since is not None) == (kind.source == "observer")
     if kind.source == "observer" and kind.severity < Severity.catastrophic:  # protection has begun while it was known

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
-from hostler.core.planning import execution
+from hostler.controller.inputs import NodeSeen
+from hostler.core.planning import drain
 from hostler.core.policy.disturb import Disturbance, Lost, is_touched, lost_to, may_disturb, unknown_work
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
@@ -210,7 +210,7 @@ def test_the_rule_that_decided_or_two_paths_doom_the_whole_node(*, ready: bool) 
     drive = Drive(configuration(ALONE), [a_node("a")])
     drive.see_work("a", a_workload("w", [5]))
     drive.silence("a")
-    drive.step(intake.NodeSeen("a", ready=False))
+    drive.step(NodeSeen("a", ready=False))
     (silent,) = drive.node("a").conditions
     assert silent.type == "agent.lost"
     plan = drive.node("a").plan
@@ -223,7 +223,7 @@ def test_the_rule_that_decided_or_two_paths_doom_the_whole_node(*, ready: bool) 
     ):
         scene = DecisionContext(drive.fleet, drive.controller.present, drive.now)
         caused = replace(plan, rule=rule, causes=causes)
-        lost = execution._lost_already(scene, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
+        lost = drain._lost_already(scene, drive.node("a"), caused)  # noqa: SLF001 - a plan, by no particular way
         assert bool(lost) is doomed, (rule, causes)
 
 

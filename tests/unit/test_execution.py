@@ -5,14 +5,15 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
-from hostler.core.planning import execution
+from hostler.controller.inputs import AgentHeard
+from hostler.core.planning import drain, early_end, execution, step_operation
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.policy.response import Need
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
-from hostler.core.state.model import ActClass, Condition, Node, Phase, Plan, Step, Ticket
+from hostler.core.state.model import ActClass, Condition, Node, Phase, Plan, Step
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipes import RECIPES
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
@@ -48,7 +49,7 @@ def test_a_step_that_was_meant_for_an_earlier_boot_is_passed_over_and_no_other()
     """The node restarts by itself while it is drained. Mutant: the step behind it is passed over, too."""
     drive, _, _ = draining()
     drive.boots["a"] += 1
-    drive.step(intake.AgentHeard("a", drive.boot_of("a")))
+    drive.step(AgentHeard("a", drive.boot_of("a")))
     drive.see_work("a")
     drive.wait(hours=1)
     assert [kind for kind in drive.operations("a") if kind in ("reboot", "run_checks")] == ["run_checks"]
@@ -80,7 +81,7 @@ def test_what_is_graver_supersedes_and_protection_that_is_done_does_not(
     cause = a_condition("gpu.fallen_off_bus")
     node = replace(node, conditions=(*node.conditions, cause))
     need = Need(remedy, act_class, (cause.id,), cause.type)
-    found = execution._ends_early(scene(drive), node, plan, need)  # noqa: SLF001 - a need, by no particular way
+    found = early_end.ends_early(scene(drive), node, plan, need)
     assert ([type(event) for event in found or ()] == [e.PlanEnded]) is supersedes
 
 
@@ -143,7 +144,7 @@ def test_a_node_is_back_once_its_agent_is_heard_and_not_before(kind: str) -> Non
     drive.now += timedelta(seconds=299)
     said = execution._step(scene(drive), node, plan)  # noqa: SLF001
     assert isinstance(said, Wait)
-    assert (said.blockers[0].kind, said.until) == ("boot", execution.step_deadline(plan))
+    assert (said.blockers[0].kind, said.until) == ("boot", step_operation.step_deadline(plan))
     drive.now += timedelta(seconds=1)
     over = execution._step(scene(drive), node, plan)  # noqa: SLF001
     assert isinstance(over, Act)
@@ -222,7 +223,7 @@ def test_a_plan_goes_on_where_what_is_graver_would_wait(kind: str) -> None:
         drive.fleet.put_ticket("t1", Ticket("t1", "a", kind, "as asked", NOW, action="reboot", owner="pat"))
         drive.fleet.merge()
     need = Need("power_cycle", ActClass.immediate, (cause.id,), cause.type)
-    found = execution._ends_early(scene(drive), node, plan, need)  # noqa: SLF001 - a need, by no particular way
+    found = early_end.ends_early(scene(drive), node, plan, need)
     assert [type(event) for event in found or ()] == ([] if kind else [e.PlanEnded])
 
 
@@ -238,9 +239,9 @@ def test_a_phases_own_work_makes_way_for_a_person_where_nobody_answers_it(
     open_check = replace(a_condition("check.inconclusive"), id="a/check.inconclusive/check:burn_in")
     node = replace(drive.node("a"), plan=plan, conditions=(open_check,) if unanswered else ())
     need = Need("reboot", ActClass.pending, (), "operator.reboot", wished=wished)
-    found = execution._ends_early(scene(drive), node, plan, need)  # noqa: SLF001
+    found = early_end.ends_early(scene(drive), node, plan, need)
     assert [type(event) for event in found or ()] == ([e.PlanEnded] if makes_way else [])
-    assert execution._ends_early(scene(drive), node, plan, None) is None  # noqa: SLF001
+    assert early_end.ends_early(scene(drive), node, plan, None) is None
 
 
 @pytest.mark.parametrize(("passed_s", "waits"), [(0, True), (59, True), (60, False)])
@@ -249,12 +250,12 @@ def test_an_idle_check_that_is_being_ended_is_waited_for_and_not_for_ever(passed
     drive, node, plan = draining()
     drive.see_work("a", replace(a_workload("check"), check="a-o9"))
     drive.now = plan.recorded_at + timedelta(seconds=passed_s)
-    found = execution._ending_check(scene(drive), node, plan)  # noqa: SLF001
+    found = drain._ending_check(scene(drive), node, plan)  # noqa: SLF001
     assert (found is not None) is waits
     if found is not None:
         assert (found.blockers[0].name, found.until) == ("a-o9", plan.recorded_at + timedelta(seconds=60))
     drive.see_work("a", a_workload("w"))
-    assert execution._ending_check(scene(drive), node, plan) is None, "it is a customer's"  # noqa: SLF001
+    assert drain._ending_check(scene(drive), node, plan) is None, "it is a customer's"  # noqa: SLF001
 
 
 def test_who_is_asked_to_consent_is_asked_by_one_ticket() -> None:
@@ -265,6 +266,6 @@ def test_who_is_asked_to_consent_is_asked_by_one_ticket() -> None:
         if asked:
             drive.fleet.put_ticket("t1", Ticket("t1", "a", "consent", "as asked", NOW, owner="pat"))
             drive.fleet.merge()
-        said = execution._drain(scene(drive), node, plan)  # noqa: SLF001 - at the end of its time
+        said = drain.drain(scene(drive), node, plan)
         assert isinstance(said, Act)
         assert [type(event) for event in said.events] == [*([] if asked else [e.TicketOpened]), e.PlanUndoing]

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen, Replied, WorkSeen
 from hostler.core.planning import idle_checks
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident
 from hostler.core.state.clock_doubt import Doubt
 from hostler.core.state.configuration import Configuration, IdleCheckPolicy
 from hostler.core.state.decision_context import DecisionContext
@@ -23,7 +24,6 @@ from hostler.core.state.model import (
     Assignment,
     Attempt,
     HoldKind,
-    Incident,
     Node,
     Operation,
     Outcome,
@@ -95,15 +95,15 @@ def busy(drive: Drive) -> None:
 
 
 def unknown(drive: Drive) -> None:
-    drive.step(intake.WorkSeen((), cluster=CLUSTER, lost="silent"))
+    drive.step(WorkSeen((), cluster=CLUSTER, lost="silent"))
 
 
 def cordoned_by_other(drive: Drive) -> None:
-    drive.step(intake.WorkSeen((WorkloadView("n1", (), cordoned_by_other="ann"),), cluster=CLUSTER))
+    drive.step(WorkSeen((WorkloadView("n1", (), cordoned_by_other="ann"),), cluster=CLUSTER))
 
 
 def not_ready(drive: Drive) -> None:
-    drive.step(intake.NodeSeen("n1", ready=False))
+    drive.step(NodeSeen("n1", ready=False))
 
 
 def an_old_check_is_left(drive: Drive) -> None:
@@ -322,7 +322,7 @@ def test_a_failed_check_is_a_condition_with_its_evidence_and_a_passed_one_ends_i
     for verdict in ("failed", "inconclusive", "passed"):
         operation = underway(drive).node("n1").operation
         assert operation is not None
-        drive.step(intake.Replied(answer(operation, verdict)))
+        drive.step(Replied(answer(operation, verdict)))
         found = [c for c in drive.node("n1").conditions if c.type == "check.failed"]
         assert bool(found) is (verdict != "passed")
         if verdict == "failed":
@@ -339,7 +339,7 @@ def answer(operation: Operation | None, verdict: Any) -> Outcome:
 def test_what_is_no_verdict_is_never_passed(said: object) -> None:
     drive = mid_check()
     operation = drive.node("n1").operation
-    drive.step(intake.Replied(answer(operation, said)))
+    drive.step(Replied(answer(operation, said)))
     assert verdicts(drive)[-1] is not Verdict.passed
     assert idle_checks.running(drive.node("n1")) is None
 
@@ -347,7 +347,7 @@ def test_what_is_no_verdict_is_never_passed(said: object) -> None:
 def test_after_a_remedy_the_gate_answers_a_failed_idle_check() -> None:
     """Mutant: the failure stands on, and the next rung follows though the node was mended."""
     drive = mid_check()
-    drive.step(intake.Replied(answer(drive.node("n1").operation, "failed")))
+    drive.step(Replied(answer(drive.node("n1").operation, "failed")))
     drive.run()
     assert drive.plans("n1") == ["reboot"]
     drive.wait(minutes=10)

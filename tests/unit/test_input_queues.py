@@ -5,7 +5,7 @@ from itertools import cycle, islice
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import IntentAsked, Observed, Replied, WorkSeen
 from hostler.core.state.model import Intent, Observation, Outcome
 from hostler.runtime.input_queues import (
     BATCH_INTENTS,
@@ -23,20 +23,20 @@ MILLION = 1_000_000
 PER_POST = 500
 
 
-def a_post(node: str, kind: str = "kernel_log", count: int = PER_POST) -> intake.Observed:
+def a_post(node: str, kind: str = "kernel_log", count: int = PER_POST) -> Observed:
     seen = tuple(Observation(node, kind, "agent", "s", n, text="systemd: Started.", received=NOW) for n in range(count))
-    return intake.Observed(0, node, seen)
+    return Observed(0, node, seen)
 
 
-def asked(verb: str, token: int = 1, target: str = "a") -> intake.IntentAsked:
-    return intake.IntentAsked(token, Intent(f"i{token}", verb, target, "ann", "because", NOW))
+def asked(verb: str, token: int = 1, target: str = "a") -> IntentAsked:
+    return IntentAsked(token, Intent(f"i{token}", verb, target, "ann", "because", NOW))
 
 
-def replied(number: int) -> intake.Replied:
-    return intake.Replied(Outcome(f"o{number}", "a", "done"))
+def replied(number: int) -> Replied:
+    return Replied(Outcome(f"o{number}", "a", "done"))
 
 
-def taken_in(queues: Queues, post: intake.Observed) -> bool:
+def taken_in(queues: Queues, post: Observed) -> bool:
     try:
         queues.put(post)
     except BusyError:
@@ -61,12 +61,12 @@ def test_an_uncordon_amid_a_million_observations_is_in_the_very_next_batch() -> 
             queues.put(asked("uncordon", 2))
             queues.put(replied(turn))
         batch = queues.take()
-        sizes = [len(one.observations) for one in batch if isinstance(one, intake.Observed)]
+        sizes = [len(one.observations) for one in batch if isinstance(one, Observed)]
         assert 0 < sum(sizes) <= BATCH_OBSERVATIONS
         taken += sum(sizes)
         if turn % 50 == 0:
-            assert isinstance(batch[0], intake.Replied)
-            assert [one.intent.verb for one in batch[1:3] if isinstance(one, intake.IntentAsked)] == [
+            assert isinstance(batch[0], Replied)
+            assert [one.intent.verb for one in batch[1:3] if isinstance(one, IntentAsked)] == [
                 "uncordon",
                 "cordon",
             ]
@@ -92,18 +92,18 @@ def test_the_node_is_uncordoned_while_the_storm_goes_on() -> None:
 def test_who_came_before_a_cordon_is_known_before_it_counts_as_done() -> None:
     """Mutant: what runs where waits behind the outcomes."""
     queues = Queues()
-    queues.put(intake.WorkSeen((), cluster="k1"))
+    queues.put(WorkSeen((), cluster="k1"))
     queues.put(replied(1))
-    assert [type(one) for one in queues.take()] == [intake.WorkSeen, intake.Replied]
+    assert [type(one) for one in queues.take()] == [WorkSeen, Replied]
 
 
-def urgent_post(node: str, count: int = 1) -> intake.Observed:
+def urgent_post(node: str, count: int = 1) -> Observed:
     return replace(a_post(node, count=count), urgent=True)
 
 
 def sizes(queues: Queues) -> dict[str, int]:
     """How many observations of each node are in the next batch, in its order."""
-    return {one.node: len(one.observations) for one in queues.take() if isinstance(one, intake.Observed)}
+    return {one.node: len(one.observations) for one in queues.take() if isinstance(one, Observed)}
 
 
 def test_what_may_doom_a_job_is_in_the_very_next_batch_and_that_is_small() -> None:
@@ -138,7 +138,7 @@ def test_what_tells_of_faults_goes_before_inventories() -> None:
         queues.put(a_post("b", "inventory"))
     queues.put(a_post("a", count=1))
     first = queues.take()[0]
-    assert isinstance(first, intake.Observed)
+    assert isinstance(first, Observed)
     assert first.node == "a"
 
 
@@ -163,9 +163,9 @@ def test_a_node_that_sends_a_hundred_times_as_much_waits_for_the_others() -> Non
         queues.put(a_post("greedy", count=500 - number))
     for number in range(100):
         queues.put(a_post(f"n{number}", count=10))
-    batch = [one for one in queues.take() if isinstance(one, intake.Observed)]
+    batch = [one for one in queues.take() if isinstance(one, Observed)]
     assert [one.node for one in batch] == ["greedy", *(f"n{n}" for n in range(50))]
-    batch = [one for one in queues.take() if isinstance(one, intake.Observed)]
+    batch = [one for one in queues.take() if isinstance(one, Observed)]
     assert [one.node for one in batch] == [*(f"n{n}" for n in range(50, 100)), "greedy", "greedy"]
     assert [len(one.observations) for one in batch[-2:]] == [499, 498]
 
@@ -178,5 +178,5 @@ def test_who_was_quiet_is_owed_nothing() -> None:
     assert len(queues.take()) == BATCH_OBSERVATIONS // PER_POST
     queues.put(a_post("new"))
     queues.put(a_post("new"))
-    nodes = [one.node for one in queues.take() if isinstance(one, intake.Observed)]
+    nodes = [one.node for one in queues.take() if isinstance(one, Observed)]
     assert nodes == ["new", "a"]

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller import agent_presence, observation_intake, operation_replies, reply_effect, scheduler_views
+from hostler.controller.inputs import WorkSeen
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.live_state import LiveState
@@ -69,16 +70,16 @@ class World:
     def scene(self) -> DecisionContext:
         return DecisionContext(self.drive.fleet, self.drive.controller.present, self.drive.now)
 
-    def reply(self, result: str, operation: str = "o1", attempt: int = 1, **facts: Any) -> intake.ReplyEffect:
+    def reply(self, result: str, operation: str = "o1", attempt: int = 1, **facts: Any) -> reply_effect.ReplyEffect:
         outcome = Outcome(operation, "a", result, "as told", facts, attempt=attempt)
-        return intake.of_reply(self.scene, self.node, outcome)
+        return operation_replies.of_reply(self.scene, self.node, outcome)
 
 
 def kinds(events: tuple[e.Event, ...]) -> list[type]:
     return [type(event) for event in events]
 
 
-def finished(reply: intake.ReplyEffect) -> list[str]:
+def finished(reply: reply_effect.ReplyEffect) -> list[str]:
     return [event.result for event in reply.events if isinstance(event, e.OperationFinished)]
 
 
@@ -90,7 +91,7 @@ def test_a_moment_of_arrival_is_believed_that_controller_time_bears_out(late_s: 
     """Mutants: the future is believed; so is any past; the last moment is not."""
     stamped = NOW - timedelta(seconds=late_s)
     seen = Observation("a", "kernel_log", "agent", "s", 1, "b", received=stamped)
-    assert intake.received_at(seen, NOW).received == (stamped if believed else NOW)
+    assert observation_intake.received_at(seen, NOW).received == (stamped if believed else NOW)
 
 
 def test_what_was_read_is_passed_over_and_a_gap_ends_the_reading() -> None:
@@ -100,7 +101,7 @@ def test_what_was_read_is_passed_over_and_a_gap_ends_the_reading() -> None:
         return tuple(Observation("a", "k", "agent", spool, number, "b") for number in numbers)
 
     def read(seen: tuple[Observation, ...]) -> list[tuple[str, int]]:
-        return [(one.spool, one.sequence) for one in intake.unread(seen, ("s", 3))]
+        return [(one.spool, one.sequence) for one in observation_intake.unread(seen, ("s", 3))]
 
     assert read(batch("s", 2, 3, 4, 5)) == [("s", 4), ("s", 5)]
     assert read(batch("s", 4, 6, 7)) == [("s", 4)]
@@ -127,7 +128,7 @@ def test_silence_matters_unless_the_node_is_meant_to_be_away(fields: dict[str, A
     """Mutants: who is being restarted is lost; whoever has a plan, or an operation, is not."""
     world = World()
     world.change(**fields)
-    found = intake.of_silence(world.scene, world.node, NOW)
+    found = agent_presence.of_silence(world.scene, world.node, NOW)
     assert isinstance(found, e.ConditionRaised) is lost
 
 
@@ -140,7 +141,7 @@ def test_a_node_that_is_dark_or_in_somebodys_hands_is_not_lost(kind: HoldKind, l
     world = World()
     world.drive.fleet.holds.put("h", Hold("h", "a", kind, "tina", "because", NOW))
     world.drive.fleet.merge()
-    assert isinstance(intake.of_silence(world.scene, world.node, NOW), e.ConditionRaised) is lost
+    assert isinstance(agent_presence.of_silence(world.scene, world.node, NOW), e.ConditionRaised) is lost
 
 
 @pytest.mark.parametrize(
@@ -162,11 +163,11 @@ def test_another_boot_makes_history_of_what_a_remedy_was_to_clear_before(
     condition = Condition("c", kind, "a", row.severity, NOW, NOW, row.clears, "hostler", boot_id=boot)
     plan = a_plan("wait_boot", causes=("c",)) if answered else None
     node = replace(a_node("a"), conditions=(condition,), plan=plan)
-    first, *rest = intake.of_boot(node, "a-b2", NOW)
+    first, *rest = agent_presence.of_boot(node, "a-b2", NOW)
     assert isinstance(first, e.BootObserved)
     assert kinds(tuple(rest)) == ([e.ConditionUpdated] if updated else [])
-    assert list(intake.of_boot(node, node.boot_id, NOW)) == [], "the same boot is no news"
-    assert list(intake.of_boot(node, "", NOW)) == []
+    assert list(agent_presence.of_boot(node, node.boot_id, NOW)) == [], "the same boot is no news"
+    assert list(agent_presence.of_boot(node, "", NOW)) == []
 
 
 # schedulers
@@ -174,7 +175,7 @@ def test_another_boot_makes_history_of_what_a_remedy_was_to_clear_before(
 
 def lifted(world: World, cluster: str = CLUSTER) -> list[e.HoldPlaced]:
     views = (WorkloadView("a", (), overridden="bob"),)
-    return list(intake.of_override(world.drive.fleet, intake.WorkSeen(views, cluster=cluster), NOW))
+    return list(scheduler_views.of_override(world.drive.fleet, WorkSeen(views, cluster=cluster), NOW))
 
 
 @pytest.mark.parametrize(
@@ -213,10 +214,10 @@ def test_what_a_cluster_told_counts_no_more_once_it_is_lost_and_what_others_told
     present = LiveState()
     for name, cluster in (("a", CLUSTER), ("b", OTHER)):
         views = (WorkloadView(name, ()),)
-        intake.see_work(present, intake.WorkSeen(views, whole=True, cluster=cluster), NOW)
+        scheduler_views.see_work(present, WorkSeen(views, whole=True, cluster=cluster), NOW)
         present.entry(name).ready = True
         assert present.of(name).idle_since == NOW
-    intake.see_work(present, intake.WorkSeen((), cluster=CLUSTER, lost="gone"), NOW)
+    scheduler_views.see_work(present, WorkSeen((), cluster=CLUSTER, lost="gone"), NOW)
     assert (present.entry("a").idle_since, present.entry("a").ready) == (None, None)
     assert (present.of("b").idle_since, present.of("b").ready) == (NOW, True)
     assert present.clusters[CLUSTER] == "gone"
@@ -228,7 +229,7 @@ def test_what_a_cluster_told_counts_no_more_once_it_is_lost_and_what_others_told
 @pytest.mark.parametrize("result", ["unknown", "busy"])
 def test_what_may_have_worked_is_observed_and_nothing_is_recorded(result: str) -> None:
     """Mutant: a busy driver has failed."""
-    assert World("reboot").reply(result) == intake.ReplyEffect(observe=True)
+    assert World("reboot").reply(result) == reply_effect.ReplyEffect(observe=True)
 
 
 @pytest.mark.parametrize(("result", "recorded"), [("done", "done"), ("refused", "refused"), ("exploded", "failed")])
@@ -269,7 +270,7 @@ def test_what_is_sent_again_begins_now_and_for_an_agent_in_its_present_boot(
 ) -> None:
     """Mutants: it keeps its first moment, so that what may still land is forgotten; a BMC's is for another boot."""
     later = NOW + timedelta(hours=1)
-    sent = intake.again(an_operation(kind, boot_id=meant_for), a_node("a"), later)
+    sent = reply_effect.again(an_operation(kind, boot_id=meant_for), a_node("a"), later)
     assert (sent.started, sent.boot_id, sent.attempt, sent.id) == (later, then, 2, "o1")
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hostler.controller import intake
+from hostler.controller.inputs import IntentAsked
 from hostler.controller.ready import Reply
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.repeating import OTHER_CONTENT
@@ -23,8 +23,8 @@ def two() -> Drive:
     return Drive(CONFIG, [a_node("a"), a_node("b")])
 
 
-def asked(drive: Drive, intent: Intent) -> intake.IntentAsked:
-    return intake.IntentAsked(1, intent)
+def asked(drive: Drive, intent: Intent) -> IntentAsked:
+    return IntentAsked(1, intent)
 
 
 @pytest.mark.parametrize(

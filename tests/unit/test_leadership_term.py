@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import Input, IntentAsked, NodeSeen
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import GAP_S
@@ -88,7 +88,7 @@ class Term:
             self.swept.append(list(nodes))
             sweep(self.swept[-1])
 
-        def stepped(inputs: list[intake.Input], now: datetime) -> Ready:
+        def stepped(inputs: list[Input], now: datetime) -> Ready:
             self.steps += 1
             return step(inputs, now)
 
@@ -117,8 +117,8 @@ async def term(tmp_path: Path) -> AsyncIterator[Term]:
         made.real.close()
 
 
-def hold(node: str) -> Callable[[int], intake.Input]:
-    return lambda token: intake.IntentAsked(token, Intent(f"i{token}", "hold", node, "ann", "because", NOW))
+def hold(node: str) -> Callable[[int], Input]:
+    return lambda token: IntentAsked(token, Intent(f"i{token}", "hold", node, "ann", "because", NOW))
 
 
 async def test_the_time_is_that_of_the_last_turn_though_nothing_was_decided(term: Term) -> None:
@@ -243,7 +243,7 @@ async def test_what_is_told_wakes_and_is_decided(term: Term, monkeypatch: pytest
     await term.begin(["a"])
 
     def tell() -> None:
-        term.office.tell(intake.NodeSeen("a", "off"))
+        term.office.tell(NodeSeen("a", "off"))
 
     for wake in (tell, term.office.wake):
         turning = asyncio.create_task(term.office.turn())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen, Observed
 from hostler.core.state import events as e
 from hostler.core.state.model import Observation, Phase
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
@@ -79,7 +79,7 @@ def test_observations_are_taken_once_in_order_and_a_gap_ends_the_batch() -> None
             Observation("a", "kernel_log", "agent", spool, n, "a-b1", text=line, facility=0, received=drive.now)
             for n in numbers
         )
-        return drive.step(intake.Observed(1, "a", seen)).replies[0].acknowledged
+        return drive.step(Observed(1, "a", seen)).replies[0].acknowledged
 
     assert send(1, 2) == 2
     assert send(1, 2, 3) == 3
@@ -87,7 +87,7 @@ def test_observations_are_taken_once_in_order_and_a_gap_ends_the_batch() -> None
     assert send(4, 5) == 5
     assert send(1, spool="t") == 1
     assert drive.node("a").conditions[0].count <= 6
-    stranger = drive.step(intake.Observed(2, "nobody", ())).replies[0]
+    stranger = drive.step(Observed(2, "nobody", ())).replies[0]
     assert not stranger.granted
 
 
@@ -104,9 +104,9 @@ def test_strangers_leave_nothing_behind() -> None:
     before = len(drive.controller.present.nodes)
     for number in range(50):
         drive.step(
-            intake.AgentSilent(f"x{number}", NOW),
-            intake.NodeSeen(f"x{number}", "on"),
-            intake.AgentHeard(f"x{number}", "b"),
+            AgentSilent(f"x{number}", NOW),
+            NodeSeen(f"x{number}", "on"),
+            AgentHeard(f"x{number}", "b"),
         )
     assert len(drive.controller.present.nodes) == before
     assert drive.controller.silent == {}
@@ -114,7 +114,7 @@ def test_strangers_leave_nothing_behind() -> None:
 
 def test_what_is_touched_while_a_sweep_looks_is_seen_to_in_the_next_step() -> None:
     drive = Drive(ALONE, [a_node("a")])
-    drive.step(intake.NodeSeen("a", ready=False))
+    drive.step(NodeSeen("a", ready=False))
     drive.controller.silent["a"] = drive.now - timedelta(seconds=40)
     drive.controller.sweep(["a"])
     drive.step()

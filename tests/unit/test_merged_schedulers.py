@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller import scheduler_views
+from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Assignment, Binding, Node, Operation, Outcome, WorkClass, Workload
@@ -70,16 +71,16 @@ class Two:
         self.fleet.put_node(node.id, node)
         self.fleet.merge()
 
-    def told(self) -> list[intake.WorkSeen | intake.NodeSeen]:
+    def told(self) -> list[WorkSeen | NodeSeen]:
         """What is told, taken over as the controller does."""
         news = self.eye.news()
         for one in news:
-            if isinstance(one, intake.WorkSeen):
-                intake.see_work(self.present, one, NOW)
+            if isinstance(one, WorkSeen):
+                scheduler_views.see_work(self.present, one, NOW)
         return news
 
     def seen(self) -> list[tuple[str, list[str], bool]]:
-        return [(o.cluster, [v.node for v in o.views], o.whole) for o in self.told() if isinstance(o, intake.WorkSeen)]
+        return [(o.cluster, [v.node for v in o.views], o.whole) for o in self.told() if isinstance(o, WorkSeen)]
 
 
 def operation(kind: str, **args: str) -> Operation:
@@ -162,18 +163,18 @@ def test_what_a_cordon_asks_to_see_is_told_of_that_node_alone_and_not_forgotten(
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", ()))
     a = two.fleet.nodes["a"]
-    assert [one.whole for one in two.eye.of_node(a, "k1") if isinstance(one, intake.WorkSeen)] == [True]
+    assert [one.whole for one in two.eye.of_node(a, "k1") if isinstance(one, WorkSeen)] == [True]
     two.present.clusters["k1"] = ""
     two.slurm.show(WorkloadView("a", (work("job 1"),)))
     two.kubernetes.show(WorkloadView("a", (work("p1"),)), WorkloadView("b", (work("p2"),)))
     (seen,) = two.eye.of_node(a, "k1")
-    assert isinstance(seen, intake.WorkSeen)
+    assert isinstance(seen, WorkSeen)
     assert [(v.node, [w.id for w in v.workloads]) for v in seen.views] == [("a", ["job 1", "p1"])]
     two.slurm.show()
     two.kubernetes.show(WorkloadView("a", ()), WorkloadView("b", (work("p2"),)))
     assert two.seen()[0] == ("k1", ["a", "b"], False)
     two.kubernetes.show(lost="gone")
-    assert [one.lost for one in two.eye.of_node(a, "k1") if isinstance(one, intake.WorkSeen)] == ["kubernetes: gone"]
+    assert [one.lost for one in two.eye.of_node(a, "k1") if isinstance(one, WorkSeen)] == ["kubernetes: gone"]
 
 
 def test_who_is_listed_no_more_runs_nothing_and_who_never_was_is_unknown() -> None:
@@ -237,7 +238,7 @@ def test_another_clusters_node_of_the_same_name_says_nothing_of_ours() -> None:
     two.other.show(WorkloadView("a", (work("p9"),)))
     news = two.told()
     assert two.present.workloads(two.fleet.nodes["a"]) == ()
-    assert [one.node for one in news if isinstance(one, intake.NodeSeen)] == ["a"]
+    assert [one.node for one in news if isinstance(one, NodeSeen)] == ["a"]
 
 
 def test_an_override_is_told_until_it_is_over() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hostler.controller.intake import of_observation
+from hostler.controller.observation_intake import of_observation
 from hostler.core.conditions.lifecycle import stand
 from hostler.core.diagnose import Finding
 from hostler.core.state.events import ConditionRaised, ConditionUpdated

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from hostler.core.planning.outcomes import complete, fail_plan, is_evidence
 from hostler.core.planning.plan_builder import Frame, freeze
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import ActClass, Attempt, Condition, Evidence, Node, Part, Phase, Plan, Severity, Ticket
+from hostler.core.state.model import ActClass, Attempt, Condition, Evidence, Node, Part, Phase, Plan, Severity
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.recipes import RECIPES
 from hostler.core.tables.verdicts import Conviction

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import ATTEMPTS_KEPT, evolve
 from hostler.core.state.model import (
@@ -21,7 +22,6 @@ from hostler.core.state.model import (
     Plan,
     Radius,
     Step,
-    Ticket,
 )
 from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, a_node, configuration

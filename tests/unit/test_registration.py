@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import IntentAsked
 from hostler.core.state import events as e
 from hostler.core.state.model import Bounds, Intent, Phase, Position
 from tests.kit import Drive, a_node, configuration, pool_document
@@ -128,7 +128,7 @@ def test_a_narrowed_operator_never_says_where_a_bmc_s_password_is_sent_and_nobod
     away = {"kind": "bmc", "value": "http://attacker.test"}
     for number, bounds in enumerate((Bounds(site="s1"), Bounds(pool="train"))):
         narrowed = Intent(f"i{number}", "rebind", "a", "eve", "new board", drive.now, away, bounds=bounds)
-        reply = drive.step(intake.IntentAsked(901 + number, narrowed)).replies[0]
+        reply = drive.step(IntentAsked(901 + number, narrowed)).replies[0]
         assert (reply.granted, "operators of the whole cell" in reply.text) == (False, True)
     alone = drive.ask("rebind", "a", **away)
     assert (alone.granted, "password will be sent" in alone.text) == (False, True)

@@ -22,10 +22,11 @@ from hostler.core.planning.remediation import (
 from hostler.core.policy.response import Need
 from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.cell_record import Removal
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Wait
-from hostler.core.state.model import ActClass, Attempt, Condition, Hold, HoldKind, Node, Profile, Ticket
+from hostler.core.state.model import ActClass, Attempt, Condition, Hold, HoldKind, Node, Profile
 from hostler.core.tables.conditions import CONDITIONS
 from tests.kit import NOW, Drive, a_node, a_workload, configuration, pool_document
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import Replied
 from hostler.core.state import events as e
 from hostler.core.state.model import Operation, Outcome, Verdict
 from hostler.core.state.requalification import has_proven_itself
@@ -27,7 +27,7 @@ def checking() -> tuple[Drive, Operation]:
 
 def reply(drive: Drive, operation: Operation, attempt: int, **facts: Any) -> None:
     outcome = Outcome(operation.id, "a", "done", "as told", {**seen_all(operation), **facts}, attempt=attempt)
-    drive.step(intake.Replied(outcome))
+    drive.step(Replied(outcome))
 
 
 def test_a_check_that_passed_lets_the_node_go_on() -> None:
@@ -68,7 +68,7 @@ def test_a_check_that_could_not_be_made_has_no_verdict(result: str) -> None:
     """Mutant: the verdict of an outcome that is not done is believed."""
     drive, operation = checking()
     outcome = Outcome(operation.id, "a", result, "as told", {**seen_all(operation), "verdict": "passed"})
-    drive.step(intake.Replied(outcome))
+    drive.step(Replied(outcome))
     assert not has_proven_itself(drive.node("a"))
     assert "uncordon" not in drive.operations("a")
 

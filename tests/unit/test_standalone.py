@@ -2,7 +2,7 @@
 
 import pytest
 
-from hostler.controller.intake import WorkSeen
+from hostler.controller.inputs import WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Operation, Outcome
 from hostler.core.tables.operations import IDLE_CHECK

@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import NODES, Assignment, Incident, Phase
+from hostler.core.state.model import NODES, Assignment, Phase
 from hostler.server.problems import ProblemError
 from hostler.server.token_scope import demand_visible, incident_within, intervals, record_within
 from hostler.server.tokens import Grant, Identity, Role

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostler.core.state.model import Part
-from hostler.drivers.redfish import wire
+from hostler.drivers.redfish import wire, wire_event_log, wire_firmware, wire_parts, wire_sensors
 from hostler.drivers.redfish.part_status import intrusion, part_facts
 from hostler.drivers.redfish.tolerant_json import (
     MAX_TEXT,
@@ -26,7 +26,9 @@ from hostler.drivers.redfish.tolerant_json import (
     strings,
     text,
 )
-from hostler.drivers.redfish.wire import FirmwareComponent, LogEntry, SensorValue
+from hostler.drivers.redfish.wire_event_log import LogEntry
+from hostler.drivers.redfish.wire_firmware import FirmwareComponent
+from hostler.drivers.redfish.wire_sensors import SensorValue
 
 SAMPLES = files("sushy") / "tests" / "unit" / "json_samples"
 
@@ -72,27 +74,27 @@ def test_a_manager() -> None:
 
 
 def test_processors_and_drives() -> None:
-    cpu = wire.processor_part(document(sample("processor")))
+    cpu = wire_parts.processor_part(document(sample("processor")))
     assert cpu, "it shows no serial number, and is there"
     assert (cpu.serial, cpu.kind, cpu.slot) == ("", "cpu", "CPU 1")
-    drive = wire.drive_part(document(sample("drive")))
+    drive = wire_parts.drive_part(document(sample("drive")))
     assert drive
     assert (drive.kind, bool(drive.serial), drive.firmware) == ("drive", True, "100A")
-    adapter = wire.adapter_part(document(sample("network_adapter")))
+    adapter = wire_parts.adapter_part(document(sample("network_adapter")))
     assert adapter
     assert adapter.kind == "nic"
 
 
 def test_an_ethernet_interface_is_known_by_its_permanent_address() -> None:
-    part = wire.ethernet_part(document(sample("ethernet_interfaces")))
+    part = wire_parts.ethernet_part(document(sample("ethernet_interfaces")))
     assert part == Part("12:44:6a:3b:04:11", "nic_port", slot="1")
 
 
 def test_thermal_and_power() -> None:
-    thermal = wire.facts(wire.thermal(document(sample("thermal"))))
+    thermal = wire_sensors.facts(wire_sensors.thermal(document(sample("thermal"))))
     assert {name.rsplit("_", 1)[1] for name in thermal} == {"c", "rpm", "health"}
     assert any(name.endswith("_limit_c") for name in thermal)
-    power = wire.facts(wire.power(document(sample("power"))))
+    power = wire_sensors.facts(wire_sensors.power(document(sample("power"))))
     assert any(name.endswith("_w") for name in power)
     assert any(name.endswith("_health") for name in power)
 
@@ -171,8 +173,8 @@ def test_versions_that_run_and_versions_that_wait() -> None:
         {"Id": "GPU1", "Version": "7", "Status": {"State": "Absent"}},
         {"Id": "BMC", "Version": "3", "Status": {"State": "Updating"}},
     ]
-    found = [component for doc in docs if (component := wire.component(doc))]
-    assert wire.versions(found) == {"BIOS": "1", "BMC": "3"}
+    found = [component for doc in docs if (component := wire_firmware.component(doc))]
+    assert wire_firmware.versions(found) == {"BIOS": "1", "BMC": "3"}
     assert [(c.name, c.version) for c in found if c.staged] == [("BIOS", "2")]
     assert [c.name for c in found if c.updating] == ["BMC"]
 
@@ -184,27 +186,30 @@ def test_firmware_of_another_system_is_left_out() -> None:
         FirmwareComponent("b.BIOS", "2", "/y", systems=("/redfish/v1/Systems/b/",)),
         FirmwareComponent("CPLD", "3", "/z"),
     ]
-    assert wire.versions(wire.components_of(mine, listed, ("/redfish/v1/Systems/b",))) == {"BIOS": "1", "CPLD": "3"}
+    assert wire_firmware.versions(wire_firmware.components_of(mine, listed, ("/redfish/v1/Systems/b",))) == {
+        "BIOS": "1",
+        "CPLD": "3",
+    }
 
 
 def test_component_names_are_compared_without_case_and_separators() -> None:
-    assert wire.same_component("HGX_FW_GPU_0", "hgx-fw-gpu-0")
-    assert not wire.same_component("GPU0", "GPU1")
+    assert wire_firmware.same_component("HGX_FW_GPU_0", "hgx-fw-gpu-0")
+    assert not wire_firmware.same_component("GPU0", "GPU1")
 
 
 def test_a_log_is_read_on_from_its_cursor_and_from_the_start_once_cleared() -> None:
     entries = [LogEntry(str(n), f"2026-01-01T00:00:{n:02}Z", "ok", f"line {n}") for n in (10, 9, 8)]
-    new, cursor = wire.after(entries, "")
+    new, cursor = wire_event_log.after(entries, "")
     assert [entry.id for entry in new] == ["8", "9", "10"]
-    assert wire.after(entries, cursor) == ((), cursor)
+    assert wire_event_log.after(entries, cursor) == ((), cursor)
     more = [LogEntry("11", "1970-01-01T00:00:05Z", "critical", "after a reset of the clock"), *entries]
-    new, cursor = wire.after(more, cursor)
+    new, cursor = wire_event_log.after(more, cursor)
     assert [entry.id for entry in new] == ["11"]
     cleared = [LogEntry("1", "2026-02-01T00:00:00Z", "ok", "log cleared")]
-    assert wire.after(cleared, cursor)[0] == tuple(cleared)
-    assert wire.after([], cursor) == ((), cursor)
+    assert wire_event_log.after(cleared, cursor)[0] == tuple(cleared)
+    assert wire_event_log.after([], cursor) == ((), cursor)
     reused = [LogEntry("11", "2026-03-01T00:00:00Z", "critical", "the eleventh since the clear")]
-    assert wire.after(reused, cursor)[0] == tuple(reused), "mutant: a cursor is an id alone"
+    assert wire_event_log.after(reused, cursor)[0] == tuple(reused), "mutant: a cursor is an id alone"
 
 
 @pytest.mark.parametrize(
@@ -229,11 +234,11 @@ def test_a_sensor_keeps_its_unit_and_brings_its_limit() -> None:
         "ReadingUnits": "Cel",
         "Thresholds": {"UpperCritical": {"Reading": 92}},
     }
-    assert wire.sensor(doc) == (SensorValue("gpu_0_temp_c", 61.5), SensorValue("gpu_0_temp_limit_c", 92.0))
-    assert wire.sensor({"Name": "x", "Reading": None}) == ()
-    assert wire.sensor({"Name": "x", "Reading": True}) == ()
-    assert wire.sensor({"Name": "x", "Reading": 1e300}) == ()
-    assert wire.leak_detector({"Id": "Leak_Manifold", "DetectorState": "Critical"}) == SensorValue(
+    assert wire_sensors.sensor(doc) == (SensorValue("gpu_0_temp_c", 61.5), SensorValue("gpu_0_temp_limit_c", 92.0))
+    assert wire_sensors.sensor({"Name": "x", "Reading": None}) == ()
+    assert wire_sensors.sensor({"Name": "x", "Reading": True}) == ()
+    assert wire_sensors.sensor({"Name": "x", "Reading": 1e300}) == ()
+    assert wire_sensors.leak_detector({"Id": "Leak_Manifold", "DetectorState": "Critical"}) == SensorValue(
         "leak_manifold", "critical"
     )
 
@@ -307,7 +312,7 @@ RAW_READERS: tuple[Reader, ...] = (
     wire.members,
     lambda body: wire.system(body, "/s"),
     lambda body: wire.manager(body, "/m"),
-    wire.update_service,
+    wire_firmware.update_service,
     lambda body: wire.task(body, "/t"),
     wire.error_text,
     wire.reset_types,
@@ -316,25 +321,25 @@ RAW_READERS: tuple[Reader, ...] = (
         for read in (
             wire.power_state,
             wire.boot_of,
-            wire.carried_part,
-            wire.chassis_part,
-            wire.device_part,
+            wire_parts.carried_part,
+            wire_parts.chassis_part,
+            wire_parts.device_part,
             intrusion,
-            wire.processor_part,
-            wire.memory_part,
-            wire.drive_part,
-            wire.adapter_part,
-            wire.ethernet_part,
-            wire.component,
-            wire.thermal,
-            wire.power,
-            wire.sensor,
-            wire.leak_detector,
-            wire.log_entry,
-            wire.slot_of,
-            wire.fan,
-            wire.supply,
-            lambda doc: wire.redundancy(doc, "FanRedundancy", "cooling"),
+            wire_parts.processor_part,
+            wire_parts.memory_part,
+            wire_parts.drive_part,
+            wire_parts.adapter_part,
+            wire_parts.ethernet_part,
+            wire_firmware.component,
+            wire_sensors.thermal,
+            wire_sensors.power,
+            wire_sensors.sensor,
+            wire_sensors.leak_detector,
+            wire_event_log.log_entry,
+            wire_parts.slot_of,
+            wire_sensors.fan,
+            wire_sensors.supply,
+            lambda doc: wire_sensors.redundancy(doc, "FanRedundancy", "cooling"),
             lambda doc: inlined(doc, "Fans"),
             partial(part_facts, kind="processor"),
             partial(part_facts, kind="drive"),
@@ -432,7 +437,7 @@ def test_what_is_read_is_clean(body: bytes) -> None:
     for value in (system.id, system.serial, system.model, system.power, system.etag, *system.resets):
         assert len(value) <= MAX_TEXT
         assert value.isprintable()
-    for reading in (*wire.thermal(doc), *wire.power(doc), *wire.sensor(doc)):
+    for reading in (*wire_sensors.thermal(doc), *wire_sensors.power(doc), *wire_sensors.sensor(doc)):
         assert reading.name
         assert not isinstance(reading.value, float) or abs(reading.value) < 1e15
 
@@ -452,9 +457,9 @@ def test_supplies_of_one_name_are_told_apart_and_a_dead_one_is_not_hidden() -> N
         {"MemberId": str(n), "Name": "HpeServerPowerSupply", "Status": {"Health": word}, "SerialNumber": f"P{n}"}
         for n, word in enumerate(("Critical", "OK"))
     ]
-    words = {reading.name: reading.value for reading in wire.power({"PowerSupplies": items})}
+    words = {reading.name: reading.value for reading in wire_sensors.power({"PowerSupplies": items})}
     assert words == {"hpeserverpowersupply_0_health": "critical", "hpeserverpowersupply_1_health": "ok"}
-    found = [wire.supply_part(doc) for doc in wire.named_apart(items)]
+    found = [wire_parts.supply_part(doc) for doc in wire_sensors.named_apart(items)]
     assert [(part.slot, part.serial) for part in found if part] == [
         ("HpeServerPowerSupply 0", "P0"),
         ("HpeServerPowerSupply 1", "P1"),

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from hostler.app.first_start import TOKEN, TOKENS, refuse_a_second_beginning
-from hostler.controller import intake
+from hostler.controller.inputs import Input
 from hostler.controller.ready import Reply
 from hostler.core.policy.documents import parse
 from hostler.core.state.fleet import Fleet
@@ -83,8 +83,8 @@ class Gate:
         self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
-        self.eye: Callable[[], Iterable[intake.Input]] = tuple
-        self.glance: Callable[[Node, str], Iterable[intake.Input]] = lambda _node, _cluster: ()
+        self.eye: Callable[[], Iterable[Input]] = tuple
+        self.glance: Callable[[Node, str], Iterable[Input]] = lambda _node, _cluster: ()
 
     def opens(self) -> bool:
         """Whether anything may be sent now."""
@@ -113,7 +113,7 @@ class Gate:
         """The same for one node, of one cluster's."""
         self._tell(self.glance(node, cluster))
 
-    def _tell(self, seen: Iterable[intake.Input]) -> None:
+    def _tell(self, seen: Iterable[Input]) -> None:
         if self.cell is not None:
             for one in seen:
                 self.cell.tell(one)

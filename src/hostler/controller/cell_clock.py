@@ -6,7 +6,7 @@ says before the controller. The monotonic clock must count while the machine sle
 
 from datetime import datetime, timedelta
 
-from hostler.controller.intake import ClockSeen
+from hostler.controller.inputs import ClockSeen
 from hostler.core.state.clock_doubt import GAP_S
 
 

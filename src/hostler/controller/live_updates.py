@@ -5,7 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from hostler.controller import intake
+from hostler.controller import agent_presence, node_readings
+from hostler.controller.inputs import AgentHeard, AgentRefused, AgentSilent, NodeSeen
 from hostler.core.conditions.lifecycle import expired
 from hostler.core.conditions.machine_identity import compare
 from hostler.core.conditions.own_conditions import concluded
@@ -25,7 +26,7 @@ class News(Struct, frozen=True):
     events: Iterable[e.Event] = ()
 
 
-Input = intake.AgentHeard | intake.AgentSilent | intake.NodeSeen | intake.AgentRefused
+Input = AgentHeard | AgentSilent | NodeSeen | AgentRefused
 
 
 def of_node(scene: DecisionContext, silent: Silence, one: Input) -> News | None:
@@ -34,31 +35,31 @@ def of_node(scene: DecisionContext, silent: Silence, one: Input) -> News | None:
     if node is None:
         return None
     match one:
-        case intake.AgentHeard():
+        case AgentHeard():
             silent.pop(node.id, None)
             scene.present.entry(node.id).heard = True
             scene.present.entry(node.id).profiles = one.profiles
             return News("heartbeat", _heard(scene, node, one.boot_id))
-        case intake.AgentSilent():
+        case AgentSilent():
             silent[node.id] = one.since
             scene.present.entry(node.id).heard = False
             compare(scene.present.entry(node.id), node, scene.now)
             return News("heartbeat")
-        case intake.AgentRefused():
-            return News("agent", intake.of_refusal(node, one, scene.now))
-        case intake.NodeSeen():
-            changed = intake.see_node(scene.present, one, scene.now)
+        case AgentRefused():
+            return News("agent", agent_presence.of_refusal(node, one, scene.now))
+        case NodeSeen():
+            changed = node_readings.see_node(scene.present, one, scene.now)
             compare(scene.present.entry(node.id), node, scene.now)
-            return News("reading", intake.of_reach(scene.fleet, node, one, scene.now)) if changed else None
+            return News("reading", node_readings.of_reach(scene.fleet, node, one, scene.now)) if changed else None
 
 
 def _heard(scene: DecisionContext, node: Node, boot_id: str) -> Iterator[e.Event]:
-    yield from intake.of_boot(node, boot_id, scene.now)
+    yield from agent_presence.of_boot(node, boot_id, scene.now)
     compare(scene.present.entry(node.id), scene.fleet.nodes[node.id], scene.now)
     restarted = bool(node.boot_id and boot_id) and boot_id != node.boot_id
     if restarted and node.plan is None and node.phase is Phase.production:
         yield from count_act(scene.fleet, scene.fleet.nodes[node.id], "boot:unplanned", "", scene.now)
-    event = intake.of_return(scene.fleet.nodes[node.id], scene.now)
+    event = agent_presence.of_return(scene.fleet.nodes[node.id], scene.now)
     if event is not None:
         yield event
 
@@ -74,6 +75,6 @@ def by_clock(scene: DecisionContext, node: Node, silent: Silence) -> tuple[e.Eve
     )
     since = silent.get(node.id)
     if since is not None and not any(c.type == "agent.lost" for c in node.conditions):
-        event = intake.of_silence(scene, node, since)
+        event = agent_presence.of_silence(scene, node, since)
         found.extend([event] if event else [])
     return tuple(found)

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import assert_never
 
-from hostler.controller import intake, live_updates, restore_diff, wakeups
+from hostler.controller import inputs, live_updates, operation_replies, restore_diff, scheduler_views, wakeups
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.at_rest import restless, rests
 from hostler.controller.batch_draft import BatchDraft
+from hostler.controller.observation_intake import of_observation, received_at, see_devices, unread
 from hostler.controller.ready import Ready, Reply, Send
+from hostler.controller.reply_effect import again
 from hostler.controller.startup import first_words, of_clock
 from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.known_inventory import known_inventory
@@ -94,11 +96,11 @@ class Controller:
             self._touched[node_id] = "clock"
         self.agenda.wake(CALENDAR, self._now, self._now)
 
-    def step(self, inputs: Iterable[intake.Input], now: datetime) -> Ready:
+    def step(self, told: Iterable[inputs.Input], now: datetime) -> Ready:
         """Decide on these inputs at this moment. Time never goes back: an earlier `now` counts as the last one."""
         assert self._ready is None, "the last batch has neither committed nor been lost"
         self._begin(max(now, self._now))
-        for one in inputs:
+        for one in told:
             if self.fleet.cell.restored is not None:
                 self._record_all(restore_diff.of_input(self.fleet, one, self.cursors), "restore")
             self._take(one)
@@ -182,40 +184,40 @@ class Controller:
         if (at := next_moment(self.fleet, self._now)) is not None:
             self.agenda.wake(CALENDAR, at, self._now)
 
-    def _take(self, one: intake.Input) -> None:  # noqa: C901 - one flat table of cases
+    def _take(self, one: inputs.Input) -> None:  # noqa: C901 - one flat table of cases
         match one:
-            case intake.ClockSeen():
+            case inputs.ClockSeen():
                 self._set_clock(one)
-            case intake.FellowsSeen(fellows=fellows):
+            case inputs.FellowsSeen(fellows=fellows):
                 self._eased = self._eased or fellows != self.present.fellows
                 self.present.fellows = fellows
                 self._record_all(formats.raised(self._scene), "fellows")
-            case intake.Observed():
+            case inputs.Observed():
                 self._observe(one)
-            case intake.IntentAsked():
+            case inputs.IntentAsked():
                 self._answer(one)
-            case intake.Replied(outcome=outcome):
+            case inputs.Replied(outcome=outcome):
                 self._reply(outcome)
-            case intake.WorkSeen():
+            case inputs.WorkSeen():
                 changed = (one.whole or bool(one.lost)) and one.lost != self.present.clusters.get(one.cluster)
                 self._eased = self._eased or changed
-                for node_id in intake.see_work(self.present, one, self._now):
+                for node_id in scheduler_views.see_work(self.present, one, self._now):
                     self._touch(node_id, "scheduler")
                     self._touch_all(wakeups.beside(self.fleet, node_id), "scheduler")
                 if one.whole:
                     self._touch_all(own_conditions.unlisted(self._scene, one.cluster), "scheduler")
-                self._record_all(intake.of_override(self.fleet, one, self._now), "scheduler")
-            case intake.AgentHeard() | intake.AgentSilent() | intake.NodeSeen() | intake.AgentRefused():
+                self._record_all(scheduler_views.of_override(self.fleet, one, self._now), "scheduler")
+            case inputs.AgentHeard() | inputs.AgentSilent() | inputs.NodeSeen() | inputs.AgentRefused():
                 if (told := live_updates.of_node(self._scene, self.silent, one)) is not None:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
-            case intake.Tick() | intake.AgentAhead():
+            case inputs.Tick() | inputs.AgentAhead():
                 pass  # the one is time that passes, the other was compared with the copy
             case _:
                 assert_never(one)
 
-    def _set_clock(self, seen: intake.ClockSeen) -> None:
+    def _set_clock(self, seen: inputs.ClockSeen) -> None:
         """Time went by that nobody attended to, or it is in doubt; after a gap all is unknown, as at a start."""
         self._record_all(of_clock(self.fleet, seen), "clock")
         if seen.unattended_s:
@@ -237,12 +239,12 @@ class Controller:
             self._emit(event, cause)
             self._touch_all(e.subjects_of(event), cause)
 
-    def _answer(self, one: intake.IntentAsked) -> None:
+    def _answer(self, one: inputs.IntentAsked) -> None:
         answer = answer_intent(Ask(self._scene, one.intent, one.configuration, one.documents))
         self._record_all(answer.events, f"intent:{one.intent.id}")
         self._draft.replies.append(Reply(one.token, answer.granted, answer.text, detail=answer.detail))
 
-    def _observe(self, seen: intake.Observed) -> None:
+    def _observe(self, seen: inputs.Observed) -> None:
         """Store what is new to the sender's cursor; a gap ends the batch, the sender resends from the answer."""
         node = self.fleet.nodes.get(seen.node)
         if node is None:
@@ -251,13 +253,13 @@ class Controller:
         source = seen.observations[0].source if seen.observations else "agent"
         key = f"{seen.node}/{source}"
         read = self._draft.read.get(key) or self.cursors.get(key) or ("", 0)
-        for observation in intake.unread(seen.observations, read):
-            stamped = intake.received_at(observation, self._now)
+        for observation in unread(seen.observations, read):
+            stamped = received_at(observation, self._now)
             self._draft.store(key, stamped)
-            if intake.see_devices(self.present, stamped):
+            if see_devices(self.present, stamped):
                 self._touch(node.id, stamped.id)
             workloads = self.present.workloads(node)
-            for caused in intake.of_observation(self.fleet, node, stamped, workloads):
+            for caused in of_observation(self.fleet, node, stamped, workloads):
                 self._emit(caused.event, caused.cause)
                 self._touch_all((node.id, *e.subjects_of(caused.event)), caused.cause)
                 node = self.fleet.nodes.get(node.id) or node
@@ -270,13 +272,13 @@ class Controller:
         node = self.fleet.nodes.get(outcome.node)
         if node is None:
             return
-        if intake.is_known_by(node, outcome) and self.present.observed(outcome.operation):
+        if operation_replies.is_known_by(node, outcome) and self.present.observed(outcome.operation):
             self._touch(node.id, f"operation:{outcome.operation}")
         if restore_diff.is_of_the_copy(self.fleet, outcome):
             if outcome.result in ("unknown", "busy"):
                 self.agenda.return_to("observe", outcome.operation, outcome.node, self._now)
             return
-        reply = intake.of_reply(self._scene, node, outcome)
+        reply = operation_replies.of_reply(self._scene, node, outcome)
         if reply.observe or reply.resend:
             how = "observe" if reply.observe else "perform"
             self.agenda.return_to(how, outcome.operation, outcome.node, self._now)
@@ -300,7 +302,7 @@ class Controller:
                 if how == "observe":
                     self._draft.sends.append(Send("observe", operation, node))
                 elif how == "perform":
-                    self._emit(e.OperationStarted(intake.again(operation, node, self._now)), "clock")
+                    self._emit(e.OperationStarted(again(operation, node, self._now)), "clock")
 
     def _decide(self) -> None:
         """Step every touched node forward, the most urgent first; then pools; then those who waited for either."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentAhead, AgentHeard, Input, NodeSeen, Observed, Replied, WorkSeen
 from hostler.core.diagnose.serials import identified
 from hostler.core.state import events as e
 from hostler.core.state.fleet import Fleet
@@ -16,24 +16,24 @@ SHOWN = 8
 """Serials or workloads named in one difference."""
 
 
-def of_input(fleet: Fleet, one: intake.Input, cursors: Cursors) -> Iterator[e.NodeCompared]:
+def of_input(fleet: Fleet, one: Input, cursors: Cursors) -> Iterator[e.NodeCompared]:
     """The nodes that are heard for the first time since the restore, or seen to be other than recorded.
 
     A node is heard through its agent, or through its BMC that says that it is off. Schedulers speak of others.
     """
     match one:
-        case intake.AgentHeard(node=node_id, boot_id=boot_id) if node := fleet.nodes.get(node_id):
+        case AgentHeard(node=node_id, boot_id=boot_id) if node := fleet.nodes.get(node_id):
             yield from _told(node, _boot(node, boot_id), heard=True)
-        case intake.NodeSeen(node=node_id, power=power) if power in (ON, OFF) and (node := fleet.nodes.get(node_id)):
+        case NodeSeen(node=node_id, power=power) if power in (ON, OFF) and (node := fleet.nodes.get(node_id)):
             yield from _told(node, _power(fleet, node, power), heard=power == OFF)
-        case intake.WorkSeen():
+        case WorkSeen():
             yield from _of_work(fleet, one)
-        case intake.Observed(node=node_id, observations=seen) if node := fleet.nodes.get(node_id):
+        case Observed(node=node_id, observations=seen) if node := fleet.nodes.get(node_id):
             found = [*_cursor(node, seen, cursors), *(d for o in seen for d in _inventory(fleet, node, o))]
             yield from _told(node, found, heard=any(o.source == "agent" for o in seen))
-        case intake.AgentAhead(node=node_id) if node := fleet.nodes.get(node_id):
+        case AgentAhead(node=node_id) if node := fleet.nodes.get(node_id):
             yield from _told(node, [_ahead(one.read, one.acknowledged)], heard=False)
-        case intake.Replied(outcome=outcome) if node := fleet.nodes.get(outcome.node):
+        case Replied(outcome=outcome) if node := fleet.nodes.get(outcome.node):
             yield from _told(node, _operation(node, outcome), heard=False)
         case _:
             return
@@ -83,7 +83,7 @@ def _switched(plan: Plan) -> str:
     return {"power_off": OFF, "power_on": ON}.get(switched[-1], "") if switched else ON
 
 
-def _of_work(fleet: Fleet, seen: intake.WorkSeen) -> Iterator[e.NodeCompared]:
+def _of_work(fleet: Fleet, seen: WorkSeen) -> Iterator[e.NodeCompared]:
     for view in seen.views:
         if view.listed and (node := fleet.nodes.get(view.node)):
             yield from _told(node, _view(node, view), heard=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hostler.controller.intake import ClockSeen
+from hostler.controller.inputs import ClockSeen
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import GAP_S, Opening
 from hostler.core.state.fleet import Fleet

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from hostler.controller.intake import NodeSeen
+from hostler.controller.inputs import NodeSeen
 from hostler.core.state.model import Node
 from hostler.polling.bmc_readings import SENSORS, SYSTEM, BmcSession, Looks
 from hostler.polling.bmc_schedule import MISSED, Pace, Rota

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.controller.intake import NodeSeen
+from hostler.controller.inputs import NodeSeen
 from hostler.core.conditions.part_claims import is_contested
 from hostler.core.conditions.sku_match import has_unseen_kinds, is_unseen
 from hostler.core.conditions.staleness import BMC_TOO_LARGE

@@ -8,7 +8,7 @@ import heapq
 from collections import deque
 from collections.abc import Generator, Iterator
 
-from hostler.controller import intake
+from hostler.controller.inputs import Input, IntentAsked, Observed, Replied, WorkSeen
 from hostler.core.state.verbs.every import VERBS
 
 OBSERVATIONS_MAX = 100_000
@@ -45,7 +45,7 @@ class FairQueue:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, intake.Observed]] = []
+        self._heap: list[tuple[int, int, Observed]] = []
         self._through: dict[str, int] = {}
         self._served = 0
         self._came = 0
@@ -53,14 +53,14 @@ class FairQueue:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def put(self, one: intake.Observed) -> None:
+    def put(self, one: Observed) -> None:
         """Queue the observations of one sender."""
         start = max(self._served, self._through.get(one.node, 0))
         self._through[one.node] = start + max(1, len(one.observations))
         self._came += 1
         heapq.heappush(self._heap, (start, self._came, one))
 
-    def take(self) -> intake.Observed:
+    def take(self) -> Observed:
         """The next."""
         self._served, _, one = heapq.heappop(self._heap)
         if not self._heap:
@@ -73,10 +73,10 @@ class Queues:
     """Inputs by urgency. Outcomes are bounded by the operations that are out, so they are always taken."""
 
     def __init__(self) -> None:
-        self._outcomes: deque[intake.Input] = deque()
-        self._easing: deque[intake.IntentAsked] = deque()
-        self._intents: deque[intake.IntentAsked] = deque()
-        self._volatile: deque[intake.Input] = deque()
+        self._outcomes: deque[Input] = deque()
+        self._easing: deque[IntentAsked] = deque()
+        self._intents: deque[IntentAsked] = deque()
+        self._volatile: deque[Input] = deque()
         self._urgent = FairQueue()
         self._news = FairQueue()
         self._bulk = FairQueue()
@@ -85,30 +85,30 @@ class Queues:
     def __len__(self) -> int:
         return len(self._outcomes) + len(self._easing) + len(self._intents) + len(self._volatile) + self.observations
 
-    def put(self, one: intake.Input) -> None:
+    def put(self, one: Input) -> None:
         """Queue an input. Raises BusyError when its queue is full."""
         match one:
-            case intake.Observed(observations=observations):
+            case Observed(observations=observations):
                 if self.observations + len(observations) > OBSERVATIONS_MAX:
                     raise BusyError(1.0 + self.observations / OBSERVATIONS_MAX)
                 self.observations += len(observations)
                 news = any(o.kind != "inventory" for o in observations)
                 (self._urgent if one.urgent else self._news if news else self._bulk).put(one)
-            case intake.IntentAsked(intent=intent):
+            case IntentAsked(intent=intent):
                 queue = self._easing if intent.verb in _EASING_VERBS else self._intents
                 if len(queue) >= INTENTS_MAX:
                     raise BusyError(1.0)
                 queue.append(one)
-            case intake.Replied() | intake.WorkSeen():  # a cordon's outcome stands behind who came before it
+            case Replied() | WorkSeen():  # a cordon's outcome stands behind who came before it
                 self._outcomes.append(one)
             case _:
                 self._volatile.append(one)
 
-    def take(self) -> list[intake.Input]:
+    def take(self) -> list[Input]:
         """The next batch: every outcome and easing, some intents, then observations up to the batch's size."""
         return list(self._take())
 
-    def _take(self) -> Iterator[intake.Input]:
+    def _take(self) -> Iterator[Input]:
         yield from _drain(self._outcomes, len(self._outcomes))
         yield from _drain(self._easing, BATCH_INTENTS)
         yield from _drain(self._volatile, len(self._volatile))
@@ -118,7 +118,7 @@ class Queues:
         room -= yield from self._observations(self._news, room)
         yield from self._observations(self._bulk, room)
 
-    def _observations(self, queue: FairQueue, most: int) -> Generator[intake.Observed, None, int]:
+    def _observations(self, queue: FairQueue, most: int) -> Generator[Observed, None, int]:
         """Posts of the queue until they hold `most` observations; how many these were."""
         taken = 0
         while queue and taken < most:
@@ -129,6 +129,6 @@ class Queues:
         return taken
 
 
-def _drain(queue: "deque[intake.Input] | deque[intake.IntentAsked]", most: int) -> Iterator[intake.Input]:
+def _drain(queue: "deque[Input] | deque[IntentAsked]", most: int) -> Iterator[Input]:
     for _ in range(min(most, len(queue))):
         yield queue.popleft()

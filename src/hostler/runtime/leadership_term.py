@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from hostler.controller import intake
 from hostler.controller.cell_clock import CellClock
+from hostler.controller.inputs import AgentSilent, Input
 from hostler.controller.loop import Controller
 from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.state.clock_doubt import Witness
@@ -105,12 +105,12 @@ class Office:
         """There is something to look at."""
         self._work.set()
 
-    def tell(self, one: intake.Input) -> None:
+    def tell(self, one: Input) -> None:
         """Queue an input that nobody waits for."""
         self._queues.put(one)
         self._work.set()
 
-    async def ask(self, question: Callable[[int], intake.Input]) -> Reply:
+    async def ask(self, question: Callable[[int], Input]) -> Reply:
         """Queue the input that `question` makes of its token, and wait for the answer. Raises BusyError."""
         token = next(_tokens)
         self._queues.put(question(token))
@@ -151,7 +151,7 @@ class Office:
     def _listen(self, now: datetime) -> None:
         for node_id, since in self.heartbeats.overdue(now, self._view.policy.agent_silence_s):
             if node_id in self._view.nodes:
-                self._queues.put(intake.AgentSilent(node_id, since))
+                self._queues.put(AgentSilent(node_id, since))
 
     def _sweep(self, now: datetime) -> bool:
         """Everything is looked at once in a while, share by share; it must find nothing to do."""

@@ -7,7 +7,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.controller.intake import NodeSeen, WorkSeen
+from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import Node, Operation, Outcome

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, FellowsSeen, Input, IntentAsked, Observed, Replied
 from hostler.controller.ready import Reply, Send
 from hostler.core.conditions.known_inventory import still_known
 from hostler.core.state.clock_doubt import Witness
@@ -213,20 +213,18 @@ class Cell:
 
     async def observe(self, node: str, observations: tuple[Observation, ...], *, urgent: bool = False) -> Reply:
         """Take observations of one sender; they are durable when this returns. Raises BusyError."""
-        return await self._deciding().ask(lambda token: intake.Observed(token, node, observations, urgent))
+        return await self._deciding().ask(lambda token: Observed(token, node, observations, urgent))
 
     async def ask(
         self, intent: Intent, configuration: Configuration | None = None, documents: dict[str, str] | None = None
     ) -> Reply:
         """Have an intent answered; the answer is durable when this returns. Raises BusyError."""
-        return await self._deciding().ask(
-            lambda token: intake.IntentAsked(token, intent, configuration, documents or {})
-        )
+        return await self._deciding().ask(lambda token: IntentAsked(token, intent, configuration, documents or {}))
 
     def heartbeat(self, node: str, boot_id: str, profiles: tuple[str, ...] | None = None) -> None:
         """An agent is heard. `profiles` are the checks that it says it has; None: it says nothing of that now."""
         if node in self.view.nodes and self.heartbeats.beat(node, boot_id, self.now(), profiles):
-            self.tell(intake.AgentHeard(node, boot_id, self.heartbeats.profiles(node)))
+            self.tell(AgentHeard(node, boot_id, self.heartbeats.profiles(node)))
 
     def read_to(self, node: str) -> tuple[str, int]:
         """The spool of the node's agent, and the number up to which it is durable here; ("", 0) where none is known."""
@@ -237,14 +235,14 @@ class Cell:
         found = self.view.nodes.get(node)
         return "" if found is None else still_known(self.view, found, boot_id, self.present.of(node).inventory)
 
-    def tell(self, one: intake.Input) -> None:
+    def tell(self, one: Input) -> None:
         """Put a volatile reading (workloads, power) before the controller; who stands by has no use for it."""
         if self._office is not None:
             self._office.tell(one)
 
     def replied(self, outcome: Outcome) -> None:
         """A driver's outcome that came by another way than its call (an agent that posts late)."""
-        self.tell(intake.Replied(outcome))
+        self.tell(Replied(outcome))
 
     def _deciding(self) -> Office:
         """The term that decides here. Raises BusyError where nobody does."""
@@ -371,7 +369,7 @@ class Cell:
                     await self._checkpoints.look()
                     self._roll.saw(await asyncio.to_thread(self.journal.members), boottime())
                     alive = tuple(Fellow(peer.name, peer.reads) for peer in self._roll.peers if peer.alive)
-                    self.tell(intake.FellowsSeen(alive))
+                    self.tell(FellowsSeen(alive))
                     for name in self._roll.silent(boottime(), FORGOTTEN_S) if self.role == "active" else ():
                         await asyncio.to_thread(self.journal.dismiss, name)
                 except JournalError as broken:

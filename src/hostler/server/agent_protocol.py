@@ -10,7 +10,7 @@ from typing import Any
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from hostler.controller.intake import AgentRefused
+from hostler.controller.inputs import AgentRefused
 from hostler.server.problems import refuse
 
 HEADER = "Hostler-Agent-Protocol"

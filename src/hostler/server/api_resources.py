@@ -7,6 +7,7 @@ from msgspec import Struct
 from hostler.core.policy.holds_and_pauses import scopes
 from hostler.core.policy.incident_tickets import part_name
 from hostler.core.report.sentences import sentence
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.configuration import Pool
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Event, Record, name_of
@@ -16,14 +17,12 @@ from hostler.core.state.model import (
     ActClass,
     Condition,
     Hold,
-    Incident,
     Node,
     Operation,
     Part,
     Phase,
     Position,
     Profile,
-    Ticket,
     Workload,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
-from hostler.controller.intake import Input
+from hostler.controller.inputs import Input
 from hostler.controller.ready import Reply
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record

@@ -6,8 +6,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Condition, Node, Phase, Ticket, Window
+from hostler.core.state.model import Condition, Node, Phase, Window
 
 REPAIRS_MAX = 50
 _LEAVING = ("operator.replacement", "operator.release")

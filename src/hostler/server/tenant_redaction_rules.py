@@ -10,6 +10,7 @@ from msgspec import Struct
 from hostler.core.conditions.part_claims import NODE
 from hostler.core.planning.outcomes import TENANT as ASKER
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.fleet import Fleet
@@ -28,7 +29,6 @@ from hostler.core.state.model import (
     Difference,
     Evidence,
     Hold,
-    Incident,
     Intent,
     Node,
     Observation,
@@ -40,7 +40,6 @@ from hostler.core.state.model import (
     Shadow,
     Step,
     Tally,
-    Ticket,
     Waiting,
     Window,
     WorkClass,

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from hostler.core.intents.bounds import concerned, within
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Incident, Node, Phase
+from hostler.core.state.model import Node, Phase
 from hostler.server.problems import refuse
 from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tokens import Identity, Role

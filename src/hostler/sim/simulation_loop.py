@@ -11,8 +11,8 @@ from math import ceil
 
 from msgspec import Struct
 
-from hostler.controller import intake
 from hostler.controller.cell_clock import CellClock
+from hostler.controller.inputs import ClockSeen, Input, Replied, Tick
 from hostler.controller.loop import Controller
 from hostler.controller.ready import Ready, Send
 from hostler.core.state.clock_doubt import Witness
@@ -29,7 +29,7 @@ from hostler.sim.world.message_faults import APPEND, APPENDED, CRASH, FAIL, GO_O
 from hostler.sim.world.world import World
 
 VERSION = "sim"
-TICK = intake.Tick()
+TICK = Tick()
 SNAPSHOT_EVERY = 5000
 """Records between snapshots."""
 
@@ -97,7 +97,7 @@ class Drive:
         self._beat = beat or SweepInterval()
         self._ticking: datetime | None = None
         self._saved = 0
-        self._heard: deque[intake.Input] = deque(maxlen=64)
+        self._heard: deque[Input] = deque(maxlen=64)
         self._found: list[Violation] = []
         self._attended = self._recorded = 0.0
         self._opened = 0
@@ -183,13 +183,13 @@ class Drive:
 
     # a step
 
-    def _step(self, who: Incumbent, inputs: list[intake.Input]) -> None:
+    def _step(self, who: Incumbent, inputs: list[Input]) -> None:
         self.steps += 1
         self._heard.extend(inputs)
         self._go_on(who, self._take(who, inputs))
 
-    def _take(self, who: Incumbent, inputs: list[intake.Input]) -> Rest:
-        if any(isinstance(one, intake.Replied) for one in inputs):
+    def _take(self, who: Incumbent, inputs: list[Input]) -> Rest:
+        if any(isinstance(one, Replied) for one in inputs):
             yield REPLY
         before = who.controller.swept
         seen = self._read_clocks(who)
@@ -198,7 +198,7 @@ class Drive:
         self.swept += who.controller.swept - before
         yield from self._complete(who, ready)
 
-    def _read_clocks(self, who: Incumbent) -> intake.ClockSeen:
+    def _read_clocks(self, who: Incumbent) -> ClockSeen:
         """Read both clocks; a controller that works has read them every little while."""
         site, moment = self.world.site, self._moment
         doubted = who.controller.fleet.cell.doubt is not None

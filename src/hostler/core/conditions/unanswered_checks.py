@@ -13,22 +13,12 @@ from msgspec.structs import replace
 
 from hostler.core.conditions.site_checks import OURS
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import (
-    Blocker,
-    CheckResult,
-    Condition,
-    Evidence,
-    Facts,
-    Node,
-    Phase,
-    Plan,
-    Ticket,
-    Verdict,
-)
+from hostler.core.state.model import Blocker, CheckResult, Condition, Evidence, Facts, Node, Phase, Plan, Verdict
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 from hostler.core.tables.phases import PHASES

@@ -4,7 +4,8 @@ from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, No
 from hostler.core.intents.radius import freed
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.state import events as e
-from hostler.core.state.model import ConsentedWork, Incident, WorkClass
+from hostler.core.state.cases import Incident
+from hostler.core.state.model import ConsentedWork, WorkClass
 from hostler.core.state.verbs.tickets import CloseIncident, CloseTicket, ConsentToEviction, TreatIndividually
 
 

@@ -9,6 +9,7 @@ from hostler.core.policy.budgets import reopens
 from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.holds_and_pauses import held, scopes
+from hostler.core.report.sentences import asked_for
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Rest, Wait
 from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Node
@@ -27,7 +28,15 @@ def keeping_away(holds: Iterable[Hold]) -> list[Hold]:
 
 
 def serve(scene: DecisionContext, node: Node) -> Answer:
-    """Answer for a node in production that needs no remedy."""
+    """Answer for a node in production that needs no remedy; at rest, the approvals that it waits for."""
+    answer = _serve(scene, node)
+    if not isinstance(answer, Rest) or not (asked := scene.fleet.approvals_for(node.id)):
+        return answer
+    ends = "a second person approves or denies it (hostler approval list)"
+    return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked))
+
+
+def _serve(scene: DecisionContext, node: Node) -> Answer:
     if scene.fleet.holds.bare and not node.cordons and not node.attempts:
         return _unseen(scene, node) or Rest()
     holds = list(scene.fleet.holds_on(scopes(scene, node)))

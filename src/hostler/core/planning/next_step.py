@@ -20,10 +20,9 @@ from hostler.core.policy.disruption_request import DisruptionRequest
 from hostler.core.policy.guards import blockers
 from hostler.core.policy.response import Need, is_lemon, ladder_changes_at
 from hostler.core.policy.shadow_rules import would_have
-from hostler.core.report.sentences import asked_for
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.decisions import Act, Answer, Rest, Wait
+from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.formats import writable
 from hostler.core.state.model import ActClass, Blocker, Node, Phase
 from hostler.core.tables.phases import PHASES
@@ -74,7 +73,7 @@ def _settling(node: Node) -> Wait:
 def _phase_work(scene: DecisionContext, node: Node) -> Answer:
     row = PHASES[node.phase]
     if node.phase is Phase.production:
-        return _awaiting(scene, node, serve(scene, node))
+        return serve(scene, node)
     if node.phase is Phase.registered:
         return enrol(scene, node)
     over = node.deadline is not None and node.deadline <= scene.now and not unanswered_checks.holds_the_phase(node)
@@ -91,14 +90,6 @@ def _phase_work(scene: DecisionContext, node: Node) -> Answer:
     if not row.recipe:
         return Wait(node.phase.value, (Blocker("person", "technician", row.waits_for, "that is done"),))
     return _bring_up(scene, node, RECIPES[row.recipe])
-
-
-def _awaiting(scene: DecisionContext, node: Node, answer: Answer) -> Answer:
-    """A node at rest about which something waits for a second person says so."""
-    if not isinstance(answer, Rest) or not (asked := scene.fleet.approvals_for(node.id)):
-        return answer
-    ends = "a second person approves or denies it (hostler approval list)"
-    return Wait(asked[0].intent.verb, tuple(Blocker("approval", a.id, asked_for(a), ends) for a in asked))
 
 
 def _bring_up(scene: DecisionContext, node: Node, recipe: Recipe) -> Answer:

@@ -10,6 +10,7 @@ from hostler.core.conditions.recurrence import count_act
 from hostler.core.conditions.site_checks import asked_by, name_of
 from hostler.core.planning.domain_plans import scope_of, wish_of
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.configuration import LAB_PHASE_FLOOR_S, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
@@ -24,7 +25,6 @@ from hostler.core.state.model import (
     Phase,
     Plan,
     Severity,
-    Ticket,
     Verdict,
 )
 from hostler.core.state.plan_rules import Answers, OnFailure, Releases

@@ -19,11 +19,12 @@ from hostler.core.policy.pool_modes import mode_of
 from hostler.core.policy.response import Need, need_of, rank
 from hostler.core.policy.storm_brake import storm
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.configuration import REMEDIES, scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
 from hostler.core.state.live_state import ON
-from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile, Ticket
+from hostler.core.state.model import OWNER, ActClass, Blocker, Hold, HoldKind, Mode, Node, Phase, Profile
 from hostler.core.tables.recipes import RECIPES
 
 BACK_OFF_S = 300.0

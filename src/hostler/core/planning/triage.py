@@ -7,10 +7,11 @@ However often it could not be made, that is no evidence against the node: a tech
 from datetime import datetime, timedelta
 
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
-from hostler.core.state.model import Attempt, Blocker, Node, Phase, Ticket
+from hostler.core.state.model import Attempt, Blocker, Node, Phase
 from hostler.core.tables.phases import PHASES
 
 EXAMINE = PHASES[Phase.triage].recipe

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import Incident, Ticket
 from hostler.core.state.syndromes import SYNDROMES
 
 NAMED = 8

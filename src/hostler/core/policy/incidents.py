@@ -13,10 +13,11 @@ from msgspec import Struct
 from hostler.core.policy.incident_tickets import opened, part_name, superfluous, told_again
 from hostler.core.policy.response import rule_for
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.index_keys import syndromes_of
-from hostler.core.state.model import Blocker, Condition, Incident, Node
+from hostler.core.state.model import Blocker, Condition, Node
 from hostler.core.state.syndromes import SYNDROME_OF, SYNDROMES, Syndrome
 from hostler.core.tables.recipe_facts import is_protective
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from hostler.core.policy.incident_tickets import part_name
+from hostler.core.state.cases import Incident
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.live_state import OFF
-from hostler.core.state.model import OWNER, Condition, HoldKind, Incident, Node
+from hostler.core.state.model import OWNER, Condition, HoldKind, Node
 from hostler.core.state.syndromes import SYNDROMES
 from hostler.core.tables.recipe_facts import is_protective
 

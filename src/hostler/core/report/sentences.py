@@ -3,8 +3,9 @@
 from typing import assert_never
 
 from hostler.core.state import events as e
+from hostler.core.state.cases import Incident
 from hostler.core.state.change_control import Approval, Rollout
-from hostler.core.state.model import Condition, Incident, Plan, Shadow
+from hostler.core.state.model import Condition, Plan, Shadow
 
 
 def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - one flat table of cases

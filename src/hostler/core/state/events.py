@@ -8,6 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, Rollout, SliceError
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.model import (
@@ -20,7 +21,6 @@ from hostler.core.state.model import (
     Difference,
     Evidence,
     Hold,
-    Incident,
     Intent,
     Mode,
     Node,
@@ -30,7 +30,6 @@ from hostler.core.state.model import (
     Plan,
     Shadow,
     Tally,
-    Ticket,
     Waiting,
     Window,
 )

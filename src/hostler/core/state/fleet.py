@@ -9,12 +9,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration, Policy, Pool
 from hostler.core.state.fleet_index import Index
 from hostler.core.state.index_keys import index_keys, keeps_lasting_keys, lasting_keys
-from hostler.core.state.model import Asset, Hold, Incident, Node, Part, Tally, Ticket, Window
+from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.packed_strings import one_line
 from hostler.core.state.part_table import PartTable

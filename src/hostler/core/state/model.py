@@ -13,24 +13,34 @@ from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.plan_rules import PlanRules
 
 Scalar = str | int | float | bool | None
+
+
 Facts = dict[str, Scalar]
+
+
 MostSeen = tuple[tuple[str, float], ...]
 """Kind of part → how many a node has shown at most, of the host's memory how many GiB (`most_parts_seen`)."""
+
 
 FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
 
+
 NODES = "nodes"
 """The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
+
 
 BMC_ONLY = "bmc:"
 """Before a kind of part that only the BMC has looked at in this boot; what the agent sees of it counts before that."""
 
+
 OWNER = "hostler"
 """Whose cordons, holds and notes are Hostler's own."""
 
+
 LIFTED = "hostler (lifted)"
 """In the place of OWNER among a node's cordons: a person has lifted ours, and what is left of it is not cleared yet."""
+
 
 RESET_CLIENTS = (
     "dcgm-exporter.service",
@@ -43,6 +53,7 @@ RESET_CLIENTS = (
     "prometheus-dcgm-exporter.service",
 )
 """Services that an agent stops and starts for a reset; it stops no others."""
+
 
 STUCK = "node.stuck"
 """The condition of a node that stands in its phase for too long."""
@@ -452,57 +463,6 @@ class CheckResult(Struct, frozen=True):
     at: datetime
     detail: str = ""
     person: str = ""
-
-
-class Ticket(Struct, frozen=True):
-    """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack."""
-
-    id: str
-    node: str
-    kind: str
-    summary: str
-    opened: datetime
-    hardware: str = ""
-    component: str = ""
-    fault: str = ""
-    action: str = ""
-    account: str = ""
-    handover: datetime | None = None
-    updated: datetime | None = None
-    closed: datetime | None = None
-    owner: str = ""
-    resolution: str = ""
-
-
-class Incident(Struct, frozen=True):
-    """A fault that many nodes share, and the shared part that is suspected of it ("leaf:l3", "firmware:BIOS=1.2.3").
-
-    While it holds (`state` open, or overdue: its `owner` is asked), remedies for what it explains wait; individual: a
-    person has said that its members be treated each by itself. `syndrome` names what its members show
-    (`syndromes.SYNDROMES`), `conditions` the types seen, `members` who shows it now, and since when. `size` is how
-    many nodes share the part, `needed` how many of them had to show it, `also` parts that explain it equally well.
-    `calm_since`: since when too few are left; it is released when that has lasted.
-    """
-
-    id: str
-    scope: str
-    syndrome: str
-    conditions: tuple[str, ...]
-    members: dict[str, datetime]
-    size: int
-    needed: int
-    opened: datetime
-    deadline: datetime
-    owner: str
-    ticket: str
-    also: tuple[str, ...] = ()
-    state: str = "open"
-    calm_since: datetime | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether it keeps remedies of its members from beginning."""
-        return self.state != "individual"
 
 
 class Difference(Struct, frozen=True):

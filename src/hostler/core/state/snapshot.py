@@ -14,11 +14,12 @@ from msgspec.msgpack import Decoder, Encoder
 from msgspec.structs import replace
 
 from hostler.core.state import version_1
+from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Asset, Hold, Incident, Node, Part, Tally, Ticket, Window
+from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
 from hostler.core.state.part_table import Fitted, Layout, PackedParts
 

@@ -4,7 +4,7 @@ BMCs keep several logs in one place. The first in `_WANTED` that has entries is 
 and starts is left aside. A cursor has a line for each log: its entries' path and the last entry's mark.
 """
 
-from hostler.drivers.redfish import resource_tree, wire
+from hostler.drivers.redfish import resource_tree, wire, wire_event_log
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.tolerant_json import Document, WireError, link, name_of
@@ -18,7 +18,9 @@ _ASIDE = ("audit", "dump", "journal", "lclog", "lifecycle", "iel", "postcode", "
 _NOT_OURS = frozenset({"sl", "maintenance", "maintenancelog", "session", "console", "dbus"})
 
 
-async def read(client: RedfishClient, system: wire.System, cursor: str = "") -> tuple[tuple[wire.LogEntry, ...], str]:
+async def read(
+    client: RedfishClient, system: wire.System, cursor: str = ""
+) -> tuple[tuple[wire_event_log.LogEntry, ...], str]:
     """Entries behind `cursor`, of each log oldest first, and the new cursor.
 
     A log that is met for the first time, where others were read before, is history. Raises NotOfferedError where the
@@ -28,7 +30,7 @@ async def read(client: RedfishClient, system: wire.System, cursor: str = "") -> 
     if not places:
         raise NotOfferedError(f"{client.origin} keeps no event log for system {system.id}")
     marks, legacy = _marks(cursor)
-    found: list[wire.LogEntry] = []
+    found: list[wire_event_log.LogEntry] = []
     failed: list[PortError] = []
     for number, candidates in enumerate(places):
         try:
@@ -38,7 +40,7 @@ async def read(client: RedfishClient, system: wire.System, cursor: str = "") -> 
             client.logs.pop(system.path, None)
             continue
         known = marks.get(path, legacy if number == 0 else None)
-        new, mark = wire.after(entries, known or "")
+        new, mark = wire_event_log.after(entries, known or "")
         found += new if known is not None or not cursor else ()
         marks[path] = mark
     if len(failed) == len(places):
@@ -54,10 +56,12 @@ def _marks(cursor: str) -> tuple[dict[str, str], str | None]:
     return {path: mark for path, _, mark in lines}, None
 
 
-async def _first_with_entries(client: RedfishClient, candidates: tuple[str, ...]) -> tuple[str, list[wire.LogEntry]]:
+async def _first_with_entries(
+    client: RedfishClient, candidates: tuple[str, ...]
+) -> tuple[str, list[wire_event_log.LogEntry]]:
     """The first log of one place that has entries, the first of all where none has."""
     for path in candidates:
-        entries = [entry for doc in await client.collection(path) if (entry := wire.log_entry(doc))]
+        entries = [entry for doc in await client.collection(path) if (entry := wire_event_log.log_entry(doc))]
         if entries:
             return path, entries
     return candidates[0], []

@@ -5,7 +5,15 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from hostler.core.state.model import Facts, Node, Observation
-from hostler.drivers.redfish import bmc_event_logs, firmware_inventory, part_inventory, sensor_reader, wire
+from hostler.drivers.redfish import (
+    bmc_event_logs,
+    firmware_inventory,
+    part_inventory,
+    sensor_reader,
+    wire,
+    wire_event_log,
+    wire_firmware,
+)
 from hostler.drivers.redfish.client import NotOfferedError, RedfishClient
 from hostler.drivers.redfish.http_exchange import parse_address
 from hostler.drivers.redfish.operation_driver import check_identity
@@ -51,7 +59,7 @@ class RedfishSight:
         Raises PortError, NotOfferedError where the BMC has no firmware inventory.
         """
         components = await firmware_inventory.components(self._client, self._system)
-        settled = wire.versions(component for component in components if not component.updating)
+        settled = wire_firmware.versions(component for component in components if not component.updating)
         facts: Facts = {f"firmware.{name}": version for name, version in settled.items()}
         return Observation(self._node.id, "firmware", "bmc", SPOOL, 0, facts=facts)
 
@@ -78,7 +86,7 @@ class RedfishSight:
         lost = len(entries) - len(kept)
         return tuple(self._entry(entry, now, 0 if n else lost) for n, entry in enumerate(kept)), now
 
-    def _entry(self, entry: wire.LogEntry, cursor: str, lost: int) -> Observation:
+    def _entry(self, entry: wire_event_log.LogEntry, cursor: str, lost: int) -> Observation:
         facts: Facts = {"severity": entry.severity, "entry": entry.id, "created": entry.created, "cursor": cursor}
         facts |= {"sensor": entry.sensor} if entry.sensor else {}
         facts |= {"lost": lost} if lost else {}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from hostler.core.state.model import Part
-from hostler.drivers.redfish import wire
+from hostler.drivers.redfish import wire, wire_parts
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.tolerant_json import Document, WireError, document
 
@@ -73,7 +73,7 @@ class Survey:
             return []
         for doc in found:
             if len(doc) <= 1:
-                self._note(f"{what} {wire.slot_of(doc)} could not be read", broken=True)
+                self._note(f"{what} {wire_parts.slot_of(doc)} could not be read", broken=True)
         return [doc for doc in found if len(doc) > 1]
 
     def parts(self, what: str, docs: Iterable[Document], read: _ReadPart) -> list[Part]:
@@ -87,7 +87,7 @@ class Survey:
                     self._note(f"{what} {part.slot} shows no serial number")
             elif doc and not wire.absent(doc):
                 self.faults += 1
-                self._note(f"{what} {wire.slot_of(doc)} shows no serial number")
+                self._note(f"{what} {wire_parts.slot_of(doc)} shows no serial number")
         return found
 
     def pass_over(self, gap: str) -> None:

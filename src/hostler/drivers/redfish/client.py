@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 from msgspec import Struct
 
-from hostler.drivers.redfish import etags, wire
+from hostler.drivers.redfish import etags, wire, wire_firmware
 from hostler.drivers.redfish.connection_pool import Connections
 from hostler.drivers.redfish.http_exchange import Access, Exchange, HttpExchange, HttpResponse
 from hostler.drivers.redfish.read_budget import ReadBudget
@@ -202,13 +202,15 @@ class RedfishClient:
         target = manager.reset_target or f"{manager.path}/Actions/Manager.Reset"
         await self.send("POST", target, {"ResetType": kind})
 
-    async def simple_update(self, component: wire.FirmwareComponent, image: str) -> str:
+    async def simple_update(self, component: wire_firmware.FirmwareComponent, image: str) -> str:
         """Have the BMC fetch `image` (a URL) and write it to one component; returns its task's path or "".
 
         Raises NotOfferedError where the BMC takes firmware by other means only.
         """
         assert self.busy, "an actuation without `alone`"
-        service = wire.update_service(await self.get(self._offered((await self.root()).update, "update service")))
+        service = wire_firmware.update_service(
+            await self.get(self._offered((await self.root()).update, "update service"))
+        )
         if not service.simple_update:
             raise NotOfferedError(
                 f"{self.origin} takes no SimpleUpdate: Hostler verifies its firmware and does not update it; write "

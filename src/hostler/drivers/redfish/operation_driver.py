@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hostler.core.state.model import Facts, Node, Operation, Outcome
-from hostler.drivers.redfish import firmware_inventory, part_inventory, wire
+from hostler.drivers.redfish import firmware_inventory, part_inventory, wire, wire_firmware
 from hostler.drivers.redfish.client import BmcFailureError, NotOfferedError, RedfishClient
 from hostler.drivers.redfish.http_exchange import parse_address
 from hostler.drivers.redfish.tolerant_json import WireError
@@ -258,7 +258,7 @@ async def _collect_inventory(ask: _Ask) -> Outcome:
     facts: Facts = {"model": ask.system.model, "complete": found.complete, "covers": ",".join(found.covers)}
     try:
         components = await firmware_inventory.components(ask.client, ask.system)
-        facts |= {f"firmware.{name}": version for name, version in wire.versions(components).items()}
+        facts |= {f"firmware.{name}": version for name, version in wire_firmware.versions(components).items()}
     except (NotOfferedError, BmcFailureError, WireError) as error:
         gaps.append(str(error))
     detail = f"{len(seen)} parts" + ("" if found.complete else ", incomplete")
@@ -279,7 +279,7 @@ async def _update_firmware(ask: _Ask) -> Outcome:
     if target is None:
         raise RefusedError(
             f"{ask.client.origin} lists no firmware component {wanted.component!r} with a version; "
-            f"it lists {', '.join(wire.versions(components)) or 'none'}"
+            f"it lists {', '.join(wire_firmware.versions(components)) or 'none'}"
         )
     if not wanted.image:
         raise RefusedError(f"update_firmware of {wanted.component} needs image, a URL that the BMC can fetch")
@@ -317,7 +317,7 @@ async def _verify_firmware(ask: _Ask) -> Outcome:
         if facts[name] != version
     ]
     if not wanted:
-        read: Facts = dict(wire.versions(components))
+        read: Facts = dict(wire_firmware.versions(components))
         return replace(ask.outcome("done", "no versions were asked for; these were read"), facts=read)
     result = "failed" if wrong else "done"
     return replace(ask.outcome(result, "; ".join(wrong) or "all versions are as wanted"), facts=facts)
@@ -336,11 +336,12 @@ def _wanted(operation: Operation) -> _Firmware:
     return _Firmware(component, version, image)
 
 
-def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire.FirmwareComponent, ...]) -> Outcome:
+def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire_firmware.FirmwareComponent, ...]) -> Outcome:
     """Done where the version runs, or is written and waits for the next power cycle; else not_done."""
     running = _running(components, wanted.component)
     staged = any(
-        c.staged and c.version == wanted.version and wire.same_component(c.name, wanted.component) for c in components
+        c.staged and c.version == wanted.version and wire_firmware.same_component(c.name, wanted.component)
+        for c in components
     )
     version = running.version if running else ""
     facts: Facts = {wanted.component: version, "staged": staged}
@@ -352,11 +353,13 @@ def _firmware_seen(ask: _Ask, wanted: _Firmware, components: tuple[wire.Firmware
     return ask.outcome("not_done", f"{wanted.component} runs {version or 'an unknown version'}", facts)
 
 
-def _running(components: tuple[wire.FirmwareComponent, ...], name: str) -> wire.FirmwareComponent | None:
-    return next((c for c in components if not c.staged and wire.same_component(c.name, name)), None)
+def _running(
+    components: tuple[wire_firmware.FirmwareComponent, ...], name: str
+) -> wire_firmware.FirmwareComponent | None:
+    return next((c for c in components if not c.staged and wire_firmware.same_component(c.name, name)), None)
 
 
-async def _writing(ask: _Ask, components: tuple[wire.FirmwareComponent, ...]) -> str:
+async def _writing(ask: _Ask, components: tuple[wire_firmware.FirmwareComponent, ...]) -> str:
     """Name the component being written on this system, "" for none.
 
     A task that does not say what it writes is ours too.

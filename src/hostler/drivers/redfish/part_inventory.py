@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from hostler.core.diagnose.serials import HOLDS_OTHERS, meaningful
 from hostler.core.state.model import Facts, Part
-from hostler.drivers.redfish import part_status, resource_tree, wire
+from hostler.drivers.redfish import part_status, resource_tree, wire, wire_parts, wire_sensors
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import RedfishClient
 from hostler.drivers.redfish.sensor_layout import ResourceTree
@@ -62,7 +62,7 @@ async def health(client: RedfishClient, system: wire.System) -> HealthReadings:
         if len(docs) > MAX_WORDED:
             survey.pass_over(f"{len(docs)} {kind} parts, {MAX_WORDED} are read")
         for doc in docs[:MAX_WORDED]:
-            told = part_status.part_facts(doc, wire.carried_kind(doc) if kind == HOLDS_OTHERS else kind)
+            told = part_status.part_facts(doc, wire_parts.carried_kind(doc) if kind == HOLDS_OTHERS else kind)
             found = part_status.joined(found, told) if kind == HOLDS_OTHERS else found | told
     for doc in await _chassis(machine):
         found |= part_status.intrusion(doc)
@@ -111,18 +111,18 @@ async def _numbered_boards(machine: _Machine) -> list[Document]:
     return [
         doc
         for doc in await _carried(machine)
-        if wire.carried_kind(doc) != HOLDS_OTHERS or meaningful(text(doc, "SerialNumber"))
+        if wire_parts.carried_kind(doc) != HOLDS_OTHERS or meaningful(text(doc, "SerialNumber"))
     ]
 
 
 async def _gpu_devices(machine: _Machine) -> list[Document]:
     """GPUs among the PCIe devices, where no list of processors has any."""
     survey = machine.survey
-    if any(wire.processor_kind(doc) == "gpu" for doc in await _PROCESSORS(machine)):
+    if any(wire_parts.processor_kind(doc) == "gpu" for doc in await _PROCESSORS(machine)):
         return []
     places = [link(doc, "PCIeDevices") for doc in await _chassis(machine)]
     paths = [path for place in places if place for path in await survey.listed(place, "PCIeDevices")]
-    return [doc for path in paths if wire.is_gpu(path) and (doc := await survey.one(path))]
+    return [doc for path in paths if wire_parts.is_gpu(path) and (doc := await survey.one(path))]
 
 
 def _collection(key: str) -> "_ReadDocs":
@@ -161,7 +161,7 @@ async def _supplies(machine: _Machine) -> list[Document]:
         if not here and (older := link(doc, "Power")):
             here = list(objects(await survey.one(older), "PowerSupplies"))
         found += here
-    return wire.named_apart(found)
+    return wire_sensors.named_apart(found)
 
 
 def _once(parts: list[Part]) -> tuple[Part, ...]:
@@ -186,15 +186,15 @@ def _place(slot: str) -> str:
 _ReadDocs = Callable[[_Machine], Awaitable[list[Document]]]
 _PROCESSORS = _collection("Processors")
 _SECTIONS: tuple[tuple[str, _ReadDocs, Callable[[Document], Part | None]], ...] = (
-    ("chassis", _own, wire.chassis_part),
-    ("Processors", _PROCESSORS, wire.processor_part),
-    ("PCIeDevices", _gpu_devices, wire.device_part),
-    ("chassis", _numbered_boards, wire.carried_part),
-    ("Memory", _collection("Memory"), wire.memory_part),
-    ("Drives", _drives, wire.drive_part),
-    ("NetworkAdapters", _adapters, wire.adapter_part),
-    ("PowerSupplies", _supplies, wire.supply_part),
-    ("EthernetInterfaces", _collection("EthernetInterfaces"), wire.ethernet_part),
+    ("chassis", _own, wire_parts.chassis_part),
+    ("Processors", _PROCESSORS, wire_parts.processor_part),
+    ("PCIeDevices", _gpu_devices, wire_parts.device_part),
+    ("chassis", _numbered_boards, wire_parts.carried_part),
+    ("Memory", _collection("Memory"), wire_parts.memory_part),
+    ("Drives", _drives, wire_parts.drive_part),
+    ("NetworkAdapters", _adapters, wire_parts.adapter_part),
+    ("PowerSupplies", _supplies, wire_parts.supply_part),
+    ("EthernetInterfaces", _collection("EthernetInterfaces"), wire_parts.ethernet_part),
 )
 
 _WORDED: tuple[tuple[str, _ReadDocs], ...] = (

@@ -5,7 +5,8 @@ import re
 from hostler.core.diagnose.serials import meaningful
 from hostler.core.state.model import Facts
 from hostler.drivers.redfish.tolerant_json import Document, child, objects, text, truth, word_of, worst
-from hostler.drivers.redfish.wire import absent, processor_kind, slot_of
+from hostler.drivers.redfish.wire import absent
+from hostler.drivers.redfish.wire_parts import processor_kind, slot_of
 
 _SLOTS: dict[str, tuple[str, ...]] = {
     "processor": ("Socket", "Id"),

@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from hostler.core.state.model import Facts
-from hostler.drivers.redfish import resource_tree, wire
+from hostler.drivers.redfish import resource_tree, wire, wire_sensors
 from hostler.drivers.redfish.bulk_read import Survey
 from hostler.drivers.redfish.client import BmcFailureError, RedfishClient
 from hostler.drivers.redfish.sensor_layout import USES, ChassisLinks, SensorLayout
@@ -20,7 +20,7 @@ MAX_APART = 1024
 """Chassis whose readings carry its name, of one BMC; one that names its chassis anew each time fills no memory."""
 
 _T = TypeVar("_T")
-_ReadValues = Callable[[Document], tuple[wire.SensorValue, ...]]
+_ReadValues = Callable[[Document], tuple[wire_sensors.SensorValue, ...]]
 
 
 class SensorReadings(Struct, frozen=True):
@@ -37,8 +37,8 @@ async def sensors(client: RedfishClient, system: wire.System) -> SensorReadings:
     layout = await _layout(survey, client, system)
     for place in layout.chassis:
         listed = await survey.many(place.sensors, "Sensors") if place.sensors else []
-        modern = [reading for doc in listed for reading in wire.sensor(doc)]
-        here = modern or list(await _older(survey, place.thermal, wire.thermal))
+        modern = [reading for doc in listed for reading in wire_sensors.sensor(doc)]
+        here = modern or list(await _older(survey, place.thermal, wire_sensors.thermal))
         here += await _power(survey, layout, place)
         here += await _cooling(survey, layout, place)
         apart = (system.path, place.name)
@@ -46,36 +46,36 @@ async def sensors(client: RedfishClient, system: wire.System) -> SensorReadings:
             client.apart.add(apart)
             if len(client.apart) > MAX_APART:
                 client.apart.clear()
-            here = wire.told_apart(here, place.name)
-        found |= wire.facts(here)
+            here = wire_sensors.told_apart(here, place.name)
+        found |= wire_sensors.facts(here)
     if survey.broken:
         client.layouts.pop(system.path, None)
     return SensorReadings(found, tuple(survey.gaps))
 
 
-async def _power(survey: Survey, layout: SensorLayout, place: ChassisLinks) -> list[wire.SensorValue]:
+async def _power(survey: Survey, layout: SensorLayout, place: ChassisLinks) -> list[wire_sensors.SensorValue]:
     """Supplies and their redundancy."""
     wanted = (place.supplies, place.power if place.power_told else "")
     whole = await _whole(survey, layout, place.power, POWER_LEVELS, needed=all(wanted))
     listed = await _members(survey, layout, (whole, "PowerSupplies"), place.supplies)
-    supplies = [reading for doc in wire.named_apart(listed) for reading in wire.supply(doc)]
-    found = supplies or list(await _older(survey, place.power_older, wire.power))
+    supplies = [reading for doc in wire_sensors.named_apart(listed) for reading in wire_sensors.supply(doc)]
+    found = supplies or list(await _older(survey, place.power_older, wire_sensors.power))
     if place.power_told:
-        found += wire.redundancy(whole or await survey.one(place.power), "PowerSupplyRedundancy", "power")
+        found += wire_sensors.redundancy(whole or await survey.one(place.power), "PowerSupplyRedundancy", "power")
     return found
 
 
-async def _cooling(survey: Survey, layout: SensorLayout, place: ChassisLinks) -> list[wire.SensorValue]:
+async def _cooling(survey: Survey, layout: SensorLayout, place: ChassisLinks) -> list[wire_sensors.SensorValue]:
     """Fans, their redundancy, and leak detectors."""
     wanted = (place.fans, place.detectors, place.cooling if place.cooling_told else "")
     whole = await _whole(survey, layout, place.cooling, COOLING_LEVELS, needed=sum(map(bool, wanted)) > 1)
     fans = await _members(survey, layout, (whole, "Fans"), place.fans)
-    found = [reading for doc in fans for reading in wire.fan(doc)]
+    found = [reading for doc in fans for reading in wire_sensors.fan(doc)]
     if place.cooling_told:
-        found += wire.redundancy(whole or await survey.one(place.cooling), "FanRedundancy", "cooling")
+        found += wire_sensors.redundancy(whole or await survey.one(place.cooling), "FanRedundancy", "cooling")
     leaks = (child(whole, "LeakDetection"), "LeakDetectors") if whole else ({}, "LeakDetectors")
     detectors = await _members(survey, layout, leaks, place.detectors)
-    return found + _kept(wire.leak_detector(doc) for doc in detectors)
+    return found + _kept(wire_sensors.leak_detector(doc) for doc in detectors)
 
 
 async def _whole(survey: Survey, layout: SensorLayout, path: str, levels: int, *, needed: bool) -> Document:
@@ -172,7 +172,7 @@ async def _subsystem(survey: Survey, layout: SensorLayout, path: str, levels: in
 _BELOW = ("PowerSupplies", "Fans", "LeakDetection")
 
 
-async def _older(survey: Survey, reference: str, read: _ReadValues) -> tuple[wire.SensorValue, ...]:
+async def _older(survey: Survey, reference: str, read: _ReadValues) -> tuple[wire_sensors.SensorValue, ...]:
     return read(await survey.one(reference)) if reference else ()
 
 

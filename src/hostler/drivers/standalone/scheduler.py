@@ -1,6 +1,6 @@
 """The scheduler port where there is no scheduler: for pools that name no cluster, and for spares."""
 
-from hostler.controller.intake import WorkSeen
+from hostler.controller.inputs import WorkSeen
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Node, Operation, Outcome
 from hostler.core.tables.operations import IDLE_CHECK

@@ -9,7 +9,7 @@ from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from hostler.controller.intake import AgentAhead, AgentRefused
+from hostler.controller.inputs import AgentAhead, AgentRefused
 from hostler.core.state.model import Node, Observation, Outcome
 from hostler.core.state.number_limits import outside
 from hostler.core.state.verbs.facts import Permission

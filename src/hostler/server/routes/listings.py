@@ -10,8 +10,9 @@ from litestar.params import FromPath, FromQuery
 
 from hostler.core.policy import pool_places
 from hostler.core.policy.holds_and_pauses import scopes
+from hostler.core.state.cases import Ticket
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Asset, Hold, Node, Part, Plan, Ticket
+from hostler.core.state.model import Asset, Hold, Node, Part, Plan
 from hostler.core.state.verbs.facts import Permission
 from hostler.server.api_resources import (
     ConditionRow,

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from hostler.controller.intake import of_observation
+from hostler.controller.observation_intake import of_observation
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import Input, IntentAsked, Observed, Replied
 from hostler.core.state.model import Outcome
 
 APPEND, APPENDED, SEND, SENT, REPLY = "append", "appended", "send", "sent", "reply"
@@ -43,7 +43,7 @@ class Troubles(Protocol):
         """Whether work that was on its way lands on an empty node just before its cordon does."""
         ...
 
-    def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
+    def inputs(self, inputs: list[Input]) -> list[Input]:
         """The inputs of a step as they arrive: doubled, reordered, some later."""
         ...
 
@@ -79,7 +79,7 @@ class Calm:
         """False: no late operation takes effect."""
         return False
 
-    def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
+    def inputs(self, inputs: list[Input]) -> list[Input]:
         """The inputs as they came."""
         return inputs
 
@@ -104,8 +104,8 @@ class ControllerInterruption(Struct, frozen=True):
     lasts_s: float
 
 
-_OVERTAKING = (intake.Observed, intake.Replied, intake.IntentAsked)
-_RESENT = (intake.Observed, intake.Replied)
+_OVERTAKING = (Observed, Replied, IntentAsked)
+_RESENT = (Observed, Replied)
 SEEN_KEPT = 64
 
 WEATHER = {
@@ -144,7 +144,7 @@ class Hostile:
         self.healed = False
         self._seed = seed
         self._chances: dict[str, Random] = {}
-        self._seen: list[intake.Input] = []
+        self._seen: list[Input] = []
         self._blow = ControllerInterruption(GO_ON, "", 0.0)
 
     def _chance(self, stream: str) -> Random:
@@ -186,7 +186,7 @@ class Hostile:
         """Whether an operation that was called off takes effect all the same."""
         return self._strikes("slips_in", self._chance(f"landings {node}"))
 
-    def inputs(self, inputs: list[intake.Input]) -> list[intake.Input]:
+    def inputs(self, inputs: list[Input]) -> list[Input]:
         """The inputs in another order, with an old one sent again."""
         chance = self._chance("inputs")
         found = self._interleaved(inputs, chance) if self._strikes("shuffled", chance) else list(inputs)
@@ -195,10 +195,10 @@ class Hostile:
         self._seen = [*self._seen, *(one for one in inputs if isinstance(one, _RESENT))][-SEEN_KEPT:]
         return found
 
-    def _interleaved(self, inputs: list[intake.Input], chance: Random) -> list[intake.Input]:
+    def _interleaved(self, inputs: list[Input], chance: Random) -> list[Input]:
         """Posts and answers overtake each other; what one watcher of the present tells stays in its order."""
         loose = [one for one in inputs if isinstance(one, _OVERTAKING)]
-        found: list[intake.Input] = [one for one in inputs if not isinstance(one, _OVERTAKING)]
+        found: list[Input] = [one for one in inputs if not isinstance(one, _OVERTAKING)]
         for one in loose:
             found.insert(chance.randint(0, len(found)), one)
         return found

@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import Observed
 from hostler.controller.ready import Reply
 from hostler.core.state.model import Facts, Observation, Part
 from hostler.sim.world.world_context import Site
@@ -83,7 +83,7 @@ class MessageSpool:
             replace(seen, received=self._site.wall, age_s=(now - at).total_seconds() + self.wrong_s)
             for at, seen in self._kept[:POST_MAX]
         )
-        self._site.tell(intake.Observed(self._site.token(self._acknowledged), self._node, batch))
+        self._site.tell(Observed(self._site.token(self._acknowledged), self._node, batch))
         self.post_soon(RESEND_S)
 
     def _acknowledged(self, reply: Reply) -> None:

@@ -5,12 +5,13 @@ from functools import partial
 
 from msgspec import Struct
 
-from hostler.controller import intake
+from hostler.controller.inputs import IntentAsked
 from hostler.controller.ready import Reply
 from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.model import Condition, Hold, HoldKind, Intent, Phase, Ticket
+from hostler.core.state.model import Condition, Hold, HoldKind, Intent, Phase
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world_context import Site, Span
 
@@ -326,7 +327,7 @@ class People:
             args=errand.args,
             key=key,
         )
-        site.tell(intake.IntentAsked(site.token(heard), intent, request.configuration, request.documents))
+        site.tell(IntentAsked(site.token(heard), intent, request.configuration, request.documents))
         site.clock.after(RETRY_S, again)
 
 

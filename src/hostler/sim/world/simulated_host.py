@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hostler.agent.checks import emulated_gate
 from hostler.agent.collectors.network_ports import DOWN_S
 from hostler.agent.node_operations import PROFILES
-from hostler.controller import intake
+from hostler.controller.inputs import AgentHeard, AgentSilent, NodeSeen
 from hostler.core.diagnose.gate.readings import GateReadings
 from hostler.core.state.model import Facts, Part
 from hostler.sim.bmc.emulated_machine import MEMORY_KIB, Delays, Machine, gpu_server
@@ -240,7 +240,7 @@ class SimulatedHost:
         """Send what polls of the BMC and the scheduler show just now."""
         away = self.machine.away(self.site.clock.now) or not self.eyes.open
         power = "unknown" if away else self.machine.power.lower()
-        self.site.tell(intake.NodeSeen(self.node, power=power, bmc_unreachable=self.unreached))
+        self.site.tell(NodeSeen(self.node, power=power, bmc_unreachable=self.unreached))
         self.on_ready(self, self.running)
 
     def sever(self) -> None:
@@ -259,21 +259,21 @@ class SimulatedHost:
         if self.running:
             self.spool.open, self.down_since = True, None
         power = self.machine.power.lower()
-        self.site.tell(intake.NodeSeen(self.node, power=power, bmc_unreachable=False))
+        self.site.tell(NodeSeen(self.node, power=power, bmc_unreachable=False))
         self.eyes.post_soon()
         self.greet()
 
     def _bmc_missed(self) -> None:
         if self.severed:
             self.unreached = True
-            self.site.tell(intake.NodeSeen(self.node, power="unknown", bmc_unreachable=True))
+            self.site.tell(NodeSeen(self.node, power="unknown", bmc_unreachable=True))
 
     def show_power(self) -> None:
         """The BMC is polled."""
         if self.severed:
             return
         power = self.machine.power.lower()
-        self.site.tell(intake.NodeSeen(self.node, power=power))
+        self.site.tell(NodeSeen(self.node, power=power))
         self.eyes.put("power", ObservationContent(facts={"power": power}))
 
     def show_sensors(self) -> None:
@@ -419,14 +419,14 @@ class SimulatedHost:
     def _late(self, boot_id: str) -> None:
         """A heartbeat of a boot that is over arrives; who waits for the next hears none unless an agent runs again."""
         if not self.severed:
-            self.site.tell(intake.AgentHeard(self.node, boot_id, self.profiles))
+            self.site.tell(AgentHeard(self.node, boot_id, self.profiles))
             self.site.clock.after(self.site.silence_s, lambda: self._silent(self._life))
             self.site.clock.after(BEAT_S, self._beat)
 
     def _beat(self) -> None:
         """The agent that runs tells its boot again, as it does all the time; told apart only where it is news."""
         if self.heard:
-            self.site.tell(intake.AgentHeard(self.node, self.boot_id, self.profiles))
+            self.site.tell(AgentHeard(self.node, self.boot_id, self.profiles))
 
     def _again(self, fault: Fault) -> None:
         if fault.active and self.heard:
@@ -438,7 +438,7 @@ class SimulatedHost:
 
     def _silent(self, _life: int) -> None:
         if not self.heard and self.down_since is not None:
-            self.site.tell(intake.AgentSilent(self.node, self.down_since))
+            self.site.tell(AgentSilent(self.node, self.down_since))
 
 
 def _story(facts: Facts) -> tuple[tuple[str, str], ...]:

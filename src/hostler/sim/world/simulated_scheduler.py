@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from hostler.controller import intake
+from hostler.controller.inputs import NodeSeen, WorkSeen
 from hostler.core.state.model import Facts, Node, Operation, Outcome, WorkClass, Workload
 from hostler.core.tables.operations import ASIDE, IDLE_CHECK
 from hostler.ports import SCHEDULED, ClusterView, RefusedError, UnreachableError, WorkloadView, name_there
@@ -117,7 +117,7 @@ class SimulatedScheduler:
         joining = [node for node in nodes if node not in self._listed and self.seat(node).joined]
         told = [node for node in nodes if node in self._listed or self.seat(node).joined]
         if told:
-            self._site.tell(intake.WorkSeen(tuple(self._show(node) for node in told), cluster=CLUSTER))
+            self._site.tell(WorkSeen(tuple(self._show(node) for node in told), cluster=CLUSTER))
         for node in joining:
             self._tell_ready(node)
 
@@ -141,10 +141,10 @@ class SimulatedScheduler:
         if self.away:
             self.opened.clear()  # whoever begins now has been told nothing
             self._lost = "not listed yet"
-            self._site.tell(intake.WorkSeen((), cluster=CLUSTER, lost=self._lost))
+            self._site.tell(WorkSeen((), cluster=CLUSTER, lost=self._lost))
             return
         views = tuple(self._show(node) for node, seat in self.seats.items() if seat.joined)
-        self._site.tell(intake.WorkSeen(views, whole=True, cluster=CLUSTER))
+        self._site.tell(WorkSeen(views, whole=True, cluster=CLUSTER))
         for node in self._listed:
             self._tell_ready(node)
 
@@ -156,7 +156,7 @@ class SimulatedScheduler:
 
     def _tell_ready(self, node: str) -> None:
         if node in self._ready:
-            self._site.tell(intake.NodeSeen(node, ready=self._ready[node]))
+            self._site.tell(NodeSeen(node, ready=self._ready[node]))
 
     def go_away(self) -> None:
         """Stop answering; after a while the cluster counts as not heard."""
@@ -168,7 +168,7 @@ class SimulatedScheduler:
     def _missed(self, silent: int) -> None:
         if self.away and not self._lost and self._silent == silent:
             self._lost = f"silent for {SILENT_S:g} s"
-            self._site.tell(intake.WorkSeen((), cluster=CLUSTER, lost=self._lost))
+            self._site.tell(WorkSeen((), cluster=CLUSTER, lost=self._lost))
 
     def come_back(self) -> None:
         """Answer again, and list the cluster anew."""

@@ -7,7 +7,7 @@ from random import Random
 
 from msgspec import Struct
 
-from hostler.controller import intake
+from hostler.controller.inputs import AgentSilent
 from hostler.sim.difficulty import Hardship
 from hostler.sim.world.actuators import Actuators
 from hostler.sim.world.fault_kinds import COMPONENTS, KINDS, OTHER, Fault, FaultKind
@@ -222,4 +222,4 @@ class World:
             host.show_present()
             host.greet()
             if not host.heard and host.down_since is not None:
-                self.site.tell(intake.AgentSilent(host.node, host.down_since))
+                self.site.tell(AgentSilent(host.node, host.down_since))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from hostler.controller import intake
+from hostler.controller.inputs import Input, Replied
 from hostler.controller.ready import Reply
 from hostler.core.state.model import Operation, Outcome
 from hostler.sim.world.ledger import Ledger
@@ -32,7 +32,7 @@ class Site:
         self.chance = random.Random(seed)
         self.silence_s = silence_s
         self.troubles: Troubles = troubles or Calm()
-        self.inbox: list[intake.Input] = []
+        self.inbox: list[Input] = []
         self.ledger = Ledger()
         self.ill: dict[str, None] = {}
         self.seq = 0
@@ -61,7 +61,7 @@ class Site:
         """Chance of somebody's own: what befalls others does not change what it brings."""
         return random.Random(f"{self.seed}/{name}")
 
-    def tell(self, one: intake.Input) -> None:
+    def tell(self, one: Input) -> None:
         """Give the controller something to know in its next step."""
         self.inbox.append(one)
 
@@ -92,4 +92,4 @@ class Site:
 
     def _arrives(self, outcome: Outcome) -> None:
         self.ledger.answers.setdefault((outcome.operation, outcome.attempt), []).append(outcome.result)
-        self.tell(intake.Replied(outcome))
+        self.tell(Replied(outcome))

@@ -1,0 +1,147 @@
+"""Inputs of the controller: observations, intents, replies, presence, readings, and news of the clocks."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.state.configuration import Configuration
+from hostler.core.state.live_state import Fellow
+from hostler.core.state.model import Intent, Observation, Outcome
+from hostler.ports import WorkloadView
+
+
+class Observed(Struct, frozen=True):
+    """Observations of one sender, in the order of its spool. `token` is answered after the commit.
+
+    `urgent`: their sender says that they hold what may doom a job.
+    """
+
+    token: int
+    node: str
+    observations: tuple[Observation, ...]
+    urgent: bool = False
+
+
+class IntentAsked(Struct, frozen=True):
+    """An intent, with a whole checked configuration where its verb is activate."""
+
+    token: int
+    intent: Intent
+    configuration: Configuration | None = None
+    documents: dict[str, str] = {}
+
+
+class Replied(Struct, frozen=True):
+    """A driver's answer."""
+
+    outcome: Outcome
+
+
+class AgentHeard(Struct, frozen=True):
+    """The agent was heard for the first time, again after silence, with a new boot id, or with other checks.
+
+    `profiles` are the check profiles that it says it has; None: it does not say.
+    """
+
+    node: str
+    boot_id: str
+    profiles: tuple[str, ...] | None = None
+
+
+class AgentSilent(Struct, frozen=True):
+    """The agent has not been heard for longer than the policy allows."""
+
+    node: str
+    since: datetime
+
+
+class WorkSeen(Struct, frozen=True):
+    """The work that one cluster's schedulers show now; `cluster` "" is where there is none.
+
+    `whole`: these are all nodes that they know, and they are synced. `lost`: why what they told counts no more.
+    """
+
+    views: tuple[WorkloadView, ...]
+    whole: bool = False
+    cluster: str = ""
+    lost: str = ""
+
+
+class NodeSeen(Struct, frozen=True):
+    """Volatile readings of one node: power ("on", "off", "unknown"), the scheduler's readiness.
+
+    `boot_id` is the scheduler's ("": none is shown, None: not looked at).
+    `bmc_refuses` is why its BMC answers and cannot be used ("" where it can, None: not looked at), `bmc_says` why it
+    counts as unreachable. `bmc_exceeds` is what of it was asked for ("sensors"), and why that is more than is read ("":
+    it is not); None: not looked at.
+    """
+
+    node: str
+    power: str = ""
+    ready: bool | None = None
+    bmc_unreachable: bool | None = None
+    bmc_refuses: str | None = None
+    bmc_says: str = ""
+    bmc_exceeds: tuple[str, str] | None = None
+    boot_id: str | None = None
+
+
+class Tick(Struct, frozen=True):
+    """Time has passed."""
+
+
+class AgentRefused(Struct, frozen=True):
+    """An agent's word that is refused, and why; "" once it is taken again.
+
+    `condition`: agent.outdated, its protocol is understood no more; agent.refused, its posts are not taken.
+    """
+
+    node: str
+    text: str
+    condition: str = "agent.outdated"
+
+
+class AgentAhead(Struct, frozen=True):
+    """The node's agent was told once that more was read than is known of: the journal is a copy from before."""
+
+    node: str
+    read: int
+    acknowledged: int
+
+
+class ClockSeen(Struct, frozen=True):
+    """News of the clocks, an input of the controller.
+
+    `unattended_s`: the process was held up, or confirmed time was caught up with. `leap_s`: the wall clock moved so
+    much further than the monotonic one (less than 0: back). `agrees`: the clocks agree again after a doubt.
+    """
+
+    unattended_s: float = 0.0
+    leap_s: float = 0.0
+    wall: datetime | None = None
+    agrees: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.unattended_s or self.leap_s or self.agrees)
+
+
+class FellowsSeen(Struct, frozen=True):
+    """The controllers of the cell that are alive, this one among them."""
+
+    fellows: tuple[Fellow, ...]
+
+
+Input = (
+    Observed
+    | IntentAsked
+    | Replied
+    | AgentHeard
+    | AgentSilent
+    | WorkSeen
+    | NodeSeen
+    | Tick
+    | AgentRefused
+    | AgentAhead
+    | ClockSeen
+    | FellowsSeen
+)

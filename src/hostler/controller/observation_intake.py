@@ -1,0 +1,96 @@
+"""Observations to conditions: what is new to a sender's cursor is diagnosed, and becomes events."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.conditions import recurrence
+from hostler.core.conditions.inventory_changes import of_inventory
+from hostler.core.conditions.lifecycle import stand
+from hostler.core.conditions.merge import take_in
+from hostler.core.diagnose import memory_errors, switch_errors
+from hostler.core.diagnose.judge import judge
+from hostler.core.diagnose.recurrence_windows import with_work
+from hostler.core.state import events as e
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.live_state import LiveState
+from hostler.core.state.model import Evidence, Node, Observation, Workload
+
+MAX_AGE_S = 604_800.0
+
+
+LATE = timedelta(hours=1)
+"""The longest that an observation waits to be decided on; one that seems older bears a wrong clock's stamp."""
+
+
+class Caused(Struct, frozen=True):
+    """An event to record with its cause."""
+
+    event: e.Event
+    cause: str
+
+
+def unread(seen: tuple[Observation, ...], read: tuple[str, int]) -> Iterator[Observation]:
+    """The observations behind (spool, sequence), in order; a gap ends it, for its sender resends from the answer."""
+    spool, sequence = read
+    for observation in seen:
+        fresh = observation.spool != spool
+        if not fresh and observation.sequence <= sequence:
+            continue
+        if not fresh and observation.sequence != sequence + 1:
+            return
+        spool, sequence = observation.spool, observation.sequence
+        yield observation
+
+
+def received_at(observation: Observation, now: datetime) -> Observation:
+    """The observation with a moment of arrival that controller time bears out; a server's clock may be another's."""
+    received = observation.received
+    assert received is not None, "the server stamps every observation"
+    if now - LATE <= received <= now:
+        return observation
+    return replace(observation, received=now)
+
+
+def of_observation(
+    fleet: Fleet, node: Node, observation: Observation, workloads: tuple[Workload, ...] | None = None
+) -> Iterator[Caused]:
+    """Everything recorded because of one observation. `workloads` run on the node now, None where nobody says."""
+    received = observation.received
+    assert received is not None, "the server stamps every observation"
+    at = received - timedelta(seconds=min(max(observation.age_s, 0.0), MAX_AGE_S))
+    if observation.kind == "inventory":
+        yield from (Caused(event, observation.id) for event in of_inventory(fleet, node, observation, at))
+    sku = fleet.configuration_of(node).skus.get(node.sku)
+    findings = switch_errors.join(node, with_work(node, judge(observation, node, sku), workloads), at)
+    for finding in memory_errors.join(node, findings, at):
+        if (alone := memory_errors.superseded(node, finding, at)) is not None:
+            one = f"one fault with {finding.type}: {finding.text}"
+            yield Caused(e.ConditionCleared(node.id, alone.id, "observation", one), observation.id)
+            node = fleet.nodes.get(node.id) or node
+        path = "bmc" if observation.source == "bmc" else observation.kind
+        evidence = Evidence(at, observation.source, finding.text, observation.id, finding.facts, path)
+        event = stand(node, finding, evidence, observation.boot_id, observation.count)
+        if event is not None:
+            yield Caused(event, observation.id)
+            node = fleet.nodes.get(node.id) or node
+        raised = isinstance(event, e.ConditionRaised)
+        for taken in take_in(node, event.condition) if isinstance(event, e.ConditionRaised) else ():
+            yield Caused(taken, observation.id)
+            node = fleet.nodes.get(node.id) or node
+        if observation.kind == "part_health" and not raised:
+            continue  # a BMC's word is a state: told once more, it has not happened once more
+        for counted in recurrence.count(fleet, node, finding, at, raised=raised):
+            yield Caused(counted, observation.id)
+            node = fleet.nodes.get(node.id) or node
+
+
+def see_devices(present: LiveState, seen: Observation) -> bool:
+    """Take over which pod has which GPUs, as the node's agent says; whether it said anything of it."""
+    if seen.kind != "devices":
+        return False
+    told = ((name.removeprefix("pod:"), str(ids)) for name, ids in seen.facts.items() if name.startswith("pod:"))
+    present.entry(seen.node).devices = {uid: tuple(ids.split(",")) for uid, ids in told if ids}
+    return True

@@ -1,0 +1,104 @@
+"""Replies of drivers: an outcome moves its plan on. Unknown is observed, never repeated."""
+
+from msgspec.structs import replace
+
+from hostler.controller.check_verdicts import checked, idle_checked
+from hostler.controller.reply_effect import ReplyEffect, again
+from hostler.controller.scheduler_views import unlist
+from hostler.core.conditions import unanswered_checks
+from hostler.core.conditions.inventory_changes import of_inventory
+from hostler.core.planning import gate_requirements
+from hostler.core.planning.outcomes import conclude
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.live_state import OFF, ON
+from hostler.core.state.model import Node, Operation, Outcome, Workload
+from hostler.core.tables.operations import IDLE_CHECK, OPERATIONS
+
+
+def is_known_by(node: Node, outcome: Outcome) -> bool:
+    """Whether it says what came of what is under way on the node: of this attempt, not of an earlier one."""
+    asked = node.operation
+    same = asked is not None and (asked.id, asked.attempt) == (outcome.operation, outcome.attempt)
+    return same and outcome.result not in ("unknown", "busy")
+
+
+def of_reply(scene: DecisionContext, node: Node, outcome: Outcome) -> ReplyEffect:
+    """A driver's answer. Unknown is observed, never repeated; not_done may be sent again where that is safe."""
+    operation = next((one for one in node.under_way if one.id == outcome.operation), None)
+    if operation is None:
+        return ReplyEffect(_late(node, outcome))
+    if outcome.attempt != operation.attempt:
+        return ReplyEffect()
+    outcome = gate_requirements.as_seen(operation, outcome)
+    if outcome.result in ("unknown", "busy"):
+        return ReplyEffect(observe=True)
+    if operation.kind == IDLE_CHECK:
+        return ReplyEffect(idle_checked(scene, node, operation, outcome))
+    if outcome.result == "not_done":
+        return _not_done(scene, node, operation)
+    if operation.kind == "run_checks":
+        return checked(scene, node, operation, outcome)
+    if outcome.result == "done":
+        _see_effect(scene, node, operation, outcome)
+        return _done(scene, node, operation, outcome)
+    result = outcome.result if outcome.result in ("failed", "refused") else "failed"
+    failed = Outcome(outcome.operation, node.id, result, outcome.detail, outcome.facts)
+    return ReplyEffect(conclude(scene, node, operation, failed))
+
+
+def _not_done(scene: DecisionContext, node: Node, operation: Operation) -> ReplyEffect:
+    row = OPERATIONS[operation.kind]
+    if row.repeatable and operation.attempt > 1:
+        return ReplyEffect(resend=True)
+    if row.repeatable:
+        return ReplyEffect((e.OperationStarted(again(operation, node, scene.now)),))
+    failed = Outcome(operation.id, node.id, "failed", "observed not to have happened")
+    return ReplyEffect(conclude(scene, node, operation, failed))
+
+
+def _late(node: Node, outcome: Outcome) -> tuple[e.Event, ...]:
+    late = e.OutcomeLate(node.id, outcome.operation, outcome.result, outcome.detail[:200])
+    if outcome.operation not in node.given_up or outcome.result not in ("done", "failed", "refused"):
+        return ()
+    if any((o.id, o.attempt) == (outcome.operation, outcome.attempt) for o in node.settling):
+        return (late, e.OperationSettled(node.id, outcome.operation, f"answered late: {outcome.result}"))
+    return (late,)
+
+
+def _see_effect(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> None:
+    """Take over what a confirmed effect shows, until the next reading."""
+    here, now = scene.present.entry(operation.node), scene.now
+    cluster = node.assignment.cluster if node.assignment else ""
+    if operation.kind in ("power_on", "power_off"):
+        here.power, here.power_at = (ON if operation.kind == "power_on" else OFF), now
+    if operation.kind == "power_off":
+        here.heard = False
+    if operation.kind == "evict":  # of a node in no pool any cluster may have shown the work
+        shown = {name: works for name, works in here.workloads.items() if cluster in ("", name)}
+        here.workloads |= {name: _without(works, operation, outcome) for name, works in shown.items()}
+    if operation.kind == "leave_cluster":
+        here.workloads.pop(cluster, None)
+        unlist(here, cluster)
+    if operation.kind == "join_cluster":
+        here.workloads.setdefault(cluster, ())
+
+
+def _without(works: tuple[Workload, ...], operation: Operation, outcome: Outcome) -> tuple[Workload, ...]:
+    """The work that is left: what was ended is gone, but for what still has its grace (fact "ending")."""
+    asked = frozenset(operation.args.get("workloads", "").split(","))
+    ending = frozenset(str(outcome.facts.get("ending", "")).split(","))
+    return tuple(
+        replace(w, held_by=w.held_by or "it is ending") if w.id in asked else w
+        for w in works
+        if w.id not in asked or w.id in ending
+    )
+
+
+def _done(scene: DecisionContext, node: Node, operation: Operation, outcome: Outcome) -> ReplyEffect:
+    extra: list[e.Event] = []
+    if operation.kind == unanswered_checks.SANITISE:
+        extra.extend(unanswered_checks.answered(scene.fleet, node, operation.kind, "observation", "it was erased"))
+    if operation.kind == "collect_inventory" and outcome.parts:
+        extra.extend(of_inventory(scene.fleet, node, outcome, scene.now))
+    return ReplyEffect((*extra, *conclude(scene, node, operation, outcome)))

@@ -1,0 +1,40 @@
+"""Steps that wait until a node or its BMC is heard again."""
+
+from hostler.core.planning.outcomes import fail_step
+from hostler.core.planning.step_operation import step_deadline
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.model import Blocker, Node, Plan
+
+
+def wait_boot(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+    """Another boot than the one that ended: a node that has restarted by itself meanwhile has not for that."""
+    before = plan.boot_id if plan.left_boot is None else plan.left_boot
+    booted = node.boot_id != before or not before or node.test_mode
+    return _wait_heard(scene, node, plan, done=booted)
+
+
+def wait_agent(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+    """Wait until the agent is heard."""
+    return _wait_heard(scene, node, plan, done=True)
+
+
+def _wait_heard(scene: DecisionContext, node: Node, plan: Plan, *, done: bool) -> Answer:
+    if done and scene.present.of(node.id).heard:
+        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    if scene.now >= step_deadline(plan):
+        return Act(fail_step(scene, node, plan, "the agent was not heard in time"))
+    blocker = Blocker("boot", node.id, "the node boots: its agent has not been heard", "the agent reports")
+    return Wait(plan.name, (blocker,), until=step_deadline(plan))
+
+
+def wait_bmc(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+    """Wait until the BMC answers a look."""
+    here = scene.present.of(node.id)
+    if here.power_at is not None and not here.bmc_unreachable:
+        return Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+    if scene.now >= step_deadline(plan):
+        return Act(fail_step(scene, node, plan, "the BMC did not answer in time"))
+    blocker = Blocker("bmc", node.id, "the BMC restarts and has not answered yet", "it answers a look")
+    return Wait(plan.name, (blocker,), until=step_deadline(plan))

@@ -1,0 +1,210 @@
+"""Draining: work that may be ended is ended, the rest is waited for, and its owner asked in the end."""
+
+from datetime import datetime, timedelta
+
+from hostler.core.conditions.machine_identity import is_listed_from_an_earlier_boot
+from hostler.core.planning import domain_plans
+from hostler.core.planning.outcomes import has_left
+from hostler.core.planning.step_operation import start, step_deadline
+from hostler.core.policy.disturb import Consent, Disturbance, Lost, lost_to, may_disturb
+from hostler.core.policy.response import rule_for
+from hostler.core.policy.second_witness import has_second_witness
+from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
+from hostler.core.state.configuration import Pool, scaled
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.model import ActClass, Blocker, Condition, Node, Plan, Step, WorkClass, Workload
+
+CHECK_ENDS_S = 60.0
+"""So long an idle check that was called off may hold up what called it off: a machine that hangs never ends it."""
+
+
+ASKED_AGAIN = timedelta(days=1)
+"""Who has consented to the end of work that does not end is not asked again before."""
+
+
+DEAD_S = 60.0
+"""So long the work of a node that is lost with all of it has for being told to end and shown as ended."""
+
+
+def undrained(scene: DecisionContext, node: Node, plan: Plan) -> list[Blocker]:
+    """Blockers of a step that needs an empty node: the work that is still there, or is unknown."""
+    consents = _consents(scene, node, plan)
+    if isinstance(consents, Blocker):
+        return [consents]
+    return [
+        c.blocker or Blocker("workload", c.workload.id, f"{c.workload.id} still runs here", "it ends") for c in consents
+    ]
+
+
+def _consents(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Consent, ...] | Blocker:
+    """The answers of the customers' work on the node; a Blocker where that work is unknown."""
+    if has_left(plan):
+        return ()
+    pool = scene.fleet.pool_of(node)
+    overdue = pool is not None and _agreed_at(scene, node, plan, pool) <= scene.now
+    waited_s = (scene.now - _asks_since(plan)).total_seconds() * scene.fleet.policy_of(node).time_scale
+    lost = _lost_already(scene, node, plan)
+    asked = Disturbance(plan.act_class, lost, overdue, plan.remedy or plan.name, plan.parts, waited_s)
+    said = may_disturb(node, scene.present, asked, pool)
+    if isinstance(said, Blocker):
+        return said
+    return tuple(c for c in said if c.workload.work_class is not WorkClass.infrastructure)
+
+
+def _lost_already(scene: DecisionContext, node: Node, plan: Plan) -> tuple[Lost, ...]:
+    """What the plan's causes have ended; the whole node's work where the rule that decided says so, or it is down."""
+    policy = scene.fleet.policy_of(node)
+    said = [(rule_for(policy, c), c) for c in node.conditions]
+    gone = (Lost("", scene.now),) if is_listed_from_an_earlier_boot(scene.present.of(node.id), node) else ()
+    return gone + tuple(
+        lost
+        for rule, condition in said
+        if (condition.id in plan.causes and (rule.dooms != "node" or condition.type == plan.rule))
+        or (rule.dooms == "node" and rule.confirm and _is_down(scene, node, condition))
+        for lost in lost_to(condition, rule.dooms)
+    )
+
+
+def _is_down(scene: DecisionContext, node: Node, condition: Condition) -> bool:
+    """Whether two paths say that the node is lost: then all its work is, whatever its plan was laid for."""
+    sure = condition.unknown_since is None and has_second_witness(scene.present, node)
+    return sure and not scene.present.of(node.id).heard
+
+
+def _agreed_at(scene: DecisionContext, node: Node, plan: Plan, pool: Pool) -> datetime:
+    """When a pool's recorded agreement lets its work be ended; time that nobody attended to does not count."""
+    return _asks_since(plan) + timedelta(seconds=scaled(scene.fleet.policy_of(node), pool.drain_deadline_s))
+
+
+def _asks_since(plan: Plan) -> datetime:
+    drains = plan.index < len(plan.steps) and plan.steps[plan.index].operation == "drain"
+    return plan.step_since if drains and plan.step_since else plan.recorded_at
+
+
+def _next_agreement(scene: DecisionContext, node: Node, plan: Plan, pool: Pool | None) -> datetime | None:
+    """When some work that is waited for may be ended, by its own agreement or its pool's, or is not waited for."""
+    scale = scene.fleet.policy_of(node).time_scale
+    own = (w.agreed_after_s for w in scene.present.workloads(node) or ())
+    moments = [_asks_since(plan) + timedelta(seconds=s / scale) for s in own if s is not None]
+    if pool is not None and pool.evict_after_deadline:
+        moments.append(_agreed_at(scene, node, plan, pool))
+    if (over := _nobody_ends_it_after(scene, node, plan)) is not None:
+        moments.append(over)
+    return min((at for at in moments if at > scene.now), default=None)
+
+
+def drain(scene: DecisionContext, node: Node, plan: Plan) -> Answer:
+    """Go on once the node is empty."""
+    return empty(scene, node, plan) or Act((e.PlanAdvanced(node.id, plan.id, plan.index + 1),))
+
+
+def empty(scene: DecisionContext, node: Node, plan: Plan) -> Answer | None:
+    """End the work that may be ended, wait for the rest; None where no work is left."""
+    if plan.act_class is ActClass.protective:
+        return None
+    if (check := _ending_check(scene, node, plan)) is not None:
+        return check
+    consents = _consents(scene, node, plan)
+    if isinstance(consents, Blocker):
+        return _overdue(scene, node, plan, (consents,))
+    allowed = [c.workload.id for c in consents if c.allowed and not c.workload.held_by]
+    if allowed:
+        left = (step_deadline(plan) - scene.now).total_seconds()
+        step = Step("evict", max(60.0, min(left, 600.0)), {"workloads": ",".join(allowed[:64])})
+        return Act((e.OperationStarted(start(scene, node, plan, step)),))
+    stopped = tuple(c.blocker or _held_work(c.workload) for c in consents)
+    if not stopped or _is_past_ending(scene, node, plan):
+        return None
+    if (agreed := _all_agreed_at(node, plan, consents)) is not None and scene.now < agreed + ASKED_AGAIN:
+        return Wait(plan.name, stopped, until=_sooner(_next_agreement(scene, node, plan, None), agreed + ASKED_AGAIN))
+    return _overdue(scene, node, plan, stopped)
+
+
+def _all_agreed_at(node: Node, plan: Plan, waiting: tuple[Consent, ...]) -> datetime | None:
+    """When the last owner agreed to the end of all that is waited for; None where somebody has not been asked."""
+    given = {c.workload: c.at for c in node.consented if c.remedy == (plan.remedy or plan.name)}
+    moments = [given.get(one.workload.id) for one in waiting]
+    known = [at for at in moments if at is not None]
+    return max(known) if known and len(known) == len(moments) else None
+
+
+def _sooner(one: datetime | None, other: datetime) -> datetime:
+    return min(one or other, other)
+
+
+def _is_past_ending(scene: DecisionContext, node: Node, plan: Plan) -> bool:
+    """Whether what the fault has ended may be left as its scheduler lists it: nobody there is left to take it away."""
+    until = _nobody_ends_it_after(scene, node, plan)
+    return until is not None and until <= scene.now
+
+
+def _nobody_ends_it_after(scene: DecisionContext, node: Node, plan: Plan) -> datetime | None:
+    """When work on a node that is lost with all of it is waited for no longer; None while somebody there is heard.
+
+    A kubelet or slurmd that is dead never says that what it ran is gone, and no budget protects what has ended. Nor
+    does one that has not come up with its node.
+    """
+    here = scene.present.of(node.id)
+    if all(lost.part for lost in _lost_already(scene, node, plan)):
+        return None
+    silent = not here.heard and has_second_witness(scene.present, node)
+    if not silent and not is_listed_from_an_earlier_boot(here, node):
+        return None
+    policy, asked = scene.fleet.policy_of(node), _asks_since(plan)
+    told_s = max(scaled(policy, DEAD_S), policy.agent_silence_s)
+    return max(asked, scene.present.started or asked) + timedelta(seconds=told_s)
+
+
+def _ending_check(scene: DecisionContext, node: Node, plan: Plan) -> Wait | None:
+    """Our own idle check was called off when the plan came: its end is waited for, though not for ever."""
+    left = next((w for w in scene.present.workloads(node) or () if w.check), None)
+    until = plan.recorded_at + timedelta(seconds=CHECK_ENDS_S)
+    if left is None or until <= scene.now:
+        return None
+    text = f"the idle check {left.check} is being ended"
+    return Wait(plan.name, (Blocker("operation", left.check, text, "the node is rid of it"),), until=until)
+
+
+def _held_work(work: Workload) -> Blocker:
+    text = f"{work.job or work.id} may be ended and is not yet: {work.held_by}"
+    return Blocker("scheduler", work.id, text, "that allows it, or the work ends by itself")
+
+
+def _overdue(scene: DecisionContext, node: Node, plan: Plan, stopped: tuple[Blocker, ...]) -> Answer:
+    """Waiting for work to end; past the deadline it becomes a named person's decision, never an eviction.
+
+    A plan that can still be taken back then is. What is broken already, or must not wait, stays cordoned.
+    """
+    pool = scene.fleet.pool_of(node)
+    deadline = step_deadline(plan)
+    if scene.now < deadline:
+        return Wait(plan.name, stopped, until=min(_next_agreement(scene, node, plan, pool) or deadline, deadline))
+    asked = next((t for t in scene.fleet.tickets_about(node.id) if t.kind == "consent"), None)
+    stays = plan.disturbed or plan.act_class is ActClass.immediate or domain_plans.has_disturbed(scene.fleet, node)
+    if stays and asked is not None:
+        text = f"{asked.owner} is asked to consent (ticket {asked.id})"
+        return Wait(plan.name, (*stopped, Blocker("person", asked.owner, text, "the work ends")))
+    ticket = asked or _consent_ticket(scene, node, plan, stopped[0], pool)
+    opened = () if asked is not None else (e.TicketOpened(ticket),)
+    if stays:
+        return Act(opened)
+    why = f"the drain deadline has passed; {ticket.owner} is asked (ticket {ticket.id})"
+    return Act((*opened, e.PlanUndoing(node.id, plan.id, why)))
+
+
+def _consent_ticket(scene: DecisionContext, node: Node, plan: Plan, waits_for: Blocker, pool: Pool | None) -> Ticket:
+    """Person to ask about the work: whom the work itself names, else its pool's owner."""
+    works = scene.present.workloads(node) or ()
+    named = next((w.owner for w in works if w.id == waits_for.name and w.owner), "")
+    return Ticket(
+        id=f"{node.id}-t{scene.fleet.cell.seq}",
+        node=node.id,
+        kind="consent",
+        summary=f"{plan.name} is needed ({plan.rule}) and waits: {waits_for.text}",
+        opened=scene.now,
+        action=plan.remedy or plan.name,
+        owner=named or (pool.owner if pool else "") or "the pool's owner",
+        account=pool.tenant if pool else "",
+    )

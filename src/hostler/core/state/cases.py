@@ -1,0 +1,56 @@
+"""Cases: work for people, and faults that many nodes share."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+
+class Ticket(Struct, frozen=True):
+    """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack."""
+
+    id: str
+    node: str
+    kind: str
+    summary: str
+    opened: datetime
+    hardware: str = ""
+    component: str = ""
+    fault: str = ""
+    action: str = ""
+    account: str = ""
+    handover: datetime | None = None
+    updated: datetime | None = None
+    closed: datetime | None = None
+    owner: str = ""
+    resolution: str = ""
+
+
+class Incident(Struct, frozen=True):
+    """A fault that many nodes share, and the shared part that is suspected of it ("leaf:l3", "firmware:BIOS=1.2.3").
+
+    While it holds (`state` open, or overdue: its `owner` is asked), remedies for what it explains wait; individual: a
+    person has said that its members be treated each by itself. `syndrome` names what its members show
+    (`syndromes.SYNDROMES`), `conditions` the types seen, `members` who shows it now, and since when. `size` is how
+    many nodes share the part, `needed` how many of them had to show it, `also` parts that explain it equally well.
+    `calm_since`: since when too few are left; it is released when that has lasted.
+    """
+
+    id: str
+    scope: str
+    syndrome: str
+    conditions: tuple[str, ...]
+    members: dict[str, datetime]
+    size: int
+    needed: int
+    opened: datetime
+    deadline: datetime
+    owner: str
+    ticket: str
+    also: tuple[str, ...] = ()
+    state: str = "open"
+    calm_since: datetime | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it keeps remedies of its members from beginning."""
+        return self.state != "individual"
