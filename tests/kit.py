@@ -36,6 +36,7 @@ from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.fold import evolve
+from hostler.core.state.intent import NODES, Intent, act_of
 from hostler.core.state.live_state import LiveState
 from hostler.core.state.model import (
     HELD,
@@ -44,7 +45,6 @@ from hostler.core.state.model import (
     Facts,
     Hold,
     HoldKind,
-    Intent,
     Node,
     Observation,
     Operation,
@@ -196,6 +196,17 @@ def digest(fleet: Fleet) -> bytes:
     return dump(replace(state, **rows))
 
 
+def intent_of(*words: Any, **fields: Any) -> Intent:
+    """The intent of a request in words: id, verb, target, person, reason, moment and arguments as text.
+
+    `nodes` among the arguments lists nodes with commas between.
+    """
+    said = dict(zip(("id", "verb", "target", "person", "reason", "at", "args"), words, strict=False)) | fields
+    args = dict(said.pop("args", {}))
+    listed = args.pop(NODES, "") if said["target"] == NODES else ""
+    return Intent(act=act_of(said.pop("verb"), args), nodes=tuple(filter(None, listed.split(","))), **said)
+
+
 class LostCommitError(Exception):
     """The journal did not take the batch."""
 
@@ -327,7 +338,7 @@ class Drive:
 
     def ask(self, verb: str, target: str, person: str = "ann", **args: str) -> Reply:
         self._token += 1
-        intent = Intent(f"i{self._token}", verb, target, person, "because", self.now, args)
+        intent = intent_of(f"i{self._token}", verb, target, person, "because", self.now, args)
         ready = self.step(IntentAsked(self._token, intent))
         return next(r for r in ready.replies if r.token == self._token)
 
@@ -339,7 +350,7 @@ class Drive:
 
     def activate(self, config: Configuration) -> None:
         self._token += 1
-        intent = Intent(f"i{self._token}", "activate", "fleet", "ann", "because", self.now)
+        intent = intent_of(f"i{self._token}", "activate", "fleet", "ann", "because", self.now)
         self.step(IntentAsked(self._token, intent, config))
 
     def observe(self, node_id: str, kind: str, text: str = "", **fields: Any) -> None:

@@ -58,7 +58,8 @@ def observed(node: str, sequence: int, spool: str = "s") -> Observation:
 def sample(kind: Any, name: str = "x") -> Any:
     """A value of the type: containers hold one element, an optional is there, text is its field's name."""
     if isinstance(kind, type) and issubclass(kind, Struct):
-        return kind(**{field: sample(hint, field) for field, hint in get_type_hints(kind).items()})
+        hints = get_type_hints(kind)
+        return kind(**{field: sample(hints[field], field) for field in kind.__struct_fields__})
     if isinstance(kind, type) and issubclass(kind, Enum):
         return next(iter(kind))
     origin, args = get_origin(kind), get_args(kind)

@@ -126,8 +126,9 @@ async def test_a_technician_does_a_technicians_work_only(world: House) -> None:
     await world.until(lambda: (n := world.cell.view.nodes.get("m0")) and n.phase == "onboard")
     assert (await rita.post("/v1/nodes/m0/retire", {"reason": "x"}))[0] == 403
     assert (await rita.post("/v1/nodes/m0/certify", {"reason": "cabled"}))[0] == 200
-    status, body = await rita.post("/v1/nodes/m0/end-work", {"reason": "x", "args": {"shift_lead": "true"}})
-    assert (status, "shift lead" in body["what"]) == (403, True)
+    for said in ("true", "1", "True"):
+        status, body = await rita.post("/v1/nodes/m0/end-work", {"reason": "x", "args": {"shift_lead": said}})
+        assert (status, "shift lead" in body["what"]) == (403, True), said
 
 
 async def test_a_narrowed_operator_acts_within_reach_only(world: House) -> None:

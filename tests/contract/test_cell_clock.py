@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hostler.core.state import events as e
-from hostler.core.state.model import Intent, Observation
+from hostler.core.state.model import Observation
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
 from hostler.runtime.lease_validity import LeaseTerms
@@ -17,7 +17,7 @@ from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.runner import Cell
 from tests.contract.kubernetes_world import running as beside
 from tests.end_to_end.kill_world import until
-from tests.kit import BAD_LINES, a_node, configuration
+from tests.kit import BAD_LINES, a_node, configuration, intent_of
 
 NODES = ["n0", "n1", "n2"]
 SEAT = ControllerIdentity(terms=LeaseTerms(lease_s=600.0))
@@ -92,12 +92,12 @@ async def test_a_leap_of_the_wall_clock_is_doubted_and_loses_nobody(tmp_path: Pa
         assert abs(raised[0].since - cell.now()) < timedelta(minutes=2)
         moments = [record.at for record in cell.journal.records()]
         assert moments == sorted(moments)
-        intent = Intent("i", "confirm-clock", "fleet", "ann", "it was set", wall())
+        intent = intent_of("i", "confirm-clock", "fleet", "ann", "it was set", wall())
         assert (await cell.ask(intent)).granted
         if days > 0:
             await until(lambda: abs(cell.now() - wall()) < timedelta(seconds=5), "the wall clock is followed")
             await until(lambda: max(gaps(cell)) > timedelta(days=days - 1), "and the year counts against nothing")
-        assert (await cell.ask(Intent("j", "hold", "n1", "ann", "after it all", wall()))).granted
+        assert (await cell.ask(intent_of("j", "hold", "n1", "ann", "after it all", wall()))).granted
         assert not any("agent.lost" in c.type for n in NODES for c in cell.view.nodes[n].conditions)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hostler.controller.inputs import Input
 from hostler.core.state import events as e
-from hostler.core.state.model import FLEET, Binding, Intent, Node, Phase
+from hostler.core.state.model import FLEET, Binding, Node, Phase
 from hostler.drivers.kubernetes.cordon import CORDON
 from hostler.drivers.standalone.scheduler import StandaloneScheduler
 from hostler.journal.memory import MemoryJournal
@@ -22,7 +22,7 @@ from hostler.runtime.runner import Cell
 from tests.contract.kubernetes_world import running, until, until_asked
 from tests.contract.scheduler_world import KubernetesWorld, kubernetes_world
 from tests.controlplane.plane import ControlPlane
-from tests.kit import NOW, a_node, configuration, pool_document
+from tests.kit import NOW, a_node, configuration, intent_of, pool_document
 
 pytestmark = pytest.mark.xdist_group("kubernetes")
 
@@ -88,7 +88,7 @@ async def a_cell(world: KubernetesWorld, journal: MemoryJournal, **pool: Any) ->
 
 
 async def ask(cell: Cell, verb: str, target: str, **args: str) -> None:
-    intent = Intent(f"i-{verb}-{time.monotonic_ns()}", verb, target, "ann", "because", datetime.now(UTC), args)
+    intent = intent_of(f"i-{verb}-{time.monotonic_ns()}", verb, target, "ann", "because", datetime.now(UTC), args)
     reply = await cell.ask(intent)
     assert reply.granted, reply.text
 

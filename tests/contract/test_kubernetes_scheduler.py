@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from hostler.controller.ready import Reply
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Binding, Condition, Intent, Severity, WorkClass, Workload
+from hostler.core.state.intent import Intent
+from hostler.core.state.model import Binding, Condition, Severity, WorkClass, Workload
 from hostler.drivers.kubernetes.annotation_requests import Requester
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api

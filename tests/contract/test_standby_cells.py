@@ -11,7 +11,7 @@ import pytest
 
 from hostler.controller.inputs import WorkSeen
 from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record, name_of
-from hostler.core.state.model import Intent, Node, Observation, Operation, Outcome
+from hostler.core.state.model import Node, Observation, Operation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.codec import UnknownEventError
 from hostler.journal.opening import open_journal
@@ -24,7 +24,7 @@ from hostler.runtime.runner import Cell
 from hostler.server.event_stream import Streams
 from hostler.server.problems import ProblemError
 from hostler.server.tokens import Grant, Identity, Role
-from tests.kit import a_node, configuration, digest
+from tests.kit import a_node, configuration, digest, intent_of
 
 TERMS = LeaseTerms(lease_s=1.0, send_s=0.2)
 CALM = LeaseTerms(lease_s=4.0, send_s=0.2)
@@ -101,11 +101,11 @@ class One:
 
     async def asks(self, verb: str, target: str) -> bool:
         """Ask in a person's name; whether it was granted."""
-        intent = Intent(f"{verb}-{target}", verb, target, "ann", "because", datetime.now(UTC), {"now": "true"})
+        intent = intent_of(f"{verb}-{target}", verb, target, "ann", "because", datetime.now(UTC), {"now": "true"})
         return (await self.cell.ask(intent)).granted
 
     async def hold(self, scope: str) -> bool:
-        intent = Intent(f"hold-{scope}", "hold", scope, "ann", "because", datetime.now(UTC))
+        intent = intent_of(f"hold-{scope}", "hold", scope, "ann", "because", datetime.now(UTC))
         return (await self.cell.ask(intent)).granted
 
     def sees_no_work(self) -> None:

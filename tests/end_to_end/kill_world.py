@@ -477,7 +477,10 @@ def _wish(key: str) -> dict[str, object]:
 
 
 def _is_wish(record: Written) -> bool:
-    return record.name == "intent_recorded" and record.body["intent"]["verb"] == "hold"
+    return record.name == "intent_recorded" and "hold" in (
+        record.body["intent"].get("verb"),
+        record.body["intent"].get("act", {}).get("verb"),
+    )
 
 
 def check_bmc(box: Box, cycles: int) -> None:

@@ -14,7 +14,6 @@ import pytest
 from hostler.controller.ready import Reply
 from hostler.core.state.events import ConfigActivated, Event, NodeRegistered, Record, name_of
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import Intent
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch
 from hostler.runtime.input_queues import BusyError
@@ -23,7 +22,7 @@ from hostler.runtime.membership import ControllerIdentity
 from hostler.runtime.replica import CannotFollowError
 from hostler.runtime.runner import Cell
 from tests.end_to_end.kill_world import until
-from tests.kit import a_node, configuration
+from tests.kit import a_node, configuration, intent_of
 
 OLD = Release("1.0")
 NEW = Release("1.1", {("window_scheduled", 1): 2})
@@ -82,7 +81,9 @@ class House:
     async def ask(self, verb: str, **args: str) -> Reply:
         """Whoever decides is asked, until somebody does."""
         self.asked += 1
-        intent = Intent(f"i{self.asked}", verb, "n0", "ann", "because", datetime.now(UTC), args, key=f"k{self.asked}")
+        intent = intent_of(
+            f"i{self.asked}", verb, "n0", "ann", "because", datetime.now(UTC), args, key=f"k{self.asked}"
+        )
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 for cell in list(self.cells.values()):

@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from hostler.controller.inputs import Input, IntentAsked, Replied
 from hostler.controller.ready import Ready
 from hostler.core.state import events as e
-from hostler.core.state.model import Assignment, Binding, Bounds, Intent, Observation, WorkClass, Workload
+from hostler.core.state.intent import Bounds
+from hostler.core.state.model import Assignment, Binding, Observation, WorkClass, Workload
 from hostler.journal.memory import MemoryJournal
 from hostler.ports import Batch
 from hostler.runtime.membership import ControllerHealth
@@ -30,7 +31,7 @@ from hostler.server.cell_view import CellView
 from hostler.server.event_stream import keeper
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Identity, Role, TokenStore
-from tests.kit import GPUS, Drive, a_node, configuration, gpu_part, pool_document
+from tests.kit import GPUS, Drive, a_node, configuration, gpu_part, intent_of, pool_document
 
 OWN, FOREIGN = ("a", "b"), ("x", "y", "z")
 ALL = (*OWN, *FOREIGN)
@@ -94,7 +95,7 @@ class Told(Drive):
         reason = "we ask" if tenant and node in OWN else f"for {self.word} on {ADDRESS}"
         args = {"now": "true"} if now else {}
         target = self.name(node)
-        intent = Intent(f"i{self._token}", verb, target, person, reason, self.now, args, bounds=bounds)
+        intent = intent_of(f"i{self._token}", verb, target, person, reason, self.now, args, bounds=bounds)
         self.step(IntentAsked(self._token, intent))
 
     def works(self, node: str, whose: str) -> None:

@@ -5,11 +5,22 @@ import pytest
 from hostler.controller.inputs import IntentAsked
 from hostler.controller.ready import Ready
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Intent, Phase
+from hostler.core.state.model import Phase
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.snapshot import dump as snapshot
 from hostler.core.state.snapshot import load, state_of
-from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, gpu_part, pool_document
+from tests.kit import (
+    Drive,
+    LostCommitError,
+    a_node,
+    a_workload,
+    configuration,
+    digest,
+    fold,
+    gpu_part,
+    intent_of,
+    pool_document,
+)
 
 COMMITS = 41
 
@@ -110,7 +121,7 @@ def test_a_snapshot_and_the_records_after_it_are_the_whole_journal(cut: float) -
     drive.ask("hold", "a", hours="5")
     drive.ask("schedule-maintenance", "a", starts="2026-02-01T00:00:00+00:00", ends="2026-02-02T00:00:00+00:00")
     drive.observe("s", "inventory", parts=(gpu_part("s", 9),))
-    drive.step(IntentAsked(9, Intent("k", "hold", "a", "ann", "why", drive.now, key="k")))
+    drive.step(IntentAsked(9, intent_of("k", "hold", "a", "ann", "why", drive.now, key="k")))
     whole = fold(drive.journal)
     at = int(len(drive.journal) * cut)
     resumed = fold(drive.journal[at:], load(snapshot(state_of(fold(drive.journal[:at])))))

@@ -16,11 +16,23 @@ from hostler.core.state import fold as folds
 from hostler.core.state import packed_strings
 from hostler.core.state.configuration import STRIKES_KEPT_S
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import ActClass, Attempt, Intent, Observation, Part, Plan, Radius, Step
+from hostler.core.state.model import ActClass, Attempt, Observation, Part, Plan, Radius, Step
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.requalification import has_proven_itself
 from hostler.core.state.snapshot import dump, load, state_of
-from tests.kit import BAD_LINES, NOW, Drive, a_node, a_workload, after, configuration, fold, gpu_part, pool_document
+from tests.kit import (
+    BAD_LINES,
+    NOW,
+    Drive,
+    a_node,
+    a_workload,
+    after,
+    configuration,
+    fold,
+    gpu_part,
+    intent_of,
+    pool_document,
+)
 from tests.weighing import weight
 
 POOLS = {"train": pool_document(target=6, owner="", budget={"count": 6, "percent": 100, "removals_per_day": 100})}
@@ -49,7 +61,7 @@ def a_fortnight(drive: Drive, turn: int) -> None:
     drive.wait(hours=12)
     _all_fall_silent(drive)
     drive.step(
-        IntentAsked(turn, Intent(f"k{turn}", "hold", name, "ann", "why", drive.now, {"hours": "2"}, key=f"k{turn}"))
+        IntentAsked(turn, intent_of(f"k{turn}", "hold", name, "ann", "why", drive.now, {"hours": "2"}, key=f"k{turn}"))
     )
     drive.ask("schedule-maintenance", "pool:train", starts=_iso(drive, 1), ends=_iso(drive, 2))
     drive.ask("drain", f"n{(turn + 2) % 6}")

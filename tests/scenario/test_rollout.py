@@ -13,9 +13,8 @@ from hostler.controller.ready import Reply
 from hostler.core.state import events as e
 from hostler.core.state.change_control import Rollout
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.model import Intent
 from hostler.core.state.snapshot import dump, load, state_of
-from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, pool_document
+from tests.kit import Drive, LostCommitError, a_node, a_workload, configuration, digest, fold, intent_of, pool_document
 
 SIZES = {"dev": 6, "web": 34, "ml": 60, "train": 100}
 HARMLESS = "kernel_log.userspace_origin"
@@ -60,7 +59,7 @@ def fleet(config: Configuration | None = None) -> Drive:
 
 
 def activate(drive: Drive, config: Configuration, person: str = "ann", **args: str) -> Reply:
-    intent = Intent(f"activate-{drive.commits}", "activate", "fleet", person, "a new rule", drive.now, args)
+    intent = intent_of(f"activate-{drive.commits}", "activate", "fleet", person, "a new rule", drive.now, args)
     return drive.step(IntentAsked(1, intent, config, {"policy.yaml": "…"})).replies[0]
 
 

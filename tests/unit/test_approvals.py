@@ -9,10 +9,10 @@ from hostler.controller.ready import Reply
 from hostler.core.intents.decide import HANDLERS
 from hostler.core.state import events as e
 from hostler.core.state.change_control import APPROVALS_MAX
-from hostler.core.state.model import Bounds, Intent
+from hostler.core.state.intent import Bounds
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.remedies import RemedyVerb
-from tests.kit import Drive, a_node, a_workload, configuration, pool_document
+from tests.kit import Drive, a_node, a_workload, configuration, intent_of, pool_document
 
 SIZE = 20
 
@@ -28,7 +28,7 @@ def fleet(**pool: Any) -> Drive:
 
 
 def ask(drive: Drive, verb: str, target: str, person: str = "ann", **fields: Any) -> Reply:
-    intent = Intent(f"i{drive.commits}", verb, target, person, "because", drive.now, **fields)
+    intent = intent_of(f"i{drive.commits}", verb, target, person, "because", drive.now, **fields)
     return drive.step(IntentAsked(7, intent)).replies[0]
 
 

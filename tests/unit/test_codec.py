@@ -18,6 +18,7 @@ from hostler.core.state.events import VERSION, BootObserved, Event, PlanEnded, R
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Observation
 from hostler.core.state.upcast import DOWNCASTERS, UPCASTERS, Body, upcast
+from hostler.core.state.verbs.facts import Verb
 from hostler.journal import codec
 from hostler.journal.codec import (
     GENESIS,
@@ -37,7 +38,7 @@ from hostler.journal.codec import (
     verified,
 )
 from hostler.ports import CorruptJournalError
-from tests.contract.journal_samples import EVENTS, boot, every_event, of_events
+from tests.contract.journal_samples import EVENTS, boot, every_event, of_events, sample
 from tests.contract.test_journal_golden import GOLDEN, rows_of
 
 TEXT = st.text(max_size=20)
@@ -57,6 +58,8 @@ ATOMS: dict[Any, st.SearchStrategy[Any]] = {
 def drawn(kind: Any) -> st.SearchStrategy[Any]:
     """Values of any type that our nouns use."""
     if isinstance(kind, type) and issubclass(kind, Struct):
+        if issubclass(kind, Verb):
+            return st.just(sample(kind))  # its arguments are bounded
         hints = get_type_hints(kind)
         return st.deferred(lambda: st.builds(kind, **{field: drawn(hint) for field, hint in hints.items()}))
     if isinstance(kind, type) and issubclass(kind, Enum):

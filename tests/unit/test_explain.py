@@ -14,7 +14,6 @@ from hostler.core.state.model import (
     Blocker,
     Condition,
     Evidence,
-    Intent,
     Node,
     Operation,
     Phase,
@@ -25,6 +24,7 @@ from hostler.core.state.model import (
     Step,
     Waiting,
 )
+from tests.kit import intent_of
 
 T0 = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ STORY: tuple[tuple[float, str, e.Event], ...] = (
     (90, "clock", e.PlanEnded("n1", "p1", "failed", "power_off did not finish in time")),
     (90, "clock", e.PhaseChanged("n1", Phase.production, Phase.triage, "power_off did not finish in time")),
     (95, "n1/s1/9", e.ConditionCleared("n1", FAULT.id, "observation", "the GPU answers again")),
-    (99, "intent:i2", e.IntentRecorded(Intent("i2", "reboot", "n1", "ada", "why not", at(99)), False, "not now")),
+    (99, "intent:i2", e.IntentRecorded(intent_of("i2", "reboot", "n1", "ada", "why not", at(99)), False, "not now")),
 )
 RECORDS = [e.Record(seq, at(when), 1, cause, event) for seq, (when, cause, event) in enumerate(STORY, 1)]
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.controller.inputs import IntentAsked, Observed, Replied, WorkSeen
-from hostler.core.state.model import Intent, Observation, Outcome
+from hostler.core.state.model import Observation, Outcome
 from hostler.runtime.input_queues import (
     BATCH_INTENTS,
     BATCH_OBSERVATIONS,
@@ -17,7 +17,7 @@ from hostler.runtime.input_queues import (
     BusyError,
     Queues,
 )
-from tests.kit import NOW, Drive, a_node, configuration, pool_document
+from tests.kit import NOW, Drive, a_node, configuration, intent_of, pool_document
 
 MILLION = 1_000_000
 PER_POST = 500
@@ -29,7 +29,7 @@ def a_post(node: str, kind: str = "kernel_log", count: int = PER_POST) -> Observ
 
 
 def asked(verb: str, token: int = 1, target: str = "a") -> IntentAsked:
-    return IntentAsked(token, Intent(f"i{token}", verb, target, "ann", "because", NOW))
+    return IntentAsked(token, intent_of(f"i{token}", verb, target, "ann", "because", NOW))
 
 
 def replied(number: int) -> Replied:

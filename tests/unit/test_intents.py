@@ -9,10 +9,11 @@ from hostler.controller.ready import Reply
 from hostler.core.intents.ask import REASON_MAX
 from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state import events as e
-from hostler.core.state.model import Bounds, Hold, HoldKind, Intent, Phase, Profile
+from hostler.core.state.intent import Bounds, Intent
+from hostler.core.state.model import Hold, HoldKind, Phase, Profile
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.remedies import RemedyVerb
-from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, pool_document
+from tests.kit import Drive, a_node, a_workload, configuration, digest, fold, intent_of, pool_document
 
 CONFIG = configuration({"train": pool_document(target=2)})
 
@@ -43,7 +44,7 @@ def asked(drive: Drive, intent: Intent) -> IntentAsked:
 def test_a_refusal_says_why_and_what_to_do_and_is_recorded(change: dict[str, str], said: str) -> None:
     drive = two()
     fields = {"id": "i", "verb": "reboot", "target": "a", "person": "ann", "reason": "x", **change}
-    ready = drive.step(asked(drive, Intent(at=drive.now, **fields)))  # type: ignore[arg-type]  # all are strings
+    ready = drive.step(asked(drive, intent_of(at=drive.now, **fields)))
     assert not ready.replies[0].granted
     assert said in ready.replies[0].text
     recorded = drive.events(e.IntentRecorded)
@@ -56,7 +57,7 @@ def test_a_dry_run_shows_the_plan_the_people_it_disturbs_and_records_nothing() -
     drive.see_work("a", a_workload("w"))
     drive.ask("hold", "a")
     before = len(drive.journal)
-    intent = Intent("i", "reboot", "a", "ann", "why", drive.now, dry_run=True)
+    intent = intent_of("i", "reboot", "a", "ann", "why", drive.now, dry_run=True)
     reply = drive.step(asked(drive, intent)).replies[0]
     assert reply.granted
     assert reply.detail["plan"].startswith("cordon → drain")
@@ -70,10 +71,10 @@ def test_a_dry_run_shows_the_plan_the_people_it_disturbs_and_records_nothing() -
 def test_the_same_key_gets_the_same_answer_and_acts_once() -> None:
     """Mutant: a repeated request is a second one."""
     drive = two()
-    intent = Intent("i1", "hold", "a", "ann", "why", drive.now, key="k")
+    intent = intent_of("i1", "hold", "a", "ann", "why", drive.now, key="k")
     first = drive.step(asked(drive, intent)).replies[0]
     drive.restart()
-    again = Intent("i2", "hold", "a", "ann", "why", drive.now, key="k")
+    again = intent_of("i2", "hold", "a", "ann", "why", drive.now, key="k")
     second = drive.step(asked(drive, again)).replies[0]
     assert (second.granted, second.text) == (first.granted, first.text)
     assert second.detail == {"intent": "i1", "repeated": "yes"}
@@ -83,13 +84,13 @@ def test_the_same_key_gets_the_same_answer_and_acts_once() -> None:
 def test_a_key_of_another_request_does_nothing_also_after_a_restart() -> None:
     """Mutants: the key alone is compared; what was asked is not in the journal."""
     drive = two()
-    first = Intent("i1", "hold", "a", "ann", "why", drive.now, key="k")
+    first = intent_of("i1", "hold", "a", "ann", "why", drive.now, key="k")
     assert drive.step(asked(drive, first)).replies[0].granted
     drive.restart()
     for number, (verb, target, reason) in enumerate(
         (("hold", "b", "why"), ("cordon", "a", "why"), ("hold", "a", "because"))
     ):
-        other = Intent(f"j{number}", verb, target, "ann", reason, drive.now, key="k")
+        other = intent_of(f"j{number}", verb, target, "ann", reason, drive.now, key="k")
         reply = drive.step(asked(drive, other)).replies[0]
         assert (reply.granted, OTHER_CONTENT in reply.detail) == (False, True)
     assert [h.scope for h in drive.fleet.holds.values()] == ["a"]
@@ -100,7 +101,7 @@ def test_a_refusal_is_kept_under_its_key_though_it_would_be_granted_now() -> Non
     drive = two()
 
     def release(number: int, key: str) -> Reply:
-        intent = Intent(f"i{number}", "release-brake", "fleet", "ann", "why", drive.now, key=key)
+        intent = intent_of(f"i{number}", "release-brake", "fleet", "ann", "why", drive.now, key=key)
         return drive.step(asked(drive, intent)).replies[0]
 
     first = release(1, "k")
@@ -113,7 +114,7 @@ def test_a_refusal_is_kept_under_its_key_though_it_would_be_granted_now() -> Non
     assert second.detail == {"intent": "i1", "repeated": "yes"}
     assert drive.fleet.cell.brake
     assert release(3, "l").text != first.text, "another key is another request"
-    keyless = drive.step(asked(drive, Intent("i4", "hold", "a", "ann", "why", drive.now))).replies[0]
+    keyless = drive.step(asked(drive, intent_of("i4", "hold", "a", "ann", "why", drive.now))).replies[0]
     assert (keyless.granted, "repeated" in keyless.detail) == (True, False)
 
 
@@ -183,7 +184,7 @@ names = [
 def test_nothing_that_is_asked_raises(verb: str, target: str, args: dict[str, str], dry_run: bool) -> None:
     """Mutant: a number that is none is let through."""
     drive = two()
-    intent = Intent("i", verb, target, "ann", "why", drive.now, args, dry_run=dry_run)
+    intent = intent_of("i", verb, target, "ann", "why", drive.now, args, dry_run=dry_run)
     reply = drive.step(asked(drive, intent)).replies[0]
     assert reply.text
     drive.run()
@@ -197,7 +198,7 @@ def test_a_cordon_of_the_customer_before_is_told_without_a_name() -> None:
         hold = Hold(f"h{number}", "a", HoldKind.cordon, person, "ours", drive.now, tenant=tenant)
         drive.journal.append(e.Record(len(drive.journal) + 1, drive.now, 1, "seed", e.HoldPlaced(hold)))
     drive.begin(2)
-    intent = Intent("i1", "uncordon", "a", "alice", "mine", drive.now, bounds=Bounds(tenant="acme"))
+    intent = intent_of("i1", "uncordon", "a", "alice", "mine", drive.now, bounds=Bounds(tenant="acme"))
     (reply,) = drive.step(asked(drive, intent)).replies
     assert not reply.granted
     assert "another customer's on a, ann's on a" in reply.text

@@ -15,7 +15,6 @@ from hostler.controller.ready import Ready, Reply, Send
 from hostler.core.state import events as e
 from hostler.core.state.clock_doubt import GAP_S
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import Intent
 from hostler.journal.opening import open_journal
 from hostler.ports import Batch, JournalError
 from hostler.runtime import checkpoints
@@ -25,7 +24,7 @@ from hostler.runtime.input_queues import BusyError
 from hostler.runtime.leadership_term import SWEEP_S, TICK_S, Around, Office
 from hostler.runtime.replica import Follower
 from hostler.runtime.subscribers import Subscribers
-from tests.kit import NOW, a_node, configuration
+from tests.kit import NOW, a_node, configuration, intent_of
 
 PATIENCE_S = 60.0
 
@@ -118,7 +117,7 @@ async def term(tmp_path: Path) -> AsyncIterator[Term]:
 
 
 def hold(node: str) -> Callable[[int], Input]:
-    return lambda token: IntentAsked(token, Intent(f"i{token}", "hold", node, "ann", "because", NOW))
+    return lambda token: IntentAsked(token, intent_of(f"i{token}", "hold", node, "ann", "because", NOW))
 
 
 async def test_the_time_is_that_of_the_last_turn_though_nothing_was_decided(term: Term) -> None:

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from hostler.controller.inputs import IntentAsked
 from hostler.core.state import events as e
-from hostler.core.state.model import Bounds, Intent, Phase, Position
-from tests.kit import Drive, a_node, configuration, pool_document
+from hostler.core.state.intent import Bounds
+from hostler.core.state.model import Phase, Position
+from tests.kit import Drive, a_node, configuration, intent_of, pool_document
 
 CONFIG = configuration({"train": pool_document(target=0)})
 
@@ -127,7 +128,7 @@ def test_a_narrowed_operator_never_says_where_a_bmc_s_password_is_sent_and_nobod
     drive = Drive(CONFIG, [a_node("a", position=Position("c1", "s1"))])
     away = {"kind": "bmc", "value": "http://attacker.test"}
     for number, bounds in enumerate((Bounds(site="s1"), Bounds(pool="train"))):
-        narrowed = Intent(f"i{number}", "rebind", "a", "eve", "new board", drive.now, away, bounds=bounds)
+        narrowed = intent_of(f"i{number}", "rebind", "a", "eve", "new board", drive.now, away, bounds=bounds)
         reply = drive.step(IntentAsked(901 + number, narrowed)).replies[0]
         assert (reply.granted, "operators of the whole cell" in reply.text) == (False, True)
     alone = drive.ask("rebind", "a", **away)

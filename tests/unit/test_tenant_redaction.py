@@ -13,16 +13,15 @@ from hostler.core.state import events as e
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration, Policy, Pool
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Bounds
 from hostler.core.state.model import (
     Assignment,
     Binding,
     Blocker,
-    Bounds,
     Condition,
     Evidence,
     Hold,
     HoldKind,
-    Intent,
     Node,
     Observation,
     Part,
@@ -32,7 +31,7 @@ from hostler.core.state.model import (
 )
 from hostler.server.tenant_redaction import TenantRedaction
 from hostler.server.tenant_redaction_rules import BLOCKED, FIELDS, OTHERS, UNTOLD
-from tests.kit import a_node
+from tests.kit import a_node, intent_of
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 UNREACHED = frozenset(
@@ -50,8 +49,9 @@ def nouns(kind: Any, found: set[type[Struct]]) -> set[type[Struct]]:
     if isinstance(kind, type) and issubclass(kind, Struct):
         if kind not in found and kind is not Configuration:
             found.add(kind)
-            for field in typing.get_type_hints(kind).values():
-                nouns(field, found)
+            hints = typing.get_type_hints(kind)
+            for field in kind.__struct_fields__:
+                nouns(hints[field], found)
         return found
     for one in typing.get_args(kind):
         nouns(one, found)
@@ -107,7 +107,7 @@ def test_a_reason_is_shown_to_who_gave_it() -> None:
     for tenant, owner, reason in (("", "ann", UNTOLD), ("acme", "ann", "why"), ("globex", OTHERS, UNTOLD)):
         shown = VEIL.over(Hold("h", "n1", HoldKind.cordon, "ann", "why", T0, tenant=tenant))
         assert (shown.owner, shown.reason) == (owner, reason)
-        intent = VEIL.over(Intent("i", "cordon", "n1", "ann", "why", T0, {"x": "why"}, bounds=Bounds(tenant=tenant)))
+        intent = VEIL.over(intent_of("i", "cordon", "n1", "ann", "why", T0, {"x": "why"}, bounds=Bounds(tenant=tenant)))
         assert (intent.person, intent.reason) == (owner, reason)
         assert ("why" in intent.args.values()) is (tenant == "acme")
 

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import NODES, Assignment, Phase
+from hostler.core.state.intent import NODES
+from hostler.core.state.model import Assignment, Phase
 from hostler.server.problems import ProblemError
 from hostler.server.token_scope import demand_visible, incident_within, intervals, record_within
 from hostler.server.tokens import Grant, Identity, Role
@@ -76,7 +77,7 @@ def test_records_of_incidents_name_ones_own_nodes_only(fleet: Fleet) -> None:
 )
 def test_an_act_reaches_what_is_wholly_the_callers(fleet: Fleet, target: str, names: str, allowed: bool) -> None:
     """Mutants: one node of one's own is enough; what holds no node is anybody's."""
-    args = {NODES: names} if names else {}
+    args = tuple(names.split(",")) if names else ()
     demand_visible(WHOLE, fleet, target, args)
     if allowed:
         demand_visible(ACME, fleet, target, args)

@@ -5,13 +5,21 @@ import pytest
 from msgspec.structs import replace
 
 from hostler.core.state import snapshot, version_1
-from hostler.core.state.events import PlanRecorded
+from hostler.core.state.cell_record import StoredAnswer
+from hostler.core.state.change_control import Approval
+from hostler.core.state.events import IntentRecorded, PlanRecorded
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import NODES, Intent, Unreadable
+from hostler.core.state.model import Mode
 from hostler.core.state.plan_rules import PlanRules
 from hostler.core.state.upcast import downcast, upcast
+from hostler.core.state.verbs.facts import Verb
+from hostler.core.state.verbs.holds import PlaceHold
+from hostler.core.state.verbs.modes import SetMode
+from hostler.core.state.verbs.remedies import Drain
 from hostler.core.tables.recipes import RECIPES
 from tests.contract.journal_samples import sample
-from tests.kit import a_node
+from tests.kit import NOW, a_node
 
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
@@ -38,3 +46,71 @@ def test_a_plan_in_an_older_snapshot_ends_by_the_rules_of_its_day() -> None:
     read = snapshot.load(msgspec.msgpack.encode(body | {"version": 3})).nodes["a"].plan
     assert read is not None
     assert read.rules == version_1.rules_of("release") == RECIPES["release"].rules
+
+
+HELD = {
+    "id": "i",
+    "verb": "hold",
+    "target": "a",
+    "person": "ann",
+    "reason": "why",
+    "at": "2026-02-01T00:00:00Z",
+    "args": {"hours": "2"},
+    "key": "k",
+    "dry_run": False,
+    "bounds": {"site": "", "pool": "", "tenant": ""},
+}
+"""An intent as version 1 wrote it."""
+
+
+NO_BOOL = "Expected `bool`, got `str` - at `$.now`"
+
+
+@pytest.mark.parametrize(
+    ("verb", "target", "args", "act", "nodes"),
+    [
+        ("hold", "a", {"hours": "2"}, PlaceHold(2.0), ()),
+        ("hold", "a", {"hours": "0.25"}, PlaceHold(0.25), ()),
+        ("drain", NODES, {NODES: "a,b"}, Drain(), ("a", "b")),
+        ("drain", "a", {"now": "true"}, Drain(now=True), ()),
+        ("mode", "pool:p", {"mode": "propose"}, SetMode(Mode.propose), ()),
+        (
+            "drain",
+            "a",
+            {"now": "later"},
+            Unreadable("drain", {"now": "later"}, NO_BOOL),
+            (),
+        ),
+        ("explode", "a", {"x": "y"}, Unreadable("explode", {"x": "y"}, "there is no such verb"), ()),
+    ],
+)
+def test_an_intent_in_words_is_read_and_written_in_words_again(
+    verb: str, target: str, args: dict[str, str], act: Verb, nodes: tuple[str, ...]
+) -> None:
+    """What version 1 recorded of refused requests is read too. Mutant: an unknown verb stops the journal."""
+    old = {**HELD, "verb": verb, "target": target, "args": args}
+    body = {"type": "intent_recorded", "intent": old, "granted": True, "answer": "", "content": "of other bytes"}
+    event = msgspec.convert(upcast(body, 1), IntentRecorded)
+    assert (event.intent.act, event.intent.nodes, event.intent.verb) == (act, nodes, verb)
+    assert event.content == "", "its digest was of other bytes: who asks again under its key is not refused"
+    written = downcast(msgspec.json.decode(msgspec.json.encode(event)), 2, 1)
+    assert written["intent"] == old
+
+
+def test_an_approval_in_an_older_snapshot_keeps_its_intent() -> None:
+    fleet = Fleet()
+    approval: Approval = replace(sample(Approval), id="p", intent=msgspec.convert(version_1.intent_up(HELD), Intent))
+    fleet.put_approval("p", approval)
+    fleet.answers.put("k", replace(sample(StoredAnswer), content="of other bytes"))
+    fleet.merge()
+    body = msgspec.msgpack.decode(snapshot.dump(snapshot.state_of(fleet)))
+    (written,) = body["others"]["approvals"]
+    older = {**body["others"], "approvals": [{**written, "intent": version_1.intent_down(written["intent"])}]}
+    read = snapshot.load(msgspec.msgpack.encode(body | {"version": 3, "others": older}))
+    assert read.approvals["p"] == approval
+    assert read.answers["k"].content == ""
+
+
+def test_a_floats_last_digits_are_written() -> None:
+    """Mutant: hours of more than six digits are rounded."""
+    assert Intent("i", PlaceHold(1234.5678), "a", "ann", "why", NOW).args == {"hours": "1234.5678"}

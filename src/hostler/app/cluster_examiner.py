@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from hostler.app.cluster_connections import kubernetes_access, kubernetes_settings, slurm_access
 from hostler.controller.ready import Reply
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Intent
+from hostler.core.state.intent import Intent
+from hostler.core.state.verbs.remediators import ReportRemediators
 from hostler.drivers.kubernetes import doctor as kubernetes
 from hostler.drivers.kubernetes.scheduler import KubernetesScheduler
 from hostler.drivers.slurm import doctor as slurm
@@ -82,7 +83,7 @@ class Examiner:
         names = sorted({name for look in self._looks for name in await look()})
         known = sorted(one.name for one in self._fleet().cell.remediators if one.cluster == self._cluster)
         if names != known:
-            args = {"remediators": ",".join(names)}
+            found = ReportRemediators(",".join(names))
             at, target = datetime.now(UTC), f"cluster:{self._cluster}"
             reason = "found in the cluster"
-            await self._ask(Intent(secrets.token_hex(8), "report-remediators", target, PERSON, reason, at, args))
+            await self._ask(Intent(secrets.token_hex(8), found, target, PERSON, reason, at))

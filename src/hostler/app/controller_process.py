@@ -21,8 +21,9 @@ from hostler.controller.ready import Reply
 from hostler.core.policy.documents import parse
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.intent import Intent, act_of
 from hostler.core.state.live_state import Release
-from hostler.core.state.model import FLEET, Intent, Node
+from hostler.core.state.model import FLEET, Node
 from hostler.journal.opening import on_server, open_journal
 from hostler.ports import Journal, OperationDriver, UnreachableError
 from hostler.runtime.input_queues import BusyError
@@ -183,7 +184,8 @@ async def ask(cell: Cell, verb: str, target: str, *, person: str = "hostler-up",
     Raises InvalidInputError where it is refused.
     """
     args, second = more.pop("args", {}), str(more.pop("second", ""))
-    intent = Intent(secrets.token_hex(8), verb, target, person, "set up by the command line", now(), args)  # type: ignore[arg-type]
+    act = act_of(verb, args)  # type: ignore[arg-type]
+    intent = Intent(secrets.token_hex(8), act, target, person, "set up by the command line", now())
     while True:
         try:
             reply = await cell.ask(intent, **more)  # type: ignore[arg-type]

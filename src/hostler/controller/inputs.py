@@ -5,8 +5,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow
-from hostler.core.state.model import Intent, Observation, Outcome
+from hostler.core.state.model import Observation, Outcome
 from hostler.ports import WorkloadView
 
 

@@ -18,8 +18,9 @@ from hostler.core.state.clock_doubt import Witness
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow, LiveState
-from hostler.core.state.model import ActClass, Intent, Observation, Outcome
+from hostler.core.state.model import ActClass, Observation, Outcome
 from hostler.core.tables.operations import OPERATIONS
 from hostler.logs.structured import logger
 from hostler.ports import ControllerMember, FencedError, Journal, JournalError, Lease, UnreachableError

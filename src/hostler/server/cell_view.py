@@ -9,8 +9,9 @@ from hostler.controller.ready import Reply
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Intent, Observation, Outcome
+from hostler.core.state.model import Observation, Outcome
 from hostler.ports import Archived
 from hostler.runtime.membership import ControllerHealth
 

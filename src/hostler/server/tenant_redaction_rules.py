@@ -14,6 +14,7 @@ from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.model import (
     FLEET,
     AsideFailure,
@@ -22,14 +23,12 @@ from hostler.core.state.model import (
     Attempt,
     Binding,
     Blocker,
-    Bounds,
     CheckResult,
     Condition,
     ConsentedWork,
     Difference,
     Evidence,
     Hold,
-    Intent,
     Node,
     Observation,
     Operation,
@@ -47,6 +46,8 @@ from hostler.core.state.model import (
 )
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.plan_rules import PlanRules
+from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.verbs.facts import Verb
 from hostler.core.tables.conditions import CONDITIONS
 from hostler.core.tables.operations import OPERATIONS
 
@@ -264,10 +265,13 @@ def _of_intent(own: Own, intent: Intent, value: str) -> str:
     return value if intent.bounds.tenant in ("", own.tenant) else OTHERS
 
 
-def _intent_said(own: Own, intent: Intent, value: Any) -> Any:
-    if intent.bounds.tenant == own.tenant:
-        return value
-    return {} if isinstance(value, dict) else UNTOLD
+def _intent_said(own: Own, intent: Intent, value: str) -> str:
+    return value if intent.bounds.tenant == own.tenant else UNTOLD
+
+
+def _act(own: Own, intent: Intent, value: Verb) -> Verb:
+    """The verb; its arguments where it is theirs."""
+    return value if intent.bounds.tenant == own.tenant else Unreadable(intent.verb)
 
 
 def _answer(own: Own, event: e.IntentRecorded, value: str) -> str:
@@ -369,7 +373,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
         differences=unnamed,
     ),
     Observation: _rows("node kind source spool boot_id finding", text=_observed, facts=_observed),
-    Intent: _rows("id verb", target=_scope, person=_of_intent, reason=_intent_said, args=_intent_said),
+    Intent: _rows("id", target=_scope, person=_of_intent, reason=_intent_said, act=_act, nodes=_nodes),
+    **{kind: _rows(" ".join(kind.__struct_fields__)) for kind in VERBS.values()},  # as their intent is shown
+    Unreadable: _rows("said args why"),
     Approval: _rows("id", configuration=_nothing, why=_untold, nodes=_nodes, pools=_own_pools),
     SliceError: _rows("kind", node=_node, text=_untold),
     Pool: _rows("name sku cluster tenant modes owner"),

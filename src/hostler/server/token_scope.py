@@ -1,6 +1,6 @@
 """Scope of a token: which nodes it sees, what it may act on, and which intervals a tenant reads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -66,7 +66,7 @@ def _sees_id(who: Identity, fleet: Fleet, node_id: str) -> bool:
     return node is not None and sees(who, node)
 
 
-def demand_visible(who: Identity, fleet: Fleet, target: str, args: dict[str, str] | None = None) -> None:
+def demand_visible(who: Identity, fleet: Fleet, target: str, named: Iterable[str] = ()) -> None:
     """Raises ProblemError (403) where an act on `target` would leave what the caller reaches.
 
     A rack or pool is within reach when each of its nodes in production is; FLEET is for tokens that see all. The core
@@ -74,7 +74,7 @@ def demand_visible(who: Identity, fleet: Fleet, target: str, args: dict[str, str
     """
     if who.whole:
         return
-    nodes = concerned(fleet, target, args)
+    nodes = concerned(fleet, target, named)
     if not nodes or not all(sees(who, node) for node in nodes):
         raise refuse(403, "forbidden", f"'{target[:100]}' is not wholly yours", "name a node that you see")
 

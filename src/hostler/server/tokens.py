@@ -22,7 +22,7 @@ from msgspec import Struct
 from sqlalchemy import Column, LargeBinary, MetaData, Row, Table, Text, bindparam, delete, func, insert, select
 from sqlalchemy.schema import CreateTable
 
-from hostler.core.state.model import Bounds
+from hostler.core.state.intent import Bounds
 from hostler.journal.opening import on_server
 from hostler.ports import JournalError
 from hostler.server.token_storage import SharedTokenDatabase, TokenDatabaseFile, TokenStorage

@@ -16,7 +16,7 @@ from hostler.cli.node_verbs import command, keyword
 from hostler.cli.options import CONNECT, PICK, SHOW, SHOW_ONCE, Connect, Pick, Show, ShowOnce, Why
 from hostler.cli.output import emit, shown
 from hostler.cli.table_columns import AGENTS, CONDITIONS, HISTORY, NODE_CONDITIONS, NODES, OBSERVATIONS, WAITING
-from hostler.core.state.model import NODES as SEVERAL
+from hostler.core.state.intent import NODES as SEVERAL
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Verb, name_of
 

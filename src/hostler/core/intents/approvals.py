@@ -16,7 +16,7 @@ from hostler.core.report.sentences import asked_for
 from hostler.core.state import events as e
 from hostler.core.state.change_control import APPROVALS_MAX, NODES_LISTED, Approval
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.model import Intent
+from hostler.core.state.intent import Intent
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import DenyRequest, WithdrawRequest
 from hostler.core.state.verbs.nodes import Rebind
@@ -72,7 +72,7 @@ def pending(ask: AnyAsk) -> Approval | None:
 
 def _sameness(intent: Intent, configuration: Configuration | None) -> tuple[object, ...]:
     sha256 = configuration.sha256 if configuration else ""
-    return intent.person.casefold(), intent.verb, intent.target, intent.args, sha256
+    return intent.person.casefold(), intent.act, intent.target, intent.nodes, sha256
 
 
 def request(ask: AnyAsk, why: str, nodes: tuple[str, ...]) -> Approval:

@@ -4,15 +4,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, cast
 
-import msgspec
 from msgspec import Struct
 
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.decision_context import DecisionContext
-from hostler.core.state.model import FLEET, NODES, Hold, HoldKind, Intent, Node, Phase
-from hostler.core.state.verbs.every import VERBS
+from hostler.core.state.intent import NODES, Intent
+from hostler.core.state.model import FLEET, Hold, HoldKind, Node, Phase
 from hostler.core.state.verbs.facts import Verb
 
 REASON_MAX = 500
@@ -52,18 +51,8 @@ class Ask(Struct, Generic[V], frozen=True):
 
     @property
     def act(self) -> V:
-        """The verb with its arguments. Raises RefusalError where the intent has others than the verb takes."""
-        intent = self.intent
-        args = {key: value for key, value in intent.args.items() if (key, intent.target) != (NODES, NODES)}
-        try:
-            return cast("V", msgspec.convert(args | {"verb": intent.verb}, VERBS[intent.verb], strict=False))
-        except msgspec.ValidationError as error:
-            raise RefusalError(f"{intent.verb} takes {_taken(VERBS[intent.verb])}: {error}") from error
-
-
-def _taken(kind: type[Verb]) -> str:
-    fields = msgspec.structs.fields(kind)
-    return ", ".join(f"{field.name}{'' if field.required else ' (may be left out)'}" for field in fields) or "nothing"
+        """The verb with its arguments."""
+        return cast("V", self.intent.act)
 
 
 Granted = tuple[str, tuple[e.Event, ...]]
@@ -110,7 +99,7 @@ def nodes_of(ask: AnyAsk) -> tuple[Node, ...]:
 
 
 def _listed(ask: AnyAsk) -> tuple[Node, ...]:
-    names = [name for name in ask.intent.args.get(NODES, "").split(",") if name]
+    names = ask.intent.nodes
     if not 0 < len(names) <= NODES_MAX:
         raise RefusalError(f"{len(names)} nodes are listed; name 1 to {NODES_MAX}")
     found = {node.id: node for name in names if (node := ask.scene.fleet.resolve(name)) is not None}

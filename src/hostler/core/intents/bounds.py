@@ -1,8 +1,11 @@
 """How far an intent may go: no further than the token under which it was asked, as the fleet is when it is decided."""
 
+from collections.abc import Iterable
+
 from hostler.core.intents.ask import AnyAsk, RefusalError
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import NODES, Bounds, Node, Phase
+from hostler.core.state.intent import NODES, Bounds
+from hostler.core.state.model import Node, Phase
 
 
 def check_bounds(ask: AnyAsk) -> None:
@@ -10,7 +13,7 @@ def check_bounds(ask: AnyAsk) -> None:
     intent = ask.intent
     if intent.bounds == Bounds():
         return
-    nodes = concerned(ask.scene.fleet, intent.target, intent.args)
+    nodes = concerned(ask.scene.fleet, intent.target, intent.nodes)
     outside = [node.id for node in nodes if not within(intent.bounds, node)]
     if outside or not nodes:
         raise RefusalError(f"'{intent.target[:100]}' is not wholly yours; name a node that you see")
@@ -30,11 +33,11 @@ def is_theirs(bounds: Bounds, tenant: str) -> bool:
     return not bounds.tenant or bounds.tenant == tenant
 
 
-def concerned(fleet: Fleet, target: str, args: dict[str, str] | None = None) -> list[Node]:
+def concerned(fleet: Fleet, target: str, nodes: Iterable[str] = ()) -> list[Node]:
     """The nodes an act on the target concerns: through a hold, ticket, incident, window, approval too; or none."""
     kind, _, name = target.partition(":")
     if target == NODES:
-        named = (fleet.resolve(one) for one in (args or {}).get(NODES, "").split(","))
+        named = (fleet.resolve(one) for one in nodes)
         return [node for node in named if node is not None]
     if kind in ("pool", "rack", "nvlink", "power", "leaf") and name:
         key = f"pool:{name}" if kind == "pool" else f"member:{target}"
@@ -49,7 +52,7 @@ def _through(fleet: Fleet, target: str) -> list[Node]:
     if (ticket := fleet.tickets.get(target)) is not None:
         return concerned(fleet, ticket.node)
     if (approval := fleet.approvals.get(target)) is not None:
-        return concerned(fleet, approval.intent.target, approval.intent.args)
+        return concerned(fleet, approval.intent.target, approval.intent.nodes)
     if (incident := fleet.incidents.get(target)) is not None:
         return [fleet.nodes[i] for i in incident.members if i in fleet.nodes]
     hold, window = fleet.holds.get(target), fleet.windows.get(target)

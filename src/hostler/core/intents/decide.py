@@ -5,6 +5,9 @@ any fault. Every intent is recorded, granted or not, unless it is a dry run; a r
 What would disturb more than one person may decide waits for a second one.
 """
 
+from typing import Any
+
+import msgspec
 from msgspec.structs import replace
 
 from hostler.core.intents import (
@@ -20,17 +23,20 @@ from hostler.core.intents import (
     remedies,
     tickets,
 )
-from hostler.core.intents.ask import REASON_MAX, Answered, AnyAsk, Granted, Handler, Handlers, Nodes, RefusalError
+from hostler.core.intents.ask import REASON_MAX, Answered, AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.bounds import check_bounds
 from hostler.core.intents.repeating import content_of, repeated
 from hostler.core.state import events as e
 from hostler.core.state import formats
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import Intent
+from hostler.core.state.intent import Intent, Unreadable
 from hostler.core.state.verbs.activation import Activate
 from hostler.core.state.verbs.approvals import ApproveRequest
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.remedies import RemedyVerb
+
+SLIM_CHARS = 256
+"""The longest argument that is recorded with its intent."""
 
 
 def answer(ask: AnyAsk) -> Answered:
@@ -94,7 +100,7 @@ def _tried(ask: AnyAsk, needs: approvals.Demand, text: str) -> Answered:
 
 
 def _check(intent: Intent) -> None:
-    if intent.verb not in VERBS:
+    if isinstance(intent.act, Unreadable) and intent.verb not in VERBS:
         raise RefusalError(f"no verb '{intent.verb}'; there are {', '.join(sorted(VERBS))}")
     if not intent.person:
         raise RefusalError("an intent carries the name of the person who asks")
@@ -106,7 +112,22 @@ def _check(intent: Intent) -> None:
 
 def _slim(intent: Intent) -> Intent:
     """The intent without bulky documents: what they did stands in the events that follow."""
-    return replace(intent, args={k: v for k, v in intent.args.items() if len(v) <= 256})
+    act, most = intent.act, SLIM_CHARS
+    bulky: dict[str, Any] = {name: "" for name in act.__struct_fields__ if len(str(getattr(act, name))) > most}
+    if isinstance(act, Unreadable):
+        bulky = {"args": {name: text for name, text in act.args.items() if len(text) <= most}}
+    nodes = intent.nodes if len(",".join(intent.nodes)) <= most else ()
+    return replace(intent, act=replace(act, **bulky), nodes=nodes)
+
+
+def _unreadable(ask: Ask[Unreadable]) -> Granted:
+    """Raises RefusalError: there is no such verb, or it takes other arguments."""
+    verb = ask.act.said
+    if (kind := VERBS.get(verb)) is None:
+        raise RefusalError(f"no verb '{verb}'; there are {', '.join(sorted(VERBS))}")
+    fields = msgspec.structs.fields(kind)
+    taken = ", ".join(f"{field.name}{'' if field.required else ' (may be left out)'}" for field in fields) or "nothing"
+    raise RefusalError(f"{verb} takes {taken}: {ask.act.why}")
 
 
 HANDLERS: Handlers = {
@@ -121,6 +142,7 @@ HANDLERS: Handlers = {
     **remediators.HANDLERS,
     **remedies.HANDLERS,
     **tickets.HANDLERS,
+    Unreadable: Handler(_unreadable),
     ApproveRequest: Handler(approvals.approving(_grant, _disturbed_by)),
 }
 """How each verb of `core.state.verbs` is decided."""

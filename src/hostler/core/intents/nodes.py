@@ -10,7 +10,8 @@ from hostler.core.intents.registration import outside_problem
 from hostler.core.planning import idle_checks
 from hostler.core.planning.outcomes import change_phase
 from hostler.core.state import events as e
-from hostler.core.state.model import Binding, Bounds, CheckResult, Node, Phase, Verdict
+from hostler.core.state.intent import Bounds
+from hostler.core.state.model import Binding, CheckResult, Node, Phase, Verdict
 from hostler.core.state.verbs.nodes import (
     Adopt,
     Certify,

@@ -28,5 +28,5 @@ def content_of(ask: AnyAsk) -> str:
     if not intent.key:
         return ""
     sha256 = ask.configuration.sha256 if ask.configuration is not None else ""
-    asked = (intent.verb, intent.target, intent.reason, intent.dry_run, intent.args, sha256, ask.documents)
+    asked = (intent.act, intent.target, intent.nodes, intent.reason, intent.dry_run, sha256, ask.documents)
     return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()

@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.model import Intent
+from hostler.core.state.intent import Intent
 
 
 class Approval(Struct, frozen=True):

@@ -11,6 +11,7 @@ from msgspec import Struct
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, Rollout, SliceError
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.intent import Intent
 from hostler.core.state.model import (
     Asset,
     Assignment,
@@ -21,7 +22,6 @@ from hostler.core.state.model import (
     Difference,
     Evidence,
     Hold,
-    Intent,
     Mode,
     Node,
     Operation,
@@ -636,7 +636,11 @@ class Record(Struct, frozen=True):
 VERSION = 2
 """The newest version of any event's body, and of snapshots; older bodies pass `upcast` on the way in."""
 
-INTRODUCED: dict[tuple[str, int], int] = {("plan_recorded", 2): 2}
+INTRODUCED: dict[tuple[str, int], int] = {
+    ("plan_recorded", 2): 2,
+    ("intent_recorded", 2): 2,
+    ("approval_requested", 2): 2,
+}
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
 Nothing of a format is written before every controller of the cell reads it (`formats`). A field that only has a

@@ -26,10 +26,6 @@ FLEET = "fleet"
 """The scope that holds and pauses of the whole cell are placed on."""
 
 
-NODES = "nodes"
-"""The target of an intent about several nodes: `args["nodes"]` names them, separated by commas."""
-
-
 BMC_ONLY = "bmc:"
 """Before a kind of part that only the BMC has looked at in this boot; what the agent sees of it counts before that."""
 
@@ -638,33 +634,6 @@ class Observation(Struct, frozen=True):
     @property
     def id(self) -> str:
         return f"{self.node}/{self.spool}/{self.sequence}"
-
-
-class Bounds(Struct, frozen=True):
-    """How far the token reached under which an intent was asked: a site, a pool, a tenant; "" is no bound."""
-
-    site: str = ""
-    pool: str = ""
-    tenant: str = ""
-
-
-class Intent(Struct, frozen=True):
-    """What a person (or a tool in a person's name) asks for. Recorded whether it is granted or refused.
-
-    `target` is a node id, "rack:…", "pool:…", FLEET, or NODES with their ids under `args`; `key` makes a repeated
-    request the same request.
-    """
-
-    id: str
-    verb: str
-    target: str
-    person: str
-    reason: str
-    at: datetime
-    args: dict[str, str] = {}
-    key: str = ""
-    dry_run: bool = False
-    bounds: Bounds = Bounds()
 
 
 HELD = "held_by"

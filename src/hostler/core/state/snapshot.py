@@ -70,7 +70,7 @@ class SnapshotBody(Struct, frozen=True):
     layouts: list[Layout]
     rows: list[msgspec.Raw]
     bare: list[str]
-    others: State
+    others: msgspec.Raw
 
 
 def state_of(fleet: Fleet) -> State:
@@ -147,8 +147,9 @@ def load(body: bytes) -> Fleet:
     if stored.version not in SNAPSHOTS_READ:
         read = ", ".join(map(str, SNAPSHOTS_READ))
         raise ValueError(f"snapshot format {stored.version}; this version reads {read}")
-    fleet = Fleet(stored.others.configuration)
-    _take_others(fleet, stored.others)
+    others = _others(stored)
+    fleet = Fleet(others.configuration)
+    _take_others(fleet, others)
     parts = fleet.parts.base
     row_of = Decoder(NodePartsRow)
     for raw in stored.rows:
@@ -158,6 +159,12 @@ def load(body: bytes) -> Fleet:
         fleet.put_node(node.id, node)
     fleet.merge()
     return fleet
+
+
+def _others(stored: SnapshotBody) -> State:
+    if stored.version == SNAPSHOT_VERSION:
+        return msgspec.msgpack.decode(stored.others, type=State)
+    return msgspec.convert(version_1.state_up(msgspec.msgpack.decode(stored.others)), State)
 
 
 def _nodes(stored: SnapshotBody, parts: PackedParts) -> Iterable[Node]:

@@ -15,10 +15,18 @@ Body = dict[str, Any]
 Caster = Callable[[Body], Body]
 Casters = Mapping[tuple[str, int], Caster]
 
-UPCASTERS: dict[tuple[str, int], Caster] = {("plan_recorded", 1): version_1.plan_recorded_up}
+UPCASTERS: dict[tuple[str, int], Caster] = {
+    ("plan_recorded", 1): version_1.plan_recorded_up,
+    ("intent_recorded", 1): version_1.intent_recorded_up,
+    ("approval_requested", 1): version_1.approval_requested_up,
+}
 """(stored name, version) → what makes of that body one of version + 1."""
 
-DOWNCASTERS: dict[tuple[str, int], Caster] = {("plan_recorded", 2): version_1.plan_recorded_down}
+DOWNCASTERS: dict[tuple[str, int], Caster] = {
+    ("plan_recorded", 2): version_1.plan_recorded_down,
+    ("intent_recorded", 2): version_1.intent_recorded_down,
+    ("approval_requested", 2): version_1.approval_requested_down,
+}
 """(stored name, version) → what makes of that body one of version - 1."""
 
 

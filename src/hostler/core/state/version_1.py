@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from hostler.core.state.intent import NODES, act_of, arguments
 from hostler.core.state.plan_rules import PlanRules
 
 _RULES: dict[str, dict[str, object]] = {
@@ -24,6 +25,55 @@ _RULES: dict[str, dict[str, object]] = {
     "bmc_reset": {"cures": "bmc_cold_reset"},
 }
 """Recipe → the rules that Hostler had for its plans when plans were recorded without any."""
+
+
+def intent_up(intent: dict[str, Any]) -> dict[str, Any]:
+    """An intent, its verb and arguments read as today's are."""
+    others = {name: value for name, value in intent.items() if name not in ("verb", "args")}
+    args = dict(intent.get("args", {}))
+    listed = args.pop(NODES, "") if intent["target"] == NODES else ""
+    act = msgspec.to_builtins(act_of(str(intent["verb"]), args))
+    return {**others, "act": act, "nodes": [name for name in listed.split(",") if name]}
+
+
+def intent_down(intent: dict[str, Any]) -> dict[str, Any]:
+    """An intent, its arguments as text."""
+    others = {name: value for name, value in intent.items() if name not in ("act", "nodes")}
+    act, nodes = intent["act"], intent["nodes"]
+    args = arguments(act) | ({NODES: ",".join(nodes)} if nodes else {})
+    return {**others, "verb": act.get("said", act["verb"]), "args": args}
+
+
+def intent_recorded_up(body: dict[str, Any]) -> dict[str, Any]:
+    """A recorded intent. Its digest was of other bytes: a request under its key is taken for the same."""
+    return {**body, "intent": intent_up(body["intent"]), "content": ""}
+
+
+def intent_recorded_down(body: dict[str, Any]) -> dict[str, Any]:
+    """A recorded intent, without the digest, which the version before would not find again."""
+    return {**body, "intent": intent_down(body["intent"]), "content": ""}
+
+
+def approval_up(approval: dict[str, Any]) -> dict[str, Any]:
+    """An approval with its intent."""
+    return {**approval, "intent": intent_up(approval["intent"])}
+
+
+def approval_requested_up(body: dict[str, Any]) -> dict[str, Any]:
+    """A requested approval with its intent."""
+    return {**body, "approval": approval_up(body["approval"])}
+
+
+def approval_requested_down(body: dict[str, Any]) -> dict[str, Any]:
+    """A requested approval with its intent."""
+    approval = body["approval"]
+    return {**body, "approval": {**approval, "intent": intent_down(approval["intent"])}}
+
+
+def state_up(state: dict[str, Any]) -> dict[str, Any]:
+    """The committed state of a snapshot, without its nodes: its approvals, and the answers under keys."""
+    answers = [(key, {**answer, "content": ""}) for key, answer in state["answers"]]
+    return {**state, "approvals": [approval_up(one) for one in state["approvals"]], "answers": answers}
 
 
 def rules_of(recipe: str) -> PlanRules:

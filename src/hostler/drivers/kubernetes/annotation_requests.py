@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from hostler.controller.ready import Reply
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.model import Bounds, Intent, Node
+from hostler.core.state.intent import Bounds, Intent, act_of
+from hostler.core.state.model import Node
 from hostler.drivers.kubernetes.cluster_cache import ClusterCache
 from hostler.drivers.kubernetes.kube_api import MERGE_PATCH, Api, checked
 from hostler.drivers.kubernetes.node_status_writer import members
@@ -98,12 +99,11 @@ class Requester:
         cluster = self._scheduler.cluster
         return Intent(
             id=secrets.token_hex(8),
-            verb=meaning.verb,
+            act=act_of(meaning.verb, meaning.args),
             target=node.id,
             person=f"{asked.by or 'somebody'} in cluster {cluster}"[:120],
             reason=(asked.reason or f"asked for on the Node in cluster {cluster}")[:MAX_REASON],
             at=datetime.now(UTC),
-            args=meaning.args,
             key=f"{cluster}/{listed.uid}/{asked.what}/{asked.at}"[:128],
             bounds=Bounds(pool=node.pool),
         )

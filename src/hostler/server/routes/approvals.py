@@ -131,7 +131,7 @@ def approvals_of(app_state: AppState, who: Identity) -> list[Approval]:
 
 
 def _reaches(app_state: AppState, who: Identity, approval: Approval) -> bool:
-    nodes = concerned(app_state.fleet, approval.intent.target, approval.intent.args)
+    nodes = concerned(app_state.fleet, approval.intent.target, approval.intent.nodes)
     return bool(nodes) and all(sees(who, node) for node in nodes)
 
 

@@ -15,9 +15,10 @@ from hostler.core.intents.registration import MAX_NODES, AssetSpec, NodeSpec
 from hostler.core.intents.repeating import OTHER_CONTENT
 from hostler.core.state.configuration import Configuration
 from hostler.core.state.input_problems import InvalidInputError
-from hostler.core.state.model import NODES, Intent
+from hostler.core.state.intent import NODES, Intent, act_of
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
+from hostler.core.state.verbs.maintenance import EndWork
 from hostler.server.api_resources import IntentView
 from hostler.server.app_state import AppState
 from hostler.server.auth import demand, needs
@@ -94,6 +95,7 @@ class RequestedIntent(Struct, frozen=True):
     args: dict[str, str] = {}
     dry_run: bool = False
     key: str = ""
+    nodes: tuple[str, ...] = ()
 
 
 class Caller(Struct, frozen=True):
@@ -124,22 +126,22 @@ async def submit(
     if kind is None:
         raise refuse(404, "unknown", f"no verb '{asked.verb}'", f"use one of {', '.join(sorted(VERBS))}")
     demand(who, kind.facts.asks)
-    demand_visible(who, app_state.fleet, asked.target, asked.args)
-    if asked.args.get("shift_lead") == "true" and who.role is not Role.operator:
-        raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")
     node = app_state.fleet.resolve(asked.target)
     intent = Intent(
         id=uuid4().hex,
-        verb=asked.verb,
+        act=act_of(asked.verb, asked.args),
         target=node.id if node else asked.target,
         person=who.name,
         reason=asked.reason,
         at=app_state.now(),
-        args=asked.args,
+        nodes=asked.nodes,
         key=f"{who.token}/{key}" if key else "",
         dry_run=asked.dry_run,
         bounds=who.grant.bounds,
     )
+    demand_visible(who, app_state.fleet, intent.target, intent.nodes)
+    if isinstance(intent.act, EndWork) and intent.act.shift_lead and who.role is not Role.operator:
+        raise refuse(403, "forbidden", f"{who.name} is no shift lead", "ask who started the work, or an operator")
     reply = await app_state.cell.ask(intent, configuration, documents or {})
     latched = app_state.fleet.cell.brake
     detail = {**reply.detail, "brake": latched} if latched else reply.detail
@@ -159,11 +161,14 @@ async def post_intent(app_state: TheAppState, caller: TheCaller, data: JSONBody[
     if data.verb in OWN_ROUTES:
         instead = ", ".join(f"POST /v1/{path}" for path in OWN_ROUTES.values())
         raise refuse(400, "malformed", f"{data.verb} has its own route", f"one of {instead}")
-    args = {**data.args, NODES: ",".join(dict.fromkeys(data.nodes))} if data.nodes else data.args
     if (data.target == NODES) != bool(data.nodes):
         raise refuse(400, "malformed", "the target 'nodes' and a list of nodes go together", "give both, or neither")
     return await submit(
-        app_state, caller, RequestedIntent(data.verb, data.target, data.reason, args, data.dry_run, data.key)
+        app_state,
+        caller,
+        RequestedIntent(
+            data.verb, data.target, data.reason, data.args, data.dry_run, data.key, tuple(dict.fromkeys(data.nodes))
+        ),
     )
 
 

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.configuration import Pool
-from hostler.core.state.model import ActClass, Condition, Intent, Phase, Plan
+from hostler.core.state.intent import Intent
+from hostler.core.state.model import ActClass, Condition, Phase, Plan
 from hostler.sim.checkers.journal_reading import OURS, JournalReading, NodeHistory
 from hostler.sim.checkers.law import LawCase
 from hostler.sim.world.ledger import ActualDisturbance

@@ -11,7 +11,8 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
 from hostler.core.state.change_control import Approval
 from hostler.core.state.configuration import Configuration
-from hostler.core.state.model import Condition, Hold, HoldKind, Intent, Phase
+from hostler.core.state.intent import Intent, act_of
+from hostler.core.state.model import Condition, Hold, HoldKind, Phase
 from hostler.sim.world.simulated_host import SimulatedHost
 from hostler.sim.world.world_context import Site, Span
 
@@ -319,12 +320,11 @@ class People:
 
         intent = Intent(
             id=f"i{site.asked}",
-            verb=errand.verb,
+            act=act_of(errand.verb, errand.args),
             target=errand.target,
             person=errand.person,
             reason=errand.reason,
             at=site.wall,
-            args=errand.args,
             key=key,
         )
         site.tell(IntentAsked(site.token(heard), intent, request.configuration, request.documents))
