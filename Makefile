@@ -93,9 +93,10 @@ docs-check: environment ## check that docs/reference is what the code says today
 	$(BIN)/python -m hostler.cli.main docs generate --out "$$fresh" && \
 	diff -r docs/reference "$$fresh" || { echo "docs/reference differs from the code: run make docs" >&2; exit 1; }
 
-wheels: environment ## build both distributions into dist: hostler, and hostler-agent for nodes
+wheels: environment ## build the distributions into dist: hostler, hostler-agent for nodes, hostler-checks to examine them
 	$(BIN)/python -m hatchling build -t wheel -d dist
 	cd packages/agent && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(CURDIR)/dist
+	cd packages/checks && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(CURDIR)/dist
 
 # --- environments ----------------------------------------------------------------------------------------------------
 # Each stamp is newer than what it was made from, so an environment is touched only when its lock changed.

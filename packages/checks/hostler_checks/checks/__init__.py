@@ -1,0 +1,1 @@
+"""The checks themselves: each function takes `Work` and returns an `Answer`; they run in children only."""

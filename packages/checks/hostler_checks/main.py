@@ -1,0 +1,167 @@
+"""The command `hostler-check`: run a profile, list the checks, learn from peers, verify a report."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hostler_checks import VERSION, plants, reference, report, site_checks, state_dir, suite
+from hostler_checks.answers import Verdict, clean, result_of
+from hostler_checks.catalogue import CHECKS
+from hostler_checks.limits import limit_of
+from hostler_checks.profiles import Profile, load
+from hostler_checks.run_state import RunState
+from hostler_checks.runner import CheckRunner
+from hostler_checks.suite import SuiteRun
+from hostler_checks.yaml_reader import duration_s
+
+EXITS = {Verdict.passed: 0, Verdict.failed: 2, Verdict.suspect: 2, Verdict.inconclusive: 3}
+"""As monitoring plug-ins have them; what cannot be asked is 3 too, never one that reads as failed."""
+CANNOT_SAY = 3
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose refusal is no verdict."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(CANNOT_SAY, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its verdict."""
+    given = _parser().parse_args(arguments)
+    try:
+        sys.exit(given.run(given))
+    except (OSError, ValueError) as error:
+        print(f"hostler-check: {error}", file=sys.stderr)
+        sys.exit(CANNOT_SAY)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="hostler-check", description="Active checks of one node.")
+    parser.add_argument("--version", action="version", version=VERSION)
+    verbs = parser.add_subparsers(required=True, parser_class=_Parser)
+    run = verbs.add_parser("run", help="run a profile; exit 0 passed, 2 failed or suspect, 3 inconclusive")
+    run.add_argument("--profile", default="gate", help="gate, idle, burn_in, suspect, or a file NAME.yaml")
+    run.add_argument("--for", dest="for_", default="", metavar="TIME", help="time under load, as 90s, 20min or 24h")
+    run.add_argument(
+        "--state", type=Path, required=True, metavar="DIR", help="where state, history and reports are kept"
+    )
+    run.add_argument("--node", default=os.uname().nodename, help="this node's name")
+    run.add_argument("--device", default="auto", choices=("auto", "gpu", "cpu", "twin"), help="cpu: no GPU is expected")
+    run.add_argument("--reference", type=Path, help="what peers measured, see learn")
+    run.add_argument("--site", type=Path, default=site_checks.DIRECTORY, help="a site's own checks, a YAML file each")
+    run.add_argument("--run-id", default="", help="a finished run of this id is not run again")
+    run.add_argument("--message", type=Path, help="write the verdict there too, as a container's last message")
+    run.add_argument("-o", "--output", default="text", choices=("text", "json", "plugin"))
+    run.add_argument("--plant", default="", choices=("", *plants.PLANTS), help=argparse.SUPPRESS)
+    run.set_defaults(run=_run)
+    listed = verbs.add_parser("list", help="what each check detects, costs and takes")
+    listed.add_argument("-o", "--output", default="text", choices=("text", "json"))
+    listed.set_defaults(run=_list)
+    learn = verbs.add_parser("learn", help="make goldens and cohorts of the reports of three nodes or more")
+    learn.add_argument("reports", type=Path, nargs="+")
+    learn.add_argument("--out", type=Path, required=True)
+    learn.set_defaults(run=_learn)
+    verify = verbs.add_parser("verify", help="whether a report's digest is that of its content")
+    verify.add_argument("report", type=Path)
+    verify.set_defaults(run=_verify)
+    return parser
+
+
+def _run(given: argparse.Namespace) -> int:
+    if (given.plant or given.device == "twin") and not plants.permitted():
+        raise ValueError(f"faults are planted by tests alone, which set {plants.PERMISSION}=1")
+    profile = site_checks.added(load(given.profile), given.site, os.geteuid())
+    for_s = duration_s(given.for_) if given.for_ else profile.for_s
+    known = reference.decoded(given.reference.read_bytes()) if given.reference else None
+    runner = CheckRunner(known)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: runner.call_off())
+    told = (lambda text: print(text, file=sys.stderr, flush=True)) if given.output == "text" else (lambda _: None)
+    node = clean(given.node, 64)
+    wanted = SuiteRun(profile, given.state, node, for_s, given.device, clean(given.run_id, 64), given.plant, told)
+    state = suite.run(wanted, runner)
+    text = _said(profile, state, given.output)
+    print(text)
+    if given.message:
+        given.message.write_text(_plugin(state), "utf-8")
+    return EXITS[Verdict(state.verdict or Verdict.inconclusive)]
+
+
+def _said(profile: Profile, state: RunState, output: str) -> str:
+    if output == "json":
+        return json.dumps(state_dir.signed(report.body(profile, state)))
+    return _plugin(state) if output == "plugin" else _text(state)
+
+
+def _plugin(state: RunState) -> str:
+    """The verdict in a plug-in's words. Bits that differ from peers' take a node out of work: a witness is needed."""
+    verdict = {"suspect": "failed", "": "inconclusive"}.get(state.verdict, state.verdict)
+    detail = f"suspect: {state.detail}" if state.verdict == "suspect" else state.detail
+    if state.planted and verdict == "passed":
+        verdict, detail = "inconclusive", f"a fault was planted: {state.planted}"
+    return json.dumps({"verdict": verdict, "detail": clean(detail)})
+
+
+def _text(state: RunState) -> str:
+    lines = [f"{state.profile} {state.verdict}: {state.detail}"]
+    for _, one in sorted(state.latest.items()):
+        basis = f" [{', '.join(one.basis)}]" if one.basis else ""
+        lines.append(f"  {one.check:15} {one.part:5} {one.verdict:13} {one.detail}{basis}")
+    return "\n".join([*lines, *(f"  note: {note}" for note in state.notes)])
+
+
+def _list(given: argparse.Namespace) -> int:
+    if given.output == "json":
+        print(json.dumps([_row(name) for name in CHECKS]))
+        return 0
+    for name, spec in CHECKS.items():
+        where = "GPU only" if spec.gpu_only else "host" if spec.host else "CPU and GPU"
+        print(f"{name} {spec.version} ({where}): {spec.detects}\n    cost {spec.cost}; memory {spec.memory}")
+        for reading, limits in _row(name)["readings"].items():
+            print(f"    {reading} [{limits['unit']}] floor {limits['floor']}, bound {limits['bound']} on this CPU")
+    return 0
+
+
+def _row(name: str) -> dict[str, Any]:
+    spec, cores = CHECKS[name], len(os.sched_getaffinity(0))
+    readings = {}
+    for reading, row in spec.readings.items():
+        limit = limit_of(reading, "cpu", cores)
+        readings[reading] = {
+            "unit": row.unit,
+            "better": "higher" if row.higher else "lower",
+            "floor": limit.floor if limit else None,
+            "bound": limit.bound if limit and abs(limit.bound) != float("inf") else None,
+        }
+    kept = ("name", "version", "detects", "cost", "memory", "gpu_only", "host", "grave")
+    return {**{key: getattr(spec, key) for key in kept}, "readings": readings}
+
+
+def _learn(given: argparse.Namespace) -> int:
+    found = []
+    for path in given.reports:
+        told = state_dir.verified(path.read_bytes())
+        found += [(str(told["node"]), result_of(one)) for one in told["latest"]]
+    learned, dissent = reference.learn(found)
+    state_dir.write_bytes(given.out, reference.encoded(learned))
+    print(f"{len(learned.goldens)} goldens, {len(learned.cohorts)} cohorts of {len(given.reports)} reports")
+    for one in dissent:
+        print(f"dissents: {one}")
+    return 0
+
+
+def _verify(given: argparse.Namespace) -> int:
+    told = state_dir.verified(given.report.read_bytes())
+    print(f"{told['node']} {told['profile']} {told['verdict']}: the digest is right")
+    return 0
+
+
+if __name__ == "__main__":
+    main()
