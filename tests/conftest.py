@@ -47,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fresh-first", type=int, default=0, metavar="SEED", help="the first of the fresh seeds; 0 draws it (default)"
     )
+    parser.addoption(
+        "--rewrite-transcripts", action="store_true", help="write tests/transcripts/*.txt anew; review the diff"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
