@@ -7,9 +7,9 @@ from typing import Any
 from hostler.controller.inputs import AgentHeard, IntentAsked, NodeSeen
 from hostler.controller.loop import Controller
 from hostler.core.state.live_state import LiveState
-from hostler.core.state.model import Intent, Phase
+from hostler.core.state.model import Phase
 from hostler.ports import Restored
-from tests.kit import a_node, a_workload, configuration, fold, pool_document
+from tests.kit import a_node, a_workload, configuration, fold, intent_of, pool_document
 from tests.transcripts.scribe import Scribe
 
 ALONE = configuration({"train": pool_document(target=1)})
@@ -152,7 +152,7 @@ def rollout_stopped() -> Scribe:
     names = [f"n{number:02}" for number in range(40)]
     story = Scribe(configuration(pools), [a_node(name, domains=(f"rack:{name}",)) for name in names])
     story.begin_here()
-    intent = Intent("k1", "activate", "fleet", "ann", "a new rule", story.now)
+    intent = intent_of("k1", "activate", "fleet", "ann", "a new rule", story.now)
     story.step(IntentAsked(1, intent, configuration(pools, reboots), {"policy.yaml": "…"}))
     first = next(iter(story.fleet.rollouts.values())).slices[0].nodes
     for name in (*first, next(name for name in names if name not in first)):
