@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-detection sim soak mutants peers docs docs-check fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-detection sim soak mutants peers docs docs-check fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -71,6 +71,9 @@ audit: environment-test ## ask whether a locked version has a known vulnerabilit
 
 bench: environment-test ## measure the numbers the documents state
 	$(BIN)/python -m bench
+
+bench-checks: environment-test ## plant every fault in every active check: check x plant x verdict
+	$(BIN)/python -m bench checks
 
 bench-detection: environment-test ## plant every kind of fault, and a healthy month: the truth table; ARGS="-o json"
 	$(BIN)/python -m bench.detection $(ARGS)

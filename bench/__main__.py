@@ -9,6 +9,7 @@ from pathlib import Path
 def main() -> None:
     """Run the named benchmarks, all of them by default."""
     here = [str(Path(__file__).parent)]
+    sys.path.append(str(Path(__file__).parents[1] / "packages/checks"))
     found = [
         m.name
         for m in pkgutil.iter_modules(here)

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-TWIN = "twin"
-"""A device that plays a GPU on the CPU, so that checks for GPUs alone can be seen to fail without one."""
+TWIN, TORCH = "twin", "torch"
+"""Devices on the CPU for tests: one that plays a GPU with NumPy, so that checks for GPUs alone can be seen to fail, and
+one that computes with PyTorch, as GPUs do."""
 TF32 = "tf32"
 
 
@@ -39,7 +40,7 @@ def gpus() -> list[str]:
 
 
 class Device:
-    """One device. `part` is "cpu", "gpuN" or TWIN; raises UnableError where it is not there."""
+    """One device. `part` is "cpu", "gpuN", TWIN or TORCH; raises UnableError where it is not there."""
 
     def __init__(self, part: str) -> None:
         import array_api_compat  # noqa: PLC0415 - the parent of children never needs it
@@ -47,7 +48,8 @@ class Device:
         self._compat: Any = array_api_compat
         self.part = part
         self.is_gpu = part.startswith("gpu") or part == TWIN
-        self.torch: Any = None
+        self.is_cuda = part.startswith("gpu")
+        self.torch: Any = torch_or_none() if part == TORCH else None
         self.place: Any = "cpu"
         if part.startswith("gpu"):
             self.torch = _torch_with(int(part.removeprefix("gpu")))
@@ -58,9 +60,15 @@ class Device:
     @property
     def name(self) -> str:
         """The device's model: a GPU's name, or "cpu " and the processor's."""
-        if self.torch is not None:
+        if self.is_cuda:
             return str(self.torch.cuda.get_device_name(self.place))
         return f"cpu {processor()}"
+
+    def zeros(self, words: int) -> Any:
+        """An array of whole numbers of 64 bits."""
+        if self.torch is None:
+            return np.zeros(words, dtype=np.int64)
+        return self.torch.zeros(words, dtype=self.torch.int64, device=self.place)
 
     def put(self, host: Any, dtype: str = "fp32") -> Any:
         """An array of the host on the device, in one of fp64, fp32, tf32, fp16, bf16."""
@@ -91,12 +99,12 @@ class Device:
 
     def sync(self) -> None:
         """Wait until all work that was given to the device is done."""
-        if self.torch is not None:
+        if self.is_cuda:
             self.torch.cuda.synchronize(self.place)
 
     def free_bytes(self) -> int:
         """Memory that nobody has taken."""
-        if self.torch is not None:
+        if self.is_cuda:
             return int(self.torch.cuda.mem_get_info(self.place)[0])
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 

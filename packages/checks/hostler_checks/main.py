@@ -104,8 +104,6 @@ def _plugin(state: RunState) -> str:
     """The verdict in a plug-in's words. Bits that differ from peers' take a node out of work: a witness is needed."""
     verdict = {"suspect": "failed", "": "inconclusive"}.get(state.verdict, state.verdict)
     detail = f"suspect: {state.detail}" if state.verdict == "suspect" else state.detail
-    if state.planted and verdict == "passed":
-        verdict, detail = "inconclusive", f"a fault was planted: {state.planted}"
     return json.dumps({"verdict": verdict, "detail": clean(detail)})
 
 

@@ -123,6 +123,8 @@ def _through(wanted: SuiteRun, runner: CheckRunner, state: RunState) -> RunState
             state_dir.write(state_file(wanted), run_state.as_body(state))
         progress.write(wanted.folder, wanted.profile, state)
         wanted.told(progress.sentence(wanted.profile, state))
+    if state.planted and state.verdict == Verdict.passed:
+        run_state.end(state, Verdict.inconclusive, f"a fault was planted and not found: {state.planted}")
     if wanted.profile.history:
         history.save(wanted.folder, past)
     report.write(wanted.folder, wanted.profile, state)

@@ -68,9 +68,7 @@ def _words(work: Work) -> int:
 
 def _inversions(work: Work, words: int) -> tuple[list[float], tuple[str, ...]]:
     """Each pattern's time, and what came back changed."""
-    xp = work.device.xp
-    place = {} if work.device.torch is None else {"device": work.device.place}
-    cells = xp.zeros(words, dtype=xp.int64, **place)
+    cells = work.device.zeros(words)
     times: list[float] = []
     faults: list[str] = []
     for turn in work.rounds():

@@ -1,0 +1,104 @@
+"""The same checks on PyTorch (Debian's, on the CPU): replayed training, sums over ranks, products in every format."""
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from hostler_checks.answers import CheckResult
+from hostler_checks.device import TORCH
+from hostler_checks.reference import Golden, Reference, stack_key
+from tests.checks.suite_runs import PACKAGE, one, planting
+
+PYTHON = "/usr/bin/python3"
+HOW = "apt-get install --no-install-recommends python3-torch libopenblas0-pthread"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A path for Debian's Python: our code, and the one requirement that Debian has no package of."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "hostler_checks").symlink_to(PACKAGE / "hostler_checks")
+    (folder / "array_api_compat").symlink_to(Path(sysconfig.get_path("purelib")) / "array_api_compat")
+    asked = subprocess.run([PYTHON, "-c", "import torch, numpy, yaml"], capture_output=True, check=False)
+    if asked.returncode:
+        pytest.skip(f"no PyTorch under {PYTHON}: {HOW}")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _planting(monkeypatch: pytest.MonkeyPatch, site: Path) -> None:
+    planting(monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", str(site))
+
+
+def here(name: str, plant: str = "", part: str = "cpu", reference: Reference | None = None) -> CheckResult:
+    return one(name, plant, part, python=PYTHON, reference=reference)
+
+
+def test_training_gives_the_same_bits_in_every_process() -> None:
+    first, second = here("train_replay"), here("train_replay")
+    assert first.digest == second.digest != ""
+    assert (first.verdict, "no golden of this stack" in first.detail) == ("inconclusive", True)
+
+
+def test_a_flaky_bit_in_a_gradient_fails_and_names_its_step() -> None:
+    found = here("train_replay", "flaky_bit")
+    assert (found.verdict, found.grave, "differs from the first by step 2" in found.detail) == ("failed", True, True)
+
+
+def test_bits_that_peers_do_not_have_are_suspect_and_theirs_pass() -> None:
+    sound = here("train_replay")
+    golden = Golden("train_replay", sound.digest, 3, sound.stack)
+    known = Reference({stack_key("train_replay", sound.version, sound.stack): golden})
+    assert here("train_replay", reference=known).verdict == "passed"
+    found = here("train_replay", "bit_flip", reference=known)
+    assert (found.verdict, "a witness must tell apart the node, the stack" in found.detail) == ("suspect", True)
+
+
+def test_training_that_stalls_fails() -> None:
+    sound = here("train_replay")
+    golden = Golden("train_replay", sound.digest, 3, sound.stack)
+    known = Reference({stack_key("train_replay", sound.version, sound.stack): golden})
+    found = here("train_replay", "stall", reference=known)
+    assert (found.verdict, found.basis[-1]) == ("failed", "floor"), found.detail
+
+
+@pytest.mark.parametrize(
+    ("plant", "verdict"),
+    [("", "passed"), ("bit_flip", "failed"), ("slow_link", "failed"), ("above_bound", "inconclusive")],
+)
+def test_sums_over_ranks(plant: str, verdict: str) -> None:
+    found = here("allreduce", plant)
+    assert found.verdict == verdict, found.detail
+    assert found.stack.get("backend") == "gloo"
+
+
+@pytest.mark.parametrize("check", ["gemm_abft", "hbm_pattern"])
+def test_exact_checks_find_the_flip_on_tensors_too(check: str) -> None:
+    assert here(check, part=TORCH).verdict == "passed"
+    found = here(check, "bit_flip", TORCH)
+    assert found.verdict == "failed"
+    assert ("row 3, column 39" if check == "gemm_abft" else "address") in found.detail
+
+
+def test_products_in_the_formats_of_gpus() -> None:
+    found = one("gemm_perf", "", TORCH, python=PYTHON, params={"dtypes": ["fp32", "bf16", "fp64"], "n": 64})
+    assert found.verdict == "inconclusive"
+    assert found.detail == "fp64_tflops is no reading of this check"
+    assert one("gemm_perf", "", TORCH, python=PYTHON, params={"dtypes": ["fp32", "bf16"], "n": 64}).verdict == "passed"
+
+
+@pytest.mark.parametrize("check", ["hbm_bandwidth", "gemm_golden", "thermal_soak", "launch_latency"])
+def test_the_others_run_on_tensors(check: str) -> None:
+    found = here(check, part=TORCH)
+    assert found.verdict in ("passed", "inconclusive"), found.detail
+    assert found.load_s > 0, found.detail
+
+
+def test_without_pytorch_it_says_so() -> None:
+    for check in ("train_replay", "allreduce"):
+        found = one(check, python=sys.executable)
+        assert (found.verdict, found.detail) == ("inconclusive", "no PyTorch: install hostler-checks[torch]")
