@@ -4,15 +4,17 @@ Drivers, their simulated twins and the journals answer these Protocols; one cont
 all of them. Nothing here acts by itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
 
+from hostler.core.notify.messages import Message
 from hostler.core.state.events import Record
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
+from hostler.core.state.notify_routes import Route
 
 
 class PortError(Exception):
@@ -21,6 +23,14 @@ class PortError(Exception):
 
 class UnreachableError(PortError):
     """No answer. It may have worked: observe, then decide."""
+
+
+class BusyTargetError(UnreachableError):
+    """The outside takes no more now. `again_s`: after how long it may be asked again, 0 where it does not say."""
+
+    def __init__(self, why: str, again_s: float = 0.0) -> None:
+        super().__init__(why)
+        self.again_s = again_s
 
 
 class ExcessError(UnreachableError):
@@ -334,3 +344,88 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Close what is open and end every wait; closing twice is allowed."""
+
+
+class NotificationDriver(Protocol):
+    """Driver of one kind of target. `deliver` sends once; the same message sent twice is one message there.
+
+    Raises RefusedError (it will not be taken, whatever is done), BusyTargetError and UnreachableError (it may have been
+    taken, and is sent again). No error tells a secret.
+    """
+
+    async def deliver(self, message: Message, route: Route) -> None:
+        """Send the message to the route's target, once."""
+        ...
+
+
+class Delivery(Struct, frozen=True):
+    """A message on its way to its route. `state`: queued, delivered or dead; `why` is the last failure.
+
+    `due`: when it is tried next; `ended`: when it was delivered or given up.
+    """
+
+    message: Message
+    state: str
+    queued: datetime
+    due: datetime
+    attempts: int = 0
+    why: str = ""
+    ended: datetime | None = None
+    number: int = 0
+
+
+class RouteCounts(Struct, frozen=True):
+    """How many messages of a route stand in each state, and since when the oldest of the queue waits."""
+
+    queued: int = 0
+    delivered: int = 0
+    dead: int = 0
+    oldest: datetime | None = None
+    last: datetime | None = None
+
+
+class Outbox(Protocol):
+    """Messages to be delivered, and the record up to which the journal was looked at; every controller sees the same.
+
+    Whatever goes wrong is a JournalError. All of it blocks.
+    """
+
+    def position(self) -> tuple[int, bytes] | None:
+        """The last record that was looked at and what stood open then; None before the first."""
+        ...
+
+    def advance(self, before: int, after: int, told: bytes, messages: Sequence[Message], now: datetime) -> bool:
+        """Queue the messages and move on, together or not at all; False where somebody else has moved on."""
+        ...
+
+    def put(self, message: Message, now: datetime) -> None:
+        """Queue one message beside the journal (a test)."""
+        ...
+
+    def due(self, now: datetime, limit: int) -> list[Delivery]:
+        """Messages to be tried now, pages first; none before an earlier one of its key on the route has ended."""
+        ...
+
+    def ended(self, delivery: Delivery, state: str, at: datetime, why: str = "") -> None:
+        """The delivery is over: delivered or dead."""
+        ...
+
+    def postponed(self, delivery: Delivery, due: datetime, why: str) -> None:
+        """Note a failure; the message is tried again at `due`."""
+        ...
+
+    def retry(self, number: int, now: datetime) -> bool:
+        """Queue a dead letter again; False where there is none of that number."""
+        ...
+
+    def listed(self, route: str, state: str, before: int | None, limit: int) -> list[Delivery]:
+        """Deliveries of a route and state ("" for all), newest first, those below number `before`."""
+        ...
+
+    def counts(self) -> dict[str, RouteCounts]:
+        """Numbers of messages by route."""
+        ...
+
+    def close(self) -> None:
+        """Close the database."""
+        ...

@@ -61,6 +61,8 @@ class Guarded:
             "rack": {"lynx-lane": ONLY_LYNX, "orca-lane": ONLY_ORCA, "both-rack": WHOLE},
             "incident": {incident: WHOLE},
             "rollout": {"none-runs": WHOLE},
+            "route": {"none-told": WHOLE},
+            "letter": {"7": WHOLE},
         }
 
     async def _nodes(self, name: str) -> None:

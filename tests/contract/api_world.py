@@ -13,13 +13,17 @@ from hostler.controller.inputs import WorkSeen
 from hostler.core.state.model import Node, Operation, Outcome, Part, WorkClass, Workload
 from hostler.core.tables.operations import OPERATIONS
 from hostler.journal.memory import MemoryJournal
-from hostler.ports import WorkloadView
+from hostler.journal.outbox import open_outbox
+from hostler.ports import Outbox, WorkloadView
 from hostler.runtime.join_offer import JoinOffer
+from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, performers
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import KINDS, AgentMailboxes
 from hostler.server.app import create_app
+from hostler.server.app_state import Outside
 from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.notification_log import NotificationLog
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Grant, Role, TokenStore
 from hostler.server.uvicorn_server import serving
@@ -141,6 +145,7 @@ class House:
         self.session = aiohttp.ClientSession()
         self.operator = self.client(Grant("ada", Role.operator))
         self.offers: dict[str, JoinOffer] = {}
+        self.outbox: Outbox | None = None
         self._sequences: dict[str, int] = {}
         hand.tells_parts = self.inventory
 
@@ -216,10 +221,15 @@ async def house(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(cell.stop)
         stack.callback(tokens.close)
+        outbox = open_outbox(folder / "outbox.sqlite")
+        stack.callback(outbox.close)
+        notifier = Notifier(cell, outbox, {})
+        outside = Outside(machines, NotificationLog(outbox, notifier.sent, notifier.failed))
         chosen = Settings(port=0, stop_s=1.0, agents=agents_at, **settings)
-        url = await stack.enter_async_context(serving(create_app(cell, tokens, mailboxes, chosen, machines), chosen))
+        url = await stack.enter_async_context(serving(create_app(cell, tokens, mailboxes, chosen, outside), chosen))
         inside = House(cell, tokens, mailboxes, hand, url)
         inside.offers = offers
+        inside.outbox = outbox
         inside.agents_url = f"http://{agents_at[0]}:{agents_at[1]}" if agents_at else url
         stack.push_async_callback(inside.session.close)
         await inside.configure()

@@ -199,7 +199,7 @@ def test_the_digest_tells_documents_apart_and_ignores_their_order() -> None:
 
 def test_the_schema_names_every_field_of_the_sections() -> None:
     shown = schema()
-    assert set(shown["properties"]) == {"policy", "skus", "pools"}
+    assert set(shown["properties"]) == {"policy", "skus", "pools", "routes"}
     assert "evict_after_deadline" in str(shown["$defs"])
 
 

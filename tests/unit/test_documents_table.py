@@ -143,7 +143,7 @@ MISTAKES: list[tuple[str, str, str, tuple[str, int, str, str]]] = [
         "policy",
         "policy:",
         "polizy:",
-        ("a-policy.yaml", 1, "unknown section 'polizy'", "write one of policy, skus, pools"),
+        ("a-policy.yaml", 1, "unknown section 'polizy'", "write one of policy, skus, pools, routes"),
     ),
     (
         "skus",
@@ -374,6 +374,7 @@ def test_the_schema_is_that_of_the_sections() -> None:
         "policy": {"$ref": "#/$defs/Policy"},
         "skus": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Sku"}},
         "pools": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Pool"}},
+        "routes": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Route"}},
     }
-    assert {"Policy", "Sku", "Pool", "Rule", "Rung"} <= shown["$defs"].keys()
+    assert {"Policy", "Sku", "Pool", "Route", "Rule", "Rung"} <= shown["$defs"].keys()
     assert yaml.safe_load(SMALL)["policy"].keys() <= shown["$defs"]["Policy"]["properties"].keys()

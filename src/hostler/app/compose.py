@@ -27,6 +27,8 @@ from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import FLEET, Node, Phase
+from hostler.drivers.notify.http_targets import http_targets
+from hostler.drivers.notify.mail import MailTarget
 from hostler.drivers.redfish.bmc_reader import RedfishReader
 from hostler.drivers.redfish.client import Clients
 from hostler.drivers.redfish.connection_pool import Connections
@@ -74,7 +76,9 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
     async with Connections() as connections, contextlib.AsyncExitStack() as stack:
         gate = Gate()
         outside = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()))
-        clients = Clients(connections, credentials(data), gate, secrets_of(data, outside))
+        secrets = secrets_of(data, outside)
+        clients = Clients(connections, credentials(data), gate, secrets)
+        gate.targets = lambda name: {**http_targets(name, secrets), "email": MailTarget(name, secrets)}
         gate.machines = Introduction(clients)
         slurm = await slurm_clusters(settings.slurm, gate, stack)
         kubernetes = await kubernetes_clusters(settings.clusters, gate, stack)
@@ -92,6 +96,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             eye = SchedulerEye(clusters, lambda: cell.view, lambda: cell.present)
             gate.eye, gate.glance = lambda: [work_of(cell.view), *eye.news()], eye.of_node
             telling = cell.while_active(lambda: _tell(gate))
+            notifying = cell.while_active(inside.notifier.run)
             marks = [one.marker(lambda: cell.view).run for one in kubernetes]
             requests = [one.requester(lambda: cell.view, cell.ask).run for one in kubernetes]
             tidying = [one.tidier(lambda: cell.view).run for one in kubernetes]
@@ -102,7 +107,7 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
             turns = (*marks, *requests, *tidying, *admitting, *examining, *compacting)
             marking = [cell.while_active(run) for run in turns]
-            await _until_told(stop, [watching, telling, *marking, *(one.watch() for one in schedulers)])
+            await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
 
 
 async def up(settings: UpSettings, announce: Callable[[str, Path], None]) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -25,21 +25,26 @@ from hostler.core.state.intent import Intent, act_of
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import FLEET, Node
 from hostler.journal.opening import on_server, open_journal
-from hostler.ports import Journal, OperationDriver, UnreachableError
+from hostler.journal.outbox import open_outbox
+from hostler.ports import Journal, NotificationDriver, OperationDriver, UnreachableError
 from hostler.runtime.input_queues import BusyError
 from hostler.runtime.join_offer import JoinOffer
 from hostler.runtime.lease_validity import LeaseTerms
 from hostler.runtime.membership import ControllerIdentity
+from hostler.runtime.notifier import Notifier
 from hostler.runtime.performers import Wiring, complete, performers
 from hostler.runtime.runner import Cell
 from hostler.server.agent_mailbox import AgentMailboxes
 from hostler.server.app import create_app
+from hostler.server.app_state import Outside
 from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.notification_log import NotificationLog
 from hostler.server.server_settings import Settings, is_loopback
 from hostler.server.tokens import TokenStore
 from hostler.server.uvicorn_server import serving
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+OUTBOX = "outbox.db"
 LEASE_S = (1.0, 60.0)
 """The shortest and the longest lease that may be asked for."""
 
@@ -64,23 +69,25 @@ class Standing(Struct, frozen=True):
 
 
 class ControllerProcess(Struct):
-    """A running controller: the cell, its tokens, and the address it is served at."""
+    """A running controller: the cell, its tokens, the address it is served at, and who tells people."""
 
     cell: Cell
     tokens: TokenStore
     address: str
     data: Path
+    notifier: Notifier
 
 
 class Gate:
     """The cell's fence, its time, its agents' hand and its eye, for drivers that are made before the cell is.
 
     `offered` gives what lets a node's kubelet in now, `glance` what the schedulers show of one node, `machines` what is
-    behind a BMC.
+    behind a BMC, `targets` the drivers of notifications for the cell of that name.
     """
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
+        self.targets: Callable[[str], Mapping[str, NotificationDriver]] = lambda _cell: {}
         self.agents: OperationDriver | None = None
         self.offered: Callable[[str], JoinOffer | None] = lambda _node: None
         self.machines: Machines = nobody
@@ -149,21 +156,25 @@ async def house(
             await asyncio.to_thread(refuse_a_second_beginning, _file_of(standing))
         journal: Journal = await asyncio.to_thread(open_journal, journal_of(standing))
         stack.callback(journal.close)
-        tokens = TokenStore(_tokens_of(standing))
+        tokens = TokenStore(_beside(standing, TOKENS))
         stack.callback(tokens.close)
         await asyncio.to_thread(tokens.bootstrap, standing.data / TOKEN)
+        outbox = await asyncio.to_thread(open_outbox, _beside(standing, OUTBOX))
+        stack.callback(outbox.close)
         mailboxes = gate.agents = AgentMailboxes(lambda: cell.epoch, gate.now, gate.opens, gate.offered)
         drivers = complete(performers(Wiring((*wiring.drivers, mailboxes), wiring.around)))
         cell = gate.cell = Cell(journal, drivers, seat=seat)
+        notifier = Notifier(cell, outbox, gate.targets(seat.cell))
+        outside = Outside(gate.machines, NotificationLog(outbox, notifier.sent, notifier.failed))
         try:
             await cell.start()
             attending = asyncio.create_task(cell.while_active(lambda: _attended(mailboxes)))
             stack.callback(attending.cancel)
             if configuration is not None and cell.role == "active":
                 await ask(cell, "activate", FLEET, configuration=configuration, documents=documents)
-            async with serving(create_app(cell, tokens, mailboxes, settings, gate.machines), settings) as address:
+            async with serving(create_app(cell, tokens, mailboxes, settings, outside), settings) as address:
                 try:
-                    yield ControllerProcess(cell, tokens, address, standing.data)
+                    yield ControllerProcess(cell, tokens, address, standing.data, notifier)
                 finally:
                     await cell.stop()  # before the server: another takes over while this one says goodbye
         finally:
@@ -208,9 +219,9 @@ def _file_of(standing: Standing) -> Path:
     return Path(standing.journal) if standing.journal else standing.data / "journal.db"
 
 
-def _tokens_of(standing: Standing) -> Path | str:
-    """Beside the journal: every controller of the cell knows the same."""
-    return standing.journal if on_server(standing.journal) else _file_of(standing).parent / TOKENS
+def _beside(standing: Standing, name: str) -> Path | str:
+    """The journal's own database, or a file beside it: every controller of the cell knows the same."""
+    return standing.journal if on_server(standing.journal) else _file_of(standing).parent / name
 
 
 def _locked(standing: Standing, stack: ExitStack) -> bool:

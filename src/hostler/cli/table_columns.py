@@ -562,3 +562,38 @@ ASSETS = View(
     empty="no asset is known",
     events=("asset_",),
 )
+
+NOTIFICATION_ROUTES = View(
+    "/v1/notifications/routes",
+    (
+        Column("ROUTE", "name"),
+        Column("KIND", "kind"),
+        Column("TOLD OF", "told"),
+        Column("QUEUED", "queued"),
+        Column("OLDEST", "oldest", age),
+        Column("DELIVERED", "delivered"),
+        Column("DEAD", "dead"),
+        Column("LAST", "last", age),
+    ),
+    name="name",
+    empty="no routes; add a section `routes` to the configuration",
+)
+
+DELIVERIES = View(
+    "/v1/notifications/deliveries",
+    (
+        Column("NUMBER", "number"),
+        Column("ROUTE", "message.route"),
+        Column("STATE", "state"),
+        Column("ACTION", "message.action"),
+        Column("QUEUED", "queued", age),
+        Column("TRIES", "attempts"),
+        Column("SUMMARY", "message.summary"),
+        Column("WHY", "why"),
+        Column("KEY", "message.key", wide=True),
+        Column("ID", "message.id", wide=True),
+        Column("DUE", "due", clock, wide=True),
+        Column("ENDED", "ended", clock, wide=True),
+    ),
+    name="number",
+)

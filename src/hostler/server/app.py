@@ -12,8 +12,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 from hostler.server import problems
 from hostler.server.admission import AdmissionFence
 from hostler.server.agent_mailbox import AgentMailboxes
-from hostler.server.app_state import AppState
-from hostler.server.bmc_system_choice import Machines, nobody
+from hostler.server.app_state import AppState, Outside
 from hostler.server.body_codec import StrictRequest, VeiledResponse
 from hostler.server.cell_view import CellView
 from hostler.server.dependencies import Reporter
@@ -30,6 +29,7 @@ from hostler.server.routes import (
     intents,
     listings,
     nodes,
+    notifications,
     restore,
 )
 from hostler.server.routes import cell as cell_routes
@@ -41,11 +41,11 @@ BODY_MAX = 1024 * 1024
 
 
 def create_app(
-    cell: CellView, tokens: TokenStore, mailboxes: AgentMailboxes, settings: Settings, machines: Machines = nobody
+    cell: CellView, tokens: TokenStore, mailboxes: AgentMailboxes, settings: Settings, outside: Outside | None = None
 ) -> Litestar:
-    """The application over a running cell. Nothing is started: see `serve`. `machines` says what is behind a BMC."""
+    """The application over a running cell. Nothing is started: see `serve`."""
     app_state = AppState(cell, tokens, mailboxes, settings)
-    app_state.machines = machines
+    app_state.outside = outside or Outside()
     v1 = Router(
         path="/v1",
         route_handlers=[
@@ -57,6 +57,7 @@ def create_app(
             cell_routes.router,
             intents.router,
             approvals.router,
+            notifications.router,
             agent_reports.router,
         ],
     )

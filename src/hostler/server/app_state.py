@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from msgspec import Struct
+
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.events import Record
 from hostler.core.state.fleet import Fleet
@@ -15,6 +17,7 @@ from hostler.server.cell_view import CellView
 from hostler.server.connection_limits import ConnectionTable
 from hostler.server.document_parser import DocumentParser
 from hostler.server.event_stream import Streams
+from hostler.server.notification_log import NotificationLog
 from hostler.server.paging import Nodes, Roster
 from hostler.server.problems import unknown
 from hostler.server.recent_changes import Recent
@@ -25,6 +28,13 @@ from hostler.server.token_scope import own_records, sees, shown
 from hostler.server.tokens import Identity, Role, TokenStore
 
 T = TypeVar("T")
+
+
+class Outside(Struct, frozen=True):
+    """Questions of the server beside the cell: what is behind a BMC, and what of notifications became."""
+
+    machines: Machines = nobody
+    notifications: NotificationLog | None = None
 
 
 class AppState:
@@ -43,7 +53,7 @@ class AppState:
         self.connections: list[ConnectionTable] = []
         self.refusals = Refusals()
         self.documents = DocumentParser()
-        self.machines: Machines = nobody
+        self.outside = Outside()
         self.forwarder = Forwarder(settings, cell.health().controller)
 
     @property

@@ -1,6 +1,6 @@
 """The cell in Prometheus's words: counts by phase, pool and condition type, never a label per node."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -8,17 +8,22 @@ from prometheus_client.registry import Collector
 
 from hostler.core.state.model import Phase
 from hostler.core.state.syndromes import CAUSES
+from hostler.ports import RouteCounts
 from hostler.server.app_state import AppState
+from hostler.server.notification_log import NotificationLog
 
 
 class CellCollector(Collector):
     """Reads the committed view when it is scraped; nothing is counted in between."""
 
-    def __init__(self, app_state: AppState) -> None:
+    def __init__(self, app_state: AppState, queues: Mapping[str, RouteCounts]) -> None:
         self._cell = app_state.cell
+        self._now = app_state.now
         self._streams = app_state.streams
         self._forwarded = app_state.forwarder.counts
         self._connections = app_state.connections
+        self._notifications = app_state.outside.notifications
+        self._queues = queues
 
     def collect(self) -> Iterable[Metric]:
         """Yield every metric of the cell; those of clusters and nodes on the active controller only."""
@@ -27,6 +32,29 @@ class CellCollector(Collector):
         if self._cell.role == "active":
             yield self._clusters()
         yield from self._nodes()
+        if self._notifications is not None:
+            yield from self._told(self._notifications)
+
+    def _told(self, log: NotificationLog) -> Iterable[Metric]:
+        """Notifications by route. The queue is the cell's, attempts are this process's."""
+        sent = CounterMetricFamily("hostler_notifications", "Attempts to deliver.", labels=["route", "result"])
+        for result, numbers in (("sent", log.sent), ("failed", log.failed)):
+            for route, number in sorted(numbers.items()):
+                sent.add_metric([route, result], number)
+        yield sent
+        counts = self._queues
+        waiting = GaugeMetricFamily("hostler_notifications_queued", "Messages that wait.", labels=["route"])
+        dead = GaugeMetricFamily("hostler_notifications_dead", "Messages that were given up.", labels=["route"])
+        oldest = GaugeMetricFamily(
+            "hostler_notifications_oldest_seconds", "For how long the oldest of the queue has waited.", labels=["route"]
+        )
+        for route in sorted({*self._cell.view.configuration.routes, *counts}):
+            found = counts.get(route, RouteCounts())
+            waiting.add_metric([route], found.queued)
+            dead.add_metric([route], found.dead)
+            waited_s = (self._now() - found.oldest).total_seconds() if found.oldest else 0.0
+            oldest.add_metric([route], max(0.0, waited_s))
+        yield from (waiting, dead, oldest)
 
     def _controller(self) -> Iterable[Metric]:
         health, fleet = self._cell.health(), self._cell.view
@@ -145,10 +173,10 @@ class CellCollector(Collector):
         return found
 
 
-def exposition(app_state: AppState) -> bytes:
-    """The metrics in Prometheus's text format."""
+def exposition(app_state: AppState, queues: Mapping[str, RouteCounts]) -> bytes:
+    """The metrics in Prometheus's text format. `queues`: what stands in the outbox, by route."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(CellCollector(app_state))
+    registry.register(CellCollector(app_state, queues))
     return generate_latest(registry)
 
 

@@ -1,6 +1,7 @@
 """Reading configuration documents (YAML): checked whole, refused whole, with file, line and what to write instead.
 
-A document holds any of the sections `policy`, `skus` and `pools`; together the documents given must hold a policy.
+A document holds any of the sections `policy`, `skus`, `pools` and `routes`; together the documents given must hold a
+policy.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from hostler.core.diagnose.gate.gpus import GPU_READINGS
+from hostler.core.policy.route_check import route_problems
 from hostler.core.policy.yaml_tree import YamlTree, read
 from hostler.core.state.configuration import (
     REMEDIES,
@@ -26,6 +28,7 @@ from hostler.core.state.configuration import (
 )
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import RESET_CLIENTS, Mode
+from hostler.core.state.notify_routes import SEVERITIES, Route
 from hostler.core.state.syndromes import CAUSES
 from hostler.core.tables.operations import IDLE_CHECK
 from hostler.core.tables.part_kinds import PART_KINDS
@@ -34,7 +37,7 @@ from hostler.core.tables.recipes import RECIPES
 
 MAX_NUMBER = 1e9
 """No count, percentage or number of seconds (32 years) is larger."""
-SECTIONS = ("policy", "skus", "pools")
+SECTIONS = ("policy", "skus", "pools", "routes")
 TAKEN_WHOLE = ("nvlink", "rack")
 """Kinds of failure domain that a fault may be of as a whole."""
 ACTIONS = (*REMEDIES, "bmc_reset", "firmware_update", "protective_power_off", "power_off", "release")
@@ -61,11 +64,12 @@ def parse(documents: dict[str, str]) -> Configuration:
     policy = _section(loaded, "policy", Policy, problems)
     skus = _section(loaded, "skus", dict[str, Sku], problems)
     pools = _section(loaded, "pools", dict[str, Pool], problems)
+    routes = _section(loaded, "routes", dict[str, Route], problems)
     if policy is None and not problems:
         problems.append(Problem("configuration", 0, "no section 'policy' in any document", "add one"))
     if problems or policy is None:
         raise InvalidInputError(tuple(problems))
-    configuration = Configuration(policy=policy, skus=skus or {}, pools=pools or {}, sha256=digest(documents))
+    configuration = Configuration(policy, skus or {}, pools or {}, digest(documents), routes=routes or {})
     problems.extend(_contradictions(configuration, loaded))
     if problems:
         raise InvalidInputError(tuple(problems))
@@ -190,6 +194,16 @@ def _contradictions(configuration: Configuration, loaded: list[_Loaded]) -> Iter
         yield from _count_problems(sku, loaded)
     for pool in configuration.pools.values():
         yield from _pool_problems(pool, configuration, loaded)
+    yield from _notify_problems(configuration, loaded)
+
+
+def _notify_problems(configuration: Configuration, loaded: list[_Loaded]) -> Iterator[Problem]:
+    for route in configuration.routes.values():
+        line = _find(loaded, ("routes", route.name))
+        yield from (Problem(*line, f"route '{route.name}': {what}", fix) for what, fix in route_problems(route))
+    if (named := configuration.policy.pages.severity) not in ("", *SEVERITIES):
+        line = _find(loaded, ("policy", "pages"))
+        yield Problem(*line, f"pages: no severity '{named}'", f"write one of {', '.join(SEVERITIES)}, or ''")
 
 
 def _numbers(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], float]]:
@@ -292,9 +306,11 @@ def _find(loaded: list[_Loaded], path: tuple[str, ...]) -> tuple[str, int]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of the three sections, for editors and `hostler policy schema`."""
-    schemas, components = msgspec.json.schema_components((Policy, Sku, Pool, Rule, Rung), ref_template="#/$defs/{name}")
-    policy, sku, pool, *_ = schemas
+    """The JSON schema of the sections, for editors and `hostler policy schema`."""
+    schemas, components = msgspec.json.schema_components(
+        (Policy, Sku, Pool, Route, Rule, Rung), ref_template="#/$defs/{name}"
+    )
+    policy, sku, pool, route, *_ = schemas
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Hostler configuration",
@@ -304,6 +320,7 @@ def schema() -> dict[str, Any]:
             "policy": policy,
             "skus": {"type": "object", "additionalProperties": sku},
             "pools": {"type": "object", "additionalProperties": pool},
+            "routes": {"type": "object", "additionalProperties": route},
         },
         "$defs": components,
     }

@@ -6,7 +6,11 @@ from msgspec import Struct
 
 
 class Ticket(Struct, frozen=True):
-    """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack."""
+    """Work for a person. Ids are stable, `hardware` is the serial that the person is to find at the rack.
+
+    `due`: now (somebody is called for it), day (the next working day), occasion (when somebody is there anyway), ""
+    for what nobody has judged.
+    """
 
     id: str
     node: str
@@ -23,6 +27,7 @@ class Ticket(Struct, frozen=True):
     closed: datetime | None = None
     owner: str = ""
     resolution: str = ""
+    due: str = ""
 
 
 class Incident(Struct, frozen=True):

@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from hostler.core.state.model import Mode, Profile
+from hostler.core.state.notify_routes import PageRules, Route
 
 REMEDIES = ("gpu_reset", "reboot", "power_cycle", "triage")
 """The escalation ladder, gentlest first. Above `triage` stands RMA, which only triage itself decides (`is_lemon`)."""
@@ -222,6 +223,7 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
     reach: Reach = field(default_factory=Reach)
     incidents: Incidents = field(default_factory=Incidents)
     slots: IdleCheckPolicy = field(default_factory=IdleCheckPolicy)
+    pages: PageRules = field(default_factory=PageRules)
     bring_up_at_once: int = 64
     agent_silence_s: float = 30.0
     probation_s: float = 259_200.0
@@ -230,13 +232,14 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Configuration(Struct, frozen=True):
-    """Everything that is active, with the digest every decision cites."""
+    """Everything that is active, with the digest every decision cites. `routes`: by which people are told."""
 
     policy: Policy
     skus: dict[str, Sku] = {}
     pools: dict[str, Pool] = {}
     sha256: str = ""
     activated: datetime | None = None
+    routes: dict[str, Route] = {}
 
 
 LAB_FLOOR_S = 15.0

@@ -13,6 +13,7 @@ from hostler.core.policy.guards import GUARDS
 from hostler.core.state.configuration import Policy, Pool, Sku
 from hostler.core.state.input_problems import InvalidInputError
 from hostler.core.state.model import ActClass
+from hostler.core.state.notify_routes import Route
 from hostler.core.state.verbs.every import VERBS
 from hostler.core.state.verbs.facts import Permission
 from hostler.core.tables.operations import OPERATIONS, OperationKind
@@ -48,13 +49,14 @@ class ConfigView(Struct, frozen=True):
     policy: Policy
     skus: dict[str, Sku]
     pools: dict[str, Pool]
+    routes: dict[str, Route]
 
 
 @get("/config", guards=[needs(Permission.see_cell)])
 async def get_config(app_state: TheAppState) -> ConfigView:
     """The active configuration."""
     active = app_state.fleet.configuration
-    return ConfigView(active.sha256, active.activated, active.policy, active.skus, active.pools)
+    return ConfigView(active.sha256, active.activated, active.policy, active.skus, active.pools, active.routes)
 
 
 class ConfigBody(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,9 +1,13 @@
 """For machines that watch the server: is it there, does it decide, and its numbers."""
 
+import asyncio
+from contextlib import suppress
+
 from litestar import Response, get
 from msgspec import Struct
 
 from hostler.core.state.verbs.facts import Permission
+from hostler.ports import JournalError, RouteCounts
 from hostler.server.app_state import AppState
 from hostler.server.auth import needs
 from hostler.server.dependencies import TheAppState
@@ -66,7 +70,12 @@ async def readyz(app_state: TheAppState) -> Response[Alive]:
 @get("/metrics", tags=["health"], guards=[needs(Permission.see_cell)], media_type="text/plain")
 async def metrics(app_state: TheAppState) -> Response[bytes]:
     """The cell's numbers in Prometheus's text format."""
-    return Response(exposition(app_state), media_type="text/plain; version=0.0.4; charset=utf-8")
+    log = app_state.outside.notifications
+    queues: dict[str, RouteCounts] = {}
+    if log is not None:
+        with suppress(JournalError):  # the cell's other numbers are told all the same
+            queues = await asyncio.to_thread(log.outbox.counts)
+    return Response(exposition(app_state, queues), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 handlers = [healthz, readyz, metrics]

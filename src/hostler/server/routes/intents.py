@@ -228,7 +228,7 @@ async def post_assets(app_state: TheAppState, caller: TheCaller, data: JSONBody[
 
 async def _enrol(app_state: AppState, caller: Caller, verb: str, data: RegisterBody) -> IntentView:
     try:
-        await demand_choice(app_state.machines, data.nodes, app_state.fleet.configuration.skus)
+        await demand_choice(app_state.outside.machines, data.nodes, app_state.fleet.configuration.skus)
     except InvalidInputError as error:
         raise invalid(error) from error
     nodes = msgspec.json.encode(data.nodes).decode()

@@ -1,0 +1,1 @@
+"""Notifications: records → notices → messages of each route. Pure; `runtime` keeps and delivers them."""

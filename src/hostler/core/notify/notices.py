@@ -1,0 +1,292 @@
+"""Meaning of a record to people: something began, grew, or is over; whom it concerns, and whether it is a page.
+
+Only what a person should know becomes a notice; most records are none. Texts for tenants are made of fields alone.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct, field
+
+from hostler.core.report.sentences import asked_for, sentence
+from hostler.core.state import events as e
+from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.change_control import Approval
+from hostler.core.state.model import FLEET, OWNER, ActClass, Condition, Plan, Severity, Window
+from hostler.core.state.notify_routes import SEVERITIES, PageRules
+
+TEXT_MAX = 1_000
+EVIDENCE_MAX = 300
+NOW = "now"
+"""`Ticket.due` of work that cannot wait for the next working day."""
+
+
+class Place(Struct, frozen=True):
+    """Where a node stood, and whom it served, when something befell it."""
+
+    pool: str = ""
+    tenant: str = ""
+    site: str = ""
+    rack: str = ""
+    serial: str = ""
+
+
+class Notice(Struct, frozen=True):
+    """One thing to be told. `action`: open, more (of what is open), over, or note (which nothing ends).
+
+    `subject` is the same in what began and what is over. What shares a `cause` is told as one. `told_tenant` is the
+    text that its tenant may read, "" where it is none of theirs. `held`: it may be over in a moment, so it waits.
+    """
+
+    topic: str
+    action: str
+    subject: str
+    cause: str = ""
+    severity: Severity = Severity.warning
+    page: bool = False
+    summary: str = ""
+    told_tenant: str = ""
+    node: str = ""
+    place: Place = field(default_factory=Place)
+    details: dict[str, str] = {}
+    held: bool = False
+
+
+TOLD_OF = (
+    e.TicketOpened,
+    e.TicketUpdated,
+    e.TicketClosed,
+    e.IncidentOpened,
+    e.IncidentUpdated,
+    e.IncidentClosed,
+    e.BrakeLatched,
+    e.BrakeReleased,
+    e.JournalRestored,
+    e.RestoreReleased,
+    e.ClockGap,
+    e.ClockConfirmed,
+    e.ConditionRaised,
+    e.ConditionCleared,
+    e.NodeReleased,
+    e.NodeAssigned,
+    e.PlanRecorded,
+    e.PlanEnded,
+    e.WindowScheduled,
+    e.WindowEnded,
+    e.ApprovalRequested,
+    e.ApprovalEnded,
+    e.RolloutStopped,
+)
+"""Events that may be told of; every other is passed over unread."""
+
+
+def concerned(event: e.Event) -> tuple[str, ...]:
+    """Nodes and scopes whose place has to be known to make notices of the event."""
+    match event:
+        case e.TicketOpened(ticket=ticket) | e.TicketUpdated(ticket=ticket):
+            return (ticket.node,)
+        case e.ConditionRaised(condition=condition):
+            return (condition.node,) if condition.severity >= Severity.critical else ()
+        case e.NodeReleased(node=node) | e.NodeAssigned(node=node):
+            return (node,)
+        case e.PlanRecorded(plan=plan):
+            return (plan.node,) if _is_planned(plan) else ()
+        case e.WindowScheduled(window=window):
+            return (window.scope,)
+        case _:
+            return ()
+
+
+def notices(event: e.Event, places: Mapping[str, tuple[Place, ...]], pages: PageRules) -> Iterator[Notice]:  # noqa: C901, PLR0912 - one flat table of cases
+    """Notices that the event makes. `places` holds those of `concerned`; a scope may lie in several."""
+    match event:
+        case e.TicketOpened(ticket=ticket):
+            yield from _ticket(ticket, places, pages, "open")
+        case e.TicketUpdated(ticket=ticket):
+            yield from _ticket(ticket, places, pages, "more")
+        case e.TicketClosed():
+            yield Notice("ticket", "over", f"ticket/{event.ticket}", summary=sentence(event))
+        case e.IncidentOpened(incident=incident):
+            yield _incident(incident, pages)
+        case e.IncidentUpdated():
+            yield Notice("incident", "more", f"incident/{event.incident}", summary=sentence(event))
+        case e.IncidentClosed():
+            yield Notice("incident", "over", f"incident/{event.incident}", summary=sentence(event))
+        case e.BrakeLatched():
+            yield Notice("brake", "open", "brake", "brake", Severity.critical, pages.brake, sentence(event))
+        case e.BrakeReleased():
+            yield Notice("brake", "over", "brake", summary=sentence(event))
+        case e.JournalRestored():
+            yield Notice("cell", "open", "restored", "restored", Severity.critical, pages.cell, sentence(event))
+        case e.RestoreReleased():
+            yield Notice("cell", "over", "restored", summary=sentence(event))
+        case e.ClockGap() if event.doubt:
+            yield Notice("cell", "open", "clock", "clock", Severity.critical, pages.cell, sentence(event))
+        case e.ClockConfirmed():
+            yield Notice("cell", "over", "clock", summary=sentence(event))
+        case e.ConditionRaised(condition=condition):
+            yield from _failed(condition, places, pages)
+        case e.ConditionCleared():
+            yield Notice("node_failed", "over", f"condition/{event.condition}", summary=sentence(event))
+        case e.NodeReleased() | e.NodeAssigned():
+            yield from _moved(event, places)
+        case e.PlanRecorded(plan=plan) if _is_planned(plan):
+            yield from _planned(plan, places)
+        case e.PlanEnded():
+            yield Notice("maintenance", "over", f"plan/{event.plan}", summary=f"{event.node}: {sentence(event)}")
+        case e.WindowScheduled(window=window):
+            yield from _window(window, places)
+        case e.WindowEnded():
+            yield Notice("maintenance", "over", f"window/{event.window}", summary=sentence(event))
+        case e.ApprovalRequested(approval=approval):
+            yield _approval(approval)
+        case e.ApprovalEnded():
+            yield Notice("approval", "over", f"approval/{event.approval}", summary=sentence(event))
+        case e.RolloutStopped() if event.person == OWNER:
+            yield Notice("rollout", "note", f"rollout/{event.rollout}", event.rollout, summary=sentence(event))
+        case _:
+            return
+
+
+def _ticket(ticket: Ticket, places: Mapping[str, tuple[Place, ...]], pages: PageRules, action: str) -> Iterator[Notice]:
+    """A ticket of an incident is told with the incident."""
+    if ticket.kind == "incident":
+        return
+    place = _one(places, ticket.node)
+    due = ticket.due == NOW
+    details = {
+        "ticket": ticket.id,
+        "kind": ticket.kind,
+        "action": ticket.action,
+        "component": ticket.component,
+        "hardware": ticket.hardware,
+        "owner": ticket.owner,
+        "rack": place.rack,
+    }
+    yield Notice(
+        topic="ticket",
+        action=action,
+        subject=f"ticket/{ticket.id}",
+        cause=f"{ticket.kind}:{ticket.fault or ticket.action}",
+        severity=Severity.critical if due else Severity.warning,
+        page=due and pages.tickets,
+        summary=f"{ticket.node}: {ticket.summary}"[:TEXT_MAX],
+        node=ticket.node,
+        place=place,
+        details={name: value for name, value in details.items() if value},
+        held=True,
+    )
+
+
+def _incident(incident: Incident, pages: PageRules) -> Notice:
+    details = {"incident": incident.id, "ticket": incident.ticket, "shared part": incident.scope}
+    return Notice(
+        topic="incident",
+        action="open",
+        subject=f"incident/{incident.id}",
+        cause=incident.id,
+        severity=Severity.critical,
+        page=pages.incidents,
+        summary=sentence(e.IncidentOpened(incident))[:TEXT_MAX],
+        node=incident.scope,
+        details={**details, "nodes": str(len(incident.members))},
+    )
+
+
+def _failed(condition: Condition, places: Mapping[str, tuple[Place, ...]], pages: PageRules) -> Iterator[Notice]:
+    """A grave condition of a node that serves somebody."""
+    place = _one(places, condition.node)
+    if condition.severity < Severity.critical or not place.pool:
+        return
+    lost = pages.severity and condition.severity >= SEVERITIES.index(pages.severity)
+    said = condition.evidence[-1].text[:EVIDENCE_MAX] if condition.evidence else ""
+    on = f" on {condition.part}" if condition.part else ""
+    yield Notice(
+        topic="node_failed",
+        action="open",
+        subject=f"condition/{condition.id}",
+        cause=condition.type,
+        severity=condition.severity,
+        page=bool(lost),
+        summary=f"{condition.node}: {condition.type}{on}" + (f": {said}" if said else ""),
+        told_tenant=f"{condition.node}: {condition.type} since {condition.since:%Y-%m-%d %H:%M:%S} UTC",
+        node=condition.node,
+        place=place,
+        details={"condition": condition.type, **({"part": condition.part} if condition.part else {})},
+        held=not lost,
+    )
+
+
+def _moved(event: e.NodeReleased | e.NodeAssigned, places: Mapping[str, tuple[Place, ...]]) -> Iterator[Notice]:
+    place = _one(places, event.node)
+    if not place.pool:
+        return
+    left = isinstance(event, e.NodeReleased)
+    topic, verb = ("node_out", "left") if left else ("node_in", "joined")
+    yield Notice(
+        topic=topic,
+        action="note",
+        subject=f"node/{event.node}",
+        cause=place.pool,
+        severity=Severity.info,
+        summary=f"{event.node} {verb} pool {place.pool}" + (f": {event.reason}" if event.reason else ""),
+        told_tenant=f"{event.node} {verb} pool {place.pool}",
+        node=event.node,
+        place=place,
+    )
+
+
+def _is_planned(plan: Plan) -> bool:
+    """Work on a serving node that waits for its customer's work: announced, not sudden."""
+    return plan.disruptive and plan.act_class is ActClass.pending and bool(plan.pool)
+
+
+def _planned(plan: Plan, places: Mapping[str, tuple[Place, ...]]) -> Iterator[Notice]:
+    place = _one(places, plan.node)
+    what = plan.remedy or plan.name
+    yield Notice(
+        topic="maintenance",
+        action="open",
+        subject=f"plan/{plan.id}",
+        cause=f"{what}:{plan.rule}:{plan.pool}",
+        severity=Severity.info,
+        summary=f"{plan.node}: {what} planned" + (f" for {plan.rule}" if plan.rule else ""),
+        told_tenant=f"{plan.node}: {what} is planned and waits for work on it to end",
+        node=plan.node,
+        place=place,
+        details={"plan": plan.id, "action": what},
+        held=True,
+    )
+
+
+def _window(window: Window, places: Mapping[str, tuple[Place, ...]]) -> Iterator[Notice]:
+    span = f"{window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC"
+    where = "the whole cell" if window.scope == FLEET else window.scope
+    for place in places.get(window.scope) or (Place(),):
+        own = f"pool {place.pool}" if place.pool else where
+        yield Notice(
+            topic="maintenance",
+            action="open",
+            subject=f"window/{window.id}",
+            cause=window.id,
+            severity=Severity.info,
+            summary=f"maintenance of {where}, {span}: {window.reason}"[:TEXT_MAX],
+            told_tenant=f"maintenance of {own}, {span}",
+            place=place,
+            details={"window": window.id, "starts": window.starts.isoformat(), "ends": window.ends.isoformat()},
+        )
+
+
+def _approval(approval: Approval) -> Notice:
+    return Notice(
+        topic="approval",
+        action="open",
+        subject=f"approval/{approval.id}",
+        cause=approval.id,
+        summary=asked_for(approval)[:TEXT_MAX],
+        details={"approval": approval.id, "nodes": str(approval.count)},
+    )
+
+
+def _one(places: Mapping[str, tuple[Place, ...]], node: str) -> Place:
+    found = places.get(node, ())
+    return found[0] if found else Place()

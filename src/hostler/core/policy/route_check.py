@@ -1,0 +1,106 @@
+"""Checks of a route: a target that nobody knows, an address that would show a secret, hours that are none."""
+
+from collections.abc import Iterator
+from ipaddress import ip_network
+
+from hostler.core.state.notify_routes import (
+    ROUTE_KINDS,
+    SEVERITIES,
+    TENANT_TOPICS,
+    TOPICS,
+    Route,
+    minutes_of,
+    offset_of,
+)
+
+NEEDS_URL = ("webhook", "alertmanager", "email")
+URL_IN_SECRET = ("slack", "teams")
+NEEDS_SECRET = ("slack", "teams", "pagerduty", "opsgenie", "webhook")
+ADDRESSES_MAX = 50
+NAME_MAX = 63
+TIMEOUT_MOST_S = 60.0
+
+Told = Iterator[tuple[str, str]]
+"""(what is wrong, what to write instead)."""
+
+
+def route_problems(route: Route) -> Told:
+    """Everything wrong with the route."""
+    if route.kind not in ROUTE_KINDS:
+        yield f"no kind '{route.kind[:40]}'", f"write one of {', '.join(ROUTE_KINDS)}"
+        return
+    if not route.name.replace("-", "").replace("_", "").isalnum() or len(route.name) > NAME_MAX:
+        yield "no name for a route", f"use up to {NAME_MAX} letters, digits, - and _"
+    yield from _target_problems(route)
+    yield from _mail_problems(route)
+    yield from _filter_problems(route)
+    yield from _time_problems(route)
+
+
+def _target_problems(route: Route) -> Told:
+    if route.kind in NEEDS_URL and not route.url:
+        yield "no url", "add url: smtp://HOST:PORT" if route.kind == "email" else "add url: https://…"
+    if route.kind in URL_IN_SECRET and route.url:
+        yield f"the url of {route.kind} is itself a secret", "keep it as the field url of a secret and name that"
+    if route.kind in NEEDS_SECRET and not route.secret:
+        yield "no secret", "add secret: folder:NAME or vault:MOUNT/PATH"
+    if route.secret and not (":" in route.secret and all(route.secret.partition(":"))):
+        yield f"'{route.secret[:60]}' names no secret", "write folder:NAME or vault:MOUNT/PATH"
+    yield from _url_problems(route)
+    for network in route.networks:
+        try:
+            ip_network(network)
+        except ValueError:
+            yield f"'{network[:60]}' is no network", "write 10.20.0.0/16"
+
+
+def _url_problems(route: Route) -> Told:
+    """Plain text is for networks that the operator names as their own."""
+    scheme, separator, rest = route.url.partition("://")
+    allowed = ("smtp", "smtps") if route.kind == "email" else ("https", "http")
+    if route.url and (not separator or not rest or scheme not in allowed):
+        yield f"'{route.url[:60]}' is no address", f"write {allowed[0]}://HOST"
+    elif "@" in rest.partition("/")[0]:
+        yield "the url has a password in it", "keep it in a secret"
+    elif any(character.isspace() or not character.isprintable() for character in route.url):
+        yield "the url has spaces or control characters", "write it without"
+    elif scheme == "http" and not route.networks:
+        yield "plain http, which anybody on the way reads and changes", "write https://…, or name its networks"
+
+
+def _mail_problems(route: Route) -> Told:
+    if route.kind != "email":
+        return
+    if not route.to or not route.sender:
+        yield "no to or no sender", "add to: [somebody@example.org] and sender: hostler@example.org"
+    if len(route.to) > ADDRESSES_MAX:
+        yield f"{len(route.to)} addresses", f"write at most {ADDRESSES_MAX}, or a list's address"
+    for address in (*route.to, route.sender):
+        user, at, domain = address.partition("@")
+        plain = address.isascii() and address.isprintable() and not any(c in address for c in " ,;<>\"'")
+        if address and not (user and at and domain and "@" not in domain and plain):
+            yield f"'{address[:60]}' is no address", "write somebody@example.org"
+
+
+def _filter_problems(route: Route) -> Told:
+    for topic in route.topics:
+        if topic not in TOPICS:
+            yield f"no topic '{topic[:40]}'", f"write some of {', '.join(TOPICS)}"
+        elif route.tenant and topic not in TENANT_TOPICS:
+            yield f"a tenant's route is not told of '{topic}'", f"write some of {', '.join(TENANT_TOPICS)}"
+    if route.least not in SEVERITIES:
+        yield f"no severity '{route.least[:40]}'", f"write one of {', '.join(SEVERITIES)}"
+
+
+def _time_problems(route: Route) -> Told:
+    for hours in route.quiet:
+        try:
+            minutes_of(hours)
+        except ValueError as error:
+            yield str(error), "write 22:00-07:00"
+    try:
+        offset_of(route.utc_offset)
+    except ValueError as error:
+        yield str(error), "write +01:00"
+    if not 0 < route.timeout_s <= TIMEOUT_MOST_S:
+        yield f"timeout_s is {route.timeout_s:g}", f"write 1 to {TIMEOUT_MOST_S:g}"

@@ -1,0 +1,1 @@
+"""Targets of notifications: signed webhooks, mail, chat, pagers and Alertmanager."""

@@ -1,0 +1,307 @@
+"""From a record to a target over real HTTP: nothing lost, nothing twice under another key, one delivers at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hostler.core.notify.messages import Message
+from hostler.core.policy import documents
+from hostler.core.state import events as e
+from hostler.core.state.cases import Ticket
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
+from hostler.core.state.model import Assignment, Condition, Node, Phase, Position, Severity
+from hostler.core.state.notify_routes import Route
+from hostler.drivers.notify.http_targets import http_targets
+from hostler.journal.memory import MemoryJournal
+from hostler.journal.outbox import open_outbox
+from hostler.ports import Batch, Journal, NotificationDriver, Outbox, RefusedError, UnreachableError
+from hostler.runtime import notifier as notifiers
+from hostler.runtime.notifier import Notifier
+from hostler.runtime.subscribers import Subscribers
+from tests.contract.notify_twin import FIELDS, NotifyTwin, notify_twin
+from tests.contract.test_notify_targets import LOOPBACK, Kept
+from tests.kit import POLICY
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+CONFIGURATION = documents.parse(
+    {"policy.yaml": POLICY, "f.yaml": "skus: {h100: {gpus: 8}}\npools: {train: {sku: h100, target: 8, tenant: acme}}"}
+)
+
+
+class Recorded:
+    """A cell as notifications see one: its journal and its fleet, a clock that a test moves, and a lease."""
+
+    name = "c1"
+
+    def __init__(self, journal: MemoryJournal, *routes: Route) -> None:
+        self.journal: Journal = journal
+        self.epoch = journal.acquire("me")
+        self.leads = True
+        self.view = Fleet()
+        self._now = BEGAN
+        self._subscribers = Subscribers(journal.records)
+        for record in journal.records():
+            evolve(self.view, record)
+        self.view.merge()
+        if not self.view.configuration.routes:
+            configured = replace(CONFIGURATION, routes={route.name: route for route in routes})
+            self.record(e.ConfigActivated(configured, {}, "pat"))
+
+    def now(self) -> datetime:
+        return self._now
+
+    def passes(self, **length: float) -> None:
+        self._now += timedelta(**length)
+
+    def may_send(self) -> bool:
+        return self.leads
+
+    def subscribe(self, after: int) -> AsyncIterator[e.Record]:
+        return self._subscribers.follow(after)
+
+    def record(self, *events: e.Event) -> None:
+        seq = self.journal.latest_seq()
+        records = tuple(e.Record(seq + n, self._now, self.epoch, "clock", event) for n, event in enumerate(events, 1))
+        self.journal.append(Batch(records=records), self.epoch)
+        for record in records:
+            evolve(self.view, record)
+        self.view.merge()
+        self._subscribers.publish(records)
+
+
+@pytest.fixture
+async def twin() -> AsyncIterator[NotifyTwin]:
+    async with notify_twin() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock that counts is the test's; how often it is looked at is the machine's."""
+    monkeypatch.setattr(notifiers, "TICK_S", 0.01)
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Any:
+    found = open_outbox(tmp_path / "outbox.db")
+    yield found
+    found.close()
+
+
+def pager(twin: NotifyTwin, **more: Any) -> Route:
+    given = {"url": twin.url, "secret": "folder:x", "networks": LOOPBACK, "wait_s": 0.0, **more}
+    return Route("pager", "pagerduty", **given)
+
+
+@asynccontextmanager
+async def telling(cell: Recorded, outbox: Outbox, drivers: Any = None) -> AsyncIterator[Notifier]:
+    notifier = Notifier(cell, outbox, drivers or http_targets("c1", Kept(FIELDS)))
+    task = asyncio.create_task(notifier.run())
+    try:
+        await until(lambda: outbox.position() is not None)
+        yield notifier
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+
+
+def states(outbox: Outbox) -> list[str]:
+    return [one.state for one in reversed(outbox.listed("", "", None, 100))]
+
+
+async def test_a_record_becomes_a_page_and_its_end_resolves_it(twin: NotifyTwin, outbox: Outbox) -> None:
+    cell = Recorded(MemoryJournal(), pager(twin))
+    async with telling(cell, outbox) as notifier:
+        cell.record(e.BrakeLatched("21 disruptions in an hour"))
+        await until(lambda: twin.open)
+        cell.record(e.BrakeReleased("pat", "looked at it"))
+        await until(lambda: states(outbox) == ["delivered", "delivered"])
+    assert (len(twin.paged), twin.open, notifier.sent["pager"]) == (1, {}, 2)
+
+
+async def test_a_target_that_is_down_for_an_hour_loses_nothing_and_gets_the_same_key(
+    twin: NotifyTwin, outbox: Outbox
+) -> None:
+    cell = Recorded(MemoryJournal(), pager(twin))
+    twin.faults.extend(["500"] * 12)
+    async with telling(cell, outbox) as notifier:
+        cell.record(e.BrakeLatched("x"), e.JournalRestored(1, 1, BEGAN))
+        await until(lambda: notifier.failed["pager"] == 2)
+        while states(outbox) != ["delivered", "delivered"]:
+            await until(lambda: not notifier._sending)  # noqa: SLF001 - nothing else tells that it is idle
+            tried = notifier.failed.total() + notifier.sent.total()
+            cell.passes(minutes=10)
+            await until(partial(_tried_again, notifier, tried))
+            await until(lambda: not notifier._sending)  # noqa: SLF001 - the same
+    assert len(twin.paged) == 2
+    bodies = [body for body in twin.seen if "brake" in body]
+    assert len(bodies) > 1
+    assert len(set(bodies)) == 1, "the same message, to the letter"
+
+
+async def test_a_crash_between_send_and_record_sends_the_same_again(twin: NotifyTwin, outbox: Outbox) -> None:
+    """The target has taken it and its answer never came."""
+    cell = Recorded(MemoryJournal(), pager(twin))
+    twin.faults.append("reset")
+    async with telling(cell, outbox) as notifier:
+        cell.record(e.BrakeLatched("x"))
+        await until(lambda: notifier.failed["pager"])
+    async with telling(cell, outbox):
+        cell.passes(minutes=1)
+        await until(lambda: states(outbox) == ["delivered"])
+    assert len({body["dedup_key"] for _, body in twin.taken}) == 1
+    assert len(twin.paged) == 1
+
+
+async def test_who_takes_over_goes_on_where_the_other_stopped(twin: NotifyTwin, outbox: Outbox) -> None:
+    journal = MemoryJournal()
+    first = Recorded(journal, pager(twin, wait_s=60.0))
+    ticket = e.TicketOpened(_ticket("n1"))
+    async with telling(first, outbox):
+        first.record(ticket)
+        await until(lambda: (outbox.position() or (0,))[0] == journal.latest_seq())
+    second = Recorded(journal)
+    second.record(e.BrakeLatched("between the two"))
+    second.passes(seconds=61)
+    async with telling(second, outbox):
+        await until(lambda: len(twin.paged) == 2)
+        second.record(e.TicketClosed("t-n1", "mended", "pat"))
+        await until(lambda: len(twin.open) == 1)
+    assert "c1/brake" in next(iter(twin.open))
+
+
+async def test_who_has_lost_the_lease_sends_nothing(twin: NotifyTwin, outbox: Outbox) -> None:
+    cell = Recorded(MemoryJournal(), pager(twin))
+    cell.leads = False
+    async with telling(cell, outbox):
+        cell.record(e.BrakeLatched("x"))
+        await until(lambda: states(outbox) == ["queued"])
+        cell.passes(hours=1)
+        assert not twin.seen
+        cell.leads = True
+        await until(lambda: states(outbox) == ["delivered"])
+
+
+async def test_of_two_that_both_read_one_queues(twin: NotifyTwin, outbox: Outbox) -> None:
+    """A controller that was stopped in the middle goes on beside the one that took over."""
+    cell = Recorded(MemoryJournal(), pager(twin))
+    async with telling(cell, outbox), telling(cell, outbox):
+        for number in range(20):
+            cell.record(e.BrakeLatched(f"{number}"), e.BrakeReleased("pat", f"{number}"))
+        await until(lambda: states(outbox).count("delivered") == 40)
+    assert len({one.message.id for one in outbox.listed("", "", None, 100)}) == 40
+    assert len(twin.paged) == 20
+
+
+class Unwilling:
+    """A driver that fails as it is told to."""
+
+    def __init__(self, failure: Exception) -> None:
+        self.failure = failure
+        self.calls = 0
+
+    async def deliver(self, message: Message, route: Route) -> None:
+        self.calls += 1
+        raise self.failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "end"),
+    [(RefusedError("no"), "dead"), (UnreachableError("gone"), "queued"), (KeyError("a bug"), "queued")],
+    ids=["refused", "unreachable", "bug"],
+)
+async def test_what_fails_is_kept_and_neither_stops_the_rest(
+    twin: NotifyTwin, outbox: Outbox, failure: Exception, end: str
+) -> None:
+    cell = Recorded(MemoryJournal(), pager(twin), Route("sick", "slack", secret="folder:x", wait_s=0.0))
+    sick: NotificationDriver = Unwilling(failure)
+    async with telling(cell, outbox, {**http_targets("c1", Kept(FIELDS)), "slack": sick}):
+        cell.record(e.BrakeLatched("x"))
+        await until(lambda: twin.paged)
+        await until(lambda: outbox.listed("sick", "", None, 1)[0].why)
+        assert outbox.listed("sick", "", None, 1)[0].state == end
+
+
+async def test_a_message_that_nobody_takes_for_a_day_is_a_dead_letter_and_not_lost(
+    twin: NotifyTwin, outbox: Outbox
+) -> None:
+    cell = Recorded(MemoryJournal(), pager(twin))
+    async with telling(cell, outbox, {"pagerduty": Unwilling(UnreachableError("gone"))}):
+        cell.record(e.BrakeLatched("x"))
+        await until(lambda: outbox.listed("", "", None, 1) and outbox.listed("", "", None, 1)[0].attempts)
+        cell.passes(hours=25)
+        await until(lambda: states(outbox) == ["dead"])
+    [dead] = outbox.listed("", "dead", None, 10)
+    outbox.retry(dead.number, cell.now())
+    async with telling(cell, outbox):
+        await until(lambda: states(outbox) == ["delivered"])
+    assert twin.paged == [dead.message.key]
+
+
+async def test_a_busy_target_is_left_alone_for_as_long_as_it_asks(twin: NotifyTwin, outbox: Outbox) -> None:
+    cell = Recorded(MemoryJournal(), pager(twin))
+    twin.faults.append("429")
+    async with telling(cell, outbox) as notifier:
+        cell.record(e.BrakeLatched("x"), e.JournalRestored(1, 1, BEGAN))
+        await until(lambda: notifier.failed["pager"] and notifier.sent["pager"] + notifier.failed["pager"] >= 1)
+        asked = len(twin.seen)
+        cell.passes(seconds=6)
+        await until(lambda: not notifier._sending)  # noqa: SLF001 - nothing else tells that it is idle
+        assert len(twin.seen) == asked
+        cell.passes(seconds=2)
+        await until(lambda: states(outbox) == ["delivered", "delivered"])
+
+
+async def test_a_tenant_is_told_of_its_failed_node_though_it_is_released_in_the_same_moment(
+    twin: NotifyTwin, outbox: Outbox
+) -> None:
+    """Mutant: who serves whom is read from the fleet as it is now."""
+    acme = Route("acme", "webhook", f"{twin.url}/hook", "folder:x", LOOPBACK, tenant="acme", wait_s=0.0)
+    globex = replace(acme, name="globex", tenant="globex")
+    cell = Recorded(MemoryJournal(), acme, globex)
+    node = Node("n1", Position("c1", rack="r1"), "h100", Phase.production, BEGAN, BEGAN)
+    async with telling(cell, outbox):
+        cell.record(
+            e.NodeRegistered(node),
+            e.NodeAssigned("n1", Assignment("train", "acme", "k1", cell.now())),
+        )
+        cell.passes(hours=1)
+        lost = Condition("n1/x", "gpu.fallen_off_bus", "n1", Severity.critical, cell.now(), cell.now(), "remedy", "x")
+        cell.record(
+            e.ConditionRaised(lost),
+            e.NodeReleased("n1", cell.now(), "to triage; globex waits for a node"),
+            e.PhaseChanged("n1", Phase.production, Phase.triage, "x"),
+        )
+        await until(lambda: len(twin.taken) == 3)
+        cell.record(e.ConditionCleared("n1", "n1/x", "remedy", "passed"))
+        await until(lambda: states(outbox) == ["delivered"] * 4)
+    told = [(body["type"], body["data"]["summary"]) for _, body in twin.taken]
+    assert [kind for kind, _ in told] == [
+        "dev.hostler.node_in.note",
+        "dev.hostler.node_failed.open",
+        "dev.hostler.node_out.note",
+        "dev.hostler.node_failed.over",
+    ]
+    assert "globex" not in str(twin.taken)
+
+
+def _tried_again(notifier: Notifier, before: int) -> bool:
+    return notifier.failed.total() + notifier.sent.total() > before
+
+
+def _ticket(node: str) -> Ticket:
+    return Ticket(f"t-{node}", node, "stuck", "see to it", BEGAN, due="now")
