@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from hostler.server.routes.console_files import PAGES
 from tests.contract.api_world import POLICY
 
 LYNX, ORCA = "lynx", "orca"
@@ -90,6 +91,8 @@ ROUTES: dict[str, Route] = {
     # what everybody may ask: no word about the fleet is in it
     "GET /": Route("nothing"),
     "GET /console/{name}": Route("nothing"),
+    **{f"GET /{page}": Route("nothing") for page in PAGES},
+    **{f"GET /{page}/{{name}}": Route("nothing") for page in PAGES},
     "GET /healthz": Route("nothing"),
     "GET /readyz": Route("nothing"),
     "GET /schema": Route("nothing"),
@@ -116,6 +119,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/events": Route("see", tells=True),
     "GET /v1/me": Route("see"),
     "GET /v1/lifecycle": Route("see"),
+    "GET /v1/verbs": Route("see"),
     # one thing: unknown to whom it is not for
     "GET /v1/nodes/{node_id}": Route("see", of="node", tells=True),
     "GET /v1/nodes/{node_id}/conditions": Route("see", of="node"),

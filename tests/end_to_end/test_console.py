@@ -38,10 +38,8 @@ class Tab:
         page.on("request", lambda r: None if r.url.startswith(house.url) else self.complaints.append(r.url))
 
     async def open(self, token: str, path: str = "") -> None:
-        await self.page.goto(f"{self.house.url}/#token={token}")
+        await self.page.goto(f"{self.house.url}{path or '/'}#token={token}")
         await expect(self.page.locator(".live")).to_contain_text("live")
-        if path:
-            await self.page.evaluate("path => { location.hash = path }", path)
 
 
 @pytest.fixture
@@ -77,7 +75,7 @@ async def test_the_fleet_is_shown_and_follows_what_happens(world: House, tab: Ta
 
 
 async def test_a_node_tells_its_story_live(world: House, tab: Tab) -> None:
-    await tab.open(world.operator.token, "#/node/n1")
+    await tab.open(world.operator.token, "/nodes/n1")
     await expect(tab.page.locator("h1")).to_have_text("n1")
     await expect(tab.page.locator(".timeline")).to_contain_text("adopted as h100")
     await world.report("n1", kind="kernel_log", text=XID79, facility=0)
@@ -100,7 +98,7 @@ async def test_what_happens_before_the_stream_begins_is_shown_too(world: House, 
     await tab.page.route("**/v1/events", late)
     await tab.page.goto(f"{world.url}/#token={world.operator.token}")
     await asked.wait()
-    await tab.page.evaluate("location.hash = '#/node/n1'")
+    await tab.page.evaluate("history.pushState(null, '', '/nodes/n1'); dispatchEvent(new PopStateEvent('popstate'))")
     await expect(tab.page.locator(".timeline")).to_contain_text("adopted as h100")
     await world.operator.post("/v1/nodes/n1/hold", {"reason": "nobody streams yet"})
     go_on.set()
@@ -120,7 +118,7 @@ async def test_a_stream_whose_records_have_gone_begins_with_all_read_anew(world:
         await route.fulfill(status=410, json={"error": "gone", "what": "left", "instead": "list"})
 
     await tab.page.route("**/v1/events", gone_once)
-    await tab.open(world.operator.token, "#/node/n1")
+    await tab.open(world.operator.token, "/nodes/n1")
     await expect(tab.page.locator(".timeline")).to_contain_text("while it was away")
     assert int(answers[1]) > int(answers[0])
     assert all("410" in complaint for complaint in tab.complaints)
@@ -152,7 +150,7 @@ async def test_the_grid_works_by_keyboard(world: House, tab: Tab) -> None:
     await tab.page.keyboard.press("ArrowRight")
     await expect(tab.page.locator(".readout")).to_contain_text("n1")
     await tab.page.keyboard.press("Enter")
-    await expect(tab.page).to_have_url(re.compile(r"#/node/n1$"))
+    await expect(tab.page).to_have_url(re.compile(r"/nodes/n1$"))
     await expect(tab.page.locator("h1")).to_have_text("n1")
 
 

@@ -31,10 +31,26 @@ from hostler.server.routes import (
     nodes,
     notifications,
     restore,
+    verbs,
 )
 from hostler.server.routes import cell as cell_routes
 from hostler.server.server_settings import Settings
 from hostler.server.tokens import Identity, TokenStore
+
+ROUTERS = (
+    nodes.router,
+    listings.router,
+    incidents.router,
+    domains.router,
+    restore.router,
+    cell_routes.router,
+    intents.router,
+    approvals.router,
+    notifications.router,
+    verbs.router,
+    agent_reports.router,
+)
+"""Routers of everything under /v1."""
 
 BODY_MAX = 1024 * 1024
 """Bytes of a request's body, where its route says nothing else."""
@@ -46,21 +62,7 @@ def create_app(
     """The application over a running cell. Nothing is started: see `serve`."""
     app_state = AppState(cell, tokens, mailboxes, settings)
     app_state.outside = outside or Outside()
-    v1 = Router(
-        path="/v1",
-        route_handlers=[
-            nodes.router,
-            listings.router,
-            incidents.router,
-            domains.router,
-            restore.router,
-            cell_routes.router,
-            intents.router,
-            approvals.router,
-            notifications.router,
-            agent_reports.router,
-        ],
-    )
+    v1 = Router(path="/v1", route_handlers=[*ROUTERS])
     return Litestar(
         route_handlers=[v1, *health.handlers, *console_files.handlers],
         dependencies={

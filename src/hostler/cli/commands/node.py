@@ -123,8 +123,7 @@ def explain(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
 def _explained(found: dict[str, Any]) -> str:
     import msgspec
 
-    from hostler.core.report.explain import text
-    from hostler.core.report.explanation import Explanation
+    from hostler.core.report.explain import Explanation, text
 
     return text(msgspec.convert(found, Explanation))
 

@@ -8,10 +8,9 @@ from litestar.handlers import HTTPRouteHandler
 
 from hostler.cli.reference.markdown import code, first_sentence, table
 from hostler.core.state.fleet import ANSWERS_KEPT
+from hostler.server.app import ROUTERS
 from hostler.server.auth import MAY
-from hostler.server.routes import agent_reports, cell, health, intents, listings, nodes
-
-_ROUTERS = (nodes.router, listings.router, cell.router, intents.router, agent_reports.router)
+from hostler.server.routes import health
 
 
 def page() -> str:
@@ -39,7 +38,7 @@ def page() -> str:
 
 
 def _routes() -> Iterator[tuple[str, str]]:
-    for prefix, handler in chain(*(_of_router(router) for router in _ROUTERS), _outside()):
+    for prefix, handler in chain(*(_of_router(router) for router in ROUTERS), _outside()):
         for path in sorted(handler.paths):
             for method in sorted(handler.http_methods - {"HEAD", "OPTIONS"}):
                 said = first_sentence(handler.fn.__doc__)

@@ -11,7 +11,7 @@ function takeToken() {
   const found = /[#&]token=(hst_[0-9a-f]{12}_[\w-]{43})/.exec(location.hash);
   if (found) {
     sessionStorage.setItem(KEPT, found[1]);
-    history.replaceState(null, "", `${location.pathname}#/`);
+    history.replaceState(null, "", location.pathname + location.search);
   }
   return sessionStorage.getItem(KEPT) || "";
 }
@@ -36,6 +36,16 @@ export class Problem extends Error {
 
 export async function ask(path) {
   const answer = await fetch(`/v1${path}`, { headers: headers() });
+  if (!answer.ok) throw await problem(answer);
+  return answer.json();
+}
+
+export async function send(path, body) {
+  const answer = await fetch(`/v1${path}`, {
+    method: "POST",
+    headers: headers({ "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() }),
+    body: JSON.stringify(body),
+  });
   if (!answer.ok) throw await problem(answer);
   return answer.json();
 }

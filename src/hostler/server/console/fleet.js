@@ -2,6 +2,7 @@
 import { html } from "./ui.js";
 import { Banners } from "./banners.js";
 import { Grid } from "./grid.js";
+import { NodeLink } from "./pages.js";
 import { filter, fleet, status } from "./state.js";
 import { PHASES, count, plain, since } from "./words.js";
 
@@ -10,6 +11,7 @@ export function Fleet() {
   if (!now) return html`<p class="loading">Reading the fleet …</p>`;
   return html`
     <main class="fleet">
+      <h1 class="unseen">Fleet</h1>
       <${Banners} now=${now} />
       <section class="stage" aria-label="Fleet by phase">
         <${Phases} phases=${now.phases} />
@@ -60,14 +62,10 @@ function Legend() {
   `;
 }
 
-export function NodeLink({ id }) {
-  return html`<a href="#/node/${encodeURIComponent(id)}">${id}</a>`;
-}
-
 function Waits({ now }) {
   return html`
     <section>
-      <h2>Waiting <small>${count(now.waiting)}</small></h2>
+      <h2><a href="/waiting">Waiting</a> <small>${count(now.waiting)}</small></h2>
       ${now.waits.length === 0 && html`<p class="quiet">Nobody waits.</p>`}
       <ol class="waits">${now.waits.map((wait) => html`<${Wait} wait=${wait} now=${now.now} />`)}</ol>
     </section>
@@ -92,7 +90,7 @@ function Incidents({ now }) {
   if (!now.incidents.length) return null;
   return html`
     <section>
-      <h2>Incidents <small>${count(now.incidents.length)}</small></h2>
+      <h2><a href="/incidents">Incidents</a> <small>${count(now.incidents.length)}</small></h2>
       <ul class="waits incidents">
         ${now.incidents.slice(0, 8).map((one) => html`<${Incident} one=${one} now=${now.now} />`)}
       </ul>
@@ -118,7 +116,7 @@ function Conditions({ now }) {
       <h2>Conditions <small>${count(now.ailing)} nodes</small></h2>
       ${found.length === 0 && html`<p class="quiet">None stands.</p>`}
       <table><tbody>
-        ${found.slice(0, 8).map(([type, number]) => html`<tr><td>${type}${now.unknown?.[type] && html`<small title="whoever saw them is silent"> ${count(now.unknown[type])} unknown</small>`}</td><td class="number">${count(number)}</td></tr>`)}
+        ${found.slice(0, 8).map(([type, number]) => html`<tr><td><a href=${`/nodes?condition=${encodeURIComponent(type)}`}>${type}</a>${now.unknown?.[type] && html`<small title="whoever saw them is silent"> ${count(now.unknown[type])} unknown</small>`}</td><td class="number">${count(number)}</td></tr>`)}
       </tbody></table>
     </section>
   `;
@@ -128,14 +126,14 @@ function Pools({ now }) {
   if (!now.pools.length) return null;
   return html`
     <section>
-      <h2>Pools</h2>
+      <h2><a href="/pools">Pools</a></h2>
       <table>
         <thead><tr><th>pool</th><th class="number">healthy</th><th class="number">unknown</th><th class="number">delivered</th><th class="number">reserved</th><th class="number">spares</th></tr></thead>
         <tbody>
           ${now.pools.map(
             (row) => html`
               <tr class=${row.healthy < row.reserved ? "short" : ""}>
-                <td>${row.pool.name}</td>
+                <td>${row.pool.name}${row.healthy < row.reserved && html` <span class="tag">short</span>`}</td>
                 <td class="number">${count(row.healthy)}</td>
                 <td class="number">${count(row.unknown)}</td>
                 <td class="number">${count(row.delivered)}</td>

@@ -1,5 +1,6 @@
 // The fleet as cells, one per node, by rack: phase is the colour, a mark says what is wrong. Mouse and arrow keys.
 import { html, signal, useEffect, useRef } from "./ui.js";
+import { go, nodePath } from "./router.js";
 import { filter, fleet } from "./state.js";
 import { SEVERITIES, plain } from "./words.js";
 
@@ -10,6 +11,8 @@ const OPERATING = 2;
 const CORDONED = 4;
 const DELIVERED = 8;
 const SILENT = 16;
+
+const natural = new Intl.Collator("en", { numeric: true });
 
 let shape = { cells: [], size: 12, order: [] };
 
@@ -38,7 +41,7 @@ export function Grid() {
   }, [shown, only]);
   useEffect(() => mark(frame.current, place), [place]);
   const open = () => {
-    if (picked.value >= 0) location.hash = `#/node/${encodeURIComponent(shown.ids[picked.value])}`;
+    if (picked.value >= 0) go(nodePath(shown.ids[picked.value]));
   };
   return html`
     <div class="grid">
@@ -147,7 +150,8 @@ function paint(pen, { x, y, place }, shown, only, colours) {
 // Racks side by side with their names where there is room; one dense field where there is not.
 function layout(shown, width, height) {
   const order = shown.ids.map((_, place) => place);
-  order.sort((a, b) => (shown.rack[a] < shown.rack[b] ? -1 : shown.rack[a] > shown.rack[b] ? 1 : a - b));
+  const rank = new Map([...new Set(shown.rack)].sort(natural.compare).map((rack, number) => [rack, number]));
+  order.sort((a, b) => rank.get(shown.rack[a]) - rank.get(shown.rack[b]) || a - b);
   const racks = new Map();
   for (const place of order) listed(racks, shown.rack[place]).push(place);
   const dense = order.length > 3000;

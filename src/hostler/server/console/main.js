@@ -1,8 +1,11 @@
 // Puts the pages together: who is asked for a token, what the bar shows, and which page is open.
+import { ActDialog } from "./acts.js";
 import { live, setToken, token } from "./api.js";
 import { Fleet, total } from "./fleet.js";
 import { Node } from "./node.js";
-import { begin, end, failure, me, openNode, route, status } from "./state.js";
+import { Approvals, Incidents, Nodes, Parts, Pools, Tickets, Waiting } from "./pages.js";
+import { go, nodePath, route } from "./router.js";
+import { begin, end, failure, me, openNode, opened, status } from "./state.js";
 import { effect, html, render, signal } from "./ui.js";
 import { count } from "./words.js";
 
@@ -14,15 +17,31 @@ function App() {
     <a class="skip" href="#main">Skip to content</a>
     <${Bar} />
     ${failure.value && html`<p class="banner warning" role="alert">${failure.value}</p>`}
-    <div id="main" tabindex="-1">${route.value ? html`<${Node} />` : html`<${Fleet} />`}</div>
+    <div id="main" tabindex="-1"><${Shown} /></div>
+    <${ActDialog} />
   `;
+}
+
+const PAGES = { "": Fleet, nodes: Nodes, waiting: Waiting, tickets: Tickets, approvals: Approvals, incidents: Incidents, parts: Parts, pools: Pools };
+
+function Shown() {
+  if (opened()) return html`<${Node} />`;
+  const Page = PAGES[route.value.page] ?? Fleet;
+  return html`<${Page} key=${route.value.page} />`;
+}
+
+function Pages() {
+  const names = Object.keys(PAGES).map((page) => [page, page || "fleet"]);
+  return html`<nav aria-label="Pages">${names.map(([page, name]) => html`
+    <a href=${`/${page}`} aria-current=${route.value.page === page && !opened() ? "page" : undefined}>${name}</a>`)}</nav>`;
 }
 
 function Bar() {
   const now = status.value;
   return html`
     <header class="bar">
-      <a class="home" href="#/">Hostler</a>
+      <a class="home" href="/">Hostler</a>
+      <${Pages} />
       <span>${now ? `cell ${now.cell}` : ""}</span>
       <span class="quiet">${now ? `${count(total())} nodes` : ""}</span>
       <form role="search" onSubmit=${find}>
@@ -39,7 +58,7 @@ function Bar() {
 function find(event) {
   event.preventDefault();
   const wanted = new FormData(event.target).get("q").trim();
-  if (wanted) location.hash = `#/node/${encodeURIComponent(wanted)}`;
+  if (wanted) go(nodePath(wanted));
   event.target.reset();
 }
 
@@ -75,7 +94,11 @@ effect(() => {
   else end();
 });
 effect(() => {
-  if (token.value) openNode(route.value);
+  if (token.value) openNode(opened());
+});
+effect(() => {
+  const shown = opened() || route.value.page;
+  document.title = shown ? `${shown} · Hostler` : "Hostler";
 });
 
 render(html`<${App} />`, document.getElementById("app"));

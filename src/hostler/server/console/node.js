@@ -1,7 +1,8 @@
 // One node: where it stands, what it waits for, why (chains from evidence to outcome), and its history as it happens.
 import { Banners } from "./banners.js";
 import { html } from "./ui.js";
-import { lifecycle, node, route, status, story, timeline } from "./state.js";
+import { NodeActs } from "./acts.js";
+import { lifecycle, missing, node, opened, status, story, timeline } from "./state.js";
 import { SEVERITIES, clock, moment, plain, since, span } from "./words.js";
 
 const MAIN = ["registered", "initializing", "onboard", "seatrial", "zap", "test", "production"];
@@ -10,7 +11,8 @@ const ASIDE = ["zap_fail", "triage", "debug", "rma"];
 export function Node() {
   const seen = node.value;
   const now = status.value?.now;
-  if (!seen || !story.value) return html`<main class="node"><p class="loading">Reading ${route.value} …</p></main>`;
+  if (missing.value) return html`<main class="page"><h1>${opened()}</h1><p class="banner warning" role="alert">${missing.value}</p><p><a href=${`/nodes?q=${encodeURIComponent(opened())}`}>Look for it among all nodes</a></p></main>`;
+  if (!seen || !story.value) return html`<main class="node"><p class="loading">Reading ${opened()} …</p></main>`;
   return html`
     <main class="node">
       <${Banners} now=${status.value} />
@@ -62,6 +64,7 @@ function Head({ seen, now }) {
         <p>${[seen.hostname, one.sku, place(one.position), one.assignment ? `pool ${one.assignment.pool}` : ""].filter(Boolean).join(" · ")}</p>
       </div>
       <${Track} phase=${one.phase} />
+      <${NodeActs} id=${one.id} />
       <p class="stands"><b>${plain(one.phase)}</b> for ${since(one.phase_since, now)}</p>
     </header>
   `;

@@ -1,5 +1,7 @@
 // What the pages show, kept true by the stream: the fleet's map, its status, and the node that is open.
+import { readVerbs } from "./acts.js";
 import { ask, follow, token } from "./api.js";
+import { route } from "./router.js";
 import { batch, signal } from "./ui.js";
 
 export const me = signal(null);
@@ -7,29 +9,34 @@ export const status = signal(null);
 export const fleet = signal({ ids: [], phase: [], severity: [], flags: [], rack: [] });
 export const lifecycle = signal(null);
 export const failure = signal("");
-export const route = signal(here());
 export const node = signal(null);
 export const story = signal(null);
 export const timeline = signal([]);
+export const missing = signal("");
 export const filter = signal("");
 
 const TIMELINE_MAX = 500;
 let places = new Map();
 let stop = null;
 
-addEventListener("hashchange", () => {
-  route.value = here();
-});
+const listeners = new Set();
 
-function here() {
-  const found = /^#\/node\/(.+)$/.exec(location.hash);
-  return found ? decodeURIComponent(found[1]) : "";
+// Calls `take` whenever something has been recorded. Returns a way to stop it.
+export function onRecord(take) {
+  listeners.add(take);
+  return () => listeners.delete(take);
+}
+
+// The id, serial or host name of the node whose page is open, "" on every other page.
+export function opened() {
+  return route.value.page === "nodes" ? route.value.name : "";
 }
 
 export async function begin() {
   stop?.();
   await attempt(async () => {
     me.value = await ask("/me");
+    await readVerbs();
     lifecycle.value = await ask("/lifecycle");
     stop = follow(await readAll(), take, readAll);
   });
@@ -80,15 +87,21 @@ async function readStatus() {
 
 // The open page's node; one that cannot be shown says so by itself and holds up nothing else.
 async function readOpen() {
-  return (route.value && (await readNode(route.value).catch(() => Infinity))) || Infinity;
+  return (opened() && (await readNode(opened()).catch(() => Infinity))) || Infinity;
 }
 
 export async function openNode(name) {
   batch(() => {
     node.value = story.value = null;
     timeline.value = [];
+    missing.value = "";
   });
-  if (name) await attempt(() => readNode(name));
+  if (!name) return;
+  try {
+    await readNode(name);
+  } catch (error) {
+    if (opened() === name) missing.value = `${error.message}${error.instead ? `: ${error.instead}` : ""}`;
+  }
 }
 
 async function readNode(name) {
@@ -96,7 +109,7 @@ async function readNode(name) {
   const [seen, why, past] = await Promise.all([
     ask(path), ask(`${path}/explain`), ask(`${path}/history?limit=200`),
   ]);
-  if (route.value !== name) return Infinity;
+  if (opened() !== name) return Infinity;
   batch(() => {
     node.value = seen;
     story.value = why;
@@ -113,6 +126,7 @@ function merged(...lists) {
 // A record arrived. What it says of phases and conditions is drawn at once; the rest is read again, not too often.
 function take(record) {
   draw(record);
+  for (const tell of listeners) tell();
   later.status(1000);
   later.fleet(fleet.value.ids.length > 20000 ? 30000 : fleet.value.ids.length > 2000 ? 5000 : 1500);
   if (node.value && record.subjects.includes(node.value.node.id)) {
@@ -146,7 +160,7 @@ function throttled(act) {
 const later = {
   fleet: throttled(readFleet),
   status: throttled(readStatus),
-  node: throttled(() => (route.value ? readNode(route.value) : undefined)),
+  node: throttled(() => (opened() ? readNode(opened()) : undefined)),
 };
 
 setInterval(() => {

@@ -60,9 +60,13 @@ def _send(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
     return Response(file.body, media_type=file.media_type, headers=headers)
 
 
-@get("/", include_in_schema=False)
+PAGES = ("nodes", "waiting", "tickets", "approvals", "incidents", "parts", "pools")
+"""First words of the console's own addresses: a link to one of its pages opens it, whoever follows the link."""
+
+
+@get(["/", *(path for page in PAGES for path in (f"/{page}", f"/{page}/{{name:str}}"))], include_in_schema=False)
 async def front(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """The console's first page."""
+    """The console, on whichever of its pages."""
     return _send(request, "index.html")
 
 

@@ -1,0 +1,132 @@
+// Asking for an act: why, what it would do (a dry run), and the name typed once more where it disturbs somebody.
+import { Problem, ask, send } from "./api.js";
+import { html, signal, useEffect, useRef, useState } from "./ui.js";
+import { plain } from "./words.js";
+
+export const verbs = signal([]);
+const asked = signal(null);
+
+export async function readVerbs() {
+  verbs.value = await ask("/verbs");
+}
+
+export function may(verb) {
+  return verbs.value.some((one) => one.verb === verb);
+}
+
+// Opens the dialog. `target` as the API has it, `nodes` where it is several; `named` is how people call it.
+export function act({ verb, target, nodes = [], named, args = {} }) {
+  asked.value = { verb: verbs.value.find((one) => one.verb === verb), target, nodes, named, given: args };
+}
+
+// A button for each verb that may be asked for, under the headings of the command line.
+export function NodeActs({ id }) {
+  const offered = verbs.value.filter((one) => one.on_node && one.heading && !one.route);
+  if (!offered.length) return null;
+  const headings = [...new Set(offered.map((one) => one.heading))];
+  return html`
+    <details class="acts-menu">
+      <summary>Act on it</summary>
+      <div class="menu">${headings.map((heading) => html`
+        <p class="quiet">${heading}</p>
+        <div class="buttons">${offered.filter((one) => one.heading === heading).map((one) => html`
+          <button title=${one.help} onClick=${() => act({ verb: one.verb, target: id, named: id })}>${one.verb.replaceAll("-", " ")}</button>`)}</div>
+      `)}</div>
+    </details>
+  `;
+}
+
+export function ActButton({ verb, target, named, nodes, args, label }) {
+  if (!may(verb)) return null;
+  return html`<button onClick=${() => act({ verb, target, named, nodes, args })}>${label}</button>`;
+}
+
+export function ActDialog() {
+  const now = asked.value;
+  if (!now) return null;
+  return html`<${Asking} key=${`${now.verb.verb} ${now.target}`} now=${now} />`;
+}
+
+function Asking({ now }) {
+  const box = useRef(null);
+  const [form, fill] = useState({ reason: "", args: now.given });
+  const [plan, show] = useState(null);
+  const [state, say] = useState({ busy: false, text: "", bad: false, done: false });
+  const [typed, type] = useState("");
+  useEffect(() => {
+    box.current.showModal();
+    box.current.querySelector("input").focus();
+  }, []);
+  const close = () => {
+    asked.value = null;
+  };
+  const change = (next) => {
+    fill({ ...form, ...next });
+    show(null);
+  };
+  const put = async (dryRun) => {
+    say({ busy: true, text: "", bad: false, done: false });
+    try {
+      const answer = await send("/intents", body(now, form, dryRun));
+      if (dryRun) show(answer);
+      say({ busy: false, text: answer.text, bad: false, done: !dryRun });
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      say({ busy: false, text: `${error.message}${error.instead ? `: ${error.instead}` : ""}`, bad: true, done: false });
+    }
+  };
+  const grave = plan && touched(plan) > 0;
+  const ready = plan && (!grave || typed.trim() === now.named);
+  return html`
+    <dialog ref=${box} onClose=${close} aria-labelledby="act-title">
+      <form onSubmit=${(event) => { event.preventDefault(); put(!ready); }}>
+        <h2 id="act-title">${now.verb.verb.replaceAll("-", " ")} ${now.named}</h2>
+        <p class="quiet">${now.verb.help}</p>
+        <label>Reason<input required maxlength="500" value=${form.reason} onInput=${(event) => change({ reason: event.target.value })} disabled=${state.done} /></label>
+        ${now.verb.args.map((arg) => html`<${Argument} arg=${arg} value=${form.args[arg.name]} set=${(value) => change({ args: { ...form.args, [arg.name]: value } })} />`)}
+        ${plan && html`<dl class="plan">${Object.entries(plan.detail).filter(([, value]) => value).map(([name, value]) => html`<dt>${plain(name)}</dt><dd>${value}</dd>`)}</dl>`}
+        ${grave && !state.done && html`<label>It disturbs ${touched(plan)} node(s). Type <b>${now.named}</b> to go on<input value=${typed} onInput=${(event) => type(event.target.value)} autocomplete="off" /></label>`}
+        <p role="status" class=${state.bad ? "bad" : ""}>${state.text}</p>
+        <p class="quiet"><code class="cli">${command(now, form)}</code></p>
+        <div class="buttons">
+          <button type="button" onClick=${() => box.current.close()}>${state.done ? "Close" : "Cancel"}</button>
+          ${!state.done && html`<button disabled=${state.busy || (plan && !ready)}>${plan ? "Do it" : "Show what it would do"}</button>`}
+        </div>
+      </form>
+    </dialog>
+  `;
+}
+
+function Argument({ arg, value, set }) {
+  const title = plain(arg.name);
+  if (arg.kind === "boolean") {
+    return html`<label class="check"><input type="checkbox" checked=${value === "true"} onChange=${(event) => set(event.target.checked ? "true" : "")} />${title}<small>${arg.help}</small></label>`;
+  }
+  if (arg.kind === "choice") {
+    return html`<label>${title}<small>${arg.help}</small><select required=${arg.required} value=${value ?? ""} onChange=${(event) => set(event.target.value)}>
+      <option value=""></option>${arg.choices.map((one) => html`<option>${one}</option>`)}</select></label>`;
+  }
+  return html`<label>${title}<small>${arg.help}</small><input type=${arg.kind === "number" ? "number" : "text"} step="any" required=${arg.required} value=${value ?? ""} onInput=${(event) => set(event.target.value)} /></label>`;
+}
+
+function body(now, form, dryRun) {
+  const args = Object.fromEntries(Object.entries(form.args).filter(([, value]) => value));
+  const more = now.nodes.length ? { nodes: now.nodes } : {};
+  return { verb: now.verb.verb, target: now.nodes.length ? "nodes" : now.target, reason: form.reason, args, dry_run: dryRun, ...more };
+}
+
+function touched(plan) {
+  return Number(plan.detail.disturbs) || (plan.detail.plan ? plan.detail.nodes.split(",").length : 0);
+}
+
+function command(now, form) {
+  if (!now.verb.command) return "";
+  const targets = (now.nodes.length ? now.nodes : [now.target]).map(quoted).join(" ");
+  const args = Object.entries(form.args).filter(([, value]) => value)
+    .map(([name, value]) => ` --${name.replaceAll("_", "-")}${value === "true" ? "" : ` ${quoted(value)}`}`);
+  return `hostler ${now.verb.command} ${targets} --reason ${quoted(form.reason || "…")}${args.join("")}`;
+}
+
+function quoted(text) {
+  return /^[\w.:/@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,194 @@
+// Pages that are tables: nodes, who waits, tickets, approvals, incidents, parts, pools.
+import { ActButton, act, may, verbs } from "./acts.js";
+import { useList } from "./lists.js";
+import { nodePath, route, setQuery } from "./router.js";
+import { status } from "./state.js";
+import { Table } from "./table.js";
+import { html, useState } from "./ui.js";
+import { PHASES, SEVERITIES, moment, plain, since } from "./words.js";
+
+export function NodeLink({ id }) {
+  return html`<a href=${nodePath(id)}>${id}</a>`;
+}
+
+function now() {
+  return status.value?.now;
+}
+
+function Page({ title, about, children }) {
+  return html`<main class="page"><h1>${title}</h1>${about && html`<p class="quiet">${about}</p>`}${children}</main>`;
+}
+
+const SELECTORS = ["phase", "pool", "rack", "sku", "condition", "tag", "q"];
+
+function Filters({ names }) {
+  const query = route.value.query;
+  const field = (name) => name === "phase"
+    ? html`<label>phase<select value=${query.phase ?? ""} onChange=${(event) => setQuery({ phase: event.target.value })}>
+        <option value="">any</option>${PHASES.map((one) => html`<option value=${one}>${plain(one)}</option>`)}</select></label>`
+    : html`<label>${name === "q" ? "id, name or serial" : name}<input value=${query[name] ?? ""} onChange=${(event) => setQuery({ [name]: event.target.value.trim() })} /></label>`;
+  return html`<form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>${names.map(field)}</form>`;
+}
+
+function selected(names) {
+  return Object.fromEntries(names.map((name) => [name, route.value.query[name] ?? ""]));
+}
+
+function listed(command, names) {
+  const given = names.filter((name) => route.value.query[name]).map((name) => `${name}=${route.value.query[name]}`);
+  return `hostler ${command}${given.length ? ` -l ${given.map((one) => (/[^\w.:=-]/.test(one) ? `'${one}'` : one)).join(",")}` : ""}`;
+}
+
+const NODE_COLUMNS = [
+  { key: "id", title: "node", of: (row) => row.id, show: (row) => html`<${NodeLink} id=${row.id} />` },
+  { key: "phase", title: "phase", of: (row) => row.phase, show: (row) => html`<i class="swatch p-${row.phase.replace("_", "-")}"></i> ${plain(row.phase)}` },
+  { key: "since", title: "since", of: (row) => row.phase_since, show: (row) => since(row.phase_since, now()) },
+  { key: "pool", title: "pool", of: (row) => row.pool },
+  { key: "tenant", title: "tenant", of: (row) => row.tenant },
+  { key: "sku", title: "SKU", of: (row) => row.sku },
+  { key: "rack", title: "rack", of: (row) => row.position.rack },
+  { key: "u", title: "U", of: (row) => row.position.u || "", number: true },
+  { key: "serial", title: "serial", of: (row) => row.serial },
+  { key: "severity", title: "gravest", of: (row) => row.severity, show: (row) => (row.severity < 0 ? "" : html`<i class="swatch s-${SEVERITIES[row.severity]}"></i> ${SEVERITIES[row.severity]}`) },
+  { key: "conditions", title: "conditions", of: (row) => row.conditions.join(", ") },
+  { key: "waiting", title: "waits for", of: (row) => row.waiting },
+];
+
+const SEVERAL = ["cordon", "uncordon", "drain", "reboot", "power-cycle", "return-for-maintenance"];
+
+export function Nodes() {
+  const found = useList("/nodes", selected(SELECTORS));
+  const [chosen, choose] = useState(new Set());
+  const ids = [...chosen];
+  const target = { target: "nodes", nodes: ids, named: `${ids.length} nodes` };
+  return html`
+    <${Page} title="Nodes">
+      <${Filters} names=${SELECTORS} />
+      ${ids.length > 0 && html`<div class="buttons" role="group" aria-label="Act on the chosen nodes">
+        <b>${ids.length} chosen</b>
+        ${SEVERAL.filter(may).map((verb) => html`<button onClick=${() => act({ verb, ...target })}>${verb.replaceAll("-", " ")}</button>`)}
+        <${Common} rows=${found.items?.filter((row) => chosen.has(row.id)) ?? []} />
+      </div>`}
+      <${Table} name="nodes" columns=${NODE_COLUMNS} found=${found} id=${(row) => row.id} cli=${listed("node list", SELECTORS)}
+        chosen=${chosen} choose=${verbs.value.length ? choose : undefined} />
+    <//>
+  `;
+}
+
+// What chosen nodes have in common: each value that at least two of them share, with its count.
+function Common({ rows }) {
+  if (rows.length < 2) return null;
+  const ways = { phase: (r) => [r.phase], pool: (r) => [r.pool], sku: (r) => [r.sku], rack: (r) => [r.position.rack], tenant: (r) => [r.tenant], condition: (r) => r.conditions };
+  const shared = Object.entries(ways).flatMap(([name, of]) => {
+    const counts = new Map();
+    for (const value of rows.flatMap(of).filter(Boolean)) counts.set(value, (counts.get(value) ?? 0) + 1);
+    return [...counts].filter(([, n]) => n > 1).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([value, n]) => `${name} ${value} ${n} of ${rows.length}`);
+  });
+  return html`<span class="quiet">in common: ${shared.join(" · ") || "nothing"}</span>`;
+}
+
+export function Waiting() {
+  const names = ["pool", "rack", "q"];
+  const columns = [
+    { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
+    { key: "what", title: "what waits", of: (row) => plain(row.what) },
+    { key: "since", title: "for", of: (row) => row.since, show: (row) => since(row.since, now()) },
+    { key: "text", title: "because", of: (row) => row.blockers.join("; ") },
+    { key: "ends", title: "ends when", of: (row) => row.ends_when.join("; ") },
+  ];
+  return html`<${Page} title="Waiting" about="Who waits, since when, for whom, and what ends it.">
+    <${Filters} names=${names} />
+    <${Table} name="waiting" columns=${columns} found=${useList("/waiting", selected(names))} id=${(row) => row.node} cli=${listed("node waiting", names)} /><//>`;
+}
+
+export function Tickets() {
+  const found = useList("/tickets", selected(["node", "rack", "pool"]));
+  const places = useList("/nodes", { rack: route.value.query.rack });
+  const where = new Map((places.items ?? []).map((row) => [row.id, row]));
+  const rack = (row) => where.get(row.node)?.position.rack ?? "";
+  const columns = [
+    { key: "rack", title: "rack", of: rack },
+    { key: "u", title: "U", of: (row) => where.get(row.node)?.position.u || "", number: true },
+    { key: "node", title: "node", of: (row) => row.node, show: (row) => html`<${NodeLink} id=${row.node} />` },
+    { key: "hardware", title: "serial at the rack", of: (row) => row.hardware },
+    { key: "summary", title: "what is to be done", of: (row) => row.summary },
+    { key: "kind", title: "kind", of: (row) => plain(row.kind) },
+    { key: "owner", title: "for", of: (row) => row.owner },
+    { key: "opened", title: "open for", of: (row) => row.opened, show: (row) => since(row.opened, now()) },
+    { key: "id", title: "ticket", of: (row) => row.id },
+    { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${TicketActs} row=${row} />` },
+  ];
+  return html`<${Page} title="Tickets" about="Work for people. Begin with the serial number that stands at the machine: it stays dark until the work has ended.">
+    <${Filters} names=${["rack", "pool"]} />
+    <${Table} name="tickets" columns=${columns} found=${found} id=${(row) => row.id} cli="hostler ticket list" /><//>`;
+}
+
+function TicketActs({ row }) {
+  return html`<span class="buttons noprint">
+    <${ActButton} verb="start-work" target=${row.node} named=${row.node} args=${{ ticket: row.id }} label="Start work" />
+    <${ActButton} verb="end-work" target=${row.node} named=${row.node} label="Work ended" />
+    ${row.kind === "consent" && html`<${ActButton} verb="consent" target=${row.id} named=${row.id} label="Consent" />`}
+    <${ActButton} verb="close-ticket" target=${row.id} named=${row.id} label="Close" />
+  </span>`;
+}
+
+export function Approvals() {
+  const columns = [
+    { key: "text", title: "what is asked for", of: (row) => row.text },
+    { key: "person", title: "by", of: (row) => row.person },
+    { key: "reason", title: "reason", of: (row) => row.reason },
+    { key: "why", title: "why a second person", of: (row) => row.why },
+    { key: "disturbs", title: "nodes", of: (row) => row.disturbs, number: true },
+    { key: "gpus", title: "GPUs", of: (row) => row.gpus, number: true },
+    { key: "expires", title: "until", of: (row) => row.expires, show: (row) => moment(row.expires) },
+    { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<span class="buttons noprint">
+      <${ActButton} verb="approve-request" target=${row.id} named=${row.id} label="Approve" />
+      <${ActButton} verb="deny-request" target=${row.id} named=${row.id} label="Deny" />
+      <${ActButton} verb="withdraw-request" target=${row.id} named=${row.id} label="Withdraw" /></span>` },
+  ];
+  return html`<${Page} title="Approvals" about="What waits for a second person.">
+    <${Table} name="approvals" columns=${columns} found=${useList("/approvals")} id=${(row) => row.id} cli="hostler approval list" /><//>`;
+}
+
+export function Incidents() {
+  const columns = [
+    { key: "blames", title: "suspected", of: (row) => row.blames },
+    { key: "state", title: "state", of: (row) => plain(row.state) },
+    { key: "nodes", title: "nodes", of: (row) => row.nodes, show: (row) => `${row.nodes} of ${row.size}`, number: true },
+    { key: "conditions", title: "conditions", of: (row) => row.conditions.join(", ") },
+    { key: "opened", title: "open for", of: (row) => row.opened, show: (row) => since(row.opened, now()) },
+    { key: "owner", title: "for", of: (row) => row.owner },
+    { key: "ticket", title: "ticket", of: (row) => row.ticket },
+    { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<span class="buttons noprint">
+      <${ActButton} verb="treat-individually" target=${row.id} named=${row.id} label="Treat individually" />
+      <${ActButton} verb="close-incident" target=${row.id} named=${row.id} label="Close" /></span>` },
+  ];
+  return html`<${Page} title="Incidents" about="One cause, many nodes: their remedies wait until it is clear.">
+    <${Table} name="incidents" columns=${columns} found=${useList("/incidents")} id=${(row) => row.id} cli="hostler incident list" /><//>`;
+}
+
+export function Parts() {
+  const names = ["kind", "q", "rack"];
+  const columns = [
+    { key: "serial", title: "serial", of: (row) => row.serial },
+    { key: "kind", title: "kind", of: (row) => row.kind },
+    { key: "model", title: "model", of: (row) => row.model },
+    { key: "node", title: "node", of: (row) => row.node, show: (row) => (row.node ? html`<${NodeLink} id=${row.node} />` : "in none") },
+    { key: "slot", title: "slot", of: (row) => row.slot },
+    { key: "firmware", title: "firmware", of: (row) => row.firmware ?? "" },
+  ];
+  return html`<${Page} title="Parts"><${Filters} names=${names} />
+    <${Table} name="parts" columns=${columns} found=${useList("/parts", selected(names))} id=${(row) => row.serial} cli="hostler part list" /><//>`;
+}
+
+export function Pools() {
+  const number = (key, title) => ({ key, title, of: (row) => row[key] ?? "", number: true });
+  const columns = [
+    { key: "name", title: "pool", of: (row) => row.pool.name, show: (row) => html`<a href=${`/nodes?pool=${encodeURIComponent(row.pool.name)}`}>${row.pool.name}</a>` },
+    { key: "tenant", title: "tenant", of: (row) => row.pool.tenant },
+    { key: "cluster", title: "cluster", of: (row) => row.pool.cluster },
+    ...[["reserved", "reserved"], ["delivered", "delivered"], ["healthy", "healthy"], ["unknown", "unknown"], ["dark", "dark"], ["in_use", "in use"], ["spares", "spares"]].map(([key, title]) => number(key, title)),
+    { key: "acts", title: "acts", acts: true, of: () => "", show: (row) => html`<${ActButton} verb="mode" target=${`pool:${row.pool.name}`} named=${row.pool.name} label="Change mode" />` },
+  ];
+  return html`<${Page} title="Pools"><${Table} name="pools" columns=${columns} found=${useList("/pools")} id=${(row) => row.pool.name} cli="hostler pool list" /><//>`;
+}

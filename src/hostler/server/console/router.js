@@ -1,0 +1,48 @@
+// Where the reader is: the page, the thing that it shows and its filters all stand in the address, so that a link says it.
+import { signal } from "./ui.js";
+
+export const route = signal(read());
+
+function read() {
+  const [, page = "", name = ""] = location.pathname.split("/");
+  return { page, name: decoded(name), query: Object.fromEntries(new URLSearchParams(location.search)) };
+}
+
+function decoded(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+export function nodePath(id) {
+  return `/nodes/${encodeURIComponent(id)}`;
+}
+
+export function go(path) {
+  history.pushState(null, "", path);
+  route.value = read();
+  document.getElementById("main")?.focus();
+}
+
+// Changes filters of the page in place; "" takes one out. Going back leads to the page before, not to each keystroke.
+export function setQuery(changes) {
+  const query = { ...route.value.query, ...changes };
+  const kept = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+  history.replaceState(null, "", location.pathname + (kept.size ? `?${kept}` : ""));
+  route.value = read();
+}
+
+addEventListener("popstate", () => {
+  route.value = read();
+});
+
+// Links within the console turn pages without loading anew; with a key held they open a tab as links do.
+addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href^='/']");
+  if (!link || link.download || event.defaultPrevented || event.button) return;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  go(link.getAttribute("href"));
+});

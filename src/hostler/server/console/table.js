@@ -1,0 +1,101 @@
+// A table: sorted by a click, chosen rows, and the same rows as CSV, as JSON and as a command line.
+import { route, setQuery } from "./router.js";
+import { html, useState } from "./ui.js";
+import { count } from "./words.js";
+
+const SHOWN = 500;
+const natural = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+// columns: { key, title, of: row → text or number, show?: row → what stands in the cell, number?: true, acts?: buttons }.
+// chosen, choose: the ids of chosen rows, and what to do with another set of them; without `choose` none can be chosen.
+export function Table({ name, columns, found, id, cli, chosen, choose }) {
+  const [all, showAll] = useState(false);
+  if (found.problem) return html`<p class="banner critical" role="alert">${found.problem}</p>`;
+  if (!found.items) return html`<p class="loading">Reading …</p>`;
+  const { sort = "", order = "" } = route.value.query;
+  const rows = sorted(found.items, columns.find((one) => one.key === sort), order === "down");
+  const shown = all ? rows : rows.slice(0, SHOWN);
+  return html`
+    <div class="tools">
+      <span>${count(rows.length)}${found.cut ? " and more: narrow the filters" : ""}</span>
+      <button onClick=${() => save(`${name}.csv`, "text/csv", csv(columns, rows))}>CSV</button>
+      <button onClick=${() => save(`${name}.json`, "application/json", JSON.stringify(rows, null, 2))}>JSON</button>
+      ${cli && html`<${Copied} text=${cli} />`}
+    </div>
+    <div class="scroll" tabindex="0" role="region" aria-label=${`${name}, a table`}>
+      <table class="list">
+        <thead><tr>
+          ${choose && html`<th><input type="checkbox" aria-label="Choose all that are shown" checked=${shown.length > 0 && shown.every((row) => chosen.has(id(row)))}
+            onChange=${(event) => choose(new Set(event.target.checked ? shown.map(id) : []))} /></th>`}
+          ${columns.map((one) => html`<${Heading} one=${one} sort=${sort} order=${order} />`)}
+        </tr></thead>
+        <tbody>
+          ${shown.map((row) => html`<tr key=${id(row)}>
+            ${choose && html`<td><input type="checkbox" aria-label=${`Choose ${id(row)}`} checked=${chosen.has(id(row))} onChange=${() => choose(turned(chosen, id(row)))} /></td>`}
+            ${columns.map((one) => html`<td class=${one.number ? "number" : ""}>${one.show ? one.show(row) : one.of(row)}</td>`)}
+          </tr>`)}
+        </tbody>
+      </table>
+      ${rows.length === 0 && html`<p class="quiet">None.</p>`}
+      ${shown.length < rows.length && html`<button onClick=${() => showAll(true)}>Show all ${count(rows.length)}</button>`}
+    </div>
+  `;
+}
+
+function Heading({ one, sort, order }) {
+  if (one.acts) return html`<th class="noprint">${one.title}</th>`;
+  const mine = one.key === sort;
+  const turn = () => setQuery({ sort: one.key, order: mine && order !== "down" ? "down" : "" });
+  return html`<th class=${one.number ? "number" : ""} aria-sort=${mine ? (order === "down" ? "descending" : "ascending") : undefined}>
+    <button class="plain" onClick=${turn}>${one.title}${mine ? (order === "down" ? " ↓" : " ↑") : ""}</button></th>`;
+}
+
+// The command that lists the same, ready to be pasted.
+function Copied({ text }) {
+  const [done, say] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say("copied");
+    } catch {
+      say("mark it and copy");
+    }
+  };
+  return html`<code class="cli">${text}</code><button onClick=${copy}>Copy</button><span role="status" class="quiet">${done}</span>`;
+}
+
+function turned(chosen, one) {
+  const next = new Set(chosen);
+  if (!next.delete(one)) next.add(one);
+  return next;
+}
+
+function sorted(rows, column, down) {
+  if (!column) return rows;
+  const by = (a, b) => {
+    const [left, right] = [column.of(a), column.of(b)];
+    const way = typeof left === "number" && typeof right === "number" ? left - right : natural.compare(left, right);
+    return down ? -way : way;
+  };
+  return [...rows].sort(by);
+}
+
+// What begins like a formula is text: a spreadsheet would run it.
+function csv(columns, rows) {
+  const cell = (value) => {
+    const text = String(value ?? "");
+    const safe = /^[=+\-@\t\r]/.test(text) && typeof value !== "number" ? `'${text}` : text;
+    return `"${safe.replaceAll('"', '""')}"`;
+  };
+  const kept = columns.filter((one) => !one.acts);
+  const lines = [kept.map((one) => cell(one.title)), ...rows.map((row) => kept.map((one) => cell(one.of(row))))];
+  return lines.map((line) => line.join(",")).join("\r\n");
+}
+
+function save(name, type, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

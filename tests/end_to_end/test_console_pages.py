@@ -1,0 +1,210 @@
+"""What people do on the console's pages, in Debian's Chromium: find, compare, act, approve, work at a rack."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import expect
+
+from hostler.controller.inputs import NodeSeen
+from hostler.server.tokens import Grant, Role
+from tests.contract.api_world import House
+from tests.end_to_end.test_console import CHROMIUM, Tab, tab, world  # noqa: F401 - fixtures
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("console"),
+]
+
+PAGES = ("/", "/nodes", "/nodes/n1", "/waiting", "/tickets", "/approvals", "/incidents", "/parts", "/pools")
+
+
+async def test_filters_stand_in_the_address_and_the_rows_leave_as_csv_json_and_a_command(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """Mutants: a link shows another selection than its sender saw; a spreadsheet runs what a host name says."""
+    await tab.open(world.operator.token, "/nodes?phase=production&sort=id&order=down")
+    rows = tab.page.locator("tbody tr")
+    await expect(rows).to_have_count(4)
+    await expect(rows.first).to_contain_text("n3")
+    await tab.page.get_by_label("id, name or serial").fill("n2")
+    await tab.page.keyboard.press("Enter")
+    await expect(rows).to_have_count(1)
+    await expect(tab.page).to_have_url(re.compile(r"/nodes\?phase=production&sort=id&order=down&q=n2$"))
+    await expect(tab.page.locator(".cli")).to_have_text("hostler node list -l phase=production,q=n2")
+    await tab.page.reload()
+    await expect(rows).to_have_count(1)
+    async with tab.page.expect_download() as begun:
+        await tab.page.get_by_role("button", name="CSV").click()
+    kept = tmp_path / "nodes.csv"
+    await (await begun.value).save_as(kept)
+    (row,) = csv.DictReader(kept.read_text().splitlines())
+    assert (row["node"], row["phase"], row["pool"]) == ("n2", "production", "alpha")
+    async with tab.page.expect_download() as begun:
+        await tab.page.get_by_role("button", name="JSON").click()
+    await (await begun.value).save_as(kept)
+    assert [one["id"] for one in json.loads(kept.read_text())] == ["n2"]
+
+
+async def test_an_act_shows_what_it_would_do_and_asks_for_the_name_where_it_disturbs(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+) -> None:
+    """Mutants: the first click acts; the name of another node will do."""
+    await tab.open(world.operator.token, "/nodes/n1")
+    await tab.page.get_by_text("Act on it").click()
+    await tab.page.get_by_role("button", name="reboot", exact=True).click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("new kernel")
+    await expect(dialog.locator(".cli")).to_have_text("hostler node reboot n1 --reason 'new kernel'")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    await expect(dialog.locator(".plan")).to_contain_text("cordon → ")
+    assert world.cell.view.nodes["n1"].plan is None
+    do_it = dialog.get_by_role("button", name="Do it")
+    await expect(do_it).to_be_disabled()
+    await dialog.get_by_label("Type n1").fill("n2")
+    await expect(do_it).to_be_disabled()
+    await dialog.get_by_label("Type n1").fill("n1")
+    await do_it.click()
+    await expect(dialog.get_by_role("button", name="Close")).to_be_visible()
+    await expect(tab.page.locator(".timeline")).to_contain_text("reboot planned for operator.reboot")
+    await dialog.get_by_role("button", name="Close").click()
+    await expect(dialog).to_have_count(0)
+
+
+async def test_a_refusal_is_read_where_it_was_asked_for(world: House, tab: Tab) -> None:  # noqa: F811
+    await tab.open(world.operator.token, "/nodes/n1")
+    await tab.page.get_by_text("Act on it").click()
+    await tab.page.get_by_role("button", name="certify", exact=True).click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("looks fine")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    await expect(dialog.get_by_role("status")).to_contain_text("production")
+    await expect(dialog.get_by_role("button", name="Do it")).to_have_count(0)
+    tab.complaints[:] = [one for one in tab.complaints if "409" not in one]
+
+
+async def test_chosen_nodes_are_compared_and_acted_upon_as_one(world: House, tab: Tab) -> None:  # noqa: F811
+    await tab.open(world.operator.token, "/nodes")
+    for name in ("n0", "n2"):
+        await tab.page.get_by_label(f"Choose {name}").check()
+    await expect(tab.page.get_by_role("group")).to_contain_text("pool alpha 2 of 2")
+    await tab.page.get_by_role("button", name="cordon", exact=True).click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("a new switch")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    do_it = dialog.get_by_role("button", name="Do it")
+    await expect(do_it).to_be_visible()
+    if await (again := dialog.get_by_label("Type 2 nodes")).count():
+        await again.fill("2 nodes")
+    await do_it.click()
+    await world.until(lambda: world.cell.view.nodes["n0"].cordons and world.cell.view.nodes["n2"].cordons)
+    assert not world.cell.view.nodes["n1"].cordons
+
+
+async def test_a_second_person_approves_with_a_button(world: House, tab: Tab) -> None:  # noqa: F811
+    await world.adopt(8, start=4)
+    for number in range(12):
+        world.hand.works(f"n{number}", ())
+    drain = {"verb": "drain", "target": "pool:alpha", "reason": "a new floor"}
+    status, body = await world.operator.post("/v1/intents", drain)
+    assert status == 202, body
+    second = world.client(Grant("bob", Role.operator))
+    await tab.open(second.token, "/approvals")
+    await expect(tab.page.locator("tbody tr")).to_contain_text("a new floor")
+    await tab.page.get_by_role("button", name="Approve").click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("I have looked")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    do_it = dialog.get_by_role("button", name="Do it")
+    await expect(do_it).to_be_visible()
+    if await (again := dialog.get_by_label("Type ")).count():
+        await again.fill(body["detail"]["approval"])
+    await do_it.click()
+    await world.until(lambda: not world.cell.view.approvals)
+    await expect(tab.page.locator("tbody tr")).to_have_count(0)
+
+
+async def test_a_technician_begins_work_from_a_ticket_with_the_serial_number(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+) -> None:
+    """Mutant: a technician is offered what only operators may do."""
+    world.hand.verdict = "failed"
+    nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9", "u": 7}]
+    await world.operator.post("/v1/nodes", {"nodes": nodes, "reason": "new"})
+    await world.until(lambda: world.cell.view.nodes["m0"].phase == "onboard")
+    await world.operator.post("/v1/nodes/m0/certify", {"reason": "cabled"})
+    await world.until(lambda: len(world.cell.view.tickets))
+    world.cell.tell(NodeSeen("m0", power="off"))
+    technician = world.client(Grant("tess", Role.technician))
+    await tab.open(technician.token, "/tickets?rack=r9")
+    row = tab.page.locator("tbody tr")
+    await expect(row).to_contain_text("m0")
+    await row.get_by_role("button", name="Start work").click()
+    dialog = tab.page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("the board")
+    await dialog.get_by_label("serial").fill("SN-m0")
+    await dialog.get_by_role("button", name="Show what it would do").click()
+    do_it = dialog.get_by_role("button", name="Do it")
+    await expect(do_it).to_be_visible()
+    if await (again := dialog.get_by_label("Type m0")).count():
+        await again.fill("m0")
+    await do_it.click()
+    await world.until(lambda: any(h.scope == "m0" for h in world.cell.view.holds.values()))
+    await dialog.get_by_role("button", name="Close").click()
+    await tab.page.goto(f"{world.url}/nodes/m0")
+    await tab.page.get_by_text("Act on it").click()
+    await expect(tab.page.get_by_role("button", name="certify", exact=True)).to_be_visible()
+    await expect(tab.page.get_by_role("button", name="retire", exact=True)).to_have_count(0)
+
+
+async def test_a_page_of_nothing_says_so_and_where_to_look(world: House, tab: Tab) -> None:  # noqa: F811
+    """Mutant: "Reading nope …" for ever."""
+    await tab.open(world.operator.token, "/nodes/nope")
+    await expect(tab.page.get_by_role("alert")).to_contain_text("nope")
+    await expect(tab.page).to_have_title("nope · Hostler")
+    await tab.page.get_by_role("link", name="Look for it").click()
+    await expect(tab.page.locator("h1")).to_have_text("Nodes")
+    tab.complaints[:] = [one for one in tab.complaints if "404" not in one]
+
+
+async def test_a_tenant_sees_own_nodes_on_every_page_and_is_offered_what_a_tenant_may(
+    world: House,  # noqa: F811
+    tab: Tab,  # noqa: F811
+) -> None:
+    await world.adopt(2, "beta", start=8)
+    await tab.open(world.client(Grant("alice", Role.tenant, tenant="acme")).token, "/nodes")
+    await expect(tab.page.locator("tbody tr")).to_have_count(4)
+    for page in PAGES:
+        await tab.page.goto(world.url + page)
+        await expect(tab.page.locator(".live")).to_contain_text("live")
+        assert "globex" not in await tab.page.content()
+    await tab.page.goto(f"{world.url}/nodes/n1")
+    await tab.page.get_by_text("Act on it").click()
+    await expect(tab.page.get_by_role("button", name="cordon", exact=True)).to_be_visible()
+    await expect(tab.page.get_by_role("button", name="certify", exact=True)).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+async def test_each_page_can_be_used_by_everybody(world: House, tab: Tab, scheme: str) -> None:  # noqa: F811
+    """axe-core finds nothing on any page, on a wide screen and on a phone's."""
+    await tab.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    await world.operator.post("/v1/nodes/n2/hold", {"reason": "leave it"})
+    found = []
+    for width in (1280, 390):
+        await tab.page.set_viewport_size({"width": width, "height": 800})
+        for page in PAGES:
+            await tab.open(world.operator.token, page)
+            await expect(tab.page.locator("main")).to_be_visible()
+            await expect(tab.page.locator(".loading")).to_have_count(0)
+            judged = (await Axe().run(tab.page)).response["violations"]
+            found += [f"{page} at {width}: {v['id']}: {v['nodes'][0]['html'][:120]}" for v in judged]
+            wide = await tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            found += [f"{page} is wider than {width}: {wide}"] if wide > 0 else []
+    assert not found, "\n".join(found)
