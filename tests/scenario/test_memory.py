@@ -12,10 +12,11 @@ from hostler.controller.inputs import AgentHeard, AgentSilent, IntentAsked, Node
 from hostler.controller.loop import Controller
 from hostler.core.intents.ask import HOLDS_MAX
 from hostler.core.state import events as e
-from hostler.core.state import fold as folds
 from hostler.core.state import packed_strings
 from hostler.core.state.configuration import STRIKES_KEPT_S
+from hostler.core.state.events import intents, inventory, plans, tickets
 from hostler.core.state.fleet import Fleet
+from hostler.core.state.fold import evolve
 from hostler.core.state.model import ActClass, Attempt, Observation, Part, Plan, Radius, Step
 from hostler.core.state.overlay_table import Table
 from hostler.core.state.requalification import has_proven_itself
@@ -126,10 +127,10 @@ def in_memory(controller: Controller) -> Iterator[tuple[str, int]]:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same limits, reached within a test."""
-    monkeypatch.setattr(folds, "ANSWERS_KEPT", 4)
-    monkeypatch.setattr(folds, "SHELF_KEPT", 20)
-    monkeypatch.setattr(folds, "ATTEMPTS_KEPT", 8)
-    monkeypatch.setattr(folds, "CLOSURES_KEPT", 4)
+    monkeypatch.setattr(intents, "ANSWERS_KEPT", 4)
+    monkeypatch.setattr(inventory, "SHELF_KEPT", 20)
+    monkeypatch.setattr(plans, "ATTEMPTS_KEPT", 8)
+    monkeypatch.setattr(tickets, "CLOSURES_KEPT", 4)
     monkeypatch.setattr(packed_strings, "WORDS_KEPT", 16)
     monkeypatch.setattr(agendas, "TIDY_AT_LEAST", 16)
 
@@ -247,7 +248,7 @@ def test_a_snapshot_taken_while_anything_stands_and_the_records_after_it_are_the
     a_fortnight(drive, 0)
     cuts, growing = dict[str, int](), Fleet()
     for number, record in enumerate(drive.journal, 1):
-        folds.evolve(growing, record)
+        evolve(growing, record)
         growing.merge()
         cuts.update({name: number for name, base in _tables(growing).items() if base and name not in cuts})
     assert set(_tables(growing)) - set(cuts) == {"rollouts"}, "whose snapshot is tested where rollouts are"

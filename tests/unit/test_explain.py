@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hostler.core.report.explain import duration, explain, text
+from hostler.core.report import sentences
+from hostler.core.report.explain import explain, text
 from hostler.core.report.sentences import sentence
+from hostler.core.report.story import duration
 from hostler.core.state import events as e
 from hostler.core.state.model import (
     ActClass,
@@ -24,6 +26,7 @@ from hostler.core.state.model import (
     Step,
     Waiting,
 )
+from tests.contract.journal_samples import EVENTS
 from tests.kit import intent_of
 
 T0 = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -163,3 +166,8 @@ def test_durations_read_well(seconds: float, said: str) -> None:
 
 def test_every_event_of_the_story_is_one_line() -> None:
     assert all(sentence(record.event) and "\n" not in sentence(record.event) for record in RECORDS)
+
+
+def test_every_event_has_one_sentence_and_its_place_in_the_story() -> None:
+    assert [row.kind for row in sentences.ROWS.values()] == list(dict.fromkeys(sentences.ROWS))
+    assert set(sentences.ROWS) == set(EVENTS)

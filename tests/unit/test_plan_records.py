@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from hostler.core.state import events as e
 from hostler.core.state.cases import Ticket
+from hostler.core.state.events.plans import ATTEMPTS_KEPT
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.fold import ATTEMPTS_KEPT, evolve
+from hostler.core.state.fold import evolve
 from hostler.core.state.model import (
     HELD,
     OWNER,

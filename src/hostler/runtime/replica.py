@@ -6,8 +6,9 @@ from itertools import islice
 
 from hostler.core.state import snapshot as snapshots
 from hostler.core.state.events import Record
+from hostler.core.state.events.row import FoldError
 from hostler.core.state.fleet import Fleet
-from hostler.core.state.fold import FoldError, evolve
+from hostler.core.state.fold import evolve
 from hostler.core.state.formats import UnreadableFormatError, check
 from hostler.ports import Journal, JournalError
 

@@ -123,7 +123,8 @@ def explain(node: Name, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNEC
 def _explained(found: dict[str, Any]) -> str:
     import msgspec
 
-    from hostler.core.report.explain import Explanation, text
+    from hostler.core.report.explain import text
+    from hostler.core.report.explanation import Explanation
 
     return text(msgspec.convert(found, Explanation))
 

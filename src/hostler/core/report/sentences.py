@@ -1,159 +1,33 @@
-"""One plain sentence per recorded event, for histories that people read. Console, CLI and API show it as it stands."""
+"""One plain sentence per recorded event, for histories that people read, and the event's place in a node's story.
 
-from typing import assert_never
+Console, CLI and API show a sentence as it stands.
+"""
 
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.model import Condition, Plan, Shadow
 
+E = TypeVar("E", bound=Struct)
 
-def sentence(event: e.Event) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - one flat table of cases
+
+class EventTelling(Struct, Generic[E], frozen=True):
+    """One event: its sentence, and its part in a node's story, which is a note unless said otherwise."""
+
+    kind: type[E]
+    sentence: Callable[[E], str]
+    story: Callable[[NodeStory, e.Record, E], None] = NodeStory.note  # type: ignore[assignment]
+
+
+def sentence(event: e.Event) -> str:
     """The event in one line."""
-    match event:
-        case e.NodeRegistered(node=node):
-            return f"{'adopted' if event.adopted else 'registered'} as {node.sku} in rack {node.position.rack or '?'}"
-        case e.AssetRegistered(asset=asset):
-            return f"{asset.kind} {asset.id} registered"
-        case e.AssetChanged():
-            return f"{event.asset} is {event.state}: {event.reason}"
-        case e.BindingChanged(binding=binding):
-            return f"{binding.kind} is {binding.value} now"
-        case e.PhaseChanged():
-            ends = event.probation_until
-            watched = f", on probation until {ends:%Y-%m-%d %H:%M} UTC" if ends else ""
-            return f"{event.before} → {event.after}: {event.reason}{watched}"
-        case e.ConditionRaised(condition=condition):
-            return f"{_condition(condition)} raised{_said(condition)}"
-        case e.ConditionUpdated(condition=condition):
-            return f"{_condition(condition)} seen again ({condition.count} times){_said(condition)}"
-        case e.ConditionCleared():
-            return f"{event.condition.partition('/')[2]} cleared by {event.by}: {event.reason}"
-        case e.RecurrenceCounted(tally=tally):
-            where = f" on {event.part}" if event.part else ""
-            return f"{tally.row}{where}: {len(tally.seen)} within the window that leads to {tally.result}"
-        case e.SourcesChanged():
-            return _sources(event)
-        case e.KnowledgeChanged():
-            return _knowledge(event)
-        case e.PlanRecorded(plan=plan):
-            return _planned(plan)
-        case e.PlanApproved():
-            return f"plan approved by {event.person}"
-        case e.PlanAdvanced():
-            return f"plan passed to step {event.index + 1}"
-        case e.PlanUndoing():
-            return f"plan is taken back: {event.reason}"
-        case e.PlanEnded():
-            return f"plan {event.result}" + (f": {event.reason}" if event.reason else "")
-        case e.OperationStarted(operation=operation):
-            again = f", attempt {operation.attempt}" if operation.attempt > 1 else ""
-            return f"{operation.kind} asked for{again}"
-        case e.OperationFinished():
-            return f"{event.kind} {event.result.replace('_', ' ')}" + (f": {event.detail}" if event.detail else "")
-        case e.OperationSettled():
-            return f"a late operation can no longer surprise: {event.detail}"
-        case e.OutcomeLate():
-            return f"a late answer: {event.result} {event.detail}".rstrip()
-        case e.WaitingChanged(waiting=None):
-            return "waits for nothing any more"
-        case e.WaitingChanged(waiting=waiting):
-            assert waiting is not None, "the case above took None"
-            return f"{waiting.what} waits: " + "; ".join(b.text for b in waiting.blockers)
-        case e.BootObserved():
-            return f"boot {event.boot_id[:13]} seen"
-        case e.ShadowNoted(shadow=shadow):
-            return f"in shadow: {shadow.rule} would have meant {shadow.remedy} ({shadow.act_class}){_would(shadow)}"
-        case e.CheckRecorded(check=check):
-            return f"check {check.profile}: {check.verdict}" + (f", {check.detail}" if check.detail else "")
-        case e.InventorySeen():
-            return f"inventory seen: {len(event.parts)} parts"
-        case e.PartMoved():
-            return f"part {event.serial} moved from {event.before or 'the shelf'} to {event.after or 'the shelf'}"
-        case e.NodeAssigned(assignment=assignment):
-            return f"assigned to pool {assignment.pool}" + (f": {event.reason}" if event.reason else "")
-        case e.NodeReleased():
-            return f"released from its pool: {event.reason}"
-        case e.NodeCertified():
-            return f"certified by {event.person}"
-        case e.HoldPlaced(hold=hold):
-            until = f" until {hold.until:%Y-%m-%d %H:%M} UTC" if hold.until else ""
-            return f"{hold.owner} holds it ({hold.kind}){until}: {hold.reason}"
-        case e.HoldReleased():
-            return f"hold {event.hold} released by {event.person}: {event.reason}"
-        case e.WindowScheduled(window=window):
-            return f"maintenance {window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC: {window.reason}"
-        case e.WindowEnded():
-            return f"maintenance window {event.window} cancelled by {event.person}"
-        case e.PauseSet():
-            return f"{event.scope} {'paused' if event.paused else 'goes on'} by {event.person}: {event.reason}"
-        case e.ModeSet():
-            return f"pool {event.pool}: {event.remedy} stands at {event.mode} by {event.person}"
-        case e.RemediatorsFound():
-            return f"cluster {event.cluster} is treated by {', '.join(event.remediators) or 'nobody else'}"
-        case e.RemediatorAccepted():
-            how = "accepted" if event.accepted else "no longer accepted"
-            return f"{event.remediator} of cluster {event.cluster} {how} by {event.person}: {event.reason}"
-        case e.BrakeLatched():
-            return f"storm brake latched: {event.reason}"
-        case e.BrakeReleased():
-            return f"storm brake released by {event.person}: {event.reason}"
-        case e.ConfigActivated():
-            return f"configuration {event.configuration.sha256[:12]} activated by {event.person}"
-        case e.IntentRecorded(intent=intent):
-            said = "granted" if event.granted else "refused"
-            return f"{intent.person} asked for {intent.verb} ({intent.reason}): {said}, {event.answer}"
-        case e.ApprovalRequested(approval=approval):
-            return asked_for(approval)
-        case e.ApprovalEnded():
-            return f"approval {event.approval} {event.result} by {event.person}: {event.reason}"
-        case e.WorkConsented():
-            names = ", ".join(w.workload for w in event.work)
-            return f"{event.work[0].person} lets {names} be ended for {event.work[0].remedy}: {event.reason}"
-        case e.RolloutStarted(rollout=rollout):
-            what = f"configuration {rollout.sha256[:12]} by {rollout.person}"
-            return f"rollout {rollout.id} of {what} began with {named(rollout)}"
-        case e.SliceStarted():
-            where = f"pool {event.pool}" if event.pool else "nodes of no pool"
-            return f"rollout {event.rollout} reached slice {event.index + 1} ({where})"
-        case e.SliceErrorSeen(error=error):
-            return f"rollout {event.rollout}: {error.kind.replace('_', ' ')} on {error.node}: {error.text}"
-        case e.RolloutStopped():
-            return f"rollout {event.rollout} stopped by {event.person}: {event.reason}"
-        case e.RolloutCompleted():
-            return f"rollout {event.rollout} completed"
-        case e.TicketOpened(ticket=ticket):
-            return f"ticket {ticket.id} opened: {ticket.summary}"
-        case e.TicketUpdated(ticket=ticket):
-            return f"ticket {ticket.id} updated: {ticket.summary}"
-        case e.TicketClosed():
-            return f"ticket {event.ticket} closed by {event.person}: {event.resolution}"
-        case e.IncidentOpened(incident=incident):
-            return _incident_opened(incident)
-        case e.IncidentUpdated():
-            return _incident_updated(event)
-        case e.IncidentClosed():
-            return f"incident {event.incident} closed by {event.by}: {event.reason}"
-        case e.ControllerStarted():
-            return f"controller {event.version} active, epoch {event.epoch}"
-        case e.ClockGap():
-            return _clock(event)
-        case e.ClockConfirmed():
-            return f"the clock is believed again ({event.person}): {event.reason}"
-        case e.FormatRaised():
-            return f"events of format {event.format} may be written: {', '.join(event.members)} read it"
-        case e.JournalRestored():
-            return (
-                f"restored from an export up to {event.until:%Y-%m-%d %H:%M} UTC: nothing is disturbed until released"
-            )
-        case e.NodeCompared():
-            found = "; ".join(f"{d.what}: journal {d.journal}, now {d.reality}" for d in event.differences)
-            return f"compared with the restored journal: {found or 'as recorded'}"
-        case e.RestoreReleased():
-            unheard = f", {event.unheard} nodes unheard" if event.unheard else ""
-            return f"restored cell released by {event.person}{unheard}: {event.reason}"
-        case _:
-            assert_never(event)
+    return ROWS[type(event)].sentence(event)
 
 
 def asked_for(approval: Approval) -> str:
@@ -234,3 +108,219 @@ def _planned(plan: Plan) -> str:
     why = f" for {plan.rule}" if plan.rule else ""
     steps = " → ".join(step.operation for step in plan.steps)
     return f"{plan.name} {'proposed' if plan.state == 'proposed' else 'planned'}{why}: {steps}"
+
+
+def _node_registered(event: e.NodeRegistered) -> str:
+    node = event.node
+    return f"{'adopted' if event.adopted else 'registered'} as {node.sku} in rack {node.position.rack or '?'}"
+
+
+def _shadow_noted(event: e.ShadowNoted) -> str:
+    shadow = event.shadow
+    return f"in shadow: {shadow.rule} would have meant {shadow.remedy} ({shadow.act_class}){_would(shadow)}"
+
+
+def _window_scheduled(event: e.WindowScheduled) -> str:
+    window = event.window
+    return f"maintenance {window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC: {window.reason}"
+
+
+def _phase_changed(event: e.PhaseChanged) -> str:
+    ends = event.probation_until
+    watched = f", on probation until {ends:%Y-%m-%d %H:%M} UTC" if ends else ""
+    return f"{event.before} → {event.after}: {event.reason}{watched}"
+
+
+def _recurrence_counted(event: e.RecurrenceCounted) -> str:
+    tally = event.tally
+    where = f" on {event.part}" if event.part else ""
+    return f"{tally.row}{where}: {len(tally.seen)} within the window that leads to {tally.result}"
+
+
+def _operation_started(event: e.OperationStarted) -> str:
+    operation = event.operation
+    again = f", attempt {operation.attempt}" if operation.attempt > 1 else ""
+    return f"{operation.kind} asked for{again}"
+
+
+def _hold_placed(event: e.HoldPlaced) -> str:
+    hold = event.hold
+    until = f" until {hold.until:%Y-%m-%d %H:%M} UTC" if hold.until else ""
+    return f"{hold.owner} holds it ({hold.kind}){until}: {hold.reason}"
+
+
+def _remediator_accepted(event: e.RemediatorAccepted) -> str:
+    how = "accepted" if event.accepted else "no longer accepted"
+    return f"{event.remediator} of cluster {event.cluster} {how} by {event.person}: {event.reason}"
+
+
+def _intent_recorded(event: e.IntentRecorded) -> str:
+    intent = event.intent
+    said = "granted" if event.granted else "refused"
+    return f"{intent.person} asked for {intent.verb} ({intent.reason}): {said}, {event.answer}"
+
+
+def _work_consented(event: e.WorkConsented) -> str:
+    names = ", ".join(w.workload for w in event.work)
+    return f"{event.work[0].person} lets {names} be ended for {event.work[0].remedy}: {event.reason}"
+
+
+def _rollout_started(event: e.RolloutStarted) -> str:
+    rollout = event.rollout
+    what = f"configuration {rollout.sha256[:12]} by {rollout.person}"
+    return f"rollout {rollout.id} of {what} began with {named(rollout)}"
+
+
+def _slice_started(event: e.SliceStarted) -> str:
+    where = f"pool {event.pool}" if event.pool else "nodes of no pool"
+    return f"rollout {event.rollout} reached slice {event.index + 1} ({where})"
+
+
+def _node_compared(event: e.NodeCompared) -> str:
+    found = "; ".join(f"{d.what}: journal {d.journal}, now {d.reality}" for d in event.differences)
+    return f"compared with the restored journal: {found or 'as recorded'}"
+
+
+def _restore_released(event: e.RestoreReleased) -> str:
+    unheard = f", {event.unheard} nodes unheard" if event.unheard else ""
+    return f"restored cell released by {event.person}{unheard}: {event.reason}"
+
+
+def _waits(event: e.WaitingChanged) -> str:
+    waiting = event.waiting
+    if waiting is None:
+        return "waits for nothing any more"
+    return f"{waiting.what} waits: " + "; ".join(b.text for b in waiting.blockers)
+
+
+def _not_told(_story: NodeStory, _record: e.Record, _event: e.WaitingChanged) -> None:
+    """Tell nothing: what the node waits for now is shown from the node, what it once waited for is in the history."""
+
+
+_TABLE: tuple[EventTelling[Any], ...] = (
+    EventTelling(e.NodeRegistered, _node_registered, NodeStory.registered),
+    EventTelling(e.AssetRegistered, lambda event: f"{event.asset.kind} {event.asset.id} registered"),
+    EventTelling(e.AssetChanged, lambda event: f"{event.asset} is {event.state}: {event.reason}"),
+    EventTelling(e.BindingChanged, lambda event: f"{event.binding.kind} is {event.binding.value} now"),
+    EventTelling(e.PhaseChanged, _phase_changed, NodeStory.moved),
+    EventTelling(
+        e.ConditionRaised,
+        lambda event: f"{_condition(event.condition)} raised{_said(event.condition)}",
+        NodeStory.raised,
+    ),
+    EventTelling(
+        e.ConditionUpdated,
+        lambda event: (
+            f"{_condition(event.condition)} seen again ({event.condition.count} times){_said(event.condition)}"
+        ),
+        NodeStory.updated,
+    ),
+    EventTelling(
+        e.ConditionCleared,
+        lambda event: f"{event.condition.partition('/')[2]} cleared by {event.by}: {event.reason}",
+        NodeStory.cleared,
+    ),
+    EventTelling(e.RecurrenceCounted, _recurrence_counted),
+    EventTelling(e.SourcesChanged, _sources),
+    EventTelling(e.KnowledgeChanged, _knowledge, NodeStory.known),
+    EventTelling(e.PlanRecorded, lambda event: _planned(event.plan), NodeStory.planned),
+    EventTelling(e.PlanApproved, lambda event: f"plan approved by {event.person}", NodeStory.approved),
+    EventTelling(e.PlanAdvanced, lambda event: f"plan passed to step {event.index + 1}", NodeStory.advanced),
+    EventTelling(e.PlanUndoing, lambda event: f"plan is taken back: {event.reason}", NodeStory.undoing),
+    EventTelling(
+        e.PlanEnded,
+        lambda event: f"plan {event.result}" + (f": {event.reason}" if event.reason else ""),
+        NodeStory.ended,
+    ),
+    EventTelling(e.OperationStarted, _operation_started, NodeStory.started),
+    EventTelling(
+        e.OperationFinished,
+        lambda event: f"{event.kind} {event.result.replace('_', ' ')}" + (f": {event.detail}" if event.detail else ""),
+        NodeStory.finished,
+    ),
+    EventTelling(
+        e.OperationSettled, lambda event: f"a late operation can no longer surprise: {event.detail}", NodeStory.late
+    ),
+    EventTelling(e.OutcomeLate, lambda event: f"a late answer: {event.result} {event.detail}".rstrip(), NodeStory.late),
+    EventTelling(e.WaitingChanged, _waits, _not_told),
+    EventTelling(e.BootObserved, lambda event: f"boot {event.boot_id[:13]} seen"),
+    EventTelling(e.ShadowNoted, _shadow_noted, NodeStory.overshadowed),
+    EventTelling(
+        e.CheckRecorded,
+        lambda event: (
+            f"check {event.check.profile}: {event.check.verdict}"
+            + (f", {event.check.detail}" if event.check.detail else "")
+        ),
+    ),
+    EventTelling(e.InventorySeen, lambda event: f"inventory seen: {len(event.parts)} parts"),
+    EventTelling(
+        e.PartMoved,
+        lambda event: f"part {event.serial} moved from {event.before or 'the shelf'} to {event.after or 'the shelf'}",
+    ),
+    EventTelling(
+        e.NodeAssigned,
+        lambda event: f"assigned to pool {event.assignment.pool}" + (f": {event.reason}" if event.reason else ""),
+    ),
+    EventTelling(e.NodeReleased, lambda event: f"released from its pool: {event.reason}"),
+    EventTelling(e.NodeCertified, lambda event: f"certified by {event.person}"),
+    EventTelling(e.HoldPlaced, _hold_placed),
+    EventTelling(e.HoldReleased, lambda event: f"hold {event.hold} released by {event.person}: {event.reason}"),
+    EventTelling(e.WindowScheduled, _window_scheduled),
+    EventTelling(e.WindowEnded, lambda event: f"maintenance window {event.window} cancelled by {event.person}"),
+    EventTelling(
+        e.PauseSet,
+        lambda event: f"{event.scope} {'paused' if event.paused else 'goes on'} by {event.person}: {event.reason}",
+    ),
+    EventTelling(
+        e.ModeSet, lambda event: f"pool {event.pool}: {event.remedy} stands at {event.mode} by {event.person}"
+    ),
+    EventTelling(
+        e.RemediatorsFound,
+        lambda event: f"cluster {event.cluster} is treated by {', '.join(event.remediators) or 'nobody else'}",
+    ),
+    EventTelling(e.RemediatorAccepted, _remediator_accepted),
+    EventTelling(e.BrakeLatched, lambda event: f"storm brake latched: {event.reason}"),
+    EventTelling(e.BrakeReleased, lambda event: f"storm brake released by {event.person}: {event.reason}"),
+    EventTelling(
+        e.ConfigActivated, lambda event: f"configuration {event.configuration.sha256[:12]} activated by {event.person}"
+    ),
+    EventTelling(e.IntentRecorded, _intent_recorded),
+    EventTelling(e.ApprovalRequested, lambda event: asked_for(event.approval)),
+    EventTelling(
+        e.ApprovalEnded, lambda event: f"approval {event.approval} {event.result} by {event.person}: {event.reason}"
+    ),
+    EventTelling(e.WorkConsented, _work_consented),
+    EventTelling(e.RolloutStarted, _rollout_started),
+    EventTelling(e.SliceStarted, _slice_started),
+    EventTelling(
+        e.SliceErrorSeen,
+        lambda event: (
+            f"rollout {event.rollout}: {event.error.kind.replace('_', ' ')} on {event.error.node}: {event.error.text}"
+        ),
+    ),
+    EventTelling(e.RolloutStopped, lambda event: f"rollout {event.rollout} stopped by {event.person}: {event.reason}"),
+    EventTelling(e.RolloutCompleted, lambda event: f"rollout {event.rollout} completed"),
+    EventTelling(e.TicketOpened, lambda event: f"ticket {event.ticket.id} opened: {event.ticket.summary}"),
+    EventTelling(e.TicketUpdated, lambda event: f"ticket {event.ticket.id} updated: {event.ticket.summary}"),
+    EventTelling(e.TicketClosed, lambda event: f"ticket {event.ticket} closed by {event.person}: {event.resolution}"),
+    EventTelling(e.IncidentOpened, lambda event: _incident_opened(event.incident)),
+    EventTelling(e.IncidentUpdated, _incident_updated),
+    EventTelling(e.IncidentClosed, lambda event: f"incident {event.incident} closed by {event.by}: {event.reason}"),
+    EventTelling(e.ControllerStarted, lambda event: f"controller {event.version} active, epoch {event.epoch}"),
+    EventTelling(e.ClockGap, _clock),
+    EventTelling(e.ClockConfirmed, lambda event: f"the clock is believed again ({event.person}): {event.reason}"),
+    EventTelling(
+        e.FormatRaised,
+        lambda event: f"events of format {event.format} may be written: {', '.join(event.members)} read it",
+    ),
+    EventTelling(
+        e.JournalRestored,
+        lambda event: (
+            f"restored from an export up to {event.until:%Y-%m-%d %H:%M} UTC: nothing is disturbed until released"
+        ),
+    ),
+    EventTelling(e.NodeCompared, _node_compared),
+    EventTelling(e.RestoreReleased, _restore_released),
+)
+ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}
+"""Every event's sentence and story."""

@@ -9,7 +9,8 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.report.explain import Explanation, explain
+from hostler.core.report.explain import explain
+from hostler.core.report.explanation import Explanation
 from hostler.core.state.events import Record
 from hostler.core.state.health import is_healthy
 from hostler.core.state.model import Condition, Node, Observation, Phase

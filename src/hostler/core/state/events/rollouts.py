@@ -1,53 +1,71 @@
-"""The fold of reach: what approvals, consents and rollouts do to the fleet. Reads no table, no clock and no present."""
+"""Events of rollouts: started, slice by slice, stopped or completed."""
 
 from datetime import datetime, timedelta
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from hostler.core.state import events as e
-from hostler.core.state.cell_record import DisturbanceByPerson
-from hostler.core.state.change_control import ERRORS_KEPT, ROLLOUTS_KEPT, Rollout
-from hostler.core.state.fleet import ACTS_KEPT, Fleet
-from hostler.core.state.model import Node, Phase, Plan
-
-CONSENTS_KEPT = 64
+from hostler.core.state.change_control import ERRORS_KEPT, ROLLOUTS_KEPT, Rollout, SliceError
+from hostler.core.state.events.row import EventRow, EventRows
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Phase, Plan
 
 
-def count_act(fleet: Fleet, event: e.IntentRecorded, at: datetime) -> None:
-    """Remember whom a person's word alone let be disturbed, for a day."""
-    if not event.granted or not event.disturbs:
-        return
-    day = at - timedelta(days=1)
-    acts = (*(a for a in fleet.cell.acts if a.at > day), DisturbanceByPerson(at, event.intent.person, event.disturbs))[
-        -ACTS_KEPT:
-    ]
-    fleet.singles.put("cell", replace(fleet.cell, acts=acts))
+class RolloutStarted(Struct, frozen=True, tag="rollout_started"):
+    """A new configuration is put in force slice by slice, the first from here on."""
+
+    rollout: Rollout
 
 
-def consent(fleet: Fleet, node: Node, event: e.WorkConsented) -> None:
-    """The work may be ended, for that remedy only."""
-    named = frozenset(w.workload for w in event.work)
-    others = tuple(w for w in node.consented if w.workload not in named)
-    fleet.put_node(node.id, replace(node, consented=(*others, *event.work)[-CONSENTS_KEPT:]))
+class SliceStarted(Struct, frozen=True, tag="slice_started"):
+    """The slice before gave no cause to stop: the next is reached, and watched until `until` at least."""
+
+    rollout: str
+    index: int
+    pool: str
+    until: datetime
+    expected: tuple[str, ...] = ()
 
 
-def start(fleet: Fleet, rollout: Rollout) -> None:
+class SliceErrorSeen(Struct, frozen=True, tag="slice_error_seen"):
+    """The new configuration did something to a node that the one before would not have done."""
+
+    rollout: str
+    index: int
+    error: SliceError
+
+
+class RolloutStopped(Struct, frozen=True, tag="rollout_stopped"):
+    """The configuration before is in force everywhere again. `person` "hostler": it stopped by itself."""
+
+    rollout: str
+    reason: str
+    person: str
+
+
+class RolloutCompleted(Struct, frozen=True, tag="rollout_completed"):
+    """Every slice was watched; the new configuration is activated with the record that follows."""
+
+    rollout: str
+
+
+def _start(fleet: Fleet, event: RolloutStarted, _at: datetime) -> None:
     """The first slice is reached; rollouts that ended long ago are left to the journal."""
     ended = [key for key in fleet.rollouts if fleet.rollouts[key].state != "running"]
     for key in ended[: max(0, len(ended) - ROLLOUTS_KEPT + 1)]:
         fleet.rollouts.put(key, None)
-    fleet.rollouts.put(rollout.id, rollout)
-    fleet.singles.put("cell", replace(fleet.cell, rollout=rollout.id))
+    fleet.rollouts.put(event.rollout.id, event.rollout)
+    fleet.singles.put("cell", replace(fleet.cell, rollout=event.rollout.id))
 
 
-def start_slice(fleet: Fleet, event: e.SliceStarted, at: datetime) -> None:
+def _start_slice(fleet: Fleet, event: SliceStarted, at: datetime) -> None:
     """The next slice is reached, and watched with a clean sheet."""
     rollout = fleet.rollouts[event.rollout]
     reached = replace(rollout, index=event.index, since=at, until=event.until, expected=event.expected, errors=())
     fleet.rollouts.put(rollout.id, reached)
 
 
-def note_error(fleet: Fleet, event: e.SliceErrorSeen) -> None:
+def _note_error(fleet: Fleet, event: SliceErrorSeen, _at: datetime) -> None:
     """One more error of the slice; of each kind a node shows one."""
     rollout = fleet.rollouts[event.rollout]
     if event.error.kind == "ahead":
@@ -56,7 +74,7 @@ def note_error(fleet: Fleet, event: e.SliceErrorSeen) -> None:
         fleet.rollouts.put(rollout.id, replace(rollout, errors=(*rollout.errors, event.error)[-ERRORS_KEPT:]))
 
 
-def end(fleet: Fleet, rollout_id: str, state: str, ending: tuple[datetime, str, str]) -> None:
+def _end(fleet: Fleet, rollout_id: str, state: str, ending: tuple[datetime, str, str]) -> None:
     """The rollout is over: `ending` is when, by whom and why. What it carried is in the journal."""
     ended, by, why = ending
     over = replace(
@@ -91,3 +109,20 @@ def postpone(fleet: Fleet, gap: timedelta) -> None:
     for key in list(fleet.approvals):
         approval = fleet.approvals[key]
         fleet.put_approval(key, replace(approval, expires=approval.expires + gap))
+
+
+ROWS: EventRows = (
+    EventRow(RolloutStarted, lambda e: (e.rollout.id,), _start),
+    EventRow(SliceStarted, lambda e: (e.rollout, f"pool:{e.pool}") if e.pool else (e.rollout,), _start_slice),
+    EventRow(SliceErrorSeen, lambda e: (e.rollout, e.error.node), _note_error),
+    EventRow(
+        RolloutStopped,
+        lambda e: (e.rollout,),
+        lambda fleet, e, at: _end(fleet, e.rollout, "stopped", (at, e.person, e.reason)),
+    ),
+    EventRow(
+        RolloutCompleted,
+        lambda e: (e.rollout,),
+        lambda fleet, e, at: _end(fleet, e.rollout, "completed", (at, "hostler", "every slice was watched")),
+    ),
+)

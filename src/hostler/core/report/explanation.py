@@ -1,0 +1,107 @@
+"""Nouns of a node's explanation: chains from evidence to outcome, and what happened beside them."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from hostler.core.state.model import Evidence, Phase, Waiting
+
+
+class Link(Struct, frozen=True):
+    """A condition while it stood. `cause` is the observation, intent or other input that raised it.
+
+    `shadows`: what a rule in shadow would have done about it, as sentences. `unknown`: since when nobody can say
+    whether it still stands.
+    """
+
+    id: str
+    type: str
+    severity: int
+    part: str
+    since: datetime
+    count: int
+    cause: str
+    evidence: tuple[Evidence, ...]
+    cleared: datetime | None = None
+    cleared_by: str = ""
+    why: str = ""
+    shadows: tuple[str, ...] = ()
+    unknown: datetime | None = None
+
+
+class OperationStory(Struct, frozen=True):
+    """An operation: what was asked, and how it ended. `result` "" while it is under way.
+
+    `looked`: what a gate looked at, part by part, with what it found.
+    """
+
+    id: str
+    kind: str
+    started: datetime | None
+    finished: datetime | None = None
+    seconds: float | None = None
+    result: str = ""
+    detail: str = ""
+    attempt: int = 1
+    looked: tuple[str, ...] = ()
+
+
+class Remedy(Struct, frozen=True):
+    """The plan that answered: under which class, by which rule of which configuration, step by step."""
+
+    id: str
+    name: str
+    act_class: str = ""
+    rule: str = ""
+    config: str = ""
+    steps: tuple[str, ...] = ()
+    index: int = 0
+    state: str = ""
+    recorded: datetime | None = None
+    approved_by: str = ""
+    ended: datetime | None = None
+    result: str = ""
+    reason: str = ""
+
+
+class PhaseMove(Struct, frozen=True):
+    """A change of phase."""
+
+    at: datetime
+    before: Phase
+    after: Phase
+    reason: str
+
+
+class CausalChain(Struct, frozen=True):
+    """One story: what was seen, what it meant, what was done, how it ended. `open` while it goes on."""
+
+    at: datetime
+    seq: int
+    open: bool
+    outcome: str
+    conditions: tuple[Link, ...] = ()
+    remedy: Remedy | None = None
+    operations: tuple[OperationStory, ...] = ()
+    moves: tuple[PhaseMove, ...] = ()
+
+
+class Note(Struct, frozen=True):
+    """Something that happened beside the chains (a boot, a hold, an assignment, a person's request)."""
+
+    at: datetime
+    seq: int
+    text: str
+    cause: str
+
+
+class Explanation(Struct, frozen=True):
+    """Why a node is where it is. `partial`: something began before the first record that was given."""
+
+    node: str
+    phase: Phase | None
+    phase_since: datetime | None
+    waiting: Waiting | None
+    chains: tuple[CausalChain, ...]
+    notes: tuple[Note, ...]
+    partial: bool = False

@@ -1,0 +1,347 @@
+"""A node's story while its records are read: conditions from raised to cleared, plans with what was done under them."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from hostler.core.conditions.own_conditions import UNINVITED
+from hostler.core.diagnose.gate.readings import LOOK
+from hostler.core.report.explanation import CausalChain, Link, Note, OperationStory, PhaseMove, Remedy
+from hostler.core.state import events as e
+from hostler.core.state.model import Condition, Operation, Phase, Plan
+from hostler.core.tables.operations import ASIDE, IDLE_CHECK
+
+
+class Episode:
+    """A condition from raised to cleared, while the records are read."""
+
+    def __init__(self, record: e.Record, condition: Condition) -> None:
+        self.seq = record.seq
+        self.cause = record.cause
+        self.condition = condition
+        self.cleared: e.ConditionCleared | None = None
+        self.cleared_at: datetime | None = None
+        self.shadows: tuple[str, ...] = ()
+        self.acts: dict[str, OperationStory] = {}
+
+    def link(self) -> Link:
+        """The condition as it is shown."""
+        condition, cleared = self.condition, self.cleared
+        return Link(
+            id=condition.id,
+            type=condition.type,
+            severity=int(condition.severity),
+            part=condition.part,
+            since=condition.since,
+            count=condition.count,
+            cause=self.cause,
+            evidence=condition.evidence,
+            cleared=self.cleared_at,
+            cleared_by=cleared.by if cleared else "",
+            why=cleared.reason if cleared else "",
+            shadows=self.shadows,
+            unknown=condition.unknown_since if cleared is None else None,
+        )
+
+
+class Course:
+    """A plan with what was done under it, while the records are read."""
+
+    def __init__(self, record: e.Record, plan_id: str, plan: Plan | None = None) -> None:
+        self.seq = record.seq
+        self.at = plan.recorded_at if plan else record.at
+        self.id = plan_id
+        self.plan = plan
+        self.episodes: list[Episode] = []
+        self.acts: dict[str, OperationStory] = {}
+        self.moves: list[PhaseMove] = []
+        self.index = 0
+        self.approved_by = ""
+        self.reason = ""
+        self.undoing = False
+        self.ended: e.PlanEnded | None = None
+        self.ended_at: datetime | None = None
+
+    def remedy(self) -> Remedy:
+        """The plan as it is shown."""
+        plan, ended = self.plan, self.ended
+        return Remedy(
+            id=self.id,
+            name=plan.name if plan else "a plan from before this history",
+            act_class=plan.act_class.value if plan else "",
+            rule=plan.rule if plan else "",
+            config=plan.config if plan else "",
+            steps=tuple(step.operation for step in plan.steps) if plan else (),
+            index=self.index,
+            state=self._state(),
+            recorded=plan.recorded_at if plan else None,
+            approved_by=self.approved_by,
+            ended=self.ended_at,
+            result=ended.result if ended else "",
+            reason=(ended.reason if ended else "") or self.reason,
+        )
+
+    def _state(self) -> str:
+        if self.ended:
+            return "ended"
+        if self.undoing:
+            return "undoing"
+        waits = self.plan is not None and self.plan.state == "proposed" and not self.approved_by
+        return "proposed" if waits else "running"
+
+    def chain(self) -> CausalChain:
+        """The plan with what led to it and what came of it."""
+        remedy = self.remedy()
+        links = tuple(episode.link() for episode in self.episodes)
+        first = min((link.since for link in links), default=self.at)
+        return CausalChain(
+            at=first,
+            seq=self.seq,
+            open=self.ended is None,
+            outcome=_outcome(remedy, links, self.moves),
+            conditions=links,
+            remedy=remedy,
+            operations=tuple(self.acts.values()),
+            moves=tuple(self.moves),
+        )
+
+
+class NodeStory:
+    """A node's records as far as they have been read. `say` makes an event's sentence."""
+
+    def __init__(self, say: Callable[[e.Event], str]) -> None:
+        self._say = say
+        self.node = ""
+        self.phase: Phase | None = None
+        self.partial = False
+        self.notes: list[Note] = []
+        self._standing: dict[str, Episode] = {}
+        self._episodes: list[Episode] = []
+        self._courses: dict[str, Course] = {}
+        self._last: Course | None = None
+        self._alone: list[CausalChain] = []
+
+    def chains(self) -> list[CausalChain]:
+        """Plans with what led to them; then conditions that no plan answered, and moves outside any plan."""
+        answered = {id(episode) for course in self._courses.values() for episode in course.episodes}
+        watched = [_watched(episode) for episode in self._episodes if id(episode) not in answered]
+        return [*(course.chain() for course in self._courses.values()), *watched, *self._alone]
+
+    def note(self, record: e.Record, _event: e.Event) -> None:
+        """Tell it beside the chains."""
+        self.notes.append(Note(record.at, record.seq, self._say(record.event), record.cause))
+
+    def registered(self, record: e.Record, event: e.NodeRegistered) -> None:
+        """Begin with the node's place."""
+        self.node, self.phase = event.node.id, event.node.phase
+        self.note(record, event)
+
+    def raised(self, record: e.Record, event: e.ConditionRaised | e.ConditionUpdated) -> None:
+        """Begin the episode of a condition."""
+        condition = event.condition
+        self.node = condition.node
+        episode = Episode(record, condition)
+        self._standing[condition.id] = episode
+        self._episodes.append(episode)
+
+    def updated(self, record: e.Record, event: e.ConditionUpdated) -> None:
+        """Show the condition as it now stands; it began before where nothing is known of it."""
+        condition = event.condition
+        episode = self._standing.get(condition.id)
+        if episode is None:
+            self.partial = True
+            self.raised(record, event)
+        else:
+            episode.condition = condition
+
+    def cleared(self, record: e.Record, event: e.ConditionCleared) -> None:
+        """End the episode."""
+        episode = self._standing.pop(event.condition, None)
+        if episode is None:
+            self.partial = True
+            self.note(record, event)
+        else:
+            episode.cleared, episode.cleared_at = event, record.at
+
+    def known(self, record: e.Record, event: e.KnowledgeChanged) -> None:
+        """Mark this node's conditions alone: the record may tell of many nodes."""
+        for changed, since in ((event.unknown, record.at), (event.known, None)):
+            for condition_id in (c for some in changed.values() for c in some):
+                if (episode := self._standing.get(condition_id)) is not None:
+                    episode.condition = replace(episode.condition, unknown_since=since)
+
+    def overshadowed(self, record: e.Record, event: e.ShadowNoted) -> None:
+        """Tell it beside the conditions that the rule answers; beside all chains where those began before."""
+        met = [episode for episode in self._standing.values() if episode.condition.type == event.shadow.rule]
+        if not met:
+            self.note(record, event)
+        for episode in met:
+            episode.shadows = (*episode.shadows, self._say(event))
+
+    def planned(self, record: e.Record, event: e.PlanRecorded) -> None:
+        """Begin the course of a plan, with the conditions that it answers."""
+        plan = event.plan
+        self.node = plan.node
+        course = self._courses[plan.id] = Course(record, plan.id, plan)
+        course.episodes = [self._standing[cause] for cause in plan.causes if cause in self._standing]
+        self.partial = self.partial or len(course.episodes) < len(plan.causes)
+        self._last = course
+
+    def approved(self, record: e.Record, event: e.PlanApproved) -> None:
+        """Name who said yes."""
+        self._course(record, event.plan).approved_by = event.person
+
+    def advanced(self, record: e.Record, event: e.PlanAdvanced) -> None:
+        """Move to the step."""
+        course = self._course(record, event.plan)
+        if not course.undoing:
+            course.index = event.index
+
+    def undoing(self, record: e.Record, event: e.PlanUndoing) -> None:
+        """Take the plan back."""
+        course = self._course(record, event.plan)
+        course.undoing, course.reason = True, event.reason
+
+    def ended(self, record: e.Record, event: e.PlanEnded) -> None:
+        """End the course of the plan."""
+        course = self._last = self._course(record, event.plan)
+        course.ended, course.ended_at = event, record.at
+
+    def started(self, record: e.Record, event: e.OperationStarted) -> None:
+        """Begin an operation of a plan or beside it; an idle check's is recorded as a check."""
+        operation = event.operation
+        if operation.kind == IDLE_CHECK:
+            return  # belongs to no plan; what it came to is recorded as a check
+        if operation.aside:
+            acts = self._acts_aside()
+            acts[operation.id] = _begun(operation, acts.get(operation.id))
+            return
+        course = self._course(record, operation.plan)
+        course.acts[operation.id] = _begun(operation, course.acts.get(operation.id))
+
+    def finished(self, record: e.Record, event: e.OperationFinished) -> None:
+        """End an operation."""
+        if event.kind == IDLE_CHECK:
+            return
+        if event.kind in ASIDE:
+            acts = self._acts_aside()
+            acts[event.operation] = _finished(record, event, acts.get(event.operation))
+            return
+        course = self._of_operation(event.operation) or self._last
+        if course is None:
+            self.partial = True
+            self.note(record, event)
+            return
+        known = course.acts.get(event.operation)
+        self.partial = self.partial or known is None
+        course.acts[event.operation] = _finished(record, event, known)
+
+    def late(self, record: e.Record, event: e.OperationSettled | e.OutcomeLate) -> None:
+        """Tell the late answer with its operation."""
+        course = self._of_operation(event.operation)
+        if course is None:
+            self.note(record, event)
+            return
+        act = course.acts[event.operation]
+        told = "; ".join(part for part in (act.detail, self._say(event)) if part)
+        course.acts[event.operation] = OperationStory(
+            act.id, act.kind, act.started, act.finished, act.seconds, act.result, told, act.attempt, act.looked
+        )
+
+    def moved(self, record: e.Record, event: e.PhaseChanged) -> None:
+        """Move the node along the graph, as the end of its last plan or by itself."""
+        self.phase = event.after
+        move = PhaseMove(record.at, event.before, event.after, event.reason)
+        course = self._last
+        if course is not None and (course.ended_at is None or course.ended_at == record.at):
+            course.moves.append(move)
+            return
+        outcome = f"{event.before} → {event.after}: {event.reason}"
+        self._alone.append(CausalChain(record.at, record.seq, open=False, outcome=outcome, moves=(move,)))
+
+    def _course(self, record: e.Record, plan_id: str) -> Course:
+        course = self._courses.get(plan_id)
+        if course is None:
+            self.partial = True
+            course = self._courses[plan_id] = Course(record, plan_id)
+        return course
+
+    def _acts_aside(self) -> dict[str, OperationStory]:
+        """Operations beside any plan, under the condition that they answer; they leave with it."""
+        standing = (one for one in reversed(self._episodes) if one.condition.type == UNINVITED)
+        episode = next(standing, None)
+        if episode is None:
+            self.partial = True
+            return {}
+        return episode.acts
+
+    def _of_operation(self, operation: str) -> Course | None:
+        return next((c for c in self._courses.values() if operation in c.acts), None)
+
+
+def _watched(episode: Episode) -> CausalChain:
+    """A condition that no plan answered, with what was done about it beside any plan."""
+    link, acts = episode.link(), tuple(episode.acts.values())
+    if link.cleared:
+        outcome = f"cleared by {link.cleared_by}: {link.why}"
+    elif link.unknown:
+        outcome = "unknown: nobody is heard who could say whether it still stands"
+    elif acts:
+        outcome = f"stands; {acts[-1].kind} {acts[-1].result.replace('_', ' ') or 'is under way'}"
+    else:
+        outcome = "stands; nothing has been done about it"
+    return CausalChain(
+        link.since, episode.seq, open=link.cleared is None, outcome=outcome, conditions=(link,), operations=acts
+    )
+
+
+def _begun(operation: Operation, known: OperationStory | None) -> OperationStory:
+    """The act under way; `known` is its first attempt, None where this is that."""
+    started = known.started if known else operation.started
+    return OperationStory(operation.id, operation.kind, started, attempt=operation.attempt)
+
+
+def _finished(record: e.Record, event: e.OperationFinished, known: OperationStory | None) -> OperationStory:
+    """The act with its end; `known` is its beginning, None where that was before the first record."""
+    started = known.started if known else None
+    return OperationStory(
+        event.operation,
+        event.kind,
+        started,
+        record.at,
+        round((record.at - started).total_seconds(), 3) if started else None,
+        event.result,
+        event.detail,
+        known.attempt if known else 1,
+        tuple(f"{name.removeprefix(LOOK)} {said}" for name, said in event.facts.items() if name.startswith(LOOK)),
+    )
+
+
+def _outcome(remedy: Remedy, links: Sequence[Link], moves: Sequence[PhaseMove]) -> str:
+    said = [_how(remedy)]
+    cleared = [link.type for link in links if link.cleared is not None and link.cleared_by == "remedy"]
+    if cleared:
+        said.append(f"{', '.join(cleared)} cleared")
+    said.extend(f"{move.before} → {move.after}" for move in moves)
+    return "; ".join(said)
+
+
+def _how(remedy: Remedy) -> str:
+    if remedy.ended is None:
+        at = f", step {remedy.index + 1} of {len(remedy.steps)}" if remedy.steps and remedy.state == "running" else ""
+        return f"{remedy.name} {remedy.state}{at}"
+    took = f" after {duration((remedy.ended - remedy.recorded).total_seconds())}" if remedy.recorded else ""
+    return f"{remedy.name} {remedy.result}{took}" + (f": {remedy.reason}" if remedy.reason else "")
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people: "45 s", "6 min 12 s", "3 h 5 min", "2 d 4 h"."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600} h"

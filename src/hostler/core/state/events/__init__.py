@@ -1,0 +1,273 @@
+"""Events that can be recorded. Stored names are written by hand and never change meaning; bodies carry a version.
+
+An event states what happened with everything needed to fold and explain it later. Names and versions are kept apart
+from the classes so that a class may be renamed. A file holds the events of one family: their classes, and one row each.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from hostler.core.state.events import (
+    cell,
+    conditions,
+    holds,
+    intents,
+    inventory,
+    nodes,
+    operations,
+    plans,
+    restore,
+    rollouts,
+    tickets,
+)
+from hostler.core.state.events.cell import (
+    BrakeLatched,
+    BrakeReleased,
+    ClockConfirmed,
+    ClockGap,
+    ControllerStarted,
+    FormatRaised,
+    ModeSet,
+    PauseSet,
+    RemediatorAccepted,
+    RemediatorsFound,
+)
+from hostler.core.state.events.conditions import (
+    ConditionCleared,
+    ConditionRaised,
+    ConditionUpdated,
+    KnowledgeChanged,
+    RecurrenceCounted,
+    ShadowNoted,
+    SourcesChanged,
+)
+from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnded, WindowScheduled
+from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
+from hostler.core.state.events.inventory import InventorySeen, PartMoved
+from hostler.core.state.events.nodes import (
+    AssetChanged,
+    AssetRegistered,
+    BindingChanged,
+    BootObserved,
+    CheckRecorded,
+    NodeAssigned,
+    NodeCertified,
+    NodeRegistered,
+    NodeReleased,
+    PhaseChanged,
+    WaitingChanged,
+)
+from hostler.core.state.events.operations import OperationFinished, OperationSettled, OperationStarted, OutcomeLate
+from hostler.core.state.events.plans import (
+    PlanAdvanced,
+    PlanApproved,
+    PlanEnded,
+    PlanRecorded,
+    PlanUndoing,
+    WorkConsented,
+)
+from hostler.core.state.events.restore import JournalRestored, NodeCompared, RestoreReleased
+from hostler.core.state.events.rollouts import (
+    RolloutCompleted,
+    RolloutStarted,
+    RolloutStopped,
+    SliceErrorSeen,
+    SliceStarted,
+)
+from hostler.core.state.events.row import EventRow
+from hostler.core.state.events.tickets import (
+    IncidentClosed,
+    IncidentOpened,
+    IncidentUpdated,
+    TicketClosed,
+    TicketOpened,
+    TicketUpdated,
+)
+
+__all__ = [
+    "INTRODUCED",
+    "ROWS",
+    "VERSION",
+    "ApprovalEnded",
+    "ApprovalRequested",
+    "AssetChanged",
+    "AssetRegistered",
+    "BindingChanged",
+    "BootObserved",
+    "BrakeLatched",
+    "BrakeReleased",
+    "CheckRecorded",
+    "ClockConfirmed",
+    "ClockGap",
+    "ConditionCleared",
+    "ConditionRaised",
+    "ConditionUpdated",
+    "ConfigActivated",
+    "ControllerStarted",
+    "Event",
+    "FormatRaised",
+    "HoldPlaced",
+    "HoldReleased",
+    "IncidentClosed",
+    "IncidentOpened",
+    "IncidentUpdated",
+    "IntentRecorded",
+    "InventorySeen",
+    "JournalRestored",
+    "KnowledgeChanged",
+    "ModeSet",
+    "NodeAssigned",
+    "NodeCertified",
+    "NodeCompared",
+    "NodeRegistered",
+    "NodeReleased",
+    "OperationFinished",
+    "OperationSettled",
+    "OperationStarted",
+    "OutcomeLate",
+    "PartMoved",
+    "PauseSet",
+    "PhaseChanged",
+    "PlanAdvanced",
+    "PlanApproved",
+    "PlanEnded",
+    "PlanRecorded",
+    "PlanUndoing",
+    "Record",
+    "RecurrenceCounted",
+    "RemediatorAccepted",
+    "RemediatorsFound",
+    "RestoreReleased",
+    "RolloutCompleted",
+    "RolloutStarted",
+    "RolloutStopped",
+    "ShadowNoted",
+    "SliceErrorSeen",
+    "SliceStarted",
+    "SourcesChanged",
+    "TicketClosed",
+    "TicketOpened",
+    "TicketUpdated",
+    "WaitingChanged",
+    "WindowEnded",
+    "WindowScheduled",
+    "WorkConsented",
+    "name_of",
+    "subjects_of",
+]
+
+
+Event = (
+    NodeRegistered
+    | AssetRegistered
+    | AssetChanged
+    | BindingChanged
+    | PhaseChanged
+    | ConditionRaised
+    | ConditionUpdated
+    | ConditionCleared
+    | SourcesChanged
+    | KnowledgeChanged
+    | RecurrenceCounted
+    | PlanRecorded
+    | PlanApproved
+    | PlanAdvanced
+    | PlanUndoing
+    | PlanEnded
+    | OperationStarted
+    | OperationFinished
+    | OperationSettled
+    | OutcomeLate
+    | WaitingChanged
+    | BootObserved
+    | ShadowNoted
+    | CheckRecorded
+    | InventorySeen
+    | PartMoved
+    | NodeAssigned
+    | NodeReleased
+    | NodeCertified
+    | HoldPlaced
+    | HoldReleased
+    | WindowScheduled
+    | WindowEnded
+    | PauseSet
+    | ModeSet
+    | BrakeLatched
+    | BrakeReleased
+    | RemediatorsFound
+    | RemediatorAccepted
+    | ConfigActivated
+    | IntentRecorded
+    | ApprovalRequested
+    | ApprovalEnded
+    | WorkConsented
+    | RolloutStarted
+    | SliceStarted
+    | SliceErrorSeen
+    | RolloutStopped
+    | RolloutCompleted
+    | TicketOpened
+    | TicketUpdated
+    | TicketClosed
+    | IncidentOpened
+    | IncidentUpdated
+    | IncidentClosed
+    | ControllerStarted
+    | ClockGap
+    | ClockConfirmed
+    | FormatRaised
+    | JournalRestored
+    | NodeCompared
+    | RestoreReleased
+)
+
+
+class Record(Struct, frozen=True):
+    """An event in its place: sequence number, moment, writer's epoch, and what caused it.
+
+    `cause` is an observation id, "intent:ID", "record:SEQ" or "clock".
+    """
+
+    seq: int
+    at: datetime
+    epoch: int
+    cause: str
+    event: Event
+
+
+VERSION = 2
+"""The newest version of any event's body, and of snapshots; older bodies pass `upcast` on the way in."""
+
+INTRODUCED: dict[tuple[str, int], int] = {
+    ("plan_recorded", 2): 2,
+    ("intent_recorded", 2): 2,
+    ("approval_requested", 2): 2,
+}
+"""(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
+
+Nothing of a format is written before every controller of the cell reads it (`formats`). A field that only has a
+default may come without one if no fold, guard or plan looks at it, or if its default is the cautious answer.
+"""
+
+
+def name_of(event: Event) -> str:
+    """The stored name of the event, e.g. "phase_changed"."""
+    tag = event.__struct_config__.tag
+    assert isinstance(tag, str), "every event has a hand-written stored name"
+    return tag
+
+
+ROWS: dict[type, EventRow[Any]] = {
+    row.kind: row
+    for family in (cell, conditions, holds, intents, inventory, nodes, operations, plans, restore, rollouts, tickets)
+    for row in family.ROWS
+}
+"""Every event's row."""
+
+
+def subjects_of(event: Event) -> tuple[str, ...]:
+    """The nodes, parts, assets or scopes under whose history the event is found."""
+    return ROWS[type(event)].subjects(event)

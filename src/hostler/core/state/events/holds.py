@@ -1,0 +1,60 @@
+"""Events of holds and maintenance windows."""
+
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state.events.row import EventRow, EventRows, of_nobody, of_others
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import LIFTED, OWNER, Hold, HoldKind, Window
+
+
+class HoldPlaced(Struct, frozen=True, tag="hold_placed"):
+    """Somebody keeps a node, asset, pool or the fleet as it is."""
+
+    hold: Hold
+
+
+class HoldReleased(Struct, frozen=True, tag="hold_released"):
+    """The hold is over."""
+
+    hold: str
+    scope: str
+    person: str
+    reason: str
+
+
+class WindowScheduled(Struct, frozen=True, tag="window_scheduled"):
+    """A maintenance window was set."""
+
+    window: Window
+
+
+class WindowEnded(Struct, frozen=True, tag="window_ended"):
+    """A maintenance window was cancelled."""
+
+    window: str
+    person: str
+
+
+def _place(fleet: Fleet, event: HoldPlaced, _at: datetime) -> None:
+    fleet.holds.put(event.hold.id, event.hold)
+    _lift(fleet, event.hold)
+
+
+def _lift(fleet: Fleet, hold: Hold) -> None:
+    """A person's override is of the cordon that stands: once it is released, a lift that still shows is no other."""
+    node = fleet.nodes.get(hold.scope) if hold.kind is HoldKind.override else None
+    if node is not None and OWNER in node.cordons:
+        fleet.put_node(node.id, replace(node, cordons=(*of_others(node.cordons), LIFTED)))
+
+
+ROWS: EventRows = (
+    EventRow(HoldPlaced, lambda e: (e.hold.scope,), _place),
+    EventRow(HoldReleased, lambda e: (e.scope,), lambda fleet, e, _at: fleet.holds.put(e.hold, None)),
+    EventRow(
+        WindowScheduled, lambda e: (e.window.scope,), lambda fleet, e, _at: fleet.windows.put(e.window.id, e.window)
+    ),
+    EventRow(WindowEnded, of_nobody, lambda fleet, e, _at: fleet.windows.put(e.window, None)),
+)

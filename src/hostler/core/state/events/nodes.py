@@ -1,0 +1,207 @@
+"""Events of nodes and assets: known, named, moved along the graph, assigned, checked."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state.configuration import STRIKES_KEPT_S
+from hostler.core.state.events.inventory import shelve
+from hostler.core.state.events.plans import ATTEMPTS_KEPT
+from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import Asset, Assignment, Attempt, Binding, CheckResult, Node, Phase, Verdict, Waiting
+
+BOOTS_KEPT = 8
+_WORKED_ON = (Phase.rma, Phase.debug)
+"""Phases in which others decide what a machine consists of: what it showed before says nothing of what comes back."""
+
+
+class NodeRegistered(Struct, frozen=True, tag="node_registered"):
+    """A node became known (from an inventory, or adopted with `node.phase` production)."""
+
+    node: Node
+    adopted: bool = False
+
+
+class AssetRegistered(Struct, frozen=True, tag="asset_registered"):
+    """An asset that is not a node became known."""
+
+    asset: Asset
+
+
+class AssetChanged(Struct, frozen=True, tag="asset_changed"):
+    """The asset moved along its small lifecycle."""
+
+    asset: str
+    state: str
+    reason: str
+
+
+class BindingChanged(Struct, frozen=True, tag="binding_changed"):
+    """The outside has a new name for the node; the old binding of that kind ends."""
+
+    node: str
+    binding: Binding
+
+
+class PhaseChanged(Struct, frozen=True, tag="phase_changed"):
+    """The node moved along an edge of TRANSITIONS; `deadline` ends the new phase where it has a limit.
+
+    `probation_until`: it was repaired, and until then the ladder begins one rung higher. `convicted` is the evidence
+    that led here, "" where there was none: a visit to triage without any counts towards nothing.
+    """
+
+    node: str
+    before: Phase
+    after: Phase
+    reason: str
+    deadline: datetime | None = None
+    person: str = ""
+    probation_until: datetime | None = None
+    convicted: str = ""
+
+
+class BootObserved(Struct, frozen=True, tag="boot_observed"):
+    """The node is heard in another boot than before."""
+
+    node: str
+    boot_id: str
+
+
+class WaitingChanged(Struct, frozen=True, tag="waiting_changed"):
+    """What the node waits for changed; None when it waits for nothing any more."""
+
+    node: str
+    waiting: Waiting | None
+
+
+class CheckRecorded(Struct, frozen=True, tag="check_recorded"):
+    """A check profile gave its verdict."""
+
+    node: str
+    check: CheckResult
+
+
+class NodeAssigned(Struct, frozen=True, tag="node_assigned"):
+    """The node serves a pool, and so a tenant, from here on. `reason`: whose dark places it comes for, "" for none."""
+
+    node: str
+    assignment: Assignment
+    reason: str = ""
+
+
+class NodeReleased(Struct, frozen=True, tag="node_released"):
+    """The assignment ended; the tenant sees nothing of the node that comes later."""
+
+    node: str
+    at: datetime
+    reason: str
+
+
+class NodeCertified(Struct, frozen=True, tag="node_certified"):
+    """A technician has inspected and cabled the node."""
+
+    node: str
+    person: str
+
+
+def _bind(fleet: Fleet, event: BindingChanged, at: datetime) -> None:
+    node = node_of(fleet, event.node)
+    ended = tuple(
+        replace(b, until=at) if b.kind == event.binding.kind and b.until is None else b for b in node.bindings
+    )
+    fleet.put_node(node.id, replace(node, bindings=(*ended, event.binding)[-16:]))
+
+
+def _change_phase(fleet: Fleet, event: PhaseChanged, at: datetime) -> None:
+    node = node_of(fleet, event.node)
+    if node.phase is not event.before:
+        raise FoldError(f"{node.id} stands at {node.phase}, not at {event.before}")
+    if event.after is Phase.retired:
+        fleet.put_node(node.id, None)
+        fleet.retired.put(node.id, at)
+        for part in fleet.parts.of(node.id):
+            shelve(fleet, replace(part, node="", slot="", since=at))
+        return
+    visits = node.visits
+    if event.after in (Phase.triage, Phase.rma):
+        visits = (*visits, Attempt(event.after.value, "", at, struck=bool(event.convicted)))[-ATTEMPTS_KEPT:]
+    changed = replace(
+        node,
+        phase=event.after,
+        phase_since=at,
+        stay_granted=None,
+        deadline=event.deadline,
+        visits=visits,
+        waiting=None,
+        certified_by="" if event.after is Phase.onboard else node.certified_by,
+        handover=node.handover or (at if event.after is Phase.production else None),
+        most_seen=() if event.before in _WORKED_ON else node.most_seen,
+        probation_until=event.probation_until if event.after is Phase.production else None,
+    )
+    fleet.put_node(node.id, changed)
+
+
+def _observe_boot(fleet: Fleet, event: BootObserved, _at: datetime) -> None:
+    node = node_of(fleet, event.node)
+    boots = (*(b for b in node.boots if b != event.boot_id), event.boot_id)[-BOOTS_KEPT:]
+    fleet.put_node(node.id, replace(node, boot_id=event.boot_id, boots=boots))
+
+
+def _record_check(fleet: Fleet, event: CheckRecorded, _at: datetime) -> None:
+    node, check = node_of(fleet, event.node), event.check
+    others = tuple(c for c in node.checks if c.profile != check.profile)
+    fleet.put_node(node.id, replace(node, checks=(*others, check), attempts=_remembered(node, check)))
+
+
+def _remembered(node: Node, check: CheckResult) -> tuple[Attempt, ...]:
+    """The attempts that some rung may still count, or that no check has followed yet."""
+    if check.verdict is not Verdict.passed:
+        return node.attempts
+    return tuple(a for a in node.attempts if a.at > check.at - timedelta(seconds=STRIKES_KEPT_S))
+
+
+def _assigned(node: Node, assignment: Assignment) -> Node:
+    if assignment.cluster == node.left_cluster:
+        return replace(node, assignment=assignment, left_cluster="", left_pool="", aside_failed=None)
+    return replace(node, assignment=assignment)
+
+
+def _released(node: Node) -> Node:
+    """What serves nobody is in no cluster, and needs no cordon."""
+    left, pool = node.left_cluster, node.left_pool
+    if node.assignment is not None and node.assignment.cluster:
+        left, pool = node.assignment.cluster, node.assignment.pool
+    return replace(node, assignment=None, cordons=of_others(node.cordons), left_cluster=left, left_pool=pool)
+
+
+def _certify(fleet: Fleet, event: NodeCertified, _at: datetime) -> None:
+    fleet.put_node(event.node, replace(node_of(fleet, event.node), certified_by=event.person))
+
+
+def _wait(fleet: Fleet, event: WaitingChanged, _at: datetime) -> None:
+    fleet.put_node(event.node, replace(node_of(fleet, event.node), waiting=event.waiting))
+
+
+def _change_asset(fleet: Fleet, event: AssetChanged, _at: datetime) -> None:
+    fleet.assets.put(event.asset, replace(fleet.assets[event.asset], state=event.state))
+
+
+ROWS: EventRows = (
+    EventRow(NodeRegistered, lambda e: (e.node.id,), lambda fleet, e, _at: fleet.put_node(e.node.id, e.node)),
+    EventRow(AssetRegistered, lambda e: (e.asset.id,), lambda fleet, e, _at: fleet.assets.put(e.asset.id, e.asset)),
+    EventRow(AssetChanged, lambda e: (e.asset,), _change_asset),
+    EventRow(BindingChanged, of_node, _bind),
+    EventRow(PhaseChanged, of_node, _change_phase),
+    EventRow(BootObserved, of_node, _observe_boot),
+    EventRow(WaitingChanged, of_node, _wait),
+    EventRow(CheckRecorded, of_node, _record_check),
+    EventRow(
+        NodeAssigned,
+        of_node,
+        lambda fleet, e, _at: fleet.put_node(e.node, _assigned(node_of(fleet, e.node), e.assignment)),
+    ),
+    EventRow(NodeReleased, of_node, lambda fleet, e, _at: fleet.put_node(e.node, _released(node_of(fleet, e.node)))),
+    EventRow(NodeCertified, of_node, _certify),
+)

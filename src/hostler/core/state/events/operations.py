@@ -1,0 +1,122 @@
+"""Events of operations: recorded before they are sent, and how they ended."""
+
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state.events.inventory import runs
+from hostler.core.state.events.row import EventRow, EventRows, FoldError, node_of, of_node, of_others
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.model import HELD, OWNER, AsideFailure, Node, Operation
+
+GIVEN_UP_KEPT = 8
+
+
+class OperationStarted(Struct, frozen=True, tag="operation_started"):
+    """Recorded before it is sent: an operation that is not here was never asked for."""
+
+    operation: Operation
+
+
+class OperationFinished(Struct, frozen=True, tag="operation_finished"):
+    """`result`: done, failed, refused, timed_out, revoked. A timed-out one settles until `settle_until`."""
+
+    node: str
+    operation: str
+    kind: str
+    result: str
+    detail: str = ""
+    facts: dict[str, str | int | float | bool | None] = {}
+    settle_until: datetime | None = None
+
+
+class OperationSettled(Struct, frozen=True, tag="operation_settled"):
+    """A timed-out operation can no longer surprise us: observed, or its settle time is over."""
+
+    node: str
+    operation: str
+    detail: str
+
+
+class OutcomeLate(Struct, frozen=True, tag="outcome_late"):
+    """A driver answered for an operation that had already been given up."""
+
+    node: str
+    operation: str
+    result: str
+    detail: str
+
+
+def _start_operation(fleet: Fleet, event: OperationStarted, _at: datetime) -> None:
+    operation = event.operation
+    node = node_of(fleet, operation.node)
+    if operation.aside:
+        fleet.put_node(node.id, replace(node, aside=operation))
+        return
+    plan = node.plan
+    if plan is not None and (operation.disturbs or operation.touches):
+        plan = replace(plan, disturbed=plan.disturbed or operation.disturbs, touched=plan.touched or operation.touches)
+    if plan is not None and operation.restarts:
+        plan = replace(plan, left_boot=plan.left_boot or node.boot_id)
+    fleet.put_node(node.id, replace(node, operation=operation, plan=plan))
+
+
+def _finish_operation(fleet: Fleet, event: OperationFinished, at: datetime) -> None:
+    node = node_of(fleet, event.node)
+    if node.aside is not None and node.aside.id == event.operation:
+        fleet.put_node(node.id, _aside_finished(node, event, at))
+        return
+    operation = node.operation
+    if operation is None or operation.id != event.operation:
+        raise FoldError(f"{event.node} has no outstanding operation {event.operation}")
+    settling = node.settling
+    if event.settle_until is not None:
+        settling = (*settling, replace(operation, deadline=event.settle_until, settling=True))
+    given_up = node.given_up
+    if event.result in ("timed_out", "revoked"):
+        given_up = (*given_up, operation.id)[-GIVEN_UP_KEPT:]
+    cordons = node.cordons
+    if event.result == "done" and operation.kind in ("cordon", "join_cluster"):
+        cordons = (*of_others(cordons), OWNER)
+    if event.result == "done" and operation.kind in ("uncordon", "leave_cluster"):
+        cordons = of_others(cordons)
+    if event.result == "done" and operation.kind == "verify_firmware":
+        node = runs(node, tuple(sorted((k, str(v)) for k, v in event.facts.items())), at)
+    plan = node.plan
+    if plan is not None and plan.id == operation.plan and event.facts.get(HELD):
+        plan = replace(plan, busy=True)
+    fleet.put_node(
+        node.id,
+        replace(node, plan=plan, operation=None, settling=settling, given_up=given_up, cordons=cordons),
+    )
+
+
+def _aside_finished(node: Node, event: OperationFinished, at: datetime) -> Node:
+    """The node without its operation aside; what failed is counted until one is done."""
+    given_up = node.given_up
+    if event.result in ("timed_out", "revoked"):
+        given_up = (*given_up, event.operation)[-GIVEN_UP_KEPT:]
+    failed = None
+    if event.result != "done":
+        times = 1 + (node.aside_failed.times if node.aside_failed is not None else 0)
+        failed = AsideFailure(event.kind, at, event.result, event.detail, times)
+    return replace(node, aside=None, aside_failed=failed, given_up=given_up)
+
+
+def _settle(fleet: Fleet, event: OperationSettled, _at: datetime) -> None:
+    node = node_of(fleet, event.node)
+    fleet.put_node(node.id, replace(node, settling=tuple(o for o in node.settling if o.id != event.operation)))
+
+
+def _take_late(fleet: Fleet, event: OutcomeLate, _at: datetime) -> None:
+    node = node_of(fleet, event.node)
+    fleet.put_node(node.id, replace(node, given_up=tuple(o for o in node.given_up if o != event.operation)))
+
+
+ROWS: EventRows = (
+    EventRow(OperationStarted, lambda e: (e.operation.node,), _start_operation),
+    EventRow(OperationFinished, of_node, _finish_operation),
+    EventRow(OperationSettled, of_node, _settle),
+    EventRow(OutcomeLate, of_node, _take_late),
+)

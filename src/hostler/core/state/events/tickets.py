@@ -1,0 +1,122 @@
+"""Events of tickets and incidents."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state.cases import Incident, Ticket
+from hostler.core.state.cell_record import Closure
+from hostler.core.state.events.row import EventRow, EventRows, FoldError
+from hostler.core.state.fleet import Fleet
+
+CLOSURES_KEPT = 256
+
+
+class TicketOpened(Struct, frozen=True, tag="ticket_opened"):
+    """Work for a person."""
+
+    ticket: Ticket
+
+
+class TicketUpdated(Struct, frozen=True, tag="ticket_updated"):
+    """The whole ticket as it now stands."""
+
+    ticket: Ticket
+
+
+class TicketClosed(Struct, frozen=True, tag="ticket_closed"):
+    """The work is done, or no longer needed."""
+
+    ticket: str
+    resolution: str
+    person: str
+
+
+class IncidentOpened(Struct, frozen=True, tag="incident_opened"):
+    """Many nodes show what one shared part can have caused: from here on it is held responsible."""
+
+    incident: Incident
+
+
+class IncidentUpdated(Struct, frozen=True, tag="incident_updated"):
+    """Who joined (since when) and who left; `state` and `calm_since` as they now stand. `by` is a person or hostler."""
+
+    incident: str
+    scope: str
+    state: str
+    joined: dict[str, datetime] = {}
+    left: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    calm_since: datetime | None = None
+    by: str = "hostler"
+    reason: str = ""
+
+
+class IncidentClosed(Struct, frozen=True, tag="incident_closed"):
+    """It is over, disproved, or part of a wider one (`merged_into`). `nodes` were its members to the end.
+
+    Unless merged, what those nodes of `scope` show already never again counts towards an incident of this `syndrome`.
+    """
+
+    incident: str
+    scope: str
+    syndrome: str
+    nodes: tuple[str, ...]
+    by: str
+    reason: str
+    merged_into: str = ""
+
+
+def _of_ticket(event: TicketOpened | TicketUpdated) -> tuple[str, ...]:
+    ticket = event.ticket
+    return tuple(name for name in (ticket.node, ticket.hardware, ticket.id) if name)
+
+
+def _put(fleet: Fleet, event: TicketOpened | TicketUpdated, _at: datetime) -> None:
+    fleet.put_ticket(event.ticket.id, event.ticket)
+
+
+def _close_ticket(fleet: Fleet, event: TicketClosed, _at: datetime) -> None:
+    """Closing a ticket about something that failed again and again lets it be tried anew."""
+    ticket = fleet.tickets.get(event.ticket)
+    fleet.put_ticket(event.ticket, None)
+    node = fleet.nodes.get(ticket.node) if ticket is not None and ticket.kind == "stuck" else None
+    if ticket is not None and node is not None:
+        attempts = tuple(replace(a, forgiven=True) if a.remedy == ticket.action else a for a in node.attempts)
+        fleet.put_node(node.id, replace(node, attempts=attempts))
+
+
+def _update_incident(fleet: Fleet, event: IncidentUpdated, _at: datetime) -> None:
+    incident = fleet.incidents.get(event.incident)
+    if incident is None:
+        raise FoldError(f"no incident {event.incident}")
+    members = {**incident.members, **event.joined}
+    for node_id in event.left:
+        members.pop(node_id, None)
+    conditions = tuple(sorted({*incident.conditions, *event.conditions}))
+    changed = replace(incident, members=members, conditions=conditions, state=event.state, calm_since=event.calm_since)
+    fleet.put_incident(incident.id, changed)
+
+
+def _close_incident(fleet: Fleet, event: IncidentClosed, at: datetime) -> None:
+    fleet.put_incident(event.incident, None)
+    if not event.merged_into:
+        day = at - timedelta(days=1)
+        kept = tuple(c for c in fleet.cell.closures if c.at > day)
+        closures = (*kept, Closure(event.scope, event.syndrome, at))[-CLOSURES_KEPT:]
+        fleet.singles.put("cell", replace(fleet.cell, closures=closures))
+
+
+ROWS: EventRows = (
+    EventRow(TicketOpened, _of_ticket, _put),
+    EventRow(TicketUpdated, _of_ticket, _put),
+    EventRow(TicketClosed, lambda e: (e.ticket,), _close_ticket),
+    EventRow(
+        IncidentOpened,
+        lambda e: (e.incident.id, e.incident.scope, *e.incident.members),
+        lambda fleet, e, _at: fleet.put_incident(e.incident.id, e.incident),
+    ),
+    EventRow(IncidentUpdated, lambda e: (e.incident, e.scope, *e.joined, *e.left), _update_incident),
+    EventRow(IncidentClosed, lambda e: (e.incident, e.scope, *e.nodes), _close_incident),
+)
