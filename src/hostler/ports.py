@@ -10,8 +10,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from hostler.core.fabric.discovery import Discovery
 from hostler.core.notify.messages import Message
 from hostler.core.state.events import Record
+from hostler.core.state.fabrics import Fabric
 from hostler.core.state.live_state import Release
 from hostler.core.state.model import Node, Observation, Operation, Outcome, Workload
 from hostler.core.state.notify_routes import Route
@@ -113,6 +115,18 @@ class OperationDriver(Protocol):
 
     async def revoke(self, operation: Operation, node: Node) -> None:
         """Call the operation off where that still helps; doing nothing is allowed, its settle time covers it."""
+        ...
+
+
+class FabricSource(Protocol):
+    """A way to discover a network: its devices, and the links between their ports, as they are now.
+
+    Never raises, changes nothing, and ends within the network's `source.timeout_s`: what went wrong, or may be missing,
+    stands in the discovery's `partial`.
+    """
+
+    async def discover(self, fabric: Fabric) -> Discovery:
+        """One look at the network."""
         ...
 
 

@@ -111,6 +111,7 @@ ROUTES: dict[str, Route] = {
     "GET /v1/pools": Route("see", tells=True),
     "GET /v1/tickets": Route("see", tells=True),
     "GET /v1/holds": Route("see", tells=True),
+    "GET /v1/links": Route("see", tells=True),
     "GET /v1/maintenance": Route("see", tells=True),
     "GET /v1/incidents": Route("see", tells=True),
     "GET /v1/domains": Route("see", tells=True),
@@ -136,6 +137,10 @@ ROUTES: dict[str, Route] = {
     "GET /v1/config": Route("see cell", tells=True),
     "GET /v1/restore": Route("see cell"),
     "GET /v1/restore/nodes": Route("see cell"),
+    "GET /v1/fabrics": Route("see cell"),
+    "GET /v1/fabrics/{name}": Route("see cell", of="fabric"),
+    "GET /v1/fabrics/{name}/findings": Route("see cell", of="fabric", tells=True),
+    "GET /v1/fabrics/{name}/links": Route("see cell", of="fabric", tells=True),
     "GET /v1/rollouts": Route("see cell"),
     "GET /v1/rollouts/{rollout}": Route("see cell", of="rollout"),
     "GET /v1/notifications/routes": Route("see cell"),
@@ -145,6 +150,7 @@ ROUTES: dict[str, Route] = {
     "POST /v1/nodes": Route("enrol", body={"nodes": [SPEC], **BECAUSE}),
     "POST /v1/adopt": Route("enrol", body={"nodes": [SPEC], **BECAUSE}),
     "POST /v1/assets": Route("enrol", body={"assets": [{"id": "new-1", "kind": "rack"}], **BECAUSE}),
+    "POST /v1/fabrics": Route("configure", body={"fabric": {"name": "ib1", "design": "x"}, **BECAUSE}),
     "POST /v1/config": Route("configure", body={"documents": DOCUMENTS, **BECAUSE}),
     "POST /v1/notifications/routes/{route}/test": Route("configure", of="route", beyond=NOT_YOURS, body=BECAUSE),
     "POST /v1/notifications/deliveries/{number}/retry": Route("configure", of="letter", beyond=NOT_YOURS, body=BECAUSE),
@@ -190,6 +196,8 @@ VERBS: dict[str, str] = {
         "disturb",
     ),
     **dict.fromkeys(("certify", "close-ticket", "end-work", "rma-return", "start-work"), "work"),
+    "validate-fabric": "work",
+    "remove-fabric": "configure",
     **dict.fromkeys(
         (
             "accept-remediator",
@@ -225,9 +233,9 @@ VERBS: dict[str, str] = {
         "operate",
     ),
 }
-"""Verbs of POST /v1/intents and what each asks for. The four that carry documents have routes of their own: 400."""
+"""Verbs of POST /v1/intents and what each asks for. The five that carry documents have routes of their own: 400."""
 
-DOCUMENT_VERBS = ("register", "adopt", "register-assets", "activate")
+DOCUMENT_VERBS = ("register", "adopt", "register-assets", "activate", "register-fabric")
 
 TARGETS: dict[str, frozenset[str]] = {
     "lynx-0": ONLY_LYNX,

@@ -5,12 +5,18 @@ from typing import Any
 
 import msgspec
 
+from hostler.controller.inputs import FabricSeen
+from hostler.core.fabric.design_csv import parse_csv
+from hostler.core.fabric.discovery import Discovery, FoundDevice, FoundLink, FoundPort
+from hostler.core.fabric.told import report
+from hostler.core.state.live_state import Release
 from hostler.core.state.model import WorkClass, Workload
 from hostler.server.tokens import Grant, Role
 from tests.adversary.authorisation import DOCUMENTS, IDENTITIES, LYNX, ONLY_LYNX, ONLY_ORCA, ORCA, WHOLE
 from tests.contract.api_world import POLICY, XID79, Client, House
 
 GSP = "gpu.gsp_timeout: {remedy: gpu_reset,"
+NETWORK = "ib0"
 SHADOWED = POLICY.replace(GSP, GSP.replace("{", "{shadow: true, "))
 XID119 = XID79.replace(" 79,", " 119,")
 
@@ -51,6 +57,7 @@ class Guarded:
         for name in (ORCA, LYNX):
             await self._life(name)
         await self._incident()
+        await self._network()
         for name in (ORCA, LYNX, ORCA):
             await self.post(f"/v1/nodes/{name}-0/hold", {"reason": f"last of {name}", "args": {"hours": "2"}})
         incident = next(iter(self.world.cell.view.incidents.base))
@@ -63,6 +70,7 @@ class Guarded:
             "rollout": {"none-runs": WHOLE},
             "route": {"none-told": WHOLE},
             "letter": {"7": WHOLE},
+            "fabric": {NETWORK: WHOLE},
         }
 
     async def _nodes(self, name: str) -> None:
@@ -114,6 +122,22 @@ class Guarded:
         args = {"kind": "bmc", "value": f"https://new-{name}.example"}
         waits = await self.post(f"/v1/nodes/{name}-1/rebind", {"reason": f"moved for {name}", "args": args}, 202)
         self.things.setdefault("approval", {})[waits["detail"]["approval"]] = frozenset({name})
+
+    async def _network(self) -> None:
+        """A network in which the cables of both customers' nodes are exchanged at one switch."""
+        world = self.world
+        await world.until(lambda: world.cell.view.cell.format >= Release().reads)
+        lines = [f"{name}-0,mlx5_0,leaf-1,{n}" for n, name in enumerate((LYNX, ORCA), start=1)]
+        design = "\n".join(["a_node,a_port,z_node,z_port", *lines])
+        await self.post("/v1/fabrics", {"fabric": {"name": NETWORK, "design": design}, "reason": "one for both"})
+        guids = {name: f"{n:016x}" for n, name in enumerate(("leaf-1", f"{ORCA}-0 mlx5_0", f"{LYNX}-0 mlx5_0"))}
+        devices = {guid: FoundDevice(guid, name == "leaf-1", name) for name, guid in guids.items()}
+        switch, *hosts = guids.values()
+        links = tuple(FoundLink(FoundPort(guid, 1), FoundPort(switch, n)) for n, guid in enumerate(hosts, start=1))
+        fabric = world.cell.view.fabrics[NETWORK]
+        found = Discovery(devices, links)
+        world.cell.tell(FabricSeen(report(fabric, parse_csv(fabric.design.encode(), ""), found, world.cell.now())))
+        await world.until(lambda: world.cell.view.cases_of(NETWORK))
 
     async def _incident(self) -> None:
         for name in (LYNX, ORCA):

@@ -16,6 +16,7 @@ from hostler.controller.inputs import (
     AgentRefused,
     AgentSilent,
     ClockSeen,
+    FabricSeen,
     FellowsSeen,
     Input,
     IntentAsked,
@@ -26,6 +27,7 @@ from hostler.controller.inputs import (
     WorkSeen,
 )
 from hostler.controller.ready import Ready, Reply, Send
+from hostler.core.report.fabric_sentences import looked
 from hostler.core.report.sentences import sentence
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Configuration
@@ -113,6 +115,8 @@ def _told(one: Input) -> str:
             return f"the agent of {node} is refused: {text}"
         case AgentAhead(node=node):
             return f"the agent of {node} was read further than is recorded"
+        case FabricSeen(report=report):
+            return f"network {report.fabric} {looked(report.look)}"
         case ClockSeen() | FellowsSeen() | Tick() | NodeSeen() | AgentHeard() | WorkSeen() | Replied():
             return type(one).__name__
         case _:

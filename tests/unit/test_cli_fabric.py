@@ -43,26 +43,26 @@ def test_a_network_as_designed_ends_well_and_one_that_differs_says_what_to_do(
 ) -> None:
     fabric = a_fabric(3)
     design, page = write(tmp_path, fabric)
-    assert hostler("fabric", "validate", design, "--discovery", page) == ExitCode.ok
+    assert hostler("fabric", "compare", design, "--discovery", page) == ExitCode.ok
     assert "the network lies as designed" in capsys.readouterr().err
 
     swap_at_host(fabric)
     write(tmp_path, fabric)
-    assert hostler("fabric", "validate", design, "--discovery", page) == ExitCode.unsound
+    assert hostler("fabric", "compare", design, "--discovery", page) == ExitCode.unsound
     said = capsys.readouterr()
     assert "Exchange the plugs in r01 U9 gpu-0002 port mlx5_" in said.out
     assert "1 findings; 112 links found for 112 cables" in said.err
-    assert hostler("fabric", "validate", design, "--discovery", page, "-o", "json") == ExitCode.unsound
+    assert hostler("fabric", "compare", design, "--discovery", page, "-o", "json") == ExitCode.unsound
     (item,) = json.loads(capsys.readouterr().out)["items"]
     assert (item["kind"], item["grade"], len(item["ports"])) == ("swapped", "high", 4)
-    assert hostler("fabric", "validate", design, "--discovery", page, "-o", "ticket") == ExitCode.unsound
+    assert hostler("fabric", "compare", design, "--discovery", page, "-o", "ticket") == ExitCode.unsound
     assert "Then close the ticket: the fabric is validated again" in capsys.readouterr().out
 
 
 def test_a_page_that_was_cut_off_concludes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     design, page = write(tmp_path, a_fabric())
     Path(page).write_text(Path(page).read_text()[:-300])
-    assert hostler("fabric", "validate", design, "--discovery", page) == ExitCode.unavailable
+    assert hostler("fabric", "compare", design, "--discovery", page) == ExitCode.unavailable
     said = capsys.readouterr()
     assert said.out == ""
     assert "nothing is concluded" in said.err

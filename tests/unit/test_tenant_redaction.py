@@ -38,7 +38,9 @@ UNREACHED = frozenset(
     {
         e.AssetRegistered, e.AssetChanged, e.ModeSet, e.RemediatorsFound, e.RemediatorAccepted, e.ConfigActivated,
         e.RolloutStarted, e.SliceStarted, e.RolloutStopped, e.RolloutCompleted, e.ControllerStarted, e.ClockGap,
-        e.ClockConfirmed, e.FormatRaised, e.JournalRestored, e.RestoreReleased,
+        e.ClockConfirmed, e.FormatRaised, e.JournalRestored, e.RestoreReleased, e.FabricRegistered, e.FabricRemoved,
+        e.FabricValidationAsked, e.FabricValidated, e.FabricFindingOpened, e.FabricFindingChanged,
+        e.FabricFindingClosed,
     }
 )  # fmt: skip
 """Events about no node: none is found under a node's history or in a tenant's stream."""

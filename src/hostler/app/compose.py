@@ -27,6 +27,7 @@ from hostler.app.start_settings import ServeSettings, UpSettings
 from hostler.core.policy.documents import parse
 from hostler.core.state.input_problems import InvalidInputError, Problem
 from hostler.core.state.model import FLEET, Node, Phase
+from hostler.drivers.infiniband.fabric_source import InfinibandSource
 from hostler.drivers.notify.http_targets import http_targets
 from hostler.drivers.notify.mail import MailTarget
 from hostler.drivers.redfish.bmc_reader import RedfishReader
@@ -37,6 +38,7 @@ from hostler.drivers.redfish.operation_driver import RedfishDriver
 from hostler.drivers.redfish.system_discovery import Introduction
 from hostler.drivers.standalone.scheduler import StandaloneScheduler, work_of
 from hostler.polling.bmc_poller import BmcPoller
+from hostler.polling.fabric_schedule import FabricSchedule
 from hostler.ports import Scheduler
 from hostler.runtime.garbage_collection import COLLECTIONS
 from hostler.runtime.merged_schedulers import SchedulerDriver, SchedulerEye, by_cluster
@@ -105,7 +107,8 @@ async def serve(settings: ServeSettings, announce: Callable[[str, str], None]) -
             admitting = [one.admitter.run for one in kubernetes]
             examining = [one.run for one in examiners([*slurm, *(k.scheduler for k in kubernetes)], cell)]
             compacting = [Compacting(str(journal_of(standing)), Path(settings.archive)).run] if settings.archive else []
-            turns = (*marks, *requests, *tidying, *admitting, *examining, *compacting)
+            looking = FabricSchedule(cell, InfinibandSource()).run
+            turns = (looking, *marks, *requests, *tidying, *admitting, *examining, *compacting)
             marking = [cell.while_active(run) for run in turns]
             await _until_told(stop, [watching, telling, notifying, *marking, *(one.watch() for one in schedulers)])
 

@@ -93,7 +93,10 @@ def keyword(name: str, kind: Any, default: Any = Argument.empty) -> Argument:
 
 _FIRST_WORDS = {
     kind: word(kind.name, str)
-    for kind in (Target.hold, Target.window, Target.ticket, Target.incident, Target.approval, Target.rollout)
+    for kind in (
+        *(Target.hold, Target.window, Target.ticket, Target.incident, Target.approval),
+        *(Target.rollout, Target.fabric),
+    )
 } | {
     Target.scope: word(
         "scope", Annotated[str, Parameter(help="A node, `rack:NAME`, `pool:NAME`, `cluster:NAME` or `fleet`.")]

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 Output = Literal["table", "wide", "json", "yaml", "name"]
 
+TableOutput = Annotated[
+    Literal["table", "wide", "json", "yaml", "csv"],
+    Parameter(name=("--output", "-o"), help="`json` and `yaml` are the API's own fields, `csv` the table's columns."),
+]
+TABLE: Literal["table"] = "table"
+
 CONNECTION, SHOWING = "Connection", "Output"
 """The titles of the groups that most commands have."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from hostler.cli.table_columns import View
+from hostler.cli.table_columns import View, field
 
 CELL_MAX = 400
 """Characters of one cell of a table; `json` and `yaml` give everything."""
@@ -57,6 +57,26 @@ def emit(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
                 print(shown(view.name_of(item)))
         case _:
             table(view.titles(wide=output == "wide"), [row_of(item, view, output) for item in items], empty=view.empty)
+
+
+def emit_table(items: Sequence[dict[str, Any]], view: View, output: str) -> None:
+    """Print a list of objects, also as CSV: all columns, one object a line."""
+    if output != "csv":
+        emit(items, view, output)
+        return
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([column.path for column in view.columns])
+    for item in items:
+        writer.writerow([_cell(field(item, column.path)) for column in view.columns])
+
+
+def _cell(value: Any) -> str:
+    """A value that no spreadsheet takes for a formula, and no terminal for a command."""
+    words = value if isinstance(value, list) else ["" if value is None else value]
+    text = shown(" ".join(str(word) for word in words))
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 def row_of(item: dict[str, Any], view: View, output: str) -> list[str]:

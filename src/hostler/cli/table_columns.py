@@ -272,6 +272,63 @@ FABRIC_FINDINGS = View(
     empty="the network lies as designed",
 )
 
+FABRICS = View(
+    "/v1/fabrics",
+    (
+        Column("NETWORK", "name"),
+        Column("VERDICT", "verdict"),
+        Column("CABLES", "cables"),
+        Column("HOSTS", "hosts"),
+        Column("SWITCHES", "switches"),
+        Column("FINDINGS", "findings"),
+        Column("TICKETS", "tickets"),
+        Column("LOOKED", "looked", age),
+        Column("WHOLE", "good", age),
+        Column("SAYS", "says"),
+        Column("DESIGN", "design", lambda digest, _: str(digest)[:12], wide=True),
+    ),
+    name="name",
+    empty="no network is registered",
+    events=("fabric_",),
+)
+
+FABRIC_CASES = View(
+    "",
+    (
+        Column("KEY", "key"),
+        Column("KIND", "kind"),
+        Column("GRADE", "grade"),
+        Column("FOR", "since", age),
+        Column("TICKET", "ticket"),
+        Column("WHAT", "what"),
+        Column("DO", "steps", lambda steps, _: " ".join(steps), wide=True),
+        Column("WAITS", "waits"),
+        Column("INCIDENT", "incident", wide=True),
+    ),
+    name="key",
+    empty="no finding is open",
+    events=("fabric_",),
+)
+
+_LINK = (
+    Column("PORT", "a"),
+    Column("DESIGNED", "z"),
+    Column("FOUND", "a_found"),
+    Column("RATE", "rate"),
+    Column("FOUND RATE", "found_rate"),
+    Column("STATE", "condition"),
+    Column("SEEN", "seen", age),
+)
+
+FABRIC_LINKS = View("", _LINK, name="a", empty="no whole validation has seen such a cable")
+
+LINKS = View(
+    "/v1/links",
+    (Column("NODE", "node"), Column("NETWORK", "fabric"), *_LINK),
+    name="a",
+    empty="no network has it in its design, or none has been seen whole since the controller began",
+)
+
 DESIGN_CHANGES = View(
     "",
     (Column("CHANGE", "change"), Column("A", "a"), Column("Z", "z")),

@@ -5,6 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.fabrics import FabricReport
 from hostler.core.state.intent import Intent
 from hostler.core.state.live_state import Fellow
 from hostler.core.state.model import Observation, Outcome
@@ -132,6 +133,12 @@ class FellowsSeen(Struct, frozen=True):
     fellows: tuple[Fellow, ...]
 
 
+class FabricSeen(Struct, frozen=True):
+    """A network was compared with its design."""
+
+    report: FabricReport
+
+
 Input = (
     Observed
     | IntentAsked
@@ -145,4 +152,5 @@ Input = (
     | AgentAhead
     | ClockSeen
     | FellowsSeen
+    | FabricSeen
 )

@@ -8,7 +8,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import assert_never
 
-from hostler.controller import inputs, live_updates, operation_replies, restore_diff, scheduler_views, wakeups
+from hostler.controller import (
+    fabric_reports,
+    inputs,
+    live_updates,
+    operation_replies,
+    restore_diff,
+    scheduler_views,
+    wakeups,
+)
 from hostler.controller.agenda import CALENDAR, OBSERVED_WITHIN, Agenda
 from hostler.controller.at_rest import restless, rests
 from hostler.controller.batch_draft import BatchDraft
@@ -20,6 +28,7 @@ from hostler.core.conditions import own_conditions, staleness
 from hostler.core.conditions.known_inventory import known_inventory
 from hostler.core.intents.ask import Ask
 from hostler.core.intents.decide import answer as answer_intent
+from hostler.core.planning import cabling
 from hostler.core.planning.next_step import next_step, wakes_at
 from hostler.core.planning.rollouts import advance, judged
 from hostler.core.planning.spares import balance
@@ -184,7 +193,7 @@ class Controller:
         if (at := next_moment(self.fleet, self._now)) is not None:
             self.agenda.wake(CALENDAR, at, self._now)
 
-    def _take(self, one: inputs.Input) -> None:  # noqa: C901 - one flat table of cases
+    def _take(self, one: inputs.Input) -> None:  # noqa: C901, PLR0912 - one flat table of cases
         match one:
             case inputs.ClockSeen():
                 self._set_clock(one)
@@ -212,6 +221,9 @@ class Controller:
                     self._uneven = self._uneven or bool(self.fleet.incidents_of(one.node))
                     self._record_all(told.events, told.cause)
                     self._touch(one.node, told.cause)
+            case inputs.FabricSeen(report=report):
+                self._record_all(fabric_reports.of_report(self._scene, report), f"fabric:{report.fabric}")
+                self._touch_all(cabling.waiting(self.fleet, report.fabric), "fabric")
             case inputs.Tick() | inputs.AgentAhead():
                 pass  # the one is time that passes, the other was compared with the copy
             case _:

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from hostler.controller.ready import Send
-from hostler.core.planning import idle_checks
+from hostler.core.planning import cabling, idle_checks
 from hostler.core.planning.domain_plans import mates
 from hostler.core.planning.rejoin_guard import TURN_AWAY
 from hostler.core.state import events as e
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Rest, Wait
+from hostler.core.state.fabrics import Fabric
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Condition, Node, Waiting
 from hostler.core.state.syndromes import SYNDROME_OF
@@ -79,6 +80,8 @@ def concerned(fleet: Fleet, event: e.Event) -> Iterator[str]:
             for known in fleet.pools.values():
                 if IDLE_CHECK in known.modes:
                     yield from fleet.index.members(f"pool:{known.name}")
+        case e.FabricRegistered(fabric=Fabric(name=name)) | e.FabricRemoved(fabric=name):
+            yield from cabling.waiting(fleet, name)
         case _:
             pass
 

@@ -31,6 +31,8 @@ class CellCollector(Collector):
         yield from self._standing()
         if self._cell.role == "active":
             yield self._clusters()
+            yield from self._looked_at()
+        yield self._fabric_findings()
         yield from self._nodes()
         if self._notifications is not None:
             yield from self._told(self._notifications)
@@ -135,6 +137,32 @@ class CellCollector(Collector):
         for cluster in sorted({pool.cluster for pool in pools if pool.cluster}):
             found.add_metric([cluster], int(self._cell.present.synced(cluster)))
         return found
+
+    def _fabric_findings(self) -> Metric:
+        """Open findings of each network; one without any has zeros."""
+        fleet = self._cell.view
+        found = GaugeMetricFamily("hostler_fabric_findings", "Open findings of networks.", labels=["fabric", "kind"])
+        counts = {(name, kind): 0 for name in fleet.fabrics for kind in ("missing", "moved", "swapped", "degraded")}
+        for case in fleet.fabric_cases.values():
+            key = (case.fabric, case.finding.kind)
+            counts[key] = counts.get(key, 0) + 1
+        for labels, number in sorted(counts.items()):
+            found.add_metric(list(labels), number)
+        return found
+
+    def _looked_at(self) -> Iterable[Metric]:
+        """Age of what is known of each network; who stands by looks at none."""
+        text = "Seconds since the last validation began that concluded something; no sample: none since the start."
+        age = GaugeMetricFamily("hostler_fabric_validation_age_seconds", text, labels=["fabric"])
+        text = "1 where the last validation concluded something."
+        whole = GaugeMetricFamily("hostler_fabric_validation_whole", text, labels=["fabric"])
+        for name in self._cell.view.fabrics:
+            live = self._cell.present.fabrics.get(name)
+            whole.add_metric([name], int(live is not None and live.last.verdict.concludes))
+            if live is not None and live.good is not None:
+                age.add_metric([name], max(0.0, (self._now() - live.good.began).total_seconds()))
+        yield age
+        yield whole
 
     def _nodes(self) -> Iterable[Metric]:
         fleet = self._cell.view

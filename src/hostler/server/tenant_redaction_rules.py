@@ -13,6 +13,16 @@ from hostler.core.state import events as e
 from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.change_control import Approval, SliceError
 from hostler.core.state.configuration import Budget, Pool
+from hostler.core.state.fabrics import (
+    CABLING,
+    DesignVersion,
+    DiscoverySource,
+    Fabric,
+    FabricCase,
+    FabricFindingSeen,
+    FabricLook,
+    Model,
+)
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.intent import Bounds, Intent, Unreadable
 from hostler.core.state.model import (
@@ -291,6 +301,15 @@ def _ticket_text(_own: Own, ticket: Ticket, value: str) -> str:
     return f"a ticket: {ticket.kind}" if value else ""
 
 
+def _ticket_action(_own: Own, ticket: Ticket, value: str) -> str:
+    """Acts on cables name switches and other customers' hosts."""
+    return _untold(_own, ticket, value) if ticket.kind == CABLING else value
+
+
+def _ticket_component(_own: Own, ticket: Ticket, value: str) -> str:
+    return "" if ticket.kind == CABLING else value
+
+
 def _ticket_fault(_own: Own, _ticket: Ticket, value: str) -> str:
     kind = value.partition(":")[0]
     return kind if kind in CONDITIONS else ""
@@ -346,7 +365,9 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     ConsentedWork: _rows("workload remedy ticket person"),
     CheckResult: _rows("profile person", detail=_checked),
     Ticket: _rows(
-        "id kind hardware component action owner",
+        "id kind hardware owner",
+        component=_ticket_component,
+        action=_ticket_action,
         node=_scope,
         summary=_ticket_text,
         fault=_ticket_fault,
@@ -430,5 +451,20 @@ FIELDS: dict[type[Struct], Mapping[str, Rule]] = {
     e.IncidentUpdated: _rows("incident state conditions by", scope=_scope, joined=_nodes, left=_nodes, reason=_untold),
     e.IncidentClosed: _rows("incident syndrome by merged_into", scope=_scope, nodes=_nodes, reason=_untold),
     e.NodeCompared: _rows(node=_node),
+    # networks: of several customers at once, so nothing of them is a tenant's to read but the links of its own nodes
+    Fabric: _rows("name"),
+    FabricCase: _rows("fabric"),
+    FabricFindingSeen: _rows("kind grade"),
+    FabricLook: _rows(),
+    DesignVersion: _rows(),
+    Model: _rows("hcas"),
+    DiscoverySource: _rows(),
+    e.FabricRegistered: _rows(),
+    e.FabricRemoved: _rows("fabric"),
+    e.FabricValidationAsked: _rows("fabric"),
+    e.FabricValidated: _rows("fabric"),
+    e.FabricFindingOpened: _rows(),
+    e.FabricFindingChanged: _rows(),
+    e.FabricFindingClosed: _rows(),
 }
 """Noun or event → field → how it is shown. Fields without a row that hold words are left out."""

@@ -2,10 +2,11 @@
 
 import pytest
 
-from hostler.core.fabric.design import Cable, Device, DeviceKind, Model, Port, diff
+from hostler.core.fabric.design import Cable, Device, DeviceKind, Port, diff
 from hostler.core.fabric.design_csv import MOST_PROBLEMS, parse_csv, render_csv
 from hostler.core.fabric.rail_rule import RailRule, generate
 from hostler.core.fabric.rates import Rate, rate_of, shortfall
+from hostler.core.state.fabrics import Model
 from hostler.core.state.input_problems import InvalidInputError
 from tests.fabrics import SMALL
 

@@ -9,13 +9,13 @@ from hostler.core.fabric.design import Port
 from hostler.core.fabric.discovery import Discovery
 from hostler.core.fabric.findings import Grade, Kind
 from hostler.core.fabric.instructions import headline, steps, ticket
-from hostler.core.fabric.validation import Case, Followed, Validation, ValidationVerdict, follow, validate
+from hostler.core.fabric.validation import Validation, validate
+from hostler.core.state.fabrics import FabricVerdict
 from tests.fabrics import (
     FAULTS,
     Fabric,
     a_fabric,
     darken_host,
-    exchange_hosts,
     misname_adapters,
     repaired,
     swap_at_host,
@@ -28,7 +28,7 @@ def judged(fabric: Fabric) -> Validation:
 
 def test_a_fabric_as_designed_has_no_finding() -> None:
     seen = judged(a_fabric())
-    assert (seen.verdict, seen.findings, seen.renamed, seen.ambiguous) == (ValidationVerdict.as_designed, (), (), ())
+    assert (seen.verdict, seen.findings, seen.renamed, seen.ambiguous) == (FabricVerdict.as_designed, (), (), ())
     assert seen.designed == seen.found == 48 + 64
 
 
@@ -100,46 +100,16 @@ def test_two_cables_between_the_same_switches_in_each_others_ports_cost_nothing(
     assert (finding.kind, finding.grade) == (Kind.swapped, Grade.low)
 
 
-def test_a_shrunken_look_and_a_partial_one_conclude_nothing_and_close_nothing() -> None:
+def test_a_shrunken_look_and_a_partial_one_conclude_nothing() -> None:
     fabric = a_fabric()
     swap_at_host(fabric)
-    cases = follow((), judged(fabric)).cases
     whole = fabric.discovery()
     half = Discovery(whole.devices, whole.links, "the tool was cut off")
     fabric.silent = {"spine-001", "spine-002", "spine-003", "gpu-0001", "gpu-0002", "gpu-0003", "gpu-0004"}
     for seen in (validate(fabric.design, half), judged(fabric)):
-        assert seen.verdict in (ValidationVerdict.partial, ValidationVerdict.shrunken)
+        assert seen.verdict in (FabricVerdict.partial, FabricVerdict.shrunken)
         assert seen.findings == ()
         assert seen.why
-        assert follow(cases, seen) == Followed(cases)
-
-
-def test_a_case_goes_on_by_its_ports_and_is_closed_after_two_clean_looks() -> None:
-    fabric = a_fabric()
-    exchange_hosts(fabric)
-    swap_at_host(fabric)
-    opened = follow((), judged(fabric))
-    assert len(opened.opened) == 2
-    (swap,) = (case.finding for case in opened.cases if case.finding.kind is Kind.swapped)
-    fabric.pull(swap.ports[0])  # somebody began to mend it: the same case, though its smallest port may be another
-    halfway = follow(opened.cases, judged(fabric))
-    assert (halfway.opened, halfway.closed) == ((), ())
-    assert {case.finding.key for case in halfway.cases} == {case.finding.key for case in opened.cases}
-    fabric = a_fabric()
-    first = follow(halfway.cases, judged(fabric))
-    assert (first.closed, [case.clean for case in first.cases]) == ((), [1, 1])
-    second = follow(first.cases, judged(fabric))
-    assert second.cases == ()
-    assert set(second.closed) == {case.finding.key for case in opened.cases}
-
-
-def test_a_link_that_comes_back_between_two_looks_starts_the_count_anew() -> None:
-    fabric = a_fabric()
-    swap_at_host(fabric)
-    bad, good = judged(fabric), judged(a_fabric())
-    cases = follow(follow((), bad).cases, good).cases
-    assert [case.clean for case in cases] == [1]
-    assert follow(cases, bad).cases == (Case(bad.findings[0]),)
 
 
 def test_two_adapters_of_one_name_are_told_and_neither_is_believed() -> None:

@@ -1,200 +1,111 @@
-"""`hostler fabric`: designs of a network, and the network as it lies against its design. Needs no server."""
+"""`hostler fabric`: networks that a cell validates against their designs, and designs as files."""
 
-import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any
 
 from cyclopts import App, Group, Parameter
 
-from hostler.cli.command_errors import CommandError, unusable
+from hostler.cli.commands import fabric_design
+from hostler.cli.commands.fabric_design import Models
 from hostler.cli.exit_codes import ExitCode
-from hostler.cli.input_files import opened, read_yaml
-from hostler.cli.options import SHOW_ONCE, ShowOnce
-from hostler.cli.output import dump_json, dump_yaml, emit, say, shown
-from hostler.cli.table_columns import DESIGN_CHANGES, FABRIC_FINDINGS
+from hostler.cli.input_files import read_yaml, submit
+from hostler.cli.list_commands import show_list, show_one
+from hostler.cli.node_verbs import offer
+from hostler.cli.options import CONNECT, SHOW, SHOW_ONCE, TABLE, Connect, Show, ShowOnce, TableOutput, Why
+from hostler.cli.output import emit_table
+from hostler.cli.table_columns import FABRIC_CASES, FABRIC_LINKS, FABRICS, LINKS
+from hostler.core.state.verbs.fabrics import RemoveFabric, ValidateFabric
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+app = App(name="fabric", help="Networks, their designs, and how they lie against them.")
 
-    from hostler.core.fabric.design import Design, Model
-    from hostler.core.fabric.discovery import Discovery
-    from hostler.core.fabric.validation import Validation
+_FILES = Group("Designs as files (no server)", sort_key=20)
+_SOURCE = Group("Discovery", sort_key=10)
 
-app = App(name="fabric", help="A network's design, and how the network lies against it.")
-
-DesignFile = Annotated[
-    str, Parameter(help="The design: a CSV with one cable a line; `-` reads standard input.", allow_leading_hyphen=True)
-]
-Models = Annotated[
-    str, Parameter(help="YAML with each model's adapter names (`hcas`) and ports behind a panel label (`per_cage`).")
-]
+FabricName = Annotated[str, Parameter(help="The network's name; see `hostler fabric list`.")]
 
 
-@Parameter(name="*", group=Group("Discovery", sort_key=10))
-@dataclass(frozen=True)
-class Look:
-    """Where a discovery comes from: a page that was printed before, or the tool on this machine."""
-
-    discovery: Annotated[
-        str, Parameter(help="What `ibnetdiscover` printed, `-` from standard input. Without it the tool is run here.")
-    ] = ""
-    adapter: Annotated[str, Parameter(help="Ask through this adapter, as `ibstat` names it.")] = ""
-    port: Annotated[int, Parameter(help="And this port of it.")] = 0
-    timeout: Annotated[float, Parameter(help="Seconds that a discovery may take.")] = 300.0
-
-
-LOOK = Look()
+@app.command(name="list")
+def list_(*, show: Show = SHOW, connect: Connect = CONNECT) -> int:
+    """List the networks that are validated, and what the last validation came to."""
+    return show_list(connect, FABRICS, show)
 
 
 @app.command
-def generate(
-    rule: Annotated[str, Parameter(help="YAML with the tree's size: `hosts`, `unit`, `radix`, `spines`, …")],
+def show(fabric: FabricName, *, show: ShowOnce = SHOW_ONCE, connect: Connect = CONNECT) -> int:
+    """Show one network: its design's versions, its discovery, its last validation."""
+    return show_one(connect, FABRICS, fabric, show.output)
+
+
+@app.command
+def findings(fabric: FabricName, *, output: TableOutput = TABLE, connect: Connect = CONNECT) -> int:
+    """List the places where a network differs from its design, each with its ticket and what to do."""
+    rows = list(connect.client().pages(FABRICS.one(fabric, "/findings")))
+    emit_table(rows, FABRIC_CASES, output)
+    return ExitCode.ok
+
+
+@app.command
+def links(
+    fabric: FabricName,
+    *,
+    device: Annotated[str, Parameter(help="Of this host or switch only, by its name in the design.")] = "",
+    found: Annotated[
+        str, Parameter(help="Only those that are as_designed, degraded, unrated, missing or elsewhere.")
+    ] = "",
+    output: TableOutput = TABLE,
+    connect: Connect = CONNECT,
+) -> int:
+    """List a network's designed cables, each as the last whole validation found it."""
+    asked = {key: value for key, value in (("device", device), ("found", found)) if value}
+    emit_table(list(connect.client().pages(FABRICS.one(fabric, "/links"), asked)), FABRIC_LINKS, output)
+    return ExitCode.ok
+
+
+link = App(name="link", help="Links of single nodes.")
+app.command(link)
+
+
+@link.command(name="show")
+def show_link(
+    node: Annotated[str, Parameter(help="A node by id, serial or host name.")],
+    *,
+    output: TableOutput = TABLE,
+    connect: Connect = CONNECT,
+) -> int:
+    """Show each designed port of a node: where it is to lead, where it leads, and how fast."""
+    emit_table(list(connect.client().pages(LINKS.path, {"node": node})), LINKS, output)
+    return ExitCode.ok
+
+
+@app.command
+def register(  # noqa: PLR0913 - a registration's fields
+    fabric: Annotated[str, Parameter(help="The network's name: small letters, digits and dashes.")],
+    design: Annotated[str, Parameter(help="Its design as CSV, or a rail rule as YAML; `-` reads a CSV from stdin.")],
     *,
     models: Models = "",
+    adapter: Annotated[str, Parameter(help="The controller asks through this adapter.", group=_SOURCE)] = "",
+    port: Annotated[int, Parameter(help="And this port of it.", group=_SOURCE)] = 0,
+    timeout: Annotated[float, Parameter(help="Seconds that a discovery may take.", group=_SOURCE)] = 300.0,
+    every: Annotated[float, Parameter(help="Seconds between two validations.", group=_SOURCE)] = 4 * 3600.0,
+    why: Why,
+    show: ShowOnce = SHOW_ONCE,
+    connect: Connect = CONNECT,
 ) -> int:
-    """Print the design of a rail-optimised fat tree as CSV."""
-    import msgspec
-
-    from hostler.core.fabric.design_csv import render_csv
-    from hostler.core.fabric.rail_rule import RailRule
-    from hostler.core.fabric.rail_rule import generate as grow
-    from hostler.core.state.input_problems import InvalidInputError
-
-    known = _models(models)
-    try:
-        design = grow(msgspec.convert(read_yaml(rule), RailRule), known)
-    except msgspec.ValidationError as error:
-        raise unusable(f"{rule}: {error}", f"the fields are {', '.join(RailRule.__struct_fields__)}") from error
-    except InvalidInputError as error:
-        raise unusable(f"{rule}: {error}") from error
-    sys.stdout.write(render_csv(design))
-    return ExitCode.ok
+    """Make a network known with its design, or give it a new one: it is validated at once and from then on."""
+    body: dict[str, Any] = {
+        "name": fabric,
+        "source": {"adapter": adapter, "port": port, "timeout_s": timeout},
+        "period_s": every,
+        "models": read_yaml(models) if models else {},
+    }
+    if Path(design).suffix in (".yaml", ".yml"):
+        body["rule"] = read_yaml(design)
+    else:
+        body["design"] = fabric_design.checked(design, models)
+    return submit(connect.client(), "/v1/fabrics", {"fabric": body}, why, show.output)
 
 
-@app.command
-def check(design: DesignFile, *, models: Models = "") -> int:
-    """Check a design whole; each problem is told with its line."""
-    read = _design(design, _models(models))
-    racks = {device.rack for device in read.devices.values() if device.rack}
-    print(
-        f"{len(read.cables):,} cables between {len(read.devices):,} devices in {len(racks):,} racks; nothing is wrong"
-    )
-    return ExitCode.ok
+offer(app, ValidateFabric, RemoveFabric)
 
-
-@app.command
-def diff(old: DesignFile, new: DesignFile, *, models: Models = "", show: ShowOnce = SHOW_ONCE) -> int:
-    """Say which cables and devices a new design adds and removes, and whose rate it changes."""
-    from hostler.core.fabric.design import diff as compare
-
-    known = _models(models)
-    change = compare(_design(old, known), _design(new, known))
-    rows = [{"change": "device removed", "a": name, "z": ""} for name in change.devices_removed]
-    rows += [{"change": "device added", "a": name, "z": ""} for name in change.devices_added]
-    for what, cables in (("removed", change.removed), ("added", change.added), ("rate", change.rates)):
-        rows += [{"change": f"cable {what}", "a": str(a), "z": str(z)} for a, z in cables]
-    emit(rows, DESIGN_CHANGES, show.output)
-    return ExitCode.ok
-
-
-@app.command
-def validate(
-    design: DesignFile,
-    *,
-    models: Models = "",
-    look: Look = LOOK,
-    output: Annotated[Literal["table", "ticket", "json", "yaml"], Parameter(name=("--output", "-o"))] = "table",
-) -> int:
-    """Compare the network with its design: one finding for each independent repair, with what to do at the rack.
-
-    Exit status 7 where it differs, 5 where the discovery did not see all of it; then nothing is concluded.
-    """
-    from hostler.core.fabric.validation import ValidationVerdict
-    from hostler.core.fabric.validation import validate as judge
-    from hostler.drivers.infiniband.diagnostics import Diagnostics
-
-    wanted = _design(design, _models(models))
-    tools = Diagnostics(adapter=look.adapter, port=look.port, timeout_s=look.timeout)
-    seen = judge(wanted, _from_file(look.discovery) if look.discovery else _from_tool(tools))
-    if seen.verdict in (ValidationVerdict.partial, ValidationVerdict.shrunken):
-        raise CommandError(
-            ExitCode.unavailable,
-            f"nothing is concluded, {seen.found:,} links were found for {seen.designed:,} cables: {shown(seen.why)}",
-            "see that the whole network answers, then validate again",
-        )
-    _print(wanted, seen, output)
-    return ExitCode.unsound if seen.findings else ExitCode.ok
-
-
-def _print(design: "Design", seen: "Validation", output: str) -> None:
-    from hostler.core.fabric.instructions import headline, steps, ticket
-
-    if output == "ticket":
-        print("\n\n---\n\n".join(shown(ticket(design, finding), breaks=True) for finding in seen.findings))
-        return
-    rows: list[dict[str, Any]] = [
-        {
-            "key": finding.key,
-            "kind": finding.kind.value,
-            "grade": finding.grade.value,
-            "what": headline(design, finding),
-            "steps": list(steps(design, finding)),
-            "ports": [str(port) for port in finding.ports],
-            "devices": list(finding.devices),
-        }
-        for finding in seen.findings
-    ]
-    also = {"designed": seen.designed, "found": seen.found, "renamed": dict(seen.renamed), "ambiguous": seen.ambiguous}
-    match output:
-        case "json":
-            dump_json({"items": rows, **also})
-        case "yaml":
-            dump_yaml({"items": rows, **also, "ambiguous": list(seen.ambiguous)})
-        case _:
-            emit(rows, FABRIC_FINDINGS, output)
-            say(f"{len(rows)} findings; {seen.found:,} links found for {seen.designed:,} cables")
-            for name, calls_itself in seen.renamed:
-                say(f"{name} calls itself {calls_itself!r}; it was known by its GUID")
-            for name in seen.ambiguous:
-                say(f"{name} is what several devices call themselves; none of them was taken for it")
-
-
-def _design(file: str, models: "Mapping[str, Model]") -> "Design":
-    from hostler.core.fabric.design_csv import MOST_BYTES, parse_csv
-    from hostler.core.state.input_problems import InvalidInputError
-
-    with opened(file) as stream:
-        data = stream.read(MOST_BYTES + 1)
-    try:
-        return parse_csv(data, "stdin" if file == "-" else file, models)
-    except InvalidInputError as error:
-        raise unusable(str(error), "nothing of the design was taken") from error
-
-
-def _models(file: str) -> "dict[str, Model]":
-    import msgspec
-
-    from hostler.core.fabric.design import Model
-
-    if not file:
-        return {}
-    try:
-        return msgspec.convert(read_yaml(file), dict[str, Model])
-    except msgspec.ValidationError as error:
-        raise unusable(f"{file}: {error}", "write MODEL: {hcas: {NAME: mlx5_0}, per_cage: 2}") from error
-
-
-def _from_file(file: str) -> "Discovery":
-    from hostler.drivers.infiniband import netdiscover
-
-    with opened(file) as stream:
-        data = stream.read(netdiscover.MOST_BYTES + 1)
-    return netdiscover.parse(data.decode(errors="replace"))
-
-
-def _from_tool(tools: Any) -> "Discovery":
-    import asyncio
-
-    from hostler.drivers.infiniband.diagnostics import discover
-
-    return asyncio.run(discover(tools))
+for command in (fabric_design.generate, fabric_design.check, fabric_design.diff, fabric_design.compare):
+    app.command(command, group=_FILES)

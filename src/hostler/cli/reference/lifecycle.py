@@ -97,9 +97,12 @@ def _class(recipe: Recipe) -> str:
     return str(recipe.act_class) if recipe.act_class else "as its condition's timing says"
 
 
+_EACH = {"": "", "firmware": " for each part off its baseline", "fabric": " for each network whose design names it"}
+
+
 def _step(step: StepRow) -> str:
     args = f" {','.join(step.args.values())}" if step.args else ""
-    each = " for each part off its baseline" if step.each else ""
+    each = _EACH[step.each]
     undo = f" ↶ {step.undo}" if step.undo else ""
     return f"{step.operation}{args}{each}{'?' if step.optional else ''} ({time_of(step.deadline_s)}){undo}"
 

@@ -17,6 +17,7 @@ from hostler.core.state.cases import Ticket
 from hostler.core.state.configuration import scaled
 from hostler.core.state.decision_context import DecisionContext
 from hostler.core.state.decisions import Act, Answer, Wait
+from hostler.core.state.fabrics import CABLING
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Blocker, CheckResult, Condition, Evidence, Facts, Node, Phase, Plan, Verdict
 from hostler.core.tables.conditions import CONDITIONS
@@ -35,7 +36,9 @@ CANNOT = "cannot"
 """A fact of the condition's evidence: the agent itself says that it has no such check."""
 SANITISE = "sanitise"
 INVENTORY = "inventory"
-_NAMES = {"verify_inventory": INVENTORY}
+_NAMES = {"verify_inventory": INVENTORY, "verify_cabling": CABLING}
+_OF_PRESENT = (INVENTORY, CABLING)
+"""What the present shows by itself: a technician changes it, and nobody need ask again."""
 
 
 def profile_at(plan: Plan) -> str:
@@ -72,7 +75,8 @@ def holds_the_phase(node: Node) -> bool:
 class Unsaid(Struct, frozen=True):
     """An answer that says nothing: for what, in which word, and why.
 
-    `cannot`: the agent says that it never can. `hint`: what a person is told besides.
+    `cannot`: the agent says that it never can. `hint`: what a person is told besides. `ticketed`: a ticket of another
+    kind asks for what would answer it, and none is opened.
     """
 
     profile: str
@@ -80,6 +84,7 @@ class Unsaid(Struct, frozen=True):
     detail: str
     cannot: bool = False
     hint: str = ""
+    ticketed: bool = False
 
 
 def left_open(scene: DecisionContext, node: Node, said: Unsaid) -> tuple[e.Event, ...]:
@@ -96,9 +101,9 @@ def left_open(scene: DecisionContext, node: Node, said: Unsaid) -> tuple[e.Event
     found.append(e.ConditionUpdated(condition) if known else e.ConditionRaised(condition))
     asked = ticket_of(scene.fleet, node, profile)
     ticket = _ticket(scene, node, profile, f"{text}. {said.hint}" if said.hint else text)
-    if asked is None:
+    if asked is None and not said.ticketed:
         found.append(e.TicketOpened(ticket))
-    elif asked.summary != ticket.summary:
+    elif asked is not None and asked.summary != ticket.summary:
         found.append(e.TicketUpdated(replace(ticket, id=asked.id, opened=asked.opened, updated=scene.now)))
     return tuple(found)
 
@@ -135,7 +140,7 @@ def _ticket(scene: DecisionContext, node: Node, profile: str, text: str) -> Tick
         opened=scene.now,
         fault=profile,
         action=next_command(node, profile),
-        owner="technician" if profile == INVENTORY else "operator",
+        owner="technician" if profile in _OF_PRESENT else "operator",
     )
 
 
@@ -147,7 +152,7 @@ def ticket_of(fleet: Fleet, node: Node, profile: str) -> Ticket | None:
 
 def next_command(node: Node, profile: str) -> str:
     """Commands for a person who has looked at the node."""
-    if profile == INVENTORY:
+    if profile in _OF_PRESENT:
         return f"put right what is named and have it seen, or {_words(node, profile)}"
     return _words(node, profile)
 
@@ -204,7 +209,7 @@ def _again_at(scene: DecisionContext, node: Node, condition: Condition) -> datet
 def wakes_at(scene: DecisionContext, node: Node) -> datetime | None:
     """When the clock alone makes an open step be asked again."""
     profile = profile_at(node.plan) if node.plan is not None else ""
-    condition = standing(node, profile) if profile != INVENTORY else None
+    condition = standing(node, profile) if profile not in _OF_PRESENT else None
     return _again_at(scene, node, condition) if condition is not None else None
 
 

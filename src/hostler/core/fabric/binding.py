@@ -1,4 +1,4 @@
-"""Which designed port a found port is: by GUID where the design knows it, else by what the device calls itself."""
+"""Identity of found ports: by GUID where the design knows it, else by what the device calls itself."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ _CHASSIS = re.compile(r"MF0;([^:;]+)(?::[^/]*/U\d+)?")
 
 
 class Bound(Struct, frozen=True):
-    """What was found, by names of the design. `strangers`: devices that are in no design, by their name here.
+    """Findings of a discovery, by names of the design. `strangers`: devices that are in no design, by their name here.
 
     `renamed`: who is known by GUID and calls itself otherwise; `ambiguous`: names that several answer to.
     """
@@ -60,7 +60,7 @@ def bind(design: Design, discovery: Discovery) -> Bound:
 
 
 def _called(design: Design, device: FoundDevice) -> Port | None:
-    """Who of the design calls itself so."""
+    """The designed device, or adapter of one, that calls itself so."""
     name, adapter = plain_name(device)
     designed = design.devices.get(name)
     if designed is None or device.switch is not (designed.kind is DeviceKind.switch):

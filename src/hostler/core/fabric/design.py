@@ -6,6 +6,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from hostler.core.fabric.rates import Rate
+from hostler.core.state.fabrics import Model
 
 
 class Port(NamedTuple):
@@ -49,30 +50,6 @@ class Cable(Struct, frozen=True):
     z: Port
     rate: Rate | None = None
     line: int = 0
-
-
-class Model(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model's ports are named. `hcas`: adapter by its name in documents. `per_cage`: ports behind one label.
-
-    A technician reads "1/2" on a panel of two ports a cage where InfiniBand counts 2; with 0 or 1 both agree.
-    """
-
-    hcas: dict[str, str] = {}
-    per_cage: int = 0
-
-    def panel(self, port: str) -> str:
-        """The label at the port, as it is printed on the panel."""
-        if self.per_cage < 2 or not port.isdecimal():
-            return port
-        cage, place = divmod(int(port) - 1, self.per_cage)
-        return f"{cage + 1}/{place + 1}"
-
-    def port(self, label: str) -> str:
-        """The port that documents or panels call so; the label itself where this model has no other name for it."""
-        cage, slash, place = label.partition("/")
-        if slash and self.per_cage > 1 and cage.isdecimal() and place.isdecimal():
-            return str((int(cage) - 1) * self.per_cage + int(place))
-        return self.hcas.get(label, label)
 
 
 class Design(Struct, frozen=True):

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
-from hostler.core.fabric.design import Cable, Design, Device, DeviceKind, Model, Port, ends
+from hostler.core.fabric.design import Cable, Design, Device, DeviceKind, Port, ends
 from hostler.core.fabric.rates import LANE_GBPS, Rate, rate_of
+from hostler.core.state.fabrics import Model
 from hostler.core.state.input_problems import InvalidInputError, Problem
 
 MOST_BYTES = 64 * 2**20
@@ -138,9 +139,7 @@ class _Reader:
 def parse_csv(data: bytes, where: str, models: Mapping[str, Model] | None = None) -> Design:
     """The design in these bytes, which are called `where`. Raises InvalidInputError with each line that is wrong."""
     reader = _Reader(where, models or {})
-    rows = list(_rows(_text(data, where), where))
-    _check_columns(list(rows[0][1]) if rows else [], where)
-    for line, row in rows:
+    for line, row in _rows(_text(data, where), where):
         reader.take(line, row)
     if reader.problems:
         raise InvalidInputError(_bounded(reader.problems, where))
@@ -204,6 +203,8 @@ def _rows(text: str, where: str) -> Iterator[tuple[int, dict[str, str]]]:
                 yield reader.line_num, dict(zip(header, values, strict=True))
     except csv.Error as error:
         raise _refused(where, reader.line_num, f"no CSV: {error}", "close each quotation mark") from None
+    if not header:
+        _check_columns(header, where)
 
 
 def _check_columns(header: list[str], where: str, line: int = 1) -> None:

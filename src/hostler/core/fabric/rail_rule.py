@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from hostler.core.fabric.design import Cable, Design, Device, DeviceKind, Model, Port, ends
+from hostler.core.fabric.design import Cable, Design, Device, DeviceKind, Port, ends
 from hostler.core.fabric.rates import Rate, rate_of
+from hostler.core.state.fabrics import Model
 from hostler.core.state.input_problems import InvalidInputError, Problem
 
 MOST_HOSTS = 65_536

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hostler.core.intents import (
     activation,
     approvals,
+    fabrics,
     holds,
     maintenance,
     modes,
@@ -133,6 +134,7 @@ def _unreadable(ask: Ask[Unreadable]) -> Granted:
 HANDLERS: Handlers = {
     **activation.HANDLERS,
     **approvals.HANDLERS,
+    **fabrics.HANDLERS,
     **holds.HANDLERS,
     **maintenance.HANDLERS,
     **modes.HANDLERS,

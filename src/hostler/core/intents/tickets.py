@@ -2,6 +2,7 @@
 
 from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, Nodes, RefusalError
 from hostler.core.intents.radius import freed
+from hostler.core.policy import fabric_cases
 from hostler.core.policy.incidents import closed, individually
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
@@ -43,6 +44,9 @@ def close_ticket(ask: Ask[CloseTicket]) -> Granted:
     of = next((i for i in ask.scene.fleet.incidents.values() if i.ticket == ticket.id), None)
     if of is not None:
         return f"ticket {ticket.id} and incident {of.id} closed", closed(of, ask.intent.person, ask.intent.reason)
+    if (case := fabric_cases.of_ticket(ask.scene.fleet, ticket)) is not None:
+        text = f"ticket {ticket.id} closed; network {case.fabric} is validated now, and shows whether it is repaired"
+        return text, tuple(fabric_cases.said_done(case, ask.intent.person, ask.intent.reason))
     return f"ticket {ticket.id} closed", (e.TicketClosed(ticket.id, ask.intent.reason, ask.intent.person),)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from hostler.core.conditions import site_checks
-from hostler.core.planning import gate_requirements
+from hostler.core.planning import cabling, gate_requirements
 from hostler.core.policy.blast_radius import blast_radius
 from hostler.core.state import events as e
 from hostler.core.state.configuration import Reset, scaled
@@ -108,6 +108,11 @@ def _lay(scene: DecisionContext, node: Node, row: StepRow, parts: tuple[str, ...
         return [
             (Step(row.operation, deadline_s, {"component": k, "version": v, "image": images.get(k, "")}), row.undo)
             for k, v in sorted(wanted.items())
+        ]
+    if row.each == "fabric":
+        networks = sorted((fabric.name, device) for fabric, device in cabling.fabrics_of(scene.fleet, node))
+        return [
+            (Step(row.operation, deadline_s, {cabling.FABRIC: n, cabling.DEVICE: d}), row.undo) for n, d in networks
         ]
     args = dict(sku.firmware if sku else {}) if row.args.get("baseline") == "sku" else row.args
     if row.operation == "gpu_reset" and sku is not None:

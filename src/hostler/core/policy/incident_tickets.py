@@ -18,6 +18,7 @@ _PARTS = {
     "rack": "rack",
     "power": "power feed",
     "leaf": "leaf switch",
+    "switch": "switch",
     "cdu": "coolant distribution unit",
     "nvlink": "NVLink domain",
     "firmware": "firmware",

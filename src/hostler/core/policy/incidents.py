@@ -15,6 +15,7 @@ from hostler.core.policy.response import rule_for
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
 from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fabrics import CABLING
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.index_keys import syndromes_of
 from hostler.core.state.model import Blocker, Condition, Node
@@ -39,7 +40,7 @@ def review(scene: DecisionContext, suspects: Iterable[str]) -> Iterator[e.Event]
 def _follow(scene: DecisionContext, ids: list[str]) -> Iterator[e.Event]:
     """Members that recovered leave their incident; nodes of the blamed part that show the same join it."""
     fleet = scene.fleet
-    standing = {(i.syndrome, i.scope): i for i in fleet.incidents.values()}
+    standing = {(i.syndrome, i.scope): i for i in fleet.incidents.values() if i.syndrome != CABLING}
     if not standing:
         return
     joined: dict[str, dict[str, datetime]] = {}
@@ -47,7 +48,7 @@ def _follow(scene: DecisionContext, ids: list[str]) -> Iterator[e.Event]:
     for node_id in ids:
         node = fleet.nodes.get(node_id)
         shown = syndromes_of(node) if node is not None else ()
-        mine = fleet.incidents_of(node_id)
+        mine = [incident for incident in fleet.incidents_of(node_id) if incident.syndrome != CABLING]
         for incident in mine:
             if incident.syndrome not in shown:
                 left.setdefault(incident.id, {})[node_id] = None
@@ -244,7 +245,7 @@ def _types(fleet: Fleet, syndrome: str, ids: Iterable[str]) -> tuple[str, ...]:
 def closed(incident: Incident, by: str, reason: str) -> tuple[e.Event, ...]:
     """The incident and its ticket are over; whoever still shows something is treated by itself, within budgets."""
     ended = e.IncidentClosed(incident.id, incident.scope, incident.syndrome, tuple(incident.members), by, reason)
-    return (ended, e.TicketClosed(incident.ticket, reason, by))
+    return (ended, e.TicketClosed(incident.ticket, reason, by)) if incident.ticket else (ended,)
 
 
 def by_clock(scene: DecisionContext) -> Iterator[e.Event]:

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from hostler.core.report.fabric_sentences import of_fabric
 from hostler.core.report.story import NodeStory
 from hostler.core.state import events as e
 from hostler.core.state.cases import Incident
@@ -321,6 +322,13 @@ _TABLE: tuple[EventTelling[Any], ...] = (
     ),
     EventTelling(e.NodeCompared, _node_compared),
     EventTelling(e.RestoreReleased, _restore_released),
+    EventTelling(e.FabricRegistered, of_fabric),
+    EventTelling(e.FabricRemoved, of_fabric),
+    EventTelling(e.FabricValidationAsked, of_fabric),
+    EventTelling(e.FabricValidated, of_fabric),
+    EventTelling(e.FabricFindingOpened, of_fabric),
+    EventTelling(e.FabricFindingChanged, of_fabric),
+    EventTelling(e.FabricFindingClosed, of_fabric),
 )
 ROWS: dict[type, EventTelling[Any]] = {row.kind: row for row in _TABLE}
 """Every event's sentence and story."""

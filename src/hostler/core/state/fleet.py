@@ -13,6 +13,7 @@ from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration, Policy, Pool
+from hostler.core.state.fabrics import Fabric, FabricCase
 from hostler.core.state.fleet_index import Index
 from hostler.core.state.index_keys import index_keys, keeps_lasting_keys, lasting_keys
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
@@ -45,6 +46,8 @@ class Fleet:
         self.answers: Table[StoredAnswer] = Table()
         self.retired: Table[datetime] = Table()
         self.tallies: Table[tuple[Tally, ...]] = Table()
+        self.fabrics: Table[Fabric] = Table()
+        self.fabric_cases: Table[FabricCase] = Table()
         self.index = Index()
         self.singles: Table[CellRecord] = Table({"cell": CellRecord()})
         self.configurations: Table[Configuration] = Table(
@@ -201,6 +204,10 @@ class Fleet:
         """The open tickets about a node, in the order of their ids."""
         return [self.tickets[i] for i in self.index.members(f"ticket:{node_id}")]
 
+    def cases_of(self, fabric: str) -> list[FabricCase]:
+        """The open findings of a network, in the order in which they were opened."""
+        return [] if self.fabric_cases.bare else [c for c in self.fabric_cases.values() if c.fabric == fabric]
+
     def has_known(self, node_id: str) -> bool:
         """Whether the id is or was a node's; ids are never used again."""
         return node_id in self.nodes or node_id in self.retired
@@ -235,6 +242,8 @@ class Fleet:
             self.answers,
             self.retired,
             self.tallies,
+            self.fabrics,
+            self.fabric_cases,
             self.index,
             self.singles,
             self.configurations,

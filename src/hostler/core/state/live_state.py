@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hostler.core.state.configuration import Sku
 from hostler.core.state.events import INTRODUCED
+from hostler.core.state.fabrics import FabricLinks, FabricLook
 from hostler.core.state.model import OWNER, Node, Workload
 from hostler.core.state.packed_strings import Pairs
 from hostler.core.state.upcast import DOWNCASTERS
@@ -62,6 +63,14 @@ class LiveNode(Struct):
     inventory: KnownInventory | None = None
 
 
+class LiveFabric(Struct, frozen=True):
+    """Sight of a network: the last validation, the last that concluded something, and how it found each cable."""
+
+    last: FabricLook
+    good: FabricLook | None = None
+    links: FabricLinks = FabricLinks()
+
+
 class Release(Struct, frozen=True):
     """The version that runs here: its name, and the formats in which events came (`events.INTRODUCED`)."""
 
@@ -102,6 +111,7 @@ class LiveState:
 
     `clusters`: "" where the cluster's schedulers have told all they know and are heard, else why they are not.
     `whole_since`: since when a cluster's schedulers have told all they know without a break.
+    `fabrics`: what was seen of each network since the controller began.
     `unobserved`: operations that were under way when nobody attended, and until when they may wait to be observed.
     """
 
@@ -111,6 +121,7 @@ class LiveState:
         self.nodes: dict[str, LiveNode] = {}
         self.clusters: dict[str, str] = {}
         self.whole_since: dict[str, datetime] = {}
+        self.fabrics: dict[str, LiveFabric] = {}
         self.started: datetime | None = None
         self.unobserved: dict[str, datetime] = {}
 
@@ -120,6 +131,7 @@ class LiveState:
         self.nodes.clear()
         self.clusters.clear()
         self.whole_since.clear()
+        self.fabrics.clear()
         self.started = now
         self.unobserved.clear()
 

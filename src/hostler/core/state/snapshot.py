@@ -18,6 +18,7 @@ from hostler.core.state.cases import Incident, Ticket
 from hostler.core.state.cell_record import CellRecord, StoredAnswer
 from hostler.core.state.change_control import Approval, Rollout
 from hostler.core.state.configuration import Configuration
+from hostler.core.state.fabrics import Fabric, FabricCase
 from hostler.core.state.fleet import Fleet
 from hostler.core.state.model import Asset, Hold, Node, Part, Tally, Window
 from hostler.core.state.packed_strings import NO_PAIRS, Pairs
@@ -48,6 +49,8 @@ class State(Struct, frozen=True):
     answers: list[tuple[str, StoredAnswer]]
     retired: list[tuple[str, datetime]]
     tallies: list[tuple[str, tuple[Tally, ...]]] = []
+    fabrics: list[Fabric] = []
+    fabric_cases: list[FabricCase] = []
 
 
 class NodePartsRow(Struct, frozen=True, array_like=True):
@@ -91,6 +94,8 @@ def state_of(fleet: Fleet) -> State:
         answers=list(fleet.answers.base.items()),
         retired=list(fleet.retired.base.items()),
         tallies=list(fleet.tallies.base.items()),
+        fabrics=list(fleet.fabrics.base.values()),
+        fabric_cases=list(fleet.fabric_cases.base.values()),
     )
 
 
@@ -194,6 +199,8 @@ def _take_others(fleet: Fleet, state: State) -> None:
     fleet.answers.base.update(state.answers)
     fleet.retired.base.update(state.retired)
     fleet.tallies.base.update(state.tallies)
+    fleet.fabrics.base.update((f.name, f) for f in state.fabrics)
+    fleet.fabric_cases.base.update((c.id, c) for c in state.fabric_cases)
     for ticket in state.tickets:
         fleet.put_ticket(ticket.id, ticket)
     for incident in state.incidents:

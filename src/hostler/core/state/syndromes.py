@@ -71,6 +71,13 @@ SYNDROMES: dict[str, Syndrome] = {
             "The switch's ports and firmware, and its optics.",
         ),
         Syndrome(
+            "cabling",
+            (),
+            ("switch",),
+            "are cabled otherwise than designed",
+            "The findings at this switch, each with its ticket.",
+        ),
+        Syndrome(
             "gpu",
             (
                 "gpu.fallen_off_bus",

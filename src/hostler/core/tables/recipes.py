@@ -11,7 +11,7 @@ from hostler.core.state.plan_rules import Answers, OnFailure, PlanRules, Release
 
 
 class StepRow(Struct, frozen=True):
-    """A step as the recipe has it. `each` "firmware" lays it down once per component that is off its baseline."""
+    """A step as the recipe has it. `each`: once per "firmware" off its baseline, or per "fabric" that has the node."""
 
     operation: str
     deadline_s: float
@@ -51,6 +51,7 @@ _SUSPECT = StepRow("run_checks", 4 * 3600, args={"profile": "suspect"})
 _UNCORDON = StepRow("uncordon", 60, optional=True)
 _LEAVE = StepRow("leave_cluster", 300)
 _COMPLETE = StepRow("verify_inventory", 900, args={"missing": "waits"})
+_CABLED = StepRow("verify_cabling", 1800, each="fabric")
 _STILL_MISSING = StepRow("verify_inventory", 900, args={"missing": "convicts"})
 _RESET, _REBOOT = StepRow("gpu_reset", 420), StepRow("reboot", 300)
 _DARK, _BOOTED = StepRow("power_off", 60), StepRow("wait_boot", 1200)
@@ -74,7 +75,7 @@ RECIPES: dict[str, Recipe] = {
         ),
         Recipe(
             "seatrial",
-            (*_POWERED_ON, StepRow("collect_inventory", 900), _COMPLETE, _SEATRIAL),
+            (*_POWERED_ON, StepRow("collect_inventory", 900), _COMPLETE, _CABLED, _SEATRIAL),
             ActClass.bring_up,
             Phase.zap,
             Phase.triage,

@@ -300,7 +300,7 @@ def _due(page: NodeHistory) -> Iterator[tuple[str, datetime]]:
         yield f"settling of {operation}", until
 
 
-ASKED = ("verify_inventory", "run_checks", "sanitise")
+ASKED = ("verify_inventory", "verify_cabling", "run_checks", "sanitise")
 """Steps that are to be an answer."""
 
 UNANSWERED = ("check.inconclusive", "node.unsanitised")

@@ -12,6 +12,7 @@ from msgspec import Struct
 from hostler.core.state.events import (
     cell,
     conditions,
+    fabrics,
     holds,
     intents,
     inventory,
@@ -42,6 +43,17 @@ from hostler.core.state.events.conditions import (
     RecurrenceCounted,
     ShadowNoted,
     SourcesChanged,
+)
+from hostler.core.state.events.fabrics import (
+    FabricEvent,
+    FabricFindingChanged,
+    FabricFindingClosed,
+    FabricFindingOpened,
+    FabricRegistered,
+    FabricRemoved,
+    FabricValidated,
+    FabricValidationAsked,
+    fabric_subject,
 )
 from hostler.core.state.events.holds import HoldPlaced, HoldReleased, WindowEnded, WindowScheduled
 from hostler.core.state.events.intents import ApprovalEnded, ApprovalRequested, ConfigActivated, IntentRecorded
@@ -107,6 +119,14 @@ __all__ = [
     "ConfigActivated",
     "ControllerStarted",
     "Event",
+    "FabricEvent",
+    "FabricFindingChanged",
+    "FabricFindingClosed",
+    "FabricFindingOpened",
+    "FabricRegistered",
+    "FabricRemoved",
+    "FabricValidated",
+    "FabricValidationAsked",
     "FormatRaised",
     "HoldPlaced",
     "HoldReleased",
@@ -154,6 +174,7 @@ __all__ = [
     "WindowEnded",
     "WindowScheduled",
     "WorkConsented",
+    "fabric_subject",
     "name_of",
     "subjects_of",
 ]
@@ -222,6 +243,13 @@ Event = (
     | JournalRestored
     | NodeCompared
     | RestoreReleased
+    | FabricRegistered
+    | FabricRemoved
+    | FabricValidationAsked
+    | FabricValidated
+    | FabricFindingOpened
+    | FabricFindingChanged
+    | FabricFindingClosed
 )
 
 
@@ -245,6 +273,13 @@ INTRODUCED: dict[tuple[str, int], int] = {
     ("plan_recorded", 2): 2,
     ("intent_recorded", 2): 2,
     ("approval_requested", 2): 2,
+    ("fabric_registered", 1): 3,
+    ("fabric_removed", 1): 3,
+    ("fabric_validation_asked", 1): 3,
+    ("fabric_validated", 1): 3,
+    ("fabric_finding_opened", 1): 3,
+    ("fabric_finding_changed", 1): 3,
+    ("fabric_finding_closed", 1): 3,
 }
 """(stored name, body version) → the format in which it came. What is not here is a version 1 of format 1.
 
@@ -262,7 +297,20 @@ def name_of(event: Event) -> str:
 
 ROWS: dict[type, EventRow[Any]] = {
     row.kind: row
-    for family in (cell, conditions, holds, intents, inventory, nodes, operations, plans, restore, rollouts, tickets)
+    for family in (
+        cell,
+        conditions,
+        fabrics,
+        holds,
+        intents,
+        inventory,
+        nodes,
+        operations,
+        plans,
+        restore,
+        rollouts,
+        tickets,
+    )
     for row in family.ROWS
 }
 """Every event's row."""

@@ -3,6 +3,7 @@
 from hostler.core.state.verbs import (
     activation,
     approvals,
+    fabrics,
     holds,
     maintenance,
     modes,
@@ -18,6 +19,7 @@ from hostler.core.state.verbs.facts import Verb, name_of
 _NOUNS = (
     activation,
     approvals,
+    fabrics,
     holds,
     maintenance,
     modes,

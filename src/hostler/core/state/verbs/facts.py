@@ -35,6 +35,7 @@ class Target(StrEnum):
     incident = "an incident"
     approval = "an approval"
     rollout = "a rollout"
+    fabric = "a network"
 
     @property
     def may_be_node(self) -> bool:

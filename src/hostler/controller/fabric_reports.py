@@ -1,0 +1,27 @@
+"""What the controller makes of a validation of a network: live state of its links, and events of its findings."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from hostler.core.policy import fabric_cases
+from hostler.core.state import events as e
+from hostler.core.state.decision_context import DecisionContext
+from hostler.core.state.fabrics import FabricReport
+from hostler.core.state.live_state import LiveFabric, LiveState
+
+
+def of_report(scene: DecisionContext, seen: FabricReport) -> Iterator[e.Event]:
+    """Take over what a validation shows, and what it makes of findings; a partial one leaves what was seen before."""
+    _see(scene.present, seen)
+    yield from fabric_cases.of_report(scene, seen)
+
+
+def _see(present: LiveState, seen: FabricReport) -> None:
+    before = present.fabrics.get(seen.fabric)
+    if seen.look.verdict.concludes:
+        present.fabrics[seen.fabric] = LiveFabric(seen.look, seen.look, seen.links)
+    elif before is not None:
+        present.fabrics[seen.fabric] = replace(before, last=seen.look)
+    else:
+        present.fabrics[seen.fabric] = LiveFabric(seen.look)

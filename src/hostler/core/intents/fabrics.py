@@ -1,0 +1,172 @@
+"""Networks made known with a design that is checked whole, validated on demand, and removed."""
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from hostler.core.fabric.design import Design, DeviceKind
+from hostler.core.fabric.design_csv import parse_csv, render_csv
+from hostler.core.fabric.rail_rule import RailRule, generate
+from hostler.core.intents.ask import AnyAsk, Ask, Granted, Handler, Handlers, RefusalError
+from hostler.core.policy.fabric_cases import HOSTLER, ended, incidents_of
+from hostler.core.state import events as e
+from hostler.core.state.fabrics import CABLING, VERSIONS_KEPT, DesignVersion, DiscoverySource, Fabric, Model
+from hostler.core.state.fleet import Fleet
+from hostler.core.state.input_problems import InvalidInputError, Problem
+from hostler.core.state.verbs.fabrics import RegisterFabric, RemoveFabric, ValidateFabric
+
+FABRICS_MAX = 32
+PERIOD_S = 4 * 3600.0
+"""A network is compared with its design so often, where its registration does not say otherwise."""
+PERIODS_S = (300.0, 7 * 86_400.0)
+TIMEOUTS_S = (1.0, 3600.0)
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_ADAPTER = re.compile(r"[A-Za-z0-9_]{1,32}")
+
+
+class FabricSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """A network as it is registered: its design as CSV, or a rail rule that generates one.
+
+    `models` say how ports are named, `source` where the discovery comes from, `period_s` how often it is validated.
+    """
+
+    name: Annotated[str, Meta(max_length=40)]
+    design: str = ""
+    rule: RailRule | None = None
+    models: Annotated[dict[str, Model], Meta(max_length=256)] = {}
+    source: DiscoverySource = DiscoverySource()
+    period_s: float = PERIOD_S
+
+
+def read(text: str) -> FabricSpec:
+    """The network that an intent carries. Raises InvalidInputError."""
+    try:
+        return msgspec.json.decode(text, type=FabricSpec)
+    except msgspec.DecodeError as error:
+        raise InvalidInputError(
+            (Problem("fabric", 0, str(error), "give name and design, or name and rule"),)
+        ) from error
+
+
+def designed(spec: FabricSpec) -> Design:
+    """The design that was given, checked whole. Raises InvalidInputError with each problem and its line."""
+    if problems := tuple(_problems(spec)):
+        raise InvalidInputError(problems)
+    if spec.rule is not None:
+        return generate(spec.rule, dict(spec.models))
+    design = parse_csv(spec.design.encode(), "design", spec.models)
+    if not design.cables:
+        raise InvalidInputError((Problem("design", 0, "no cable", "one line for each cable"),))
+    return design
+
+
+def _problems(spec: FabricSpec) -> Iterator[Problem]:
+    if not _NAME.fullmatch(spec.name):
+        yield Problem("name", 0, repr(spec.name), "up to 40 small letters, digits and dashes")
+    if bool(spec.design) == (spec.rule is not None):
+        yield Problem("design", 0, "both a design and a rule" if spec.design else "no design", "give one of the two")
+    low, high = PERIODS_S
+    if not low <= spec.period_s <= high:
+        yield Problem("period_s", 0, f"{spec.period_s:g}", f"{low:g} to {high:g} seconds")
+    low, high = TIMEOUTS_S
+    if not low <= spec.source.timeout_s <= high:
+        yield Problem("source.timeout_s", 0, f"{spec.source.timeout_s:g}", f"{low:g} to {high:g} seconds")
+    if spec.source.adapter and not _ADAPTER.fullmatch(spec.source.adapter):
+        yield Problem("source.adapter", 0, repr(spec.source.adapter[:40]), 'an adapter as `ibstat` names it: "mlx5_0"')
+    if not 0 <= spec.source.port <= 255:
+        yield Problem("source.port", 0, f"{spec.source.port}", "1 to 255, or 0 for the tool's own choice")
+
+
+def register(ask: Ask[RegisterFabric]) -> Granted:
+    """The network is validated against this design from now on; what is found already goes on."""
+    spec, fleet, intent = read(ask.act.fabric), ask.scene.fleet, ask.intent
+    known = fleet.fabrics.get(spec.name)
+    if known is None and len(fleet.fabrics) >= FABRICS_MAX:
+        raise RefusalError(f"{FABRICS_MAX} networks are registered already: remove one first")
+    design = designed(spec)
+    text = render_csv(design)
+    version = DesignVersion(sha256(text.encode()).hexdigest(), ask.scene.now, intent.person)
+    fresh = Fabric(
+        name=spec.name,
+        design=text,
+        digest=version.digest,
+        source=spec.source,
+        period_s=spec.period_s,
+        hosts=_hosts(design),
+        switches=sum(device.kind is DeviceKind.switch for device in design.devices.values()),
+        cables=len(design.cables),
+        versions=(version,),
+        models=dict(spec.models),
+    )
+    if known is not None:
+        fresh = _renewed(known, fresh)
+        if fresh == known:
+            return f"network {known.name}: as it is known already", ()
+    asked = e.FabricValidationAsked(fresh.name, intent.person, "its design is new")
+    told = f"{len(design.cables):,} cables, {len(fresh.hosts):,} hosts, {fresh.switches:,} switches"
+    return f"network {fresh.name}: {told}, design {fresh.digest[:12]}", (
+        e.FabricRegistered(fresh, intent.person),
+        asked,
+    )
+
+
+def _renewed(known: Fabric, fresh: Fabric) -> Fabric:
+    """The network with what was given anew; a design that is the same makes no version."""
+    versions = known.versions if known.digest == fresh.digest else (*known.versions, *fresh.versions)[-VERSIONS_KEPT:]
+    return replace(fresh, versions=versions, look=known.look, asked=known.asked, asked_why=known.asked_why)
+
+
+def _hosts(design: Design) -> dict[str, int]:
+    """Designed ports of each host, by name in order."""
+    found: dict[str, int] = {}
+    for cable in design.cables:
+        for port in (cable.a, cable.z):
+            if design.devices[port.device].kind is DeviceKind.host:
+                found[port.device] = found.get(port.device, 0) + 1
+    return dict(sorted(found.items()))
+
+
+def fabric_of(ask: AnyAsk) -> Fabric:
+    """The network that the intent names. Raises RefusalError where there is none."""
+    found = known_fabric(ask.scene.fleet, ask.intent.target)
+    if found is None:
+        raise RefusalError(f"no network {ask.intent.target}; see `hostler fabric list`")
+    return found
+
+
+def known_fabric(fleet: Fleet, target: str) -> Fabric | None:
+    """The network of this name, or subject "fabric:NAME"."""
+    return fleet.fabrics.get(target.removeprefix(e.fabric_subject("")))
+
+
+def remove(ask: Ask[RemoveFabric]) -> Granted:
+    """The network is validated no more."""
+    fabric, intent, fleet = fabric_of(ask), ask.intent, ask.scene.fleet
+    why = f"network {fabric.name} is removed: {intent.reason}"
+    over = [event for case in fleet.cases_of(fabric.name) for event in ended(case, why, intent.person)]
+    incidents = [
+        e.IncidentClosed(i.id, i.scope, CABLING, tuple(i.members), HOSTLER, why)
+        for i in incidents_of(fleet, fabric.name)
+    ]
+    gone = e.FabricRemoved(fabric.name, intent.person, intent.reason)
+    return f"network {fabric.name} is validated no more", (*over, *incidents, gone)
+
+
+def validate(ask: Ask[ValidateFabric]) -> Granted:
+    """The network is compared with its design as soon as nothing else looks at it."""
+    fabric, intent = fabric_of(ask), ask.intent
+    asked = e.FabricValidationAsked(fabric.name, intent.person, intent.reason)
+    return f"network {fabric.name} is validated now; see `hostler fabric show {fabric.name}`", (asked,)
+
+
+HANDLERS: Handlers = {
+    RegisterFabric: Handler(register),
+    RemoveFabric: Handler(remove),
+    ValidateFabric: Handler(validate),
+}

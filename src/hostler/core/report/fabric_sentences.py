@@ -1,0 +1,54 @@
+"""One sentence for each event of a network."""
+
+from typing import assert_never
+
+from hostler.core.state import events as e
+from hostler.core.state.fabrics import FabricCase, FabricLook
+
+
+def of_fabric(event: e.FabricEvent) -> str:
+    """The event in one line."""
+    match event:
+        case e.FabricRegistered(fabric=fabric):
+            return (
+                f"network {fabric.name} has design {fabric.digest[:12]} by {event.person}: {fabric.cables:,} cables, "
+                f"{len(fabric.hosts):,} hosts, {fabric.switches:,} switches"
+            )
+        case e.FabricRemoved():
+            return f"network {event.fabric} removed by {event.person}: {event.reason}"
+        case e.FabricValidationAsked():
+            return f"network {event.fabric} is to be validated at once ({event.person}): {event.reason}"
+        case e.FabricValidated(look=look):
+            return f"network {event.fabric} {looked(look)}"
+        case e.FabricFindingOpened(case=case):
+            return f"{_named(case)} found: {case.finding.headline}{_asked(case)}"
+        case e.FabricFindingChanged(case=case):
+            return f"{_named(case)} {_now(case)}"
+        case e.FabricFindingClosed(case=case):
+            return f"{_named(case)} is over: {event.reason}"
+        case _:
+            assert_never(event)
+
+
+def looked(look: FabricLook) -> str:
+    """Result of a validation in words."""
+    seen = f"{look.found:,} links for {look.designed:,} cables"
+    if not look.verdict.concludes:
+        return f"was not seen whole ({look.verdict}), and nothing is concluded: {look.why} ({seen})"
+    if not look.findings:
+        return f"stands as designed: {seen}"
+    return f"differs from its design at {look.findings} place{'s' if look.findings > 1 else ''}: {seen}"
+
+
+def _named(case: FabricCase) -> str:
+    return f"network {case.fabric}, finding {case.finding.key} ({case.finding.kind})"
+
+
+def _asked(case: FabricCase) -> str:
+    return f" (ticket {case.ticket})" if case.ticket else f" (no ticket: {case.waits})"
+
+
+def _now(case: FabricCase) -> str:
+    if case.clean:
+        return f"was not found by {case.clean} validation{'s' if case.clean > 1 else ''}"
+    return f"stands: {case.finding.headline}{_asked(case)}"

@@ -1,0 +1,121 @@
+"""Events of networks: designs, validations, and the findings that stand open."""
+
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hostler.core.state.events.row import EventRow, EventRows
+from hostler.core.state.fabrics import Fabric, FabricCase, FabricLook
+from hostler.core.state.fleet import Fleet
+
+
+class FabricRegistered(Struct, frozen=True, tag="fabric_registered"):
+    """A network became known with its design, or has a new one; findings that stand open go on."""
+
+    fabric: Fabric
+    person: str
+
+
+class FabricRemoved(Struct, frozen=True, tag="fabric_removed"):
+    """The network is no longer validated; its findings are over."""
+
+    fabric: str
+    person: str
+    reason: str
+
+
+class FabricValidationAsked(Struct, frozen=True, tag="fabric_validation_asked"):
+    """A validation is asked for at once: by a person, or because somebody says that a repair is done."""
+
+    fabric: str
+    person: str
+    reason: str
+
+
+class FabricValidated(Struct, frozen=True, tag="fabric_validated"):
+    """The network was compared with its design, and the result is another than the last that was recorded."""
+
+    fabric: str
+    look: FabricLook
+
+
+class FabricFindingOpened(Struct, frozen=True, tag="fabric_finding_opened"):
+    """A place where the network differs from its design."""
+
+    case: FabricCase
+
+
+class FabricFindingChanged(Struct, frozen=True, tag="fabric_finding_changed"):
+    """The whole case as it now stands: partly repaired, not seen once, said to be done, ticketed."""
+
+    case: FabricCase
+
+
+class FabricFindingClosed(Struct, frozen=True, tag="fabric_finding_closed"):
+    """The finding is over: repaired, as validations show, or its network is removed."""
+
+    case: FabricCase
+    reason: str
+
+
+FabricEvent = (
+    FabricRegistered
+    | FabricRemoved
+    | FabricValidationAsked
+    | FabricValidated
+    | FabricFindingOpened
+    | FabricFindingChanged
+    | FabricFindingClosed
+)
+
+
+def fabric_subject(name: str) -> str:
+    """The subject under which a network's history is found."""
+    return f"fabric:{name}"
+
+
+def _of_network(event: FabricRemoved | FabricValidationAsked | FabricValidated) -> tuple[str, ...]:
+    return (fabric_subject(event.fabric),)
+
+
+def _of_case(event: FabricFindingOpened | FabricFindingChanged | FabricFindingClosed) -> tuple[str, ...]:
+    case = event.case
+    return (fabric_subject(case.fabric), *((case.ticket,) if case.ticket else ()))
+
+
+def _remove(fleet: Fleet, event: FabricRemoved, _at: datetime) -> None:
+    fleet.fabrics.put(event.fabric, None)
+    for case in fleet.cases_of(event.fabric):
+        fleet.fabric_cases.put(case.id, None)
+
+
+def _ask(fleet: Fleet, event: FabricValidationAsked, at: datetime) -> None:
+    if (known := fleet.fabrics.get(event.fabric)) is not None:
+        fleet.fabrics.put(known.name, replace(known, asked=at, asked_why=event.reason))
+
+
+def _validate(fleet: Fleet, event: FabricValidated, _at: datetime) -> None:
+    """Take the result over. A whole validation that began after it was asked for is the answer."""
+    fabric, look = fleet.fabrics.get(event.fabric), event.look
+    if fabric is None:
+        return
+    answers = fabric.asked is not None and look.began >= fabric.asked and look.verdict.concludes
+    asked = None if answers else fabric.asked
+    why = fabric.asked_why if asked else ""
+    fleet.fabrics.put(fabric.name, replace(fabric, look=look, asked=asked, asked_why=why))
+
+
+ROWS: EventRows = (
+    EventRow(
+        FabricRegistered,
+        lambda e: (fabric_subject(e.fabric.name),),
+        lambda fleet, e, _at: fleet.fabrics.put(e.fabric.name, e.fabric),
+    ),
+    EventRow(FabricRemoved, _of_network, _remove),
+    EventRow(FabricValidationAsked, _of_network, _ask),
+    EventRow(FabricValidated, _of_network, _validate),
+    EventRow(FabricFindingOpened, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, e.case)),
+    EventRow(FabricFindingChanged, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, e.case)),
+    EventRow(FabricFindingClosed, _of_case, lambda fleet, e, _at: fleet.fabric_cases.put(e.case.id, None)),
+)

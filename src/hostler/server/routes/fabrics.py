@@ -1,0 +1,301 @@
+"""Networks: their designs, the last validation, open findings, and how each designed cable was found."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from litestar import Router, get, post
+from litestar.params import FromPath, FromQuery, JSONBody
+from msgspec import Meta, Struct
+
+from hostler.core.intents import fabrics
+from hostler.core.intents.ask import REASON_MAX
+from hostler.core.intents.fabrics import FabricSpec
+from hostler.core.planning.cabling import fabrics_of
+from hostler.core.report.fabric_sentences import looked
+from hostler.core.state.fabrics import (
+    DesignedLink,
+    DesignVersion,
+    DiscoverySource,
+    Fabric,
+    FabricCase,
+    FabricLook,
+    LinkCondition,
+)
+from hostler.core.state.input_problems import InvalidInputError
+from hostler.core.state.model import FLEET, Node
+from hostler.core.state.verbs.facts import Permission
+from hostler.server.api_resources import IntentView
+from hostler.server.app_state import AppState
+from hostler.server.auth import needs
+from hostler.server.dependencies import TheAppState, Wanted, Who
+from hostler.server.paging import Name, Page, listed, paged
+from hostler.server.problems import ProblemError, invalid, unknown
+from hostler.server.routes.intents import RequestedIntent, TheCaller, submit
+from hostler.server.routes.nodes import ids_for, reached
+from hostler.server.tenant_redaction_rules import OTHERS
+from hostler.server.token_scope import sees
+from hostler.server.tokens import Identity
+
+LARGEST = 32 * 1024 * 1024
+"""Bytes of a registration: 98,304 cables with racks, units and models are 5 MB."""
+
+SEE = [needs(Permission.see)]
+SEE_CELL = [needs(Permission.see_cell)]
+
+
+class FabricBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A network with its design."""
+
+    fabric: FabricSpec
+    reason: Annotated[str, Meta(min_length=1, max_length=REASON_MAX)]
+    dry_run: bool = False
+    key: Annotated[str, Meta(max_length=100)] = ""
+
+
+class FabricView(Struct, frozen=True):
+    """A network: its design in counts, and its validations.
+
+    `looked` is when the last validation began and `says` what came of it; `good` when the last one began that concluded
+    something. Both are None where this controller has seen none since it began to decide.
+    """
+
+    name: str
+    design: str
+    cables: int
+    hosts: int
+    switches: int
+    period_s: float
+    source: DiscoverySource
+    versions: tuple[DesignVersion, ...]
+    findings: int
+    tickets: int
+    looked: datetime | None
+    good: datetime | None
+    verdict: str
+    says: str
+    asked: datetime | None
+    asked_why: str
+
+
+def fabric_view(app_state: AppState, fabric: Fabric) -> FabricView:
+    """The network as the API shows it."""
+    live = app_state.cell.present.fabrics.get(fabric.name)
+    last: FabricLook | None = live.last if live is not None else fabric.look
+    cases = app_state.fleet.cases_of(fabric.name)
+    return FabricView(
+        name=fabric.name,
+        design=fabric.digest,
+        cables=fabric.cables,
+        hosts=len(fabric.hosts),
+        switches=fabric.switches,
+        period_s=fabric.period_s,
+        source=fabric.source,
+        versions=fabric.versions,
+        findings=len(cases),
+        tickets=sum(1 for case in cases if case.ticket),
+        looked=live.last.began if live is not None else None,
+        good=live.good.began if live is not None and live.good is not None else None,
+        verdict=last.verdict.value if last is not None else "",
+        says=looked(last) if last is not None else "has not been validated yet",
+        asked=fabric.asked,
+        asked_why=fabric.asked_why,
+    )
+
+
+class FabricFindingRow(Struct, frozen=True):
+    """An open finding. `ticket` "": nobody is asked, and `waits` says why. `clean`: validations that missed it."""
+
+    fabric: str
+    key: str
+    kind: str
+    grade: str
+    what: str
+    steps: tuple[str, ...]
+    ports: tuple[str, ...]
+    devices: tuple[str, ...]
+    since: datetime
+    ticket: str
+    waits: str
+    clean: int
+    incident: str
+
+
+def finding_row(app_state: AppState, case: FabricCase) -> FabricFindingRow:
+    """The finding as the API shows it, with the incident of its switch."""
+    scopes = {f"switch:{name}" for name in case.finding.switches}
+    incident = next((i.id for i in app_state.fleet.incidents.values() if i.scope in scopes), "")
+    finding = case.finding
+    return FabricFindingRow(
+        fabric=case.fabric,
+        key=finding.key,
+        kind=finding.kind,
+        grade=finding.grade,
+        what=finding.headline,
+        steps=finding.steps,
+        ports=finding.ports,
+        devices=finding.devices,
+        since=case.since,
+        ticket=case.ticket,
+        waits=case.waits,
+        clean=case.clean,
+        incident=incident,
+    )
+
+
+class LinkRow(Struct, frozen=True):
+    """A designed cable from `a` to `z` as the last whole validation found it.
+
+    `a_found` and `z_found` are the ports that the two ends lead to, "" for none. `node` is the node that `a` is of, ""
+    where it is no node's.
+    """
+
+    fabric: str
+    node: str
+    a: str
+    z: str
+    rate: str
+    condition: str
+    a_found: str
+    z_found: str
+    found_rate: str
+    seen: datetime
+
+
+def _row(fabric: str, node: str, link: DesignedLink, seen: datetime) -> LinkRow:
+    return LinkRow(
+        fabric,
+        node,
+        link.a,
+        link.z,
+        link.rate,
+        link.condition.value,
+        link.a_found,
+        link.z_found,
+        link.found_rate,
+        seen,
+    )
+
+
+def _found(app_state: AppState, name: str) -> Fabric:
+    fabric = app_state.fleet.fabrics.get(name)
+    if fabric is None:
+        raise unknown("network", name)
+    return fabric
+
+
+@get("/fabrics", guards=SEE_CELL)
+async def list_fabrics(app_state: TheAppState, wanted: Wanted) -> Page[FabricView]:
+    """Networks that are validated against their designs."""
+    return listed(((f.name, fabric_view(app_state, f)) for f in app_state.fleet.fabrics.values()), wanted)
+
+
+@get("/fabrics/{name:str}", guards=SEE_CELL)
+async def get_fabric(app_state: TheAppState, name: FromPath[str]) -> FabricView:
+    """One network."""
+    return fabric_view(app_state, _found(app_state, name))
+
+
+@get("/fabrics/{name:str}/findings", guards=SEE_CELL)
+async def list_fabric_findings(app_state: TheAppState, wanted: Wanted, name: FromPath[str]) -> Page[FabricFindingRow]:
+    """Places where a network differs from its design, each with its ticket."""
+    fabric = _found(app_state, name)
+    return listed(((c.finding.key, finding_row(app_state, c)) for c in app_state.fleet.cases_of(fabric.name)), wanted)
+
+
+@get("/fabrics/{name:str}/links", guards=SEE_CELL)
+async def list_fabric_links(
+    app_state: TheAppState,
+    wanted: Wanted,
+    name: FromPath[str],
+    device: Name = "",
+    found: FromQuery[LinkCondition | None] = None,
+) -> Page[LinkRow]:
+    """Designed cables as the last whole validation found them; of one `device`, or all that were `found` so."""
+    fabric = _found(app_state, name)
+    live = app_state.cell.present.fabrics.get(fabric.name)
+    if live is None or live.good is None:
+        return Page((), seq=wanted.seq)
+    began, rows = live.good.began, live.links.of(device) if device else live.links.rows
+    keys = [f"{number:08d}" for number, link in enumerate(rows) if found in (None, link.condition)]
+
+    def one(key: str) -> tuple[LinkRow]:
+        link = rows[int(key)]
+        node = app_state.fleet.resolve(link.a.rpartition(":")[0])
+        return (_row(fabric.name, node.id if node else "", link, began),)
+
+    return paged(keys, wanted, one)
+
+
+@get("/links", guards=SEE)
+async def list_links(
+    app_state: TheAppState, who: Who, wanted: Wanted, node: Name = "", found: FromQuery[LinkCondition | None] = None
+) -> Page[LinkRow]:
+    """Designed cables of nodes, by node, as the last whole validation of their network found them."""
+    only = app_state.node(who, node).id if node else ""
+
+    def rows(node_id: str) -> list[LinkRow]:
+        nodes = reached(app_state, who, wanted, node_id) if only in ("", node_id) else ()
+        return [row for one in nodes for row in links_of(app_state, who, one) if found in (None, row.condition)]
+
+    return paged([only] if only else ids_for(app_state, who, wanted), wanted, rows)
+
+
+def links_of(app_state: AppState, who: Identity, node: Node) -> Iterator[LinkRow]:
+    """The node's designed cables; ports of nodes that the caller does not see are not named."""
+    for fabric, device in fabrics_of(app_state.fleet, node):
+        live = app_state.cell.present.fabrics.get(fabric.name)
+        if live is not None and live.good is not None:
+            for link in live.links.of(device):
+                yield _within(app_state, who, _row(fabric.name, node.id, link, live.good.began))
+
+
+def _within(app_state: AppState, who: Identity, row: LinkRow) -> LinkRow:
+    if who.whole:
+        return row
+    return msgspec.structs.replace(
+        row,
+        z=_named(app_state, who, row.fabric, row.z),
+        a_found=_named(app_state, who, row.fabric, row.a_found),
+        z_found=_named(app_state, who, row.fabric, row.z_found),
+    )
+
+
+def _named(app_state: AppState, who: Identity, fabric: str, port: str) -> str:
+    """The port where it is a switch's, or of a node that the caller sees."""
+    device = port.rpartition(":")[0]
+    node = app_state.fleet.resolve(device)
+    if not device or (node is not None and sees(who, node)):
+        return port
+    is_host = node is not None or device in app_state.fleet.fabrics[fabric].hosts or device.startswith("guid-")
+    return OTHERS if is_host else port
+
+
+@post("/fabrics", guards=[needs(Permission.configure)], request_max_body_size=LARGEST, status_code=200)
+async def post_fabric(app_state: TheAppState, caller: TheCaller, data: JSONBody[FabricBody]) -> IntentView:
+    """Make a network known with its design, or give it a new one. All of the design is checked first."""
+    text = msgspec.json.encode(data.fabric).decode()
+    wish = RequestedIntent("register-fabric", FLEET, data.reason, {"fabric": text}, data.dry_run, data.key)
+    try:
+        return await submit(app_state, caller, wish)
+    except ProblemError as refused:
+        try:
+            fabrics.designed(data.fabric)
+        except InvalidInputError as error:  # the same rules, asked again for each line's problem
+            raise invalid(error) from refused
+        raise
+
+
+router = Router(
+    path="/",
+    route_handlers=[
+        list_fabrics,
+        get_fabric,
+        list_fabric_findings,
+        list_fabric_links,
+        list_links,
+        post_fabric,
+    ],
+    tags=["networks"],
+)
