@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 export PYTHON
 
-.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-detection sim soak mutants peers docs docs-check fmt lint wheels clean lock environment environment-test system-packages
+.PHONY: help up up-kubernetes test check fuzz sbom audit bench bench-checks bench-detection sim soak mutants peers docs docs-check pictures fmt lint wheels clean lock environment environment-test system-packages
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ fmt: environment-test ## format the code and apply the safe fixes
 docs: environment ## generate docs/reference from the code, then check that it comes out the same again
 	$(BIN)/python -m hostler.cli.main docs generate --out docs/reference
 	$(MAKE) --no-print-directory docs-check
+
+pictures: environment-test ## take the console's pictures for the documents (needs Chromium)
+	$(BIN)/python scripts/console_pictures.py
 
 docs-check: environment ## check that docs/reference is what the code says today
 	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && \

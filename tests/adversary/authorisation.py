@@ -183,7 +183,6 @@ VERBS: dict[str, str] = {
             "cordon",
             "drain",
             "power-cycle",
-            "power-off",
             "reboot",
             "release-node",
             "request-replacement",
@@ -195,7 +194,7 @@ VERBS: dict[str, str] = {
         ),
         "disturb",
     ),
-    **dict.fromkeys(("certify", "close-ticket", "end-work", "rma-return", "start-work"), "work"),
+    **dict.fromkeys(("certify", "close-ticket", "end-work", "power-off", "rma-return", "start-work"), "work"),
     "validate-fabric": "work",
     "remove-fabric": "configure",
     **dict.fromkeys(

@@ -121,6 +121,19 @@ async def test_status_is_one_screen(world: House) -> None:
     assert status["changes"]["counts"]["node_registered"] == 3
 
 
+async def test_status_tells_what_became_of_nodes_apart_from_what_people_asked_for(world: House) -> None:
+    """Mutants: requests push the one fault of the day out of the list; a warning counts as one."""
+    await world.adopt(2)
+    await world.report("n1", kind="kernel_log", text=XID79, facility=0)
+    await world.until(lambda: world.cell.view.nodes["n1"].conditions)
+    for number in range(30):
+        await world.operator.post("/v1/nodes/n0/hold", {"reason": f"try {number}"})
+    changes = (await world.operator.get("/v1/status"))["changes"]
+    assert any(row["event"].get("condition", {}).get("type") == "gpu.fallen_off_bus" for row in changes["moves"])
+    assert not any(row["name"] == "intent_recorded" for row in changes["moves"])
+    assert len([row for row in changes["latest"] if "asked for hold" in row["text"]]) == 30
+
+
 async def test_a_closed_ticket_stays_in_the_repair_history(world: House) -> None:
     world.hand.verdict = "failed"
     nodes = [{"id": "m0", "sku": "h100", "serial": "SN-m0", "rack": "r9"}]

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from hostler.core.state import events as e
 from hostler.core.state.events import Record, name_of
+from hostler.core.state.health import BARS
 from hostler.server.api_resources import HistoryRow, history_row
 from hostler.server.cell_view import CellView
 
@@ -18,7 +19,15 @@ LOOK_BACK = 20_000
 AT_ONCE = 20_000
 """Records read per request after that."""
 CHANGES_KEPT = 100
+MOVES_KEPT = 20
 HOURS_KEPT = 25
+
+
+def _is_move(event: e.Event) -> bool:
+    """Tell whether the event changes how a node stands: a move of phase, or a condition that bars service."""
+    if isinstance(event, e.ConditionRaised):
+        return event.condition.severity >= BARS
+    return isinstance(event, e.PhaseChanged)
 
 
 def _is_change(event: e.Event) -> bool:
@@ -29,11 +38,15 @@ def _is_change(event: e.Event) -> bool:
 
 
 class Changes(Struct, frozen=True):
-    """Events by name since `since`; newest first, what people had done, brakes latched and controllers started."""
+    """Events by name since `since`; newest first, what people had done, brakes latched and controllers started.
+
+    `moves`: newest first, nodes that moved along the lifecycle, and conditions that keep nodes from service.
+    """
 
     since: datetime | None
     counts: dict[str, int]
     latest: tuple[HistoryRow, ...]
+    moves: tuple[HistoryRow, ...] = ()
 
 
 class Recent:
@@ -45,6 +58,7 @@ class Recent:
         self._since: datetime | None = None
         self._hours: dict[datetime, Counter[str]] = {}
         self._latest: deque[Record] = deque(maxlen=CHANGES_KEPT)
+        self._moves: deque[Record] = deque(maxlen=MOVES_KEPT)
         self._lock = asyncio.Lock()
 
     async def changes(self, now: datetime) -> Changes:
@@ -59,8 +73,10 @@ class Recent:
             del self._hours[hour]
         counts: Counter[str] = sum(self._hours.values(), Counter())
         since = max(self._since, begin) if self._since else None
-        latest = tuple(history_row(r) for r in reversed(self._latest) if r.at >= begin)
-        return Changes(since, dict(sorted(counts.items())), latest)
+        latest, moves = (
+            tuple(history_row(r) for r in reversed(kept) if r.at >= begin) for kept in (self._latest, self._moves)
+        )
+        return Changes(since, dict(sorted(counts.items())), latest, moves)
 
     def _read(self, after: int) -> list[Record]:
         return list(islice(self._cell.journal.records(after), AT_ONCE))
@@ -71,6 +87,8 @@ class Recent:
             self._hours.setdefault(hour, Counter())[name_of(record.event)] += 1
             if _is_change(record.event):
                 self._latest.append(record)
+            if _is_move(record.event):
+                self._moves.append(record)
         if records:
             self._since = self._since or records[0].at
             self._seen = records[-1].seq

@@ -149,16 +149,34 @@ function Pools({ now }) {
 }
 
 function Changes({ now }) {
-  const latest = now.changes.latest;
-  if (!latest.length) return null;
+  const asked = folded(now.changes.latest);
+  const moves = now.changes.moves;
+  if (!asked.length && !moves.length) return null;
   return html`
     <section>
       <h2>Changes in 24 h</h2>
       <ol class="changes">
-        ${latest.slice(0, 12).map((row) => html`<li><time>${row.at.slice(11, 16)}</time><span>${row.text}</span></li>`)}
+        ${moves.slice(0, 8).map((row) => html`<li><time>${row.at.slice(11, 16)}</time><${NodeLink} id=${subject(row)} /><span title=${row.text}>${row.text}</span></li>`)}
+        ${asked.slice(0, 6).map(({ row, times }) => html`<li><time>${row.at.slice(11, 16)}</time><span title=${row.text}>${row.text}</span>${times > 1 && html`<small>${count(times)} times</small>`}</li>`)}
       </ol>
     </section>
   `;
+}
+
+function subject(row) {
+  return row.event.node ?? row.event.condition.node;
+}
+
+// What one person asked for again and again is one line, with the latest of it.
+function folded(rows) {
+  const kinds = new Map();
+  for (const row of rows) {
+    const intent = row.event.intent;
+    const kind = intent ? `${intent.person} ${JSON.stringify(intent.act?.verb ?? intent.verb)}` : row.text;
+    if (kinds.has(kind)) kinds.get(kind).times += 1;
+    else kinds.set(kind, { row, times: 1 });
+  }
+  return [...kinds.values()];
 }
 
 export function total() {

@@ -26,8 +26,8 @@ class RemedyVerb(Verb, frozen=True):
     now: Now = False
 
 
-def _facts(heading: Heading) -> VerbFacts:
-    return VerbFacts(Permission.disturb, Target.nodes, heading)
+def _facts(heading: Heading, asks: Permission = Permission.disturb) -> VerbFacts:
+    return VerbFacts(asks, Target.nodes, heading)
 
 
 class Drain(RemedyVerb, frozen=True):
@@ -72,7 +72,7 @@ class PowerCycle(RemedyVerb, frozen=True):
 class PowerOff(RemedyVerb, frozen=True):
     """Power off, and keep off until work begins, a node that is out of production."""
 
-    facts: ClassVar = _facts(Heading.remedy)
+    facts: ClassVar = _facts(Heading.remedy, Permission.work)
     remedy: ClassVar = RemedyRequest("operator.power_off", "power_off")
 
 
